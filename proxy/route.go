@@ -1,0 +1,40 @@
+// Routes: what the OpenAI listener serves, one row each.
+package proxy
+
+// A kind says how the bodies of a route are read and how its streams end.
+type kind uint8
+
+const (
+	kindOpaque    kind = iota // only the model is read; framing alone says the end
+	kindChat                  // /v1/chat/completions: finish_reason or [DONE]
+	kindText                  // /v1/completions: finish_reason or [DONE]
+	kindResponses             // /v1/responses: response.completed, .failed or .incomplete
+	kindMessages              // /v1/messages: message_stop
+	kindForm                  // multipart/form-data, the model in a field
+)
+
+// A route is one path that is passed on to a worker.
+type route struct {
+	path string
+	kind kind
+}
+
+// routes are the paths passed to a worker that has them. All are POST.
+var routes = []route{
+	{"/v1/chat/completions", kindChat},
+	{"/v1/completions", kindText},
+	{"/v1/responses", kindResponses},
+	{"/v1/messages", kindMessages},
+	{"/v1/messages/count_tokens", kindOpaque},
+	{"/v1/embeddings", kindOpaque},
+	{"/v1/rerank", kindOpaque},
+	{"/v1/score", kindOpaque},
+	{"/tokenize", kindOpaque},
+	{"/detokenize", kindOpaque},
+	{"/v1/audio/transcriptions", kindForm},
+	{"/v1/audio/translations", kindForm},
+	{"/v1/audio/speech", kindOpaque},
+	{"/v1/images/generations", kindOpaque},
+	{"/v1/images/edits", kindForm},
+	{"/v1/images/variations", kindForm},
+}

@@ -1,0 +1,79 @@
+// Settings: what one generation of the configuration asks of the proxy, in plain values.
+package proxy
+
+import (
+	"crypto/tls"
+	"time"
+)
+
+// Settings is everything the proxy is told by its configuration. It is plain
+// data: Apply turns it into live state, and a Settings is never changed after
+// it was handed over.
+type Settings struct {
+	MaxBody  int64 // bytes of one request body, also after decompression
+	Timeouts Timeouts
+	CORS     []string // allowed origins, "*" for any; empty: CORS is off
+	Retry    Retry
+
+	// ReplyHeaders sends the x-kvasir-* family with every reply.
+	ReplyHeaders bool
+
+	Keys    []Key // empty: everybody may ask
+	Workers []Worker
+	Models  []Model
+	Routing Routing
+}
+
+// Timeouts are the clocks of one request. None runs over a whole stream.
+type Timeouts struct {
+	Header    time.Duration // until a client's request head is complete
+	Body      time.Duration // until a client's request body is complete
+	Connect   time.Duration // to a worker, TLS included
+	FirstByte time.Duration // until the first byte of the worker's body
+	Idle      time.Duration // between two reads of the worker's body after that
+	Write     time.Duration // for one write to a client or a worker
+}
+
+// Retry bounds what is sent again to another worker.
+type Retry struct {
+	Attempts int     // retries beyond the first try
+	Budget   float64 // retries earned by each request
+}
+
+// Key is one API key. Only the SHA-256 of the secret is known here.
+type Key struct {
+	Name              string
+	SHA256            [32]byte
+	Tenant            string
+	Models            []string // empty: all
+	RequestsPerMinute int      // 0: no limit
+	TokensPerMinute   int      // 0: no limit; counted for each model apart
+}
+
+// Worker is one engine replica as the configuration names it.
+type Worker struct {
+	Name        string
+	URL         string   // http or https, with an optional base path
+	Engine      string   // vllm, sglang, trtllm, openai; "": found out
+	Role        string   // both, prefill, decode
+	Models      []string // empty: asked at /v1/models
+	MaxRequests int      // 0: no limit
+	Headers     map[string]string
+	TLS         *tls.Config // of an https worker; nil: the system's roots
+	TLSName     string      // identifies TLS for comparison between generations
+}
+
+// Model is what the configuration says of a model name.
+type Model struct {
+	Name     string
+	Default  bool     // what MoM and auto stand for
+	Fallback []string // asked instead when no worker of this one is up, or the prompt is too long for it
+}
+
+// Routing is how a worker is chosen among those that serve the model.
+type Routing struct {
+	Policy       string        // round_robin, random, least_loaded, p2c
+	Queue        bool          // wait for a free worker instead of refusing at once
+	MaxQueued    int           // requests that may wait at once, for each model
+	QueueTimeout time.Duration // how long one may wait
+}
