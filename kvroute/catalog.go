@@ -1,0 +1,111 @@
+// Catalog: which workers serve which model, rebuilt when a worker says something new.
+package kvroute
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+)
+
+// A Served is a model name that requests may ask for, and who answers it.
+type Served struct {
+	Name string
+
+	// MaxModelLen is the smallest that a worker of the model states, in tokens:
+	// any of them may get the request. 0: none states one.
+	MaxModelLen int
+
+	Workers []string // names, in the order of the configuration
+}
+
+// catalog is an immutable index of what the workers of a pool serve.
+type catalog struct {
+	version uint64 // of the line when this was built
+	served  map[string]*served
+	unsure  []string // names of workers that have not said what they serve
+}
+
+type served struct {
+	Served
+	workers []*Worker
+	turn    atomic.Uint64 // of round_robin
+}
+
+// Models returns what the workers serve together, sorted by name.
+func (p *Pool) Models() []Served {
+	c := p.catalog()
+	list := make([]Served, 0, len(c.served))
+	for _, name := range slices.Sorted(maps.Keys(c.served)) {
+		list = append(list, c.served[name].Served)
+	}
+	return list
+}
+
+// Serves says whether a worker is known to serve the model, up or not.
+func (p *Pool) Serves(model string) bool {
+	_, ok := p.catalog().served[model]
+	return ok
+}
+
+// find returns who serves the model.
+func (p *Pool) find(model string) (*served, error) {
+	c := p.catalog()
+	if s := c.served[model]; s != nil {
+		return s, nil
+	}
+	if len(c.unsure) > 0 {
+		return nil, &UnsureError{Workers: c.unsure}
+	}
+	return nil, ErrUnknownModel
+}
+
+// catalog returns the index, made anew if a worker's models changed.
+func (p *Pool) catalog() *catalog {
+	if c := p.known.Load(); c != nil && c.version == p.line.version.Load() {
+		return c
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// The version is read before the models: what changes in between is seen
+	// as a change by the next caller.
+	version := p.line.version.Load()
+	c := p.known.Load()
+	if c == nil || c.version != version {
+		c = newCatalog(p.workers, version)
+		p.known.Store(c)
+	}
+	return c
+}
+
+func newCatalog(workers []*Worker, version uint64) *catalog {
+	c := &catalog{version: version, served: make(map[string]*served)}
+	for _, w := range workers {
+		if !w.takesRequests() {
+			continue
+		}
+		models, known := w.Models()
+		if !known {
+			c.unsure = append(c.unsure, w.name)
+		}
+		for _, m := range models {
+			c.add(w, m)
+		}
+	}
+	return c
+}
+
+func (c *catalog) add(w *Worker, m Model) {
+	s := c.served[m.Name]
+	if s == nil {
+		s = &served{Served: Served{Name: m.Name}}
+		c.served[m.Name] = s
+	}
+	if m.MaxModelLen > 0 && (s.MaxModelLen == 0 || m.MaxModelLen < s.MaxModelLen) {
+		s.MaxModelLen = m.MaxModelLen
+	}
+	if slices.Contains(s.workers, w) { // an engine that lists a name twice
+		return
+	}
+	s.workers = append(s.workers, w)
+	s.Workers = append(s.Workers, w.name)
+}

@@ -1,0 +1,160 @@
+// Policy: how one worker is chosen among those that are well and have a free slot.
+package kvroute
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A Policy is a row of the table below.
+type Policy uint8
+
+const (
+	RoundRobin  Policy = iota // each in turn
+	Random                    // any
+	LeastLoaded               // the one with the fewest requests under way
+	P2C                       // of two drawn at random, the one with fewer requests under way
+)
+
+var policies = [...]struct {
+	name string
+	pick func(choice) *Worker // nil: no candidate
+}{
+	RoundRobin:  {"round_robin", roundRobin},
+	Random:      {"random", random},
+	LeastLoaded: {"least_loaded", leastLoaded},
+	P2C:         {"p2c", p2c},
+}
+
+func (p Policy) String() string { return policies[p].name }
+
+// ParsePolicy reads the name of a policy.
+func ParsePolicy(s string) (Policy, error) {
+	var names []string
+	for p, row := range policies {
+		if s == row.name {
+			return Policy(p), nil
+		}
+		names = append(names, row.name)
+	}
+	return 0, fmt.Errorf("cannot read policy %q: want %s", s, strings.Join(names, ", "))
+}
+
+// A choice is what a policy chooses from. It goes by value: behind a func value
+// a pointer would move each one to the heap.
+type choice struct {
+	workers []*Worker // all that serve the model
+	tried   []*Worker
+	now     time.Time
+	turn    *atomic.Uint64
+	random  func() uint64
+}
+
+// open says whether w is a candidate.
+func (c *choice) open(w *Worker) bool {
+	return w.free() && w.usable(c.now) && (len(c.tried) == 0 || !slices.Contains(c.tried, w))
+}
+
+// count returns how many candidates there are.
+func (c *choice) count() int {
+	n := 0
+	for _, w := range c.workers {
+		if c.open(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// nth returns candidate k, counted from 0, or the last one if there are fewer by now.
+func (c *choice) nth(k uint64) *Worker {
+	var last *Worker
+	for _, w := range c.workers {
+		if !c.open(w) {
+			continue
+		}
+		if last = w; k == 0 {
+			break
+		}
+		k--
+	}
+	return last
+}
+
+// below returns a number in [0, n), n > 0. The bias is below n / 2^32.
+func (c *choice) below(n int) uint64 { return c.random() >> 32 * uint64(n) >> 32 }
+
+// roundRobin counts turns over the candidates, not over the workers: else the
+// neighbour of one that is down would get its share on top of its own.
+func roundRobin(c choice) *Worker {
+	turn := c.turn.Add(1) - 1
+	n := c.count()
+	if n == 0 {
+		return nil
+	}
+	return c.nth(turn % uint64(n))
+}
+
+func random(c choice) *Worker {
+	// Nearly always all are candidates, and one draw is enough.
+	for range 2 {
+		if w := c.workers[c.below(len(c.workers))]; c.open(w) {
+			return w
+		}
+	}
+	n := c.count()
+	if n == 0 {
+		return nil
+	}
+	return c.nth(c.below(n))
+}
+
+// leastLoaded looks from a random place on, so that equals share the load.
+func leastLoaded(c choice) *Worker {
+	var best *Worker
+	var least int64
+	from := int(c.below(len(c.workers)))
+	for _, half := range [2][]*Worker{c.workers[from:], c.workers[:from]} {
+		for _, w := range half {
+			n := w.active.Load()
+			if best != nil && n >= least || !c.open(w) {
+				continue
+			}
+			if best, least = w, n; n == 0 {
+				return best
+			}
+		}
+	}
+	return best
+}
+
+func p2c(c choice) *Worker {
+	n := len(c.workers)
+	if n > 1 {
+		i := c.below(n)
+		j := (i + 1 + c.below(n-1)) % uint64(n)
+		if a, b := c.workers[i], c.workers[j]; c.open(a) && c.open(b) {
+			return lighter(a, b)
+		}
+	}
+	// Some are no candidates: draw among those that are.
+	n = c.count()
+	if n < 2 {
+		return c.nth(0)
+	}
+	i := c.below(n)
+	j := (i + 1 + c.below(n-1)) % uint64(n)
+	return lighter(c.nth(i), c.nth(j))
+}
+
+// lighter returns the one with fewer requests under way, a if equal; nil gives
+// way to the other.
+func lighter(a, b *Worker) *Worker {
+	if a == nil || b != nil && b.active.Load() < a.active.Load() {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,379 @@
+// Transcripts: testdata/*.txt say what placement answers to a story; -update writes the answers.
+package kvroute
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the answers into testdata/*.txt")
+
+// A transcript is a row of blocks, with a blank line between two: commands,
+// a line of four dashes, what they answer. Lines with # are comments.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			synctest.Test(t, func(t *testing.T) { got = newStory(t).retell(string(want)) })
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("%s\n--- want\n%s\n--- got\n%s", file, want, got)
+			}
+		})
+	}
+}
+
+// A story is the state behind one transcript. Its clock is the bubble's.
+type story struct {
+	t       *testing.T
+	begin   time.Time
+	random  func() uint64
+	workers []*Worker
+	pool    *Pool
+	placed  map[string]Placement
+	gone    map[string]chan struct{}
+	ids     int
+
+	mu    sync.Mutex // guards below
+	ended []string   // waiting requests that ended since the last command
+}
+
+func newStory(t *testing.T) *story {
+	return &story{
+		t: t, begin: time.Now(), random: seeded(1),
+		placed: map[string]Placement{}, gone: map[string]chan struct{}{},
+	}
+}
+
+// seeded returns a source that always gives the same numbers.
+func seeded(seed uint64) func() uint64 {
+	var mu sync.Mutex
+	r := rand.New(rand.NewPCG(seed, seed))
+	return func() uint64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return r.Uint64()
+	}
+}
+
+func (s *story) retell(text string) []byte {
+	var out bytes.Buffer
+	answers := false // the old ones, which are left out
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case answers:
+			if answers = line != ""; !answers {
+				out.WriteString("\n")
+			}
+		case line == "----":
+			answers = true
+			out.WriteString("----\n")
+			out.WriteString(s.told())
+		default:
+			out.WriteString(line + "\n")
+			if line != "" && line[0] != '#' {
+				s.tell(line)
+			}
+		}
+	}
+	for id, gone := range s.gone { // whoever still waits
+		close(gone)
+		delete(s.gone, id)
+	}
+	synctest.Wait()
+	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n')
+}
+
+func (s *story) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = append(s.ended, fmt.Sprintf(format, args...))
+}
+
+func (s *story) told() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.Join(s.ended, "")
+	s.ended = nil
+	return text
+}
+
+// words are the arguments of a command: bare words and name=value.
+type words struct {
+	bare  []string
+	named map[string]string
+}
+
+func (w words) at(i int) string {
+	if i < len(w.bare) {
+		return w.bare[i]
+	}
+	return ""
+}
+
+func (w words) number(name string) int {
+	n, _ := strconv.Atoi(w.named[name])
+	return n
+}
+
+func (w words) duration(name string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(w.named[name]); err == nil {
+		return d
+	}
+	return otherwise
+}
+
+func (s *story) tell(command string) {
+	w := words{named: map[string]string{}}
+	fields := strings.Fields(command)
+	for _, f := range fields[1:] {
+		if name, value, ok := strings.Cut(f, "="); ok {
+			w.named[name] = value
+		} else {
+			w.bare = append(w.bare, f)
+		}
+	}
+	tell, ok := commands()[fields[0]]
+	if !ok {
+		s.t.Fatalf("no command %q", command)
+	}
+	tell(s, w)
+	synctest.Wait()
+}
+
+func commands() map[string]func(*story, words) {
+	return map[string]func(*story, words){
+		"worker": (*story).tellWorker, "pool": (*story).tellPool, "models": (*story).tellModels,
+		"place": (*story).tellPlace, "wait": (*story).tellWait, "leave": (*story).tellLeave,
+		"release": (*story).tellRelease,
+		"limit": func(s *story, w words) {
+			n, _ := strconv.Atoi(w.at(1))
+			s.worker(w.at(0)).SetMaxRequests(n)
+		},
+		"ok":     func(s *story, w words) { s.news(w, s.worker(w.at(0)).Succeeded(time.Now())) },
+		"busy":   func(s *story, w words) { s.news(w, s.worker(w.at(0)).Busy(time.Now(), w.duration("for", 0))) },
+		"fail":   (*story).tellFail,
+		"probe":  (*story).tellProbe,
+		"tick":   func(s *story, w words) { d, _ := time.ParseDuration(w.at(0)); time.Sleep(d) },
+		"status": (*story).tellStatus,
+		"list":   (*story).tellList,
+	}
+}
+
+func (s *story) worker(name string) *Worker {
+	i := slices.IndexFunc(s.workers, func(w *Worker) bool { return w.Name() == name })
+	if i < 0 {
+		s.t.Fatalf("no worker %q", name)
+	}
+	return s.workers[i]
+}
+
+func (s *story) workersNamed(list string) (workers []*Worker) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name != "" {
+			workers = append(workers, s.worker(name))
+		}
+	}
+	return workers
+}
+
+func models(list string) []Model {
+	models := []Model{}
+	for m := range strings.SplitSeq(list, ",") {
+		name, length, _ := strings.Cut(m, ":")
+		n, _ := strconv.Atoi(length)
+		if name != "" {
+			models = append(models, Model{Name: name, MaxModelLen: n})
+		}
+	}
+	return models
+}
+
+// worker NAME [role=R] [max=N] [models=A,B:LEN]; without models they are not known yet
+func (s *story) tellWorker(w words) {
+	role, err := ParseRole(w.named["role"])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	worker := NewWorker(w.at(0), role, w.number("max"))
+	if list, ok := w.named["models"]; ok {
+		worker.SetModels(models(list))
+	}
+	s.workers = append(s.workers, worker)
+}
+
+// pool [policy=P] [queued=N] [workers=A,B]; a second one replaces the first
+func (s *story) tellPool(w words) {
+	o := PoolOptions{Workers: s.workers, MaxQueued: w.number("queued"), Random: s.random, After: s.pool}
+	if name, ok := w.named["policy"]; ok {
+		var err error
+		if o.Policy, err = ParsePolicy(name); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if list, ok := w.named["workers"]; ok {
+		o.Workers = s.workersNamed(list)
+	}
+	first := s.pool == nil
+	if s.pool = NewPool(o); !first {
+		s.pool.Start()
+	}
+}
+
+// models NAME A,B
+func (s *story) tellModels(w words) {
+	if !s.worker(w.at(0)).SetModels(models(w.at(1))) {
+		s.say("no news\n")
+	}
+}
+
+func (s *story) query(w words) Query {
+	return Query{
+		Now: time.Now(), Model: w.at(0), Tried: s.workersNamed(w.named["tried"]),
+		Strict: slices.Contains(w.bare, "strict"),
+	}
+}
+
+func (s *story) id() string {
+	s.ids++
+	return "#" + strconv.Itoa(s.ids)
+}
+
+func (s *story) result(id string, at Placement, err error) {
+	if err != nil {
+		s.say("%s %v\n", id, err)
+		return
+	}
+	s.mu.Lock()
+	s.placed[id] = at
+	s.mu.Unlock()
+	if at.LastResort != (at.Why == "last_resort") {
+		s.t.Errorf("LastResort is %v and Why is %q", at.LastResort, at.Why)
+	}
+	s.say("%s %s (%s), active %d\n", id, at.Worker.Name(), at.Why, at.Worker.Active())
+}
+
+// place MODEL [tried=A,B] [strict]
+func (s *story) tellPlace(w words) {
+	at, err := s.pool.Place(s.query(w))
+	s.result(s.id(), at, err)
+}
+
+// wait MODEL [limit=D] [tried=A,B] [strict]
+func (s *story) tellWait(w words) {
+	id, q, pool, gone := s.id(), s.query(w), s.pool, make(chan struct{})
+	s.gone[id] = gone
+	go func() {
+		at, err := pool.Wait(q, gone, w.duration("limit", time.Hour))
+		s.result(id, at, err)
+	}()
+	synctest.Wait()
+	if n := pool.QueueLen(q.Model); n > 0 {
+		s.say("%s: %d in line\n", id, n)
+	}
+}
+
+// release ID
+func (s *story) tellRelease(w words) {
+	s.mu.Lock()
+	at, ok := s.placed[w.at(0)]
+	delete(s.placed, w.at(0))
+	s.mu.Unlock()
+	if !ok {
+		s.say("%s holds nothing\n", w.at(0))
+		return
+	}
+	at.Release()
+}
+
+// leave ID
+func (s *story) tellLeave(w words) {
+	gone, ok := s.gone[w.at(0)]
+	if !ok {
+		s.t.Fatalf("%s does not wait", w.at(0))
+	}
+	close(gone)
+	delete(s.gone, w.at(0))
+}
+
+// news says the new state, if it is one.
+func (s *story) news(w words, changed bool) {
+	if changed {
+		s.say("%s\n", s.status(s.worker(w.at(0))))
+	}
+}
+
+// fail NAME [times=N]
+func (s *story) tellFail(w words) {
+	for range max(w.number("times"), 1) {
+		s.news(w, s.worker(w.at(0)).Failed(time.Now(), "connection reset"))
+	}
+}
+
+// probe NAME ok|fail|refused
+func (s *story) tellProbe(w words) {
+	worker := s.worker(w.at(0))
+	if w.at(1) == "ok" {
+		s.news(w, worker.ProbeOK(time.Now()))
+		return
+	}
+	refused := w.at(1) == "refused"
+	why := "status 500"
+	if refused {
+		why = "connection refused"
+	}
+	s.news(w, worker.ProbeFailed(time.Now(), why, refused))
+}
+
+func (s *story) status(w *Worker) string {
+	at := w.Status(time.Now())
+	text := w.Name() + " " + at.State.String()
+	if !at.Since.IsZero() {
+		text += " since " + at.Since.Sub(s.begin).String()
+	}
+	if !at.Until.IsZero() {
+		text += " until " + at.Until.Sub(s.begin).String()
+	}
+	if at.Why != "" {
+		text += ": " + at.Why
+	}
+	return text
+}
+
+// status
+func (s *story) tellStatus(words) {
+	s.say("at %v\n", time.Since(s.begin))
+	for _, w := range s.workers {
+		s.say("%s, active %d\n", s.status(w), w.Active())
+	}
+}
+
+// list
+func (s *story) tellList(words) {
+	for _, m := range s.pool.Models() {
+		s.say("%s: %s, %d tokens\n", m.Name, strings.Join(m.Workers, " "), m.MaxModelLen)
+	}
+}

@@ -1,0 +1,278 @@
+// Wait: the line of requests that no worker has a slot for yet.
+package kvroute
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A line holds the requests that wait, over all pools of a chain.
+//
+// Invariants:
+//  1. Whoever makes something usable (a slot, a worker, a model) does so first and
+//     reads waiting after; whoever waits adds to waiting first and looks for a
+//     slot after. One of the two sees the other: no wake-up is lost.
+//  2. After settle no request in line could be placed, but for what has
+//     become usable since; that sets stale and settles again.
+//  3. Slots are offered in the order of arrival, over all models, so that two
+//     models that share a worker share it fairly. Only a request that can use no
+//     free slot is passed over.
+//  4. Locks are taken in the order line.mu, Pool.mu. Worker.mu is never held here.
+type line struct {
+	waiting atomic.Int64  // requests in line; Place and Release read it without mu
+	version atomic.Uint64 // of what the workers serve; see Pool.catalog
+	stale   atomic.Bool   // something has become usable since the last settle
+
+	now func() time.Time
+
+	mu       sync.Mutex // guards below
+	pool     *Pool      // places those who wait: the newest one started
+	queues   map[string]*queue
+	arrivals uint64
+	alarm    *time.Timer // for the next ejection or busy spell that ends by time
+	alarmAt  time.Time   // zero: not set
+}
+
+func newLine(p *Pool, now func() time.Time) *line {
+	if now == nil {
+		now = time.Now
+	}
+	return &line{pool: p, now: now, queues: make(map[string]*queue)}
+}
+
+// Start makes p the pool that waiting requests are placed by, from now on:
+// those in line keep their place, also those that came with an older
+// pool. One whose model is gone gets ErrUnknownModel at once. The caller
+// swaps its own pointer to the pool first, then calls Start; the first pool of a
+// chain need not be started.
+func (p *Pool) Start() {
+	l := p.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pool = p
+	l.settle()
+}
+
+// QueueLen returns how many requests wait for the model.
+func (p *Pool) QueueLen(model string) int {
+	l := p.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queues[model].len()
+}
+
+// Wait places the request like Place, and waits for that behind all who wait
+// for the model already, as long as limit at most. It blocks, without a goroutine
+// of its own. It is for a request that got ErrFull.
+//
+// The newest pool places it, whichever pool it came with: after a reload the
+// worker may be one that only the new configuration names.
+//
+// Errors: those of Place except ErrFull, when they come to be true while it
+// waits; ErrQueueFull at once; ErrQueueTimeout after limit; ErrGone when gone is
+// closed (nil: never). With any error no slot is held.
+func (p *Pool) Wait(q Query, gone <-chan struct{}, limit time.Duration) (Placement, error) {
+	l := p.line
+	w, at, err := l.enter(q)
+	if w == nil {
+		return at, err
+	}
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	select {
+	case <-w.ready:
+		return w.at, w.err
+	case <-gone:
+		if l.leave(w) || w.err != nil {
+			return Placement{}, ErrGone
+		}
+		w.at.Release() // it came in the same moment; the next in line has it
+		return Placement{}, ErrGone
+	case <-patience.C:
+		if l.leave(w) {
+			return Placement{}, ErrQueueTimeout
+		}
+		return w.at, w.err
+	}
+}
+
+// enter places the request or puts it in line; a nil waiter means that it is
+// not in line.
+func (l *line) enter(q Query) (*waiter, Placement, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q.Now = l.now()
+	at, err := l.placeLocked(l.pool, &q)
+	if !errors.Is(err, ErrFull) {
+		return nil, at, err
+	}
+	in := l.queues[q.Model]
+	if in.len() >= l.pool.maxQueued {
+		return nil, Placement{}, ErrQueueFull
+	}
+	if in == nil {
+		in = new(queue)
+		l.queues[q.Model] = in
+	}
+	l.arrivals++
+	w := &waiter{query: q, seq: l.arrivals, ready: make(chan struct{})}
+	in.of(w).push(w)
+	l.waiting.Add(1)
+	l.settle() // invariant 1: a slot that became free before waiting was seen
+	return w, Placement{}, nil
+}
+
+// leave takes w out of the line and reports whether it was still in it. If not,
+// w.at and w.err say what it got.
+func (l *line) leave(w *waiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.done {
+		return false
+	}
+	l.remove(w)
+	l.setAlarm(l.now())
+	return true
+}
+
+// place is Pool.Place for a request that finds others in line.
+func (l *line) place(p *Pool, q *Query) (Placement, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.placeLocked(p, q)
+}
+
+// placeLocked places q unless somebody is in line for the very slots that q would take.
+func (l *line) placeLocked(p *Pool, q *Query) (Placement, error) {
+	if l.stale.Load() {
+		l.settle()
+	}
+	if c := q.class(); c != picky {
+		if in := l.queues[q.Model]; in != nil && in[c].head != nil {
+			return Placement{}, ErrFull
+		}
+	}
+	return p.place(q)
+}
+
+// release gives a slot of w back. While somebody waits that is done with mu held,
+// so that nobody who comes along takes the slot before those in line were
+// asked. It reports false if there was no slot to give back.
+func (l *line) release(w *Worker) bool {
+	if l.waiting.Load() == 0 {
+		left := w.active.Add(-1)
+		l.wake() // invariant 1
+		return left >= 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := w.active.Add(-1)
+	l.settle()
+	return left >= 0
+}
+
+// wake offers what has become usable to those in line. It is called after the fact.
+func (l *line) wake() {
+	if l.waiting.Load() == 0 {
+		return
+	}
+	l.stale.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stale.Load() { // else whoever had the lock before did it for us
+		l.settle()
+	}
+}
+
+// settle places all in line who can be placed now, in the order of arrival.
+func (l *line) settle() {
+	l.stale.Store(false)
+	now := l.now()
+	fifos := make([]*fifo, 0, 16)
+	for _, in := range l.queues {
+		for c := range in {
+			in[c].at = in[c].head
+			fifos = append(fifos, &in[c])
+		}
+	}
+	for f := earliest(fifos); f != nil; f = earliest(fifos) {
+		w := f.at
+		f.at = w.next
+		w.query.Now = now
+		at, err := l.pool.place(&w.query)
+		if errors.Is(err, ErrFull) {
+			if w.query.class() != picky {
+				f.at = nil // nor can those behind it
+			}
+			continue
+		}
+		w.at, w.err = at, err
+		l.remove(w)
+		close(w.ready)
+	}
+	l.setAlarm(now)
+}
+
+// earliest returns the queue whose next one to look at came first.
+func earliest(fifos []*fifo) *fifo {
+	var first *fifo
+	for _, f := range fifos {
+		if f.at != nil && (first == nil || f.at.seq < first.at.seq) {
+			first = f
+		}
+	}
+	return first
+}
+
+func (l *line) remove(w *waiter) {
+	in := l.queues[w.query.Model]
+	in.of(w).remove(w)
+	w.done = true
+	if in.len() == 0 {
+		delete(l.queues, w.query.Model) // names come from clients: nothing of them stays
+	}
+	l.waiting.Add(-1)
+}
+
+// setAlarm sees to it that the line is settled when a worker becomes usable by
+// time alone.
+func (l *line) setAlarm(now time.Time) {
+	var next time.Time
+	if l.waiting.Load() > 0 {
+		next = l.pool.nextChange(now)
+	}
+	if next.Equal(l.alarmAt) {
+		return
+	}
+	l.alarmAt = next
+	switch {
+	case next.IsZero():
+		l.alarm.Stop()
+	case l.alarm == nil:
+		l.alarm = time.AfterFunc(next.Sub(now), l.ring)
+	default:
+		l.alarm.Reset(next.Sub(now))
+	}
+}
+
+func (l *line) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alarmAt = time.Time{}
+	l.settle()
+}
+
+// nextChange returns when the next worker's state changes by time alone; zero: none does.
+func (p *Pool) nextChange(now time.Time) time.Time {
+	var next time.Time
+	for _, w := range p.workers {
+		if h := w.sick.Load(); h != nil {
+			if t := h.ends(now); !t.IsZero() && (next.IsZero() || t.Before(next)) {
+				next = t
+			}
+		}
+	}
+	return next
+}
