@@ -21,6 +21,7 @@ const (
 // A State is what is thought of a worker. Up to Up it is used like any other.
 type State uint8
 
+// The states, from the best to the worst but for Unknown.
 const (
 	Unknown State = iota // nothing was heard of it yet
 	Up

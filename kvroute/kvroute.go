@@ -75,6 +75,7 @@ func (e *UnsureError) Unwrap() error { return ErrModelUnsure }
 // A Role says which part of a request a worker computes.
 type Role uint8
 
+// The roles.
 const (
 	Both    Role = iota // prefill and decode
 	Prefill             // prompts only; takes no requests of its own

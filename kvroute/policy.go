@@ -12,6 +12,7 @@ import (
 // A Policy is a row of the table below.
 type Policy uint8
 
+// The policies.
 const (
 	RoundRobin  Policy = iota // each in turn
 	Random                    // any
@@ -87,15 +88,18 @@ func (c *choice) nth(k uint64) *Worker {
 // below returns a number in [0, n), n > 0. The bias is below n / 2^32.
 func (c *choice) below(n int) uint64 { return c.random() >> 32 * uint64(n) >> 32 }
 
-// roundRobin counts turns over the candidates, not over the workers: else the
-// neighbour of one that is down would get its share on top of its own.
+// roundRobin takes the next in turn. The turns of a worker that is no candidate
+// go round the others: its neighbour would else get all of them.
 func roundRobin(c choice) *Worker {
-	turn := c.turn.Add(1) - 1
+	turn, all := c.turn.Add(1)-1, uint64(len(c.workers))
+	if w := c.workers[turn%all]; c.open(w) {
+		return w
+	}
 	n := c.count()
 	if n == 0 {
 		return nil
 	}
-	return c.nth(turn % uint64(n))
+	return c.nth(turn / all % uint64(n))
 }
 
 func random(c choice) *Worker {

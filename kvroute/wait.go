@@ -119,8 +119,9 @@ func (l *line) enter(q Query) (*waiter, Placement, error) {
 	l.arrivals++
 	w := &waiter{query: q, seq: l.arrivals, ready: make(chan struct{})}
 	in.of(w).push(w)
-	l.waiting.Add(1)
-	l.settle() // invariant 1: a slot that became free before waiting was seen
+	if l.waiting.Add(1) == 1 {
+		l.settle() // invariant 1: a slot that became free before waiting was seen
+	}
 	return w, Placement{}, nil
 }
 
@@ -260,7 +261,7 @@ func (l *line) setAlarm(now time.Time) {
 func (l *line) ring() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.alarmAt = time.Time{}
+	l.alarmAt = time.Time{} // should it ring early, it is set again
 	l.settle()
 }
 

@@ -47,10 +47,17 @@ func NewWorker(name string, role Role, maxRequests int) *Worker {
 	return w
 }
 
-func (w *Worker) Name() string     { return w.name }
-func (w *Worker) Role() Role       { return w.role }
-func (w *Worker) Active() int      { return int(w.active.Load()) } // requests under way
-func (w *Worker) MaxRequests() int { return int(w.max.Load()) }    // 0: no limit
+// Name is the worker's name in the configuration, in headers, metrics and logs.
+func (w *Worker) Name() string { return w.name }
+
+// Role is fixed for a worker's life: one whose role changes is another worker.
+func (w *Worker) Role() Role { return w.role }
+
+// Active returns how many requests are under way.
+func (w *Worker) Active() int { return int(w.active.Load()) }
+
+// MaxRequests returns the limit of requests under way; 0: none.
+func (w *Worker) MaxRequests() int { return int(w.max.Load()) }
 
 // SetMaxRequests changes the limit of a worker whose configuration changed.
 // Requests under way beyond a lower limit are not disturbed.
