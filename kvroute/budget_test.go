@@ -1,0 +1,106 @@
+// Tests of the token bucket and the retry budget.
+package kvroute
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestBucket(t *testing.T) {
+	b := PerMinute(60) // one a second, 60 held
+	start := time.Now()
+	at := start
+	tests := []struct {
+		name  string
+		after time.Duration
+		do    func() bool
+		want  bool
+		level float64
+		until time.Duration // for one token
+	}{
+		{"full at first", 0, func() bool { return b.Take(at, 60) }, true, 0, time.Second},
+		{"empty", 0, func() bool { return b.Take(at, 1) }, false, 0, time.Second},
+		{"not half a token", 500 * time.Millisecond, func() bool { return b.Take(at, 1) }, false, 0.5, 500 * time.Millisecond},
+		{"one is back", 500 * time.Millisecond, func() bool { return b.Take(at, 1) }, true, 0, time.Second},
+		{"all or none", 3 * time.Second, func() bool { return b.Take(at, 4) }, false, 3, 0},
+		{"debt", 0, func() bool { b.Spend(at, 13); return true }, true, -10, 11 * time.Second},
+		{"debt is earned back first", 10 * time.Second, func() bool { return b.Take(at, 1) }, false, 0, time.Second},
+		{"a clock that goes back gains nothing", -time.Hour, func() bool { return b.Take(at, 1) }, false, 0, time.Second},
+		{"nor does its way back", time.Hour, func() bool { return b.Take(at, 1) }, false, 0, time.Second},
+		{"never above the burst", time.Hour, func() bool { return b.Take(at, 61) }, false, 60, 0},
+		{"nor by giving back", 0, func() bool { b.Spend(at, -5); return true }, true, 60, 0},
+	}
+	for _, tt := range tests {
+		at = at.Add(tt.after)
+		if got := tt.do(); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+		if got := b.Level(at); math.Abs(got-tt.level) > 1e-9 {
+			t.Errorf("%s: level %v, want %v", tt.name, got, tt.level)
+		}
+		if got := b.Until(at, 1); (got - tt.until).Abs() > time.Microsecond {
+			t.Errorf("%s: until %v, want %v", tt.name, got, tt.until)
+		}
+	}
+	if got := b.Until(at, 61); got != math.MaxInt64 {
+		t.Errorf("more than the burst is there in %v, want never", got)
+	}
+	if got := NewBucket(0, 1); !got.Take(at, 1) || got.Until(at, 1) != math.MaxInt64 {
+		t.Error("without a rate a token comes back")
+	}
+}
+
+// TestUntilIsEnough: whoever waits as long as Until says gets the tokens.
+func TestUntilIsEnough(t *testing.T) {
+	for _, perMinute := range []int{1, 7, 60, 999, 1000000} {
+		b, at := PerMinute(perMinute), time.Now()
+		b.Spend(at, float64(perMinute)*1.37)
+		at = at.Add(b.Until(at, 1))
+		// One nanosecond more than rounding can have lost.
+		if !b.Take(at.Add(time.Nanosecond), 1) {
+			t.Errorf("%d a minute: not there after Until, but %v", perMinute, b.Level(at))
+		}
+	}
+}
+
+// TestBudget: a pool that fails everything is asked at most 1.2 times as much,
+// and the floor of three a second beyond that.
+func TestBudget(t *testing.T) {
+	b, at := NewBudget(0.2, 3, 20), time.Now()
+	const requests, perSecond = 10000, 100
+	retries := 0
+	for range requests {
+		b.Deposit(at)
+		for b.Withdraw(at) {
+			retries++
+		}
+		at = at.Add(time.Second / perSecond)
+	}
+	if want := requests*0.2 + 3*requests/perSecond + 3; math.Abs(float64(retries)-want) > 1 {
+		t.Errorf("%d retries, want %v", retries, want)
+	}
+
+	// Quiet for a day: 20 are held, no more, and then three a second.
+	at = at.Add(24 * time.Hour)
+	for _, want := range []int{20, 3} {
+		n := 0
+		for b.Withdraw(at) {
+			n++
+		}
+		if n != want {
+			t.Errorf("%d retries, want %d", n, want)
+		}
+		at = at.Add(time.Second)
+	}
+}
+
+func BenchmarkBudget(b *testing.B) {
+	budget, now := NewBudget(0.2, 3, 20), time.Now()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			budget.Deposit(now)
+		}
+	})
+}
