@@ -74,11 +74,10 @@ func (s *jsonScanner) member(m *members) bool {
 	if end < 0 {
 		return false
 	}
-	next := s.colon(end)
-	if next < 0 {
+	if s.pos = s.colon(end); s.pos < 0 {
+		s.pos = i
 		return false
 	}
-	s.pos = next
 	m.key = b[i+1 : end-1]
 	ref := keyRef{int32(i + 1), int32(end - 1)}
 	if escaped {

@@ -338,12 +338,24 @@ func badModel(name []byte) string {
 		return "Invalid 'model': empty string. Expected the name of a model"
 	case len(name) > maxModelName:
 		return "Invalid 'model': string too long. Expected at most 256 bytes"
+	case plainName(name):
+		return ""
 	case !utf8.Valid(name):
 		return "Invalid 'model': the name is not UTF-8"
 	case bytes.ContainsFunc(name, unicode.IsControl):
 		return "Invalid 'model': the name has a control character in it"
 	}
 	return ""
+}
+
+// plainName tells whether name is all printable ASCII, as nearly every one is.
+func plainName(name []byte) bool {
+	for _, c := range name {
+		if c-' ' > '~'-' ' {
+			return false
+		}
+	}
+	return true
 }
 
 // streamOptions reads the object that asks for usage on a stream.
@@ -411,9 +423,14 @@ func (r *request) integer() span {
 		return span{}
 	}
 	at := r.optional()
-	digits := bytes.TrimLeft(at.of(r.body), "-0123456789")
-	if len(digits) > 0 && (digits[0] != '.' || len(bytes.Trim(digits[1:], "0")) > 0) {
-		r.stop(faultType, int(at.start), "an integer")
+	fraction := false
+	for _, c := range at.of(r.body) {
+		if c == '.' {
+			fraction = true
+		} else if c|0x20 == 'e' || fraction && c != '0' {
+			r.stop(faultType, int(at.start), "an integer")
+			break
+		}
 	}
 	return at
 }

@@ -35,6 +35,7 @@ func BenchmarkRequest(b *testing.B) {
 		body []byte
 	}{
 		{"chat2KB", chatBody(2 << 10)},
+		{"oneTurn2KB", fullBody(2<<10, `The quick brown fox jumps over the lazy dog, and \"rests\" for a while.\n`)},
 		{"chat200KB", chatBody(200 << 10)},
 		{"ascii200KB", fullBody(200<<10, "plain prose without anything else in it, ")},
 		{"chinese200KB", fullBody(200<<10, "白日依山尽，黄河入海流。")},
@@ -62,6 +63,45 @@ func BenchmarkRequest(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkSplices is what a request costs after it was parsed: another model,
+// usage asked for, pieces for one writev.
+func BenchmarkSplices(b *testing.B) {
+	body := chatBody(2 << 10)
+	var r request
+	if e := r.parse(chatRoute, body, nil); e != nil {
+		b.Fatal(e)
+	}
+	r.usage = usageOptions{} // as if the client had not asked
+	var s splices
+	var pieces [][]byte
+	b.ReportAllocs()
+	for b.Loop() {
+		s.reset()
+		r.stripHandover(&s)
+		r.askUsage(&s)
+		r.setModel(&s, "another-model")
+		pieces = s.segments(pieces[:0], body)
+		if s.length(body) <= len(body) {
+			b.Fatal("nothing was spliced")
+		}
+	}
+}
+
+// BenchmarkFormModel steps over a file of 1 MiB.
+func BenchmarkFormModel(b *testing.B) {
+	body := []byte("--xYz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + strings.Repeat("RIFF\r\n\x00\xff", 1<<17) +
+		"\r\n--xYz\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--xYz--\r\n")
+	rt, contentType := routeAt(b, "/v1/audio/transcriptions"), []byte("multipart/form-data; boundary=xYz")
+	var r request
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if e := r.parse(rt, body, contentType); e != nil {
+			b.Fatal(e)
+		}
 	}
 }
 
