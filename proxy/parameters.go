@@ -221,10 +221,19 @@ func (r *request) streamOptions() {
 // hosts to connect to and crash engines (SGLang #40125: a bootstrap_room that
 // comes twice takes both schedulers down).
 func (r *request) noteHandover(m *members) {
-	if handover(m.key) && !r.failed() {
-		r.strip = append(r.strip, span{int32(m.start), int32(r.pos)})
+	if !handover(m.key) || r.failed() {
+		return
 	}
+	if len(r.strip) == maxHandover {
+		r.stop(faultOther, m.start, "More than 64 parameters that only a router may send. Send none of them")
+		return
+	}
+	r.strip = append(r.strip, span{int32(m.start), int32(r.pos)})
 }
+
+// maxHandover is how many members are stripped from one body: five times what
+// engines know, and a bound on the pieces that a body falls into.
+const maxHandover = 64
 
 func handover(key []byte) bool {
 	switch string(key) {

@@ -120,11 +120,7 @@ func (r *request) reset() {
 	if cap(r.unescaped) <= 16384 {
 		keep.unescaped = r.unescaped[:0]
 	}
-	strip := r.strip[:0]
-	if cap(strip) > 256 {
-		strip = nil
-	}
-	*r = request{textReader: keep, strip: strip}
+	*r = request{textReader: keep, strip: r.strip[:0]}
 }
 
 // document reads the whole body: one JSON object and white space around it.

@@ -123,6 +123,20 @@ func TestRequestResetDropsGiants(t *testing.T) {
 	}
 }
 
+func TestRequestManyHandoverFields(t *testing.T) {
+	var b strings.Builder
+	for i := range maxHandover {
+		b.WriteString(`,"bootstrap_` + strconv.Itoa(i) + `":0`)
+	}
+	rt := routeAt(t, "/v1/rerank")
+	var r request
+	if e := r.parse(rt, []byte(`{"model":"m"`+b.String()+`}`), nil); e != nil || len(r.strip) != maxHandover {
+		t.Fatal(e, len(r.strip))
+	}
+	wantRefused(t, rt, `{"model":"m"`+b.String()+`,"vllm_xargs":{"nvext":{}}}`, "vllm_xargs.nvext",
+		"More than 64 parameters that only a router may send. Send none of them, at byte")
+}
+
 func TestRequestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name string
