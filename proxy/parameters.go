@@ -1,0 +1,260 @@
+// Parameters: the members of a request's top-level object.
+package proxy
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxModelName is the length of the longest model name, in bytes.
+const maxModelName = 256
+
+// members reads the members of the top-level object at pos.
+func (r *request) members(need needs) {
+	m := r.object()
+	for r.member(&m) {
+		if !r.parameter(m.key) && !r.textParameter(m.key, need) {
+			r.skip()
+			r.noteHandover(&m)
+		}
+	}
+	r.fault.in(m.key)
+}
+
+// parameter reads a parameter that is no text, and tells whether it is one.
+func (r *request) parameter(key []byte) bool {
+	switch string(key) {
+	case "model":
+		r.readModel()
+	case "stream":
+		r.stream, r.streamAt = r.boolean()
+	case "stream_options":
+		r.streamOptions()
+	case "tools":
+		r.fields.tools = r.located((*textReader).tools)
+	case "functions":
+		r.tools()
+	case "user":
+		r.fields.user = r.optional()
+	case "n":
+		r.fields.n = r.integer()
+	case "max_tokens":
+		r.fields.maxTokens = r.integer()
+	case "max_completion_tokens", "max_output_tokens":
+		r.fields.maxCompletion = r.integer()
+	case "temperature":
+		r.fields.temperature = r.real()
+	case "seed":
+		r.fields.seed = r.optional()
+	case "response_format":
+		r.fields.responseFormat = r.flat()
+	case "cache_salt":
+		r.fields.cacheSalt = r.optional()
+	case "vllm_xargs":
+		r.extraArgs()
+	default:
+		return false
+	}
+	return true
+}
+
+// textParameter reads a parameter that is text on some route, and tells
+// whether it is one. It is collected on every route, whatever the worker there
+// makes of it; its shape is judged on the routes that are known to read it.
+func (r *request) textParameter(key []byte, need needs) bool {
+	switch string(key) {
+	case "messages":
+		if need&readsChat == 0 {
+			r.anyText(roleUser)
+		} else if r.messagesAt = r.located((*textReader).messages); r.messagesAt.given() {
+			r.given |= needsMessages
+		}
+	case "prompt":
+		if need&needsPrompt == 0 {
+			r.anyText(roleUser)
+		} else if r.located((*textReader).prompt).given() {
+			r.given |= needsPrompt
+		}
+	case "prompt_embeds": // vLLM: in place of a prompt
+		if r.optional().given() {
+			r.given |= needsPrompt
+		}
+	case "input":
+		r.readInput(need)
+	case "system":
+		r.system(need)
+	case "instructions", "chat_template":
+		r.anyText(roleSystem)
+	case "suffix", "query", "queries", "text_1", "data_1":
+		r.anyText(roleUser)
+	case "documents", "text_2", "data_2", "items":
+		r.anyText(roleDocument)
+	case "prediction":
+		r.predicted()
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *request) readInput(need needs) {
+	var at span
+	switch {
+	case need&needsInput == 0:
+		r.anyText(roleUser)
+		return
+	case need&readsItems != 0:
+		at = r.located((*textReader).input)
+	default:
+		at = r.located((*textReader).prompt)
+	}
+	if at.given() {
+		r.given |= needsInput
+	}
+}
+
+// system reads Anthropic's system prompt: a string or an array of parts.
+func (r *request) system(need needs) {
+	if need&readsChat == 0 {
+		r.anyText(roleSystem)
+		return
+	}
+	mark := len(r.texts)
+	r.content()
+	r.setRole(mark, roleSystem)
+}
+
+// predicted reads the answer that the client expects: OpenAI's predicted outputs.
+func (r *request) predicted() {
+	mark := len(r.texts)
+	r.callOrText()
+	r.setRole(mark, roleAssistant)
+}
+
+// located returns where the value stands that read reads; null counts as absent.
+func (r *request) located(read func(*textReader)) span {
+	start := r.pos
+	if r.null() {
+		return span{}
+	}
+	read(&r.textReader)
+	if r.failed() {
+		return span{}
+	}
+	return span{int32(start), int32(r.pos)}
+}
+
+// readModel reads the model's name.
+func (r *request) readModel() {
+	start := r.pos
+	if r.peek() == 'n' {
+		r.modelAt = r.skip()
+		return
+	}
+	name, at := r.name()
+	if r.failed() {
+		return
+	}
+	if why := badModel(name); why != "" {
+		r.stop(faultOther, start, why)
+		return
+	}
+	r.model, r.modelAt = name, at
+}
+
+// badModel says why name cannot be a model's; "" when it can.
+func badModel(name []byte) string {
+	switch {
+	case len(name) == 0:
+		return "Invalid 'model': empty string. Expected the name of a model"
+	case len(name) > maxModelName:
+		return "Invalid 'model': string too long. Expected at most 256 bytes"
+	case plainName(name):
+		return ""
+	case !utf8.Valid(name):
+		return "Invalid 'model': the name is not UTF-8"
+	case bytes.ContainsFunc(name, unicode.IsControl):
+		return "Invalid 'model': the name has a control character in it"
+	}
+	return ""
+}
+
+// plainName tells whether name is all printable ASCII, as nearly every one is.
+func plainName(name []byte) bool {
+	for _, c := range name {
+		if c-' ' > '~'-' ' {
+			return false
+		}
+	}
+	return true
+}
+
+// streamOptions reads the object that asks for usage on a stream.
+func (r *request) streamOptions() {
+	start := r.pos
+	if r.peek() == 'n' {
+		r.usage.at = r.skip()
+		return
+	}
+	if r.peek() != '{' {
+		r.unlike("an object")
+		return
+	}
+	m := r.object()
+	for r.member(&m) {
+		switch string(m.key) {
+		case "include_usage":
+			r.usage.include, r.usage.includeAt = r.boolean()
+		case "continuous_usage_stats":
+			r.usage.continuous, _ = r.boolean()
+		default:
+			r.skip()
+		}
+	}
+	r.fault.in(m.key)
+	r.usage.at = span{int32(start), int32(r.pos)}
+}
+
+// noteHandover notes the member just read if only Kvasir may send it: fields
+// by which a router tells two engines of each other. From a client they name
+// hosts to connect to and crash engines (SGLang #40125: a bootstrap_room that
+// comes twice takes both schedulers down).
+func (r *request) noteHandover(m *members) {
+	if !handover(m.key) || r.failed() {
+		return
+	}
+	if len(r.strip) == maxHandover {
+		r.stop(faultOther, m.start, "More than 64 parameters that only a router may send. Send none of them")
+		return
+	}
+	r.strip = append(r.strip, span{int32(m.start), int32(r.pos)})
+}
+
+// maxHandover is how many members are stripped from one body: five times what
+// engines know, and a bound on the pieces that a body falls into.
+const maxHandover = 64
+
+func handover(key []byte) bool {
+	switch string(key) {
+	case "kv_transfer_params", "ec_transfer_params", "disaggregated_params", "nvext",
+		"routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank":
+		return true
+	}
+	return bytes.HasPrefix(key, []byte("bootstrap_"))
+}
+
+// extraArgs reads vLLM's vllm_xargs. Its members land in the same map as
+// kv_transfer_params, so the same names are stripped from it.
+func (r *request) extraArgs() {
+	if r.peek() != '{' {
+		r.skip()
+		return
+	}
+	m := r.object()
+	for r.member(&m) {
+		r.skip()
+		r.noteHandover(&m)
+	}
+	r.fault.in(m.key)
+}

@@ -1,0 +1,192 @@
+// Request: what Kvasir knows of a request body, as sub-slices and byte ranges of it.
+package proxy
+
+import (
+	"bytes"
+	"math"
+)
+
+// A request is one parsed body. The zero value is ready; parse resets it, so
+// that one request serves many bodies without allocating. Everything in it is
+// valid until the body is reused, and nothing of it may outlive the body.
+//
+// Spans are of the body as the client sent it, byte order mark included.
+type request struct {
+	textReader
+	kind kind
+	open int // where the top-level object begins, behind a byte order mark and white space
+
+	whole span // the top-level object, braces included; zero for a form
+
+	model   []byte // decoded; empty only where the route can do without
+	modelAt span   // the JSON string, or the form field's value; null where it was null
+
+	stream   bool
+	streamAt span
+	usage    usageOptions
+
+	messagesAt span
+	given      needs // what the body has of what a route can need
+	fields     requestFields
+	strip      []span // members that only Kvasir itself may send, in the body's order
+}
+
+// usageOptions is what the client wants to know of its stream's tokens.
+type usageOptions struct {
+	at         span // the value of stream_options
+	includeAt  span // the value of include_usage in it
+	include    bool // the client asked for usage at the end
+	continuous bool // and with every event
+}
+
+// requestFields are where the values of single parameters stand. One that is
+// null counts as absent.
+type requestFields struct {
+	tools          span
+	user           span
+	n              span // integer
+	maxTokens      span // integer: max_tokens
+	maxCompletion  span // integer: max_completion_tokens or max_output_tokens; engines take it before max_tokens
+	temperature    span // number
+	seed           span
+	responseFormat span
+	cacheSalt      span
+}
+
+// needs is what a route's body must have.
+type needs uint8
+
+const (
+	needsModel    needs = 1 << iota
+	needsMessages       // an array of messages
+	needsPrompt
+	needsInput
+	readsItems // input is that of /v1/responses
+	readsChat  // messages, if there, are an array of messages
+)
+
+// needsOf is what the bodies of a path must have.
+func needsOf(path string) needs {
+	switch path {
+	case "/v1/chat/completions", "/v1/messages":
+		return needsModel | needsMessages | readsChat
+	case "/v1/completions":
+		return needsModel | needsPrompt
+	case "/v1/responses":
+		return needsModel | needsInput | readsItems
+	case "/v1/embeddings":
+		return needsModel | needsInput | readsChat
+	case "/v1/messages/count_tokens", "/tokenize":
+		return readsChat // without a model: the default one
+	case "/detokenize":
+		return 0
+	}
+	return needsModel
+}
+
+// parse reads the body of a request to rt. It returns nil or a 400 that says
+// what is wrong, where, and what to do. body is kept, not copied; contentType
+// is read only where the route takes a form.
+func (r *request) parse(rt route, body, contentType []byte) *apiError {
+	r.reset()
+	r.kind = rt.kind
+	if len(body) > math.MaxInt32 {
+		return invalid("", "The body has %d bytes. Send less than 2 GiB.", len(body))
+	}
+	r.body = body
+	if rt.kind == kindForm && !isJSON(contentType) {
+		return r.parseForm(contentType)
+	}
+	r.document(needsOf(rt.path))
+	if r.failed() {
+		return r.fault.refusal(body)
+	}
+	return nil
+}
+
+// reset forgets the body and keeps the memory, unless it has grown far beyond
+// what requests use.
+func (r *request) reset() {
+	keep := textReader{message: -1}
+	if cap(r.texts) <= 4096 {
+		keep.texts = r.texts[:0]
+	}
+	if cap(r.keys.list) <= 4096 {
+		keep.keys.list = r.keys.list[:0]
+	}
+	if cap(r.keys.table) <= 16384 {
+		keep.keys.table = r.keys.table
+	}
+	if cap(r.unescaped) <= 16384 {
+		keep.unescaped = r.unescaped[:0]
+	}
+	*r = request{textReader: keep, strip: r.strip[:0]}
+}
+
+// document reads the whole body: one JSON object and white space around it.
+func (r *request) document(need needs) {
+	if bytes.HasPrefix(r.body, []byte(byteOrderMark)) {
+		r.pos = len(byteOrderMark)
+	}
+	r.pos = r.space(r.pos)
+	r.open = r.pos
+	if r.peek() != '{' || seemsUTF16(r.body) {
+		r.noObject()
+		return
+	}
+	r.members(need)
+	if r.failed() {
+		return
+	}
+	r.whole = span{int32(r.open), int32(r.pos)}
+	if end := r.space(r.pos); end < len(r.body) {
+		r.broken(end, "data after the end of the JSON object")
+		return
+	}
+	r.checkNeeds(need)
+}
+
+const byteOrderMark = "\ufeff"
+
+// noObject stops at a body that is no JSON object.
+func (r *request) noObject() {
+	b := r.body
+	switch {
+	case r.pos >= len(b):
+		r.broken(r.pos, "the body is empty")
+	case seemsUTF16(b):
+		r.broken(0, "the body seems to be UTF-16 or UTF-32, send UTF-8")
+	case b[r.pos] == '-' && bytes.HasPrefix(b[r.pos:], []byte("--")):
+		r.broken(r.pos, "the body seems to be a multipart form, which this route does not take")
+	case b[r.pos] == '[' || b[r.pos] == '"':
+		r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
+	default:
+		if r.value(r.pos, 0) >= 0 {
+			r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
+		}
+	}
+}
+
+// seemsUTF16 tells whether the body begins with UTF-16's or UTF-32's mark, or
+// with a zero byte beside its first character.
+func seemsUTF16(b []byte) bool {
+	return len(b) > 1 && (b[0] == 0xFE && b[1] == 0xFF || b[0] == 0xFF && b[1] == 0xFE || b[0] == 0 || b[1] == 0)
+}
+
+// checkNeeds judges what is not there.
+func (r *request) checkNeeds(need needs) {
+	if need&readsChat != 0 && r.given&needsMessages != 0 {
+		r.given |= needsInput // embeddings of a conversation
+	}
+	missing := need &^ r.given
+	switch {
+	case missing&needsModel != 0 && len(r.model) == 0:
+		r.missing(r.open, "model")
+	case missing&needsMessages != 0:
+		r.missing(r.open, "messages")
+	case missing&needsPrompt != 0:
+		r.missing(r.open, "prompt")
+	case missing&needsInput != 0:
+		r.missing(r.open, "input")
+	}
+}

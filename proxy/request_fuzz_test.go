@@ -1,0 +1,348 @@
+// Bodies of any bytes, read side by side with the standard library.
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"mime/multipart"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// addTranscripts gives the bodies of testdata/requests to a fuzz target.
+func addTranscripts(f *testing.F, add func(rt route, contentType, body string)) {
+	files, err := filepath.Glob("testdata/requests/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("transcripts are missing: %v", err)
+	}
+	for _, file := range files {
+		all, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for block := range strings.SplitSeq(strings.TrimSpace(string(all)), "\n\n") {
+			lines := strings.Split(block, "\n")
+			path, contentType, _ := strings.Cut(lines[1], " ")
+			body := lines[2]
+			if plain, err := strconv.Unquote(body); err == nil {
+				body = plain
+			}
+			add(routeAt(f, path), contentType, body)
+		}
+	}
+}
+
+// FuzzRequest: what we accept, encoding/json accepts and reads as we do; what
+// it refuses, we refuse; and what we refuse as bytes, we refuse for a reason.
+func FuzzRequest(f *testing.F) {
+	addTranscripts(f, func(rt route, _, body string) {
+		if rt.kind != kindForm {
+			f.Add(uint8(slices.Index(routes, rt)), []byte(body))
+		}
+	})
+	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
+		rt := routes[int(path)%len(routes)]
+		var r request
+		before := bytes.Clone(body)
+		refused := r.parse(rt, body, []byte("application/json"))
+		if !bytes.Equal(before, body) {
+			t.Fatal("parse changed the body")
+		}
+		document := bytes.TrimPrefix(body, []byte(byteOrderMark))
+		if refused != nil {
+			checkRefusal(t, &r, refused, document)
+			return
+		}
+		if !json.Valid(document) || !utf8.Valid(document) {
+			t.Fatalf("accepted %q", body)
+		}
+		checkReading(t, &r, document)
+		checkTexts(t, &r, document)
+		checkSending(t, &r, document)
+	})
+}
+
+var surrogateEscape = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
+
+// depthOf is how deep a valid document nests.
+func depthOf(document []byte) (deepest int) {
+	d := json.NewDecoder(bytes.NewReader(document))
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return deepest
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		deepest = max(deepest, depth)
+	}
+}
+
+func checkRefusal(t *testing.T, r *request, refused *apiError, document []byte) {
+	if refused.status != 400 || refused.kind != "invalid_request_error" || refused.message == "" {
+		t.Fatalf("refused with %+v", refused)
+	}
+	if len(refused.message) > 2000 || !utf8.ValidString(refused.message) || strings.ContainsFunc(refused.message, func(c rune) bool { return c < ' ' }) {
+		t.Fatalf("message %q", refused.message)
+	}
+	if r.fault.at < 0 || r.fault.at > len(r.body) {
+		t.Fatalf("fault at %d of %d", r.fault.at, len(r.body))
+	}
+	if r.fault.kind != faultSyntax || !json.Valid(document) || !utf8.Valid(document) {
+		return
+	}
+	if surrogateEscape.Match(document) || bytes.TrimLeft(document, " \t\r\n")[0] != '{' || depthOf(document) > maxDepth {
+		return
+	}
+	t.Fatalf("refused without a reason: %s\n%q", refused.message, document)
+}
+
+// checkReading compares what was read with encoding/json, which folds the case
+// of keys and takes the last of two: hence by way of pairsOf.
+func checkReading(t *testing.T, r *request, document []byte) {
+	seen := map[string]string{}
+	for _, p := range pairsOf(t, document) {
+		if _, twice := seen[p.key]; twice {
+			t.Fatalf("accepted with %q twice: %q", p.key, document)
+		}
+		seen[p.key] = p.value
+	}
+	var model *string
+	var stream *bool
+	decode(t, seen["model"], &model)
+	decode(t, seen["stream"], &stream)
+	if model == nil && len(r.model) > 0 || model != nil && *model != string(r.model) {
+		t.Fatalf("model %q, want %s", r.model, seen["model"])
+	}
+	if r.stream != (stream != nil && *stream) {
+		t.Fatalf("stream %v, want %s", r.stream, seen["stream"])
+	}
+	var options struct {
+		Include    *bool `json:"include_usage"`
+		Continuous *bool `json:"continuous_usage_stats"`
+	}
+	for _, p := range pairsIfObject(t, seen["stream_options"]) {
+		switch p.key {
+		case "include_usage":
+			decode(t, p.value, &options.Include)
+		case "continuous_usage_stats":
+			decode(t, p.value, &options.Continuous)
+		}
+	}
+	if r.usage.include != (options.Include != nil && *options.Include) || r.usage.continuous != (options.Continuous != nil && *options.Continuous) {
+		t.Fatalf("usage %+v, want %s", r.usage, seen["stream_options"])
+	}
+	for key, at := range map[string]span{
+		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.usage.at, "tools": r.fields.tools, "user": r.fields.user,
+		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "temperature": r.fields.temperature, "seed": r.fields.seed,
+		"response_format": r.fields.responseFormat, "cache_salt": r.fields.cacheSalt,
+	} {
+		if got := string(at.of(r.body)); got != seen[key] && !(got == "" && seen[key] == "null") {
+			t.Fatalf("%s is %q, want %q", key, got, seen[key])
+		}
+	}
+}
+
+func decode(t *testing.T, raw string, into any) {
+	if raw == "" {
+		return
+	}
+	if err := json.Unmarshal([]byte(raw), into); err != nil {
+		t.Fatalf("accepted %q: %v", raw, err)
+	}
+}
+
+func pairsIfObject(t *testing.T, raw string) []pair {
+	if raw == "" || raw[0] != '{' {
+		return nil
+	}
+	return pairsOf(t, []byte(raw))
+}
+
+// checkTexts: every text decodes as encoding/json decodes it, texts are told in
+// the body's order, and the plain contents of messages are all among them.
+func checkTexts(t *testing.T, r *request, document []byte) {
+	found := map[string]bool{}
+	last := int32(0)
+	for _, x := range r.texts {
+		var want string
+		decode(t, string(x.at.of(r.body)), &want)
+		if got := string(x.appendTo(nil, r.body)); got != want || got == "" {
+			t.Fatalf("text %q, want %q", got, want)
+		}
+		if x.at.start < last {
+			t.Fatalf("text at %d behind %d", x.at.start, last)
+		}
+		last = x.at.end
+		found[strconv.Itoa(int(x.message))+":"+want] = true
+	}
+	if !r.messagesAt.given() {
+		return
+	}
+	var messages []json.RawMessage
+	decode(t, string(r.messagesAt.of(r.body)), &messages)
+	for i, message := range messages {
+		role := ""
+		for _, p := range pairsIfObject(t, string(message)) {
+			if p.key == "role" {
+				decode(t, p.value, &role)
+			}
+			if p.key != "content" {
+				continue
+			}
+			for _, want := range contentTexts(t, p.value) {
+				if want != "" && !found[strconv.Itoa(i)+":"+want] {
+					t.Fatalf("text %q of message %d is missing in %q", want, i, document)
+				}
+			}
+		}
+		if role == "" && !bytes.Contains(message, []byte(`""`)) {
+			t.Fatalf("accepted a message without role: %s", message)
+		}
+	}
+}
+
+// contentTexts is the slow way to the texts of a message.
+func contentTexts(t *testing.T, raw string) (texts []string) {
+	switch raw[0] {
+	case '"':
+		var text string
+		decode(t, raw, &text)
+		return []string{text}
+	case '[':
+		var parts []json.RawMessage
+		decode(t, raw, &parts)
+		for _, part := range parts {
+			for _, p := range pairsOf(t, part) {
+				if p.key == "text" && p.value[0] == '"' {
+					texts = append(texts, contentTexts(t, p.value)...)
+				}
+			}
+		}
+		return texts
+	case 'n':
+		return nil
+	}
+	t.Fatalf("accepted content %s", raw)
+	return nil
+}
+
+// checkSending: what is sent has the new model, asks for usage where it should,
+// names no hand-over field, and is otherwise the same member for member.
+func checkSending(t *testing.T, r *request, document []byte) {
+	var s splices
+	r.setModel(&s, "new")
+	r.askUsage(&s)
+	r.stripHandover(&s)
+	sent := spliced(&s, r.body)
+	if !json.Valid(sent) || len(sent) != s.length(r.body) {
+		t.Fatalf("would send %q, length %d", sent, s.length(r.body))
+	}
+	asks := r.stream && (r.kind == kindChat || r.kind == kindText)
+	var want []pair
+	hasModel, hasOptions := false, false
+	for _, p := range pairsOf(t, document) {
+		switch {
+		case p.key == "model":
+			p.value, hasModel = `"new"`, true
+		case p.key == "stream_options" && asks:
+			p.value, hasOptions = "usage", true
+		case p.key == "vllm_xargs":
+			p.value = "xargs"
+		case handover([]byte(p.key)):
+			continue
+		}
+		want = append(want, p)
+	}
+	if !hasModel {
+		want = append(want, pair{"model", `"new"`})
+	}
+	if asks && !hasOptions {
+		want = append(want, pair{"stream_options", "usage"})
+	}
+	got := pairsOf(t, sent)
+	for i, p := range got {
+		switch {
+		case p.key == "stream_options" && asks:
+			var options map[string]any
+			decode(t, p.value, &options)
+			if options["include_usage"] != true {
+				t.Fatalf("would ask for usage with %s", p.value)
+			}
+			got[i].value = "usage"
+		case p.key == "vllm_xargs":
+			for _, inner := range pairsIfObject(t, p.value) {
+				if handover([]byte(inner.key)) {
+					t.Fatalf("would send %s", p.value)
+				}
+			}
+			got[i].value = "xargs"
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("would send %q\nwant %q", got, want)
+	}
+}
+
+// FuzzForm: a form that we accept, mime/multipart reads to the same model, once.
+func FuzzForm(f *testing.F) {
+	addTranscripts(f, func(rt route, contentType, body string) {
+		if rt.kind == kindForm && !isJSON([]byte(contentType)) {
+			f.Add(contentType, []byte(body))
+		}
+	})
+	rt := routeAt(f, "/v1/audio/transcriptions")
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		if isJSON([]byte(contentType)) {
+			return
+		}
+		var r request
+		if refused := r.parse(rt, body, []byte(contentType)); refused != nil {
+			if refused.status != 400 || !utf8.Valid(refused.appendJSON(nil)) || !json.Valid(refused.appendJSON(nil)) {
+				t.Fatalf("refused with %+v", refused)
+			}
+			return
+		}
+		var s splices
+		r.setModel(&s, "new")
+		for want, form := range map[string][]byte{string(r.model): body, "new": spliced(&s, body)} {
+			if models := formModels(t, contentType, form); !slices.Equal(models, []string{want}) {
+				t.Fatalf("models %q, want %q\n%q", models, want, form)
+			}
+		}
+	})
+}
+
+// formModels is what mime/multipart finds in the fields named model.
+func formModels(t *testing.T, contentType string, body []byte) (models []string) {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for {
+		part, err := reader.NextRawPart()
+		if err != nil {
+			return models
+		}
+		if part.FormName() != "model" {
+			continue
+		}
+		var value bytes.Buffer
+		if _, err := value.ReadFrom(part); err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, value.String())
+	}
+}

@@ -1,0 +1,164 @@
+// Splices change what they are asked to change and no other byte.
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A pair is a member as it stands in a document.
+type pair struct{ key, value string }
+
+// pairsOf reads the members of an object in order, values byte for byte, with
+// encoding/json.
+func pairsOf(t testing.TB, object []byte) (pairs []pair) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		t.Fatalf("%v in %q", err, object)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			t.Fatalf("%v in %q", err, object)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatalf("%v in %q", err, object)
+		}
+		pairs = append(pairs, pair{key.(string), string(value)})
+	}
+	if _, err := d.Token(); err != nil {
+		t.Fatalf("%v in %q", err, object)
+	}
+	return pairs
+}
+
+func spliced(s *splices, body []byte) []byte { return bytes.Join(s.segments(nil, body), nil) }
+
+func randomSpace(rng *rand.Rand) string {
+	if rng.IntN(2) == 0 {
+		return ""
+	}
+	return strings.Repeat(" ", rng.IntN(2)) + strings.Repeat("\n\t", rng.IntN(2)) + strings.Repeat("\r", rng.IntN(2))
+}
+
+// TestSplicesRandomDocuments makes objects with white space anywhere, removes,
+// replaces and inserts members in any order, and reads back what is left.
+func TestSplicesRandomDocuments(t *testing.T) {
+	values := []string{`0`, `"a,}{"`, `null`, `{"x" : [1, 2] }`, `[ ]`, `{}`, `"\u00e9\\"`, `-1.5e3`}
+	rng := rand.New(rand.NewPCG(1, 2))
+	var s splices
+	for round := range 10_000 {
+		var doc strings.Builder
+		var ops []func()
+		var want []pair
+		s.reset()
+		space := func() { doc.WriteString(randomSpace(rng)) }
+		space()
+		open := doc.Len()
+		doc.WriteString("{")
+		space()
+		n := rng.IntN(6)
+		for i := range n {
+			if i > 0 {
+				doc.WriteString(",")
+				space()
+			}
+			start := doc.Len()
+			fmt.Fprintf(&doc, `"k%d"`, i)
+			space()
+			doc.WriteString(":")
+			space()
+			value, from := values[rng.IntN(len(values))], doc.Len()
+			doc.WriteString(value)
+			end := doc.Len()
+			space()
+			switch rng.IntN(3) {
+			case 0:
+				ops = append(ops, func() { s.remove(span{int32(start), int32(end)}) })
+			case 1:
+				ops = append(ops, func() { s.replace(span{int32(from), int32(end)}, []byte(`"new"`)) })
+				want = append(want, pair{fmt.Sprint("k", i), `"new"`})
+			default:
+				want = append(want, pair{fmt.Sprint("k", i), value})
+			}
+		}
+		doc.WriteString("}")
+		whole := span{int32(open), int32(doc.Len())}
+		space()
+		rng.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
+		// Insertions keep their order; the other edits come between them anyhow.
+		for i, left := 0, rng.IntN(3); left > 0 || len(ops) > 0; {
+			if len(ops) > 0 && (left == 0 || rng.IntN(2) == 0) {
+				ops[0]()
+				ops = ops[1:]
+				continue
+			}
+			s.insertMember(whole, fmt.Appendf(nil, `"in%d":[%d]`, i, i))
+			want = append(want, pair{fmt.Sprint("in", i), fmt.Sprintf("[%d]", i)})
+			i, left = i+1, left-1
+			s.length([]byte(doc.String())) // asked for in between, to no effect
+		}
+		body := []byte(doc.String())
+		got := spliced(&s, body)
+		if found := pairsOf(t, got); !slices.Equal(found, want) || len(got) != s.length(body) {
+			t.Fatalf("round %d\nbody %q\ngot  %q\nhas  %q\nwant %q\nlength %d", round, body, got, found, want, s.length(body))
+		}
+		if !bytes.Equal(body, []byte(doc.String())) {
+			t.Fatal("the body itself was changed")
+		}
+	}
+}
+
+func TestSplicesTable(t *testing.T) {
+	at := func(body, part string) span {
+		i := strings.Index(body, part)
+		if i < 0 {
+			t.Fatalf("%q is not in %q", part, body)
+		}
+		return span{int32(i), int32(i + len(part))}
+	}
+	all := func(body string) span { return span{0, int32(len(body))} }
+	for _, c := range []struct {
+		name, body, want string
+		do               func(s *splices, body string)
+	}{
+		{"nothing", `{"a":1}`, `{"a":1}`, func(*splices, string) {}},
+		{"the first member", `{"a":1, "b":2}`, `{"b":2}`, func(s *splices, b string) { s.remove(at(b, `"a":1`)) }},
+		{"a member between", `{"a":1,"b":2 ,  "c":3}`, `{"a":1,"c":3}`, func(s *splices, b string) { s.remove(at(b, `"b":2`)) }},
+		{"the last member", `{"a":1 , "b":2 }`, `{"a":1  }`, func(s *splices, b string) { s.remove(at(b, `"b":2`)) }},
+		{"the only member", `{ "a":1 }`, `{  }`, func(s *splices, b string) { s.remove(at(b, `"a":1`)) }},
+		{"the last two, the last first", `{"a":1,"b":2,"c":3}`, `{"a":1}`, func(s *splices, b string) {
+			s.remove(at(b, `"c":3`))
+			s.remove(at(b, `"b":2`))
+		}},
+		{"into an empty object", `{ }`, `{"z":0 }`, func(s *splices, b string) { s.insertMember(all(b), []byte(`"z":0`)) }},
+		{"behind the last member", "{\"a\":1\n}", "{\"a\":1,\"z\":0\n}", func(s *splices, b string) { s.insertMember(all(b), []byte(`"z":0`)) }},
+		{"two, in place of the only member", `{"a":1}`, `{"y":0,"z":0}`, func(s *splices, b string) {
+			s.insertMember(all(b), []byte(`"y":0`))
+			s.remove(at(b, `"a":1`))
+			s.insertMember(all(b), []byte(`"z":0`))
+		}},
+		{"into the inner and the outer object", `{"a":{}}`, `{"a":{"y":0},"z":0}`, func(s *splices, b string) {
+			s.insertMember(all(b), []byte(`"z":0`))
+			s.insertMember(at(b, `{}`), []byte(`"y":0`))
+		}},
+		{"behind a replaced value", `{"a":1}`, `{"a":{},"z":0}`, func(s *splices, b string) {
+			s.insertMember(all(b), []byte(`"z":0`))
+			s.replace(at(b, `1`), []byte(`{}`))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s splices
+			c.do(&s, c.body)
+			if got := string(spliced(&s, []byte(c.body))); got != c.want || s.length([]byte(c.body)) != len(c.want) {
+				t.Errorf("got %q, %d bytes; want %q", got, s.length([]byte(c.body)), c.want)
+			}
+		})
+	}
+}
