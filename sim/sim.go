@@ -44,7 +44,7 @@
 //	close            no chunked framing and no Content-Length: the body ends when the connection does
 //	truncate-json    not streamed: a Content-Length eight bytes larger than what is sent; streamed: no effect
 //
-// Any other value is refused with 400. die, hang and status act on every route, the others on completions.
+// Any other value is refused with 400. Faults act on the two completion routes.
 package sim
 
 import "fmt"
