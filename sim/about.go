@@ -40,12 +40,12 @@ func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
 	var tokens []uint32
 	if f.get("messages") != nil {
 		messages := readMessages(f)
-		s.checkModel(f)
-		tokens = s.render(f, messages)
+		checkModel(f, s.options.Model)
+		tokens = render(s.options, f, messages)
 	} else {
 		f.require("prompt")
 		prompt, _ := f.text("prompt")
-		s.checkModel(f)
+		checkModel(f, s.options.Model)
 		tokens = appendTokens(nil, prompt)
 	}
 	withTexts := f.boolean("return_token_strs")
@@ -81,7 +81,7 @@ func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveDetokenize(w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	f.require("tokens")
-	s.checkModel(f)
+	checkModel(f, s.options.Model)
 	var tokens []uint32
 	if raw := f.get("tokens"); raw != nil && json.Unmarshal(raw, &tokens) != nil {
 		f.complain("list_type", "tokens", "Input should be a valid list")

@@ -15,18 +15,17 @@ type message struct {
 }
 
 // readChat reads a chat request; f.failure says why it cannot be served.
-func (s *Server) readChat(f *fields, requestID string) *completion {
-	c := s.readCompletion(f, true, requestID)
+func readChat(o Options, f *fields, requestID string) *completion {
+	c := readCompletion(f, true, requestID)
 	messages := readMessages(f)
 	choice := readToolChoice(f)
-	s.checkModel(f)
+	checkModel(f, o.Model)
 	if f.failure == nil && len(messages) == 0 {
 		f.fail(refuse("Cannot apply chat template to an empty conversation. Provide at least one message.", ""))
 	}
-	prompt := s.render(f, messages)
-	c.prompts = [][]uint32{prompt}
+	c.prompts = [][]uint32{render(o, f, messages)}
 	c.checkSampling(f)
-	c.checkLength(f, s.options.MaxModelLen, 0, "max_completion_tokens", "max_tokens")
+	c.checkLength(f, o.MaxModelLen, 0, "max_completion_tokens", "max_tokens")
 	c.tool = choice
 	return c
 }
@@ -62,13 +61,13 @@ func readMessages(f *fields) (messages []message) {
 // render turns a conversation into prompt tokens by a ChatML template: a mark, the role, a line end, the text, a
 // mark and a line end for each message, tools in a system message before them, and the opening of the answer.
 // Equal beginnings of conversations are equal tokens.
-func (s *Server) render(f *fields, messages []message) []uint32 {
+func render(o Options, f *fields, messages []message) []uint32 {
 	var prompt []uint32
 	if tools := f.get("tools"); tools != nil {
 		prompt = appendMessage(prompt, "system", "# Tools\n"+string(tools))
 	}
 	for i, m := range messages {
-		text := s.messageText(f, i, m.Content)
+		text := messageText(o, f, i, m.Content)
 		if f.failure != nil {
 			return nil
 		}
@@ -87,7 +86,7 @@ func appendMessage(prompt []uint32, role, text string) []uint32 {
 }
 
 // messageText is a message's content: a string, the text of its parts, or nothing.
-func (s *Server) messageText(f *fields, i int, content json.RawMessage) (text string) {
+func messageText(o Options, f *fields, i int, content json.RawMessage) (text string) {
 	if len(content) == 0 || string(content) == "null" {
 		return ""
 	}
@@ -103,7 +102,7 @@ func (s *Server) messageText(f *fields, i int, content json.RawMessage) (text st
 		}
 		for _, part := range parts {
 			if part.Type != "text" {
-				f.fail(refuse(s.options.Model+" is not a multimodal model", ""))
+				f.fail(refuse(o.Model+" is not a multimodal model", ""))
 			}
 			text += part.Text
 		}

@@ -8,9 +8,9 @@ import (
 )
 
 // readPrompts reads a text completion request; f.failure says why it cannot be served.
-func (s *Server) readPrompts(f *fields, requestID string) *completion {
-	c := s.readCompletion(f, false, requestID)
-	s.checkModel(f)
+func readPrompts(o Options, f *fields, requestID string) *completion {
+	c := readCompletion(f, false, requestID)
+	checkModel(f, o.Model)
 	raw := f.get("prompt")
 	if raw == nil {
 		f.fail(refuse("Either prompt or prompt_embeds must be provided and non-empty.", ""))
@@ -33,7 +33,7 @@ func (s *Server) readPrompts(f *fields, requestID string) *completion {
 	if len(prompts)*c.choices > maxChoices {
 		f.fail(refuse(fmt.Sprintf("%d prompts with n=%d are more than %d sequences.", len(prompts), c.choices, maxChoices), ""))
 	}
-	c.checkLength(f, s.options.MaxModelLen, 16, "max_tokens")
+	c.checkLength(f, o.MaxModelLen, 16, "max_tokens")
 	return c
 }
 

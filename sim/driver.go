@@ -3,16 +3,33 @@
 package sim
 
 import (
-	"errors"
+	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
+
+// driver runs an engine in real time.
+type driver struct {
+	started time.Time     // the engine's time 0
+	work    chan struct{} // rings when an idle engine got something to do
+
+	mu      sync.Mutex // guards all below
+	engine  *Engine
+	metrics metrics
+}
+
+// newDriver makes a driver whose engine moves only while run does.
+func newDriver(o Options) *driver {
+	return &driver{started: time.Now(), work: make(chan struct{}, 1), engine: New(o), metrics: newMetrics()}
+}
 
 // job is one completion under way: a sequence a choice, and a bell.
 type job struct {
 	tickets []ticket
 	stream  bool          // ring for every token, else for the last one
-	left    int           // tickets not done; under Server.mu
+	left    int           // tickets not done; under driver.mu
 	wake    chan struct{} // holds one ring, so that ringing never waits
 }
 
@@ -39,83 +56,77 @@ func (j *job) usage(c *completion, blockSize int) (u usage) {
 	return u
 }
 
-var errClosed = errors.New("the server is closing")
-
 // submit hands the sequences of one completion to the engine, all for the same pass.
-func (s *Server) submit(c *completion, requests []Request) (*job, error) {
+func (d *driver) submit(c *completion, requests []Request) (*job, error) {
 	j := &job{tickets: make([]ticket, len(requests)), stream: c.stream, left: len(requests), wake: make(chan struct{}, 1)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return nil, errClosed
-	}
-	_, busy := s.engine.Next()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, busy := d.engine.Next()
 	for i := range requests {
 		t := &j.tickets[i]
 		t.job, t.reason = j, c.answers[i].reason
 		requests[i].Owner = t
 		var err error
-		if t.sequence, err = s.engine.Submit(s.now(), requests[i]); err != nil {
-			s.cancel(j)
-			return nil, err
+		if t.sequence, err = d.engine.Submit(d.now(), requests[i]); err != nil {
+			d.cancel(j)
+			return nil, fmt.Errorf("cannot start answer %d: %w", i, err)
 		}
 	}
 	if !busy {
-		ring(s.work)
+		ring(d.work)
 	}
 	return j, nil
 }
 
 // leave takes a job out of the engine, wherever it stands; blocks and place are free when it returns.
-func (s *Server) leave(j *job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel(j)
+func (d *driver) leave(j *job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cancel(j)
 }
 
-func (s *Server) cancel(j *job) {
+func (d *driver) cancel(j *job) {
 	for i := range j.tickets {
 		if j.tickets[i].sequence != nil {
-			s.engine.Cancel(j.tickets[i].sequence)
+			d.engine.Cancel(j.tickets[i].sequence)
 		}
 	}
 }
 
-// drive runs the engine until the server closes. It sleeps while nothing is to do. The system may wake it late, by up
+// run runs the engine until ctx is over. It sleeps while nothing is to do. The system may wake it late, by up
 // to a millisecond where the machine is idle: the passes that are over by then are made up for in one go, so virtual
 // time does not slip.
-func (s *Server) drive() {
-	defer s.goroutines.Done()
+func (d *driver) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		s.mu.Lock()
-		now := s.now()
-		for pass, ok := s.engine.Advance(now); ok; pass, ok = s.engine.Advance(now) {
-			s.deliver(pass)
+		d.mu.Lock()
+		now := d.now()
+		for pass, ok := d.engine.Advance(now); ok; pass, ok = d.engine.Advance(now) {
+			d.deliver(pass)
 		}
-		next, busy := s.engine.Next()
-		s.mu.Unlock()
+		next, busy := d.engine.Next()
+		d.mu.Unlock()
 		var due <-chan time.Time
 		if busy {
-			timer.Reset(next - s.now())
+			timer.Reset(next - d.now())
 			due = timer.C
 		}
 		select {
 		case <-due:
-		case <-s.work:
-		case <-s.closed.Done():
+		case <-d.work:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
 // deliver tells each sequence's job what a pass made visible. The caller holds the lock.
-func (s *Server) deliver(p *Pass) {
+func (d *driver) deliver(p *Pass) {
 	for _, seq := range p.Tokens {
 		t := seq.Owner.(*ticket)
 		t.visible.Store(int32(seq.Generated))
-		s.metrics.token(seq, t.reason)
+		d.metrics.token(seq, t.reason)
 		if seq.Done {
 			t.job.left--
 		}
@@ -125,8 +136,8 @@ func (s *Server) deliver(p *Pass) {
 	}
 }
 
-// now is the engine's time: since the server was made.
-func (s *Server) now() time.Duration { return time.Since(s.started) }
+// now is the engine's time: since the driver was made.
+func (d *driver) now() time.Duration { return time.Since(d.started) }
 
 // ring rings a bell that may ring already.
 func ring(bell chan struct{}) {

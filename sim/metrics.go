@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// metrics are the counters that the engine does not keep itself. Server.mu guards them.
+// metrics are the counters that the engine does not keep itself. driver.mu guards them.
 type metrics struct {
 	promptTokens, generatedTokens int
 	finished                      map[string]int // by finish reason; like vLLM's, aborts are not counted
@@ -70,10 +70,10 @@ func (h *histogram) observe(d time.Duration) {
 
 // serveMetrics writes a scrape.
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	engine := s.engine.Stats()
+	s.driver.mu.Lock()
+	engine := s.driver.engine.Stats()
 	p := page{labels: `engine="0",model_name=` + string(appendString(nil, s.options.Model))}
-	m := &s.metrics
+	m := &s.driver.metrics
 	p.one("num_requests_running", "gauge", "Number of requests in model execution batches.", engine.Running)
 	p.one("num_requests_waiting", "gauge", "Number of requests waiting to be processed.", engine.Waiting)
 	p.float("kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.",
@@ -92,7 +92,7 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	p.histogram("time_to_first_token_seconds", "Histogram of time to first token in seconds.", &m.firstToken)
 	p.histogram("e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", &m.endToEnd)
-	s.mu.Unlock()
+	s.driver.mu.Unlock()
 	p.head("cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
 	p.value("cache_config_info", `block_size="`+strconv.Itoa(s.options.BlockSize)+
 		`",enable_prefix_caching="True",engine="0",kv_cache_size_tokens="`+

@@ -14,12 +14,12 @@ import (
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fault fault) {
 	c.write(s.options)
 	requests := c.requests(s.options)
-	job, err := s.submit(c, requests)
-	if err != nil { // the length was checked: only a closing server comes here
-		writeFailure(w, &failure{http.StatusServiceUnavailable, kindOf(http.StatusServiceUnavailable), err.Error(), ""})
+	job, err := s.driver.submit(c, requests)
+	if err != nil { // lengths were checked against a context that fits the pool
+		writeFailure(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
 		return
 	}
-	defer s.leave(job)
+	defer s.driver.leave(job)
 	created := time.Now().Unix()
 	wire := newWire(c, s.options.Model, created)
 	if c.stream {

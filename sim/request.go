@@ -28,7 +28,7 @@ type completion struct {
 }
 
 // readCompletion reads the fields that both routes have. header is the request's X-Request-Id.
-func (s *Server) readCompletion(f *fields, chat bool, header string) *completion {
+func readCompletion(f *fields, chat bool, header string) *completion {
 	c := &completion{chat: chat, choices: 1}
 	c.stream = f.boolean("stream")
 	c.readStreamOptions(f)
@@ -74,10 +74,10 @@ func (c *completion) readStreamOptions(f *fields) {
 }
 
 // checkModel refuses a model that is not ours; none means ours.
-func (s *Server) checkModel(f *fields) {
-	if model, ok := f.text("model"); ok && model != s.options.Model {
+func checkModel(f *fields, ours string) {
+	if model, ok := f.text("model"); ok && model != ours {
 		f.fail(&failure{http.StatusNotFound, "NotFoundError",
-			"The model `" + model + "` does not exist. Valid aliases: " + s.options.Model + ".", "model"})
+			"The model `" + model + "` does not exist. Valid aliases: " + ours + ".", "model"})
 	}
 }
 

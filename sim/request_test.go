@@ -8,10 +8,7 @@ import (
 	"testing"
 )
 
-// reader is a server of which only the reading is used; it has no goroutine.
-func reader() *Server {
-	return &Server{options: Options{Name: "w", Model: "m", MaxModelLen: 4096}.withDefaults()}
-}
+var small = Options{Name: "w", Model: "m", MaxModelLen: 4096}.withDefaults()
 
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ chat, message, param string }{
@@ -33,7 +30,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		f := decodeFields([]byte(c.chat))
 		if f.failure == nil {
-			reader().readChat(f, "")
+			readChat(small, f, "")
 		}
 		if f.failure == nil || f.failure.message != c.message || f.failure.param != c.param || f.failure.status != 400 {
 			t.Errorf("%s: %+v, want %s", c.chat, f.failure, c.message)
@@ -48,7 +45,7 @@ func TestLenience(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`,
 	} {
 		f := decodeFields([]byte(body))
-		if reader().readChat(f, ""); f.failure != nil {
+		if readChat(small, f, ""); f.failure != nil {
 			t.Errorf("%s: %s", body, f.failure.message)
 		}
 	}
@@ -56,11 +53,11 @@ func TestLenience(t *testing.T) {
 
 func TestAnswerIsCutToTheContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":"` + strings.Repeat("word ", 4000) + `","max_tokens":500,"ignore_eos":true}`))
-	c := reader().readPrompts(f, "")
+	c := readPrompts(small, f, "")
 	if f.failure != nil {
 		t.Fatal(f.failure.message)
 	}
-	c.write(reader().options)
+	c.write(small)
 	if got, want := len(c.answers[0].tokens), 4096-len(c.prompts[0]); got != want {
 		t.Errorf("%d tokens, want the %d that are left", got, want)
 	}
@@ -69,7 +66,7 @@ func TestAnswerIsCutToTheContext(t *testing.T) {
 // One token short of the context leaves no room for any answer: refused, and told apart from a longer prompt.
 func TestPromptOfTheWholeContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":[` + strings.Repeat("7,", 4095) + `7]}`))
-	reader().readPrompts(f, "")
+	readPrompts(small, f, "")
 	if f.failure == nil || !strings.Contains(f.failure.message, "you requested 1 output tokens and your prompt contains at least 4096") {
 		t.Errorf("%+v", f.failure)
 	}
@@ -78,13 +75,13 @@ func TestPromptOfTheWholeContext(t *testing.T) {
 func TestPromptForms(t *testing.T) {
 	for prompt, want := range map[string]int{`"one two"`: 1, `["one","two"]`: 2, `[1,2,3]`: 1, `[[1,2],[3]]`: 2} {
 		f := decodeFields([]byte(`{"prompt":` + prompt + `,"n":3,"max_tokens":5}`))
-		c := reader().readPrompts(f, "")
+		c := readPrompts(small, f, "")
 		if f.failure != nil || len(c.prompts) != want {
 			t.Errorf("%s: %d prompts, %+v", prompt, len(c.prompts), f.failure)
 			continue
 		}
-		c.write(reader().options)
-		if len(c.requests(reader().options)) != 3*want {
+		c.write(small)
+		if len(c.requests(small)) != 3*want {
 			t.Errorf("%s: not three answers a prompt", prompt)
 		}
 	}
@@ -111,13 +108,12 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	s := reader()
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, read := range []func(*fields, string) *completion{s.readChat, s.readPrompts} {
+		for _, read := range []func(Options, *fields, string) *completion{readChat, readPrompts} {
 			fields := decodeFields(body)
 			var c *completion
 			if fields.failure == nil {
-				c = read(fields, "id")
+				c = read(small, fields, "id")
 			}
 			if fields.failure != nil {
 				if !json.Valid(fields.failure.body()) {
@@ -125,10 +121,10 @@ func FuzzRequest(f *testing.F) {
 				}
 				continue
 			}
-			c.write(s.options)
-			for i, r := range c.requests(s.options) {
-				if r.PromptTokens+r.MaxTokens > s.options.MaxModelLen || r.MaxTokens < 1 ||
-					len(r.Hashes) != (r.PromptTokens+r.MaxTokens)/s.options.BlockSize {
+			c.write(small)
+			for i, r := range c.requests(small) {
+				if r.PromptTokens+r.MaxTokens > small.MaxModelLen || r.MaxTokens < 1 ||
+					len(r.Hashes) != (r.PromptTokens+r.MaxTokens)/small.BlockSize {
 					t.Fatalf("answer %d: %d + %d tokens, %d hashes", i, r.PromptTokens, r.MaxTokens, len(r.Hashes))
 				}
 			}

@@ -17,17 +17,14 @@ import (
 // Server is one simulated worker behind HTTP. Make it with NewServer; it is safe for concurrent use.
 type Server struct {
 	options Options
-	started time.Time
+	driver  *driver
 	http    http.Server
 
-	work       chan struct{}   // rings when an idle engine got something to do
 	closed     context.Context // of every request; over with Close
 	close      context.CancelFunc
 	goroutines sync.WaitGroup // the driver, Serve calls and connections
 
-	mu      sync.Mutex // guards all below
-	engine  *Engine
-	metrics metrics
+	mu      sync.Mutex // guards closing
 	closing bool
 }
 
@@ -37,10 +34,7 @@ func NewServer(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cannot make simulated worker %q: %w", o.Name, err)
 	}
-	s := &Server{
-		options: o, started: time.Now(), engine: New(o), metrics: newMetrics(),
-		work: make(chan struct{}, 1),
-	}
+	s := &Server{options: o, driver: newDriver(o)}
 	s.closed, s.close = context.WithCancel(context.Background())
 	s.http = http.Server{
 		Handler:           http.HandlerFunc(s.handle),
@@ -50,8 +44,7 @@ func NewServer(o Options) (*Server, error) {
 		// net/http does not see a client leave that has sent bytes ahead; the server's own end must reach it all the same.
 		BaseContext: func(net.Listener) context.Context { return s.closed },
 	}
-	s.goroutines.Add(1)
-	go s.drive()
+	s.goroutines.Go(func() { s.driver.run(s.closed) })
 	return s, nil
 }
 
@@ -131,14 +124,14 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	route.serve(s, w, r)
 }
 
-func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) { s.complete(w, r, s.readChat) }
+func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) { s.complete(w, r, readChat) }
 
 func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
-	s.complete(w, r, s.readPrompts)
+	s.complete(w, r, readPrompts)
 }
 
 // complete is the way of a completion on either route.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*fields, string) *completion) {
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(Options, *fields, string) *completion) {
 	fields := readBody(w, r)
 	fault, err := s.fault(r)
 	if err != nil {
@@ -149,7 +142,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*fie
 	}
 	var c *completion
 	if fields.failure == nil {
-		c = read(fields, r.Header.Get("X-Request-Id"))
+		c = read(s.options, fields, r.Header.Get("X-Request-Id"))
 	}
 	if fields.failure != nil {
 		writeFailure(w, fields.failure)
@@ -184,8 +177,10 @@ func readBody(w http.ResponseWriter, r *http.Request) *fields {
 					"1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", ""}}
 			}
 			return decodeFields(body)
-		case err != nil:
+		case errors.As(err, new(*http.MaxBytesError)):
 			return &fields{failure: detail(http.StatusRequestEntityTooLarge, "Request Entity Too Large")}
+		case err != nil:
+			abort() // the client is gone in the middle of its body
 		case len(body) == cap(body):
 			body = append(body, 0)[:len(body)]
 		}

@@ -218,9 +218,9 @@ func TestLostClientFreesTheSequence(t *testing.T) {
 }
 
 func stats(s *Server) Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.engine.Stats()
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	return s.driver.engine.Stats()
 }
 
 // until waits for a condition, and gives up after ten seconds.
@@ -355,7 +355,7 @@ func TestNewServerRefuses(t *testing.T) {
 	}{
 		{Options{Role: "boss"}, `cannot make simulated worker "sim-0": role "boss" is none of both, prefill, decode`},
 		{Options{Name: "x", Blocks: -1}, `cannot make simulated worker "x": blocks -1 is not between 1 and 2^30`},
-		{Options{Speedup: -2}, `cannot make simulated worker "sim-0": speedup -2 is not above 0`},
+		{Options{Speedup: -2}, `cannot make simulated worker "sim-0": speedup -2 is not at least 1e-6`},
 		{Options{Blocks: 10}, `cannot make simulated worker "sim-0": max model len 32768 is more than the 160 tokens of the pool (10 blocks of 16)`},
 	} {
 		if _, err := NewServer(c.options); err == nil || err.Error() != c.want {

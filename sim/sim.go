@@ -104,8 +104,8 @@ func (o Options) validate() error {
 			return fmt.Errorf("%s %d is not between 1 and 2^30", size.name, size.value)
 		}
 	}
-	if !(o.Speedup > 0) {
-		return fmt.Errorf("speedup %v is not above 0", o.Speedup)
+	if !(o.Speedup >= 1e-6) { // also NaN; much slower and a pass does not fit a time.Duration
+		return fmt.Errorf("speedup %v is not at least 1e-6", o.Speedup)
 	}
 	if o.MaxModelLen > o.Blocks*o.BlockSize {
 		return fmt.Errorf("max model len %d is more than the %d tokens of the pool (%d blocks of %d)",
