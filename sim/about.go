@@ -1,0 +1,98 @@
+// The small routes: health, version, models, tokenize and detokenize.
+
+package sim
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// serveNothing is /health and /ping: 200 and no body.
+func (s *Server) serveNothing(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusOK)
+}
+
+func (s *Server) serveVersion(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, append(appendString([]byte(`{"version":`), Version), '}'))
+}
+
+func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
+	created := strconv.FormatInt(time.Now().Unix(), 10)
+	b := appendString([]byte(`{"object":"list","data":[{"id":`), s.options.Model)
+	b = append(b, `,"object":"model","created":`+created+`,"owned_by":"vllm","root":`...)
+	b = append(appendString(b, s.options.Model), `,"parent":null,"max_model_len":`...)
+	b = strconv.AppendInt(b, int64(s.options.MaxModelLen), 10)
+	b = appendHex64(append(b, `,"permission":[{"id":"modelperm-`...), rand.Uint64())
+	b = append(b, `","object":"model_permission","created":`+created+`,"allow_create_engine":false,`+
+		`"allow_sampling":true,"allow_logprobs":true,"allow_search_indices":false,"allow_view":true,`+
+		`"allow_fine_tuning":false,"organization":"*","group":null,"is_blocking":false}]}]}`...)
+	writeJSON(w, http.StatusOK, b)
+}
+
+// serveTokenize counts the tokens of a prompt or of a conversation, as the completion routes would.
+func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
+	f := readBody(w, r)
+	var tokens []uint32
+	if f.get("messages") != nil {
+		messages := readMessages(f)
+		checkModel(f, s.options.Model)
+		tokens = render(s.options, f, messages)
+	} else {
+		f.require("prompt")
+		prompt, _ := f.text("prompt")
+		checkModel(f, s.options.Model)
+		tokens = appendTokens(nil, prompt)
+	}
+	withTexts := f.boolean("return_token_strs")
+	if f.failure != nil {
+		writeFailure(w, f.failure)
+		return
+	}
+	b := strconv.AppendInt([]byte(`{"count":`), int64(len(tokens)), 10)
+	b = strconv.AppendInt(append(b, `,"max_model_len":`...), int64(s.options.MaxModelLen), 10)
+	b = append(b, `,"tokens":[`...)
+	for i, id := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, uint64(id), 10)
+	}
+	b = append(b, `],"token_strs":`...)
+	if !withTexts {
+		writeJSON(w, http.StatusOK, append(b, "null}"...))
+		return
+	}
+	b = append(b, '[')
+	for i, id := range tokens {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, strings.ReplaceAll(string(appendTokenText(nil, id)), " ", "Ġ"))
+	}
+	writeJSON(w, http.StatusOK, append(b, "]}"...))
+}
+
+// serveDetokenize turns token ids back into text.
+func (s *Server) serveDetokenize(w http.ResponseWriter, r *http.Request) {
+	f := readBody(w, r)
+	f.require("tokens")
+	checkModel(f, s.options.Model)
+	var tokens []uint32
+	if raw := f.get("tokens"); raw != nil && json.Unmarshal(raw, &tokens) != nil {
+		f.complain("list_type", "tokens", "Input should be a valid list")
+	}
+	if f.failure != nil {
+		writeFailure(w, f.failure)
+		return
+	}
+	var text []byte
+	for _, id := range tokens {
+		text = appendTokenText(text, id)
+	}
+	writeJSON(w, http.StatusOK, append(appendString([]byte(`{"prompt":`), text), '}'))
+}

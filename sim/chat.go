@@ -1,0 +1,113 @@
+// POST /v1/chat/completions: messages become one prompt through a fixed chat template.
+
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// message is one message of a chat request.
+type message struct {
+	Role      *string         `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	ToolCalls json.RawMessage `json:"tool_calls"`
+}
+
+// readChat reads a chat request; f.failure says why it cannot be served.
+func readChat(o Options, f *fields, requestID string) *completion {
+	c := readCompletion(f, true, requestID)
+	messages := readMessages(f)
+	choice := readToolChoice(f)
+	checkModel(f, o.Model)
+	if f.failure == nil && len(messages) == 0 {
+		f.fail(refuse("Cannot apply chat template to an empty conversation. Provide at least one message.", ""))
+	}
+	c.prompts = [][]uint32{render(o, f, messages)}
+	c.checkSampling(f)
+	c.checkLength(f, o.MaxModelLen, 0, "max_completion_tokens", "max_tokens")
+	c.tool = choice
+	return c
+}
+
+func readMessages(f *fields) (messages []message) {
+	f.require("messages")
+	raw := f.raw["messages"]
+	if f.failure != nil {
+		return nil
+	}
+	if len(raw) == 0 || raw[0] != '[' {
+		f.complain("list_type", "messages", "Input should be a valid list")
+		return nil
+	}
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items)
+	messages = make([]message, len(items))
+	for i, item := range items {
+		loc := fmt.Sprintf("body.messages.%d", i)
+		if item[0] != '{' || json.Unmarshal(item, &messages[i]) != nil {
+			f.fail(invalid("model_attributes_type", loc,
+				"Input should be a valid dictionary or object to extract fields from", describe(item), ""))
+			return nil
+		}
+		if messages[i].Role == nil {
+			f.fail(invalid("missing", loc+".role", "Field required", describe(item), ""))
+			return nil
+		}
+	}
+	return messages
+}
+
+// render turns a conversation into prompt tokens by a ChatML template: a mark, the role, a line end, the text, a
+// mark and a line end for each message, tools in a system message before them, and the opening of the answer.
+// Equal beginnings of conversations are equal tokens.
+func render(o Options, f *fields, messages []message) []uint32 {
+	var prompt []uint32
+	if tools := f.get("tools"); tools != nil {
+		prompt = appendMessage(prompt, "system", "# Tools\n"+string(tools))
+	}
+	for i, m := range messages {
+		text := messageText(o, f, i, m.Content)
+		if f.failure != nil {
+			return nil
+		}
+		if len(m.ToolCalls) > 0 && string(m.ToolCalls) != "null" {
+			text += "\n" + string(m.ToolCalls)
+		}
+		prompt = appendMessage(prompt, *m.Role, text)
+	}
+	return appendTokens(append(prompt, imStart), "assistant\n")
+}
+
+func appendMessage(prompt []uint32, role, text string) []uint32 {
+	prompt = appendTokens(append(prompt, imStart), role+"\n")
+	prompt = appendTokens(prompt, text)
+	return append(prompt, imEnd, '\n')
+}
+
+// messageText is a message's content: a string, the text of its parts, or nothing.
+func messageText(o Options, f *fields, i int, content json.RawMessage) (text string) {
+	if len(content) == 0 || string(content) == "null" {
+		return ""
+	}
+	loc := fmt.Sprintf("body.messages.%d.content", i)
+	switch content[0] {
+	case '"':
+		_ = json.Unmarshal(content, &text)
+		return text
+	case '[':
+		var parts []struct{ Type, Text string }
+		if json.Unmarshal(content, &parts) != nil {
+			f.fail(invalid("dict_type", loc, "Input should be a valid dictionary", describe(content), ""))
+		}
+		for _, part := range parts {
+			if part.Type != "text" {
+				f.fail(refuse(o.Model+" is not a multimodal model", ""))
+			}
+			text += part.Text
+		}
+		return text
+	}
+	f.fail(invalid("string_type", loc, "Input should be a valid string", describe(content), ""))
+	return ""
+}

@@ -1,0 +1,222 @@
+// The engine's core: sequences, passes and the scheduler between them, in whatever time the caller keeps.
+
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrTooLong is wrapped by Submit's error for a prompt that the pool cannot hold.
+var ErrTooLong = errors.New("more tokens than the KV pool holds")
+
+// Request is what a caller asks of an engine.
+type Request struct {
+	// Hashes name the full blocks from the start of the prompt, each chained to the one before: equal hash, equal
+	// tokens up to there. len(Hashes) is at least PromptTokens/BlockSize; entries beyond name the blocks of the
+	// answer where the caller knows it already, so that a later prompt can find it cached. The engine keeps the slice.
+	Hashes       []uint64
+	PromptTokens int // at least 1
+	MaxTokens    int // tokens to generate, at least 1
+	Owner        any // the caller's own, untouched
+}
+
+// Sequence is one request in an engine. Its fields are the engine's to write and the caller's to read, between calls.
+type Sequence struct {
+	Request
+	Arrived, FirstToken, LastToken time.Duration
+	Generated                      int  // tokens visible so far
+	Cached                         int  // prompt tokens found in the prefix cache at the first admission
+	Preempted                      int  // how often its blocks were taken back
+	Done                           bool // generated all its tokens, or cancelled
+
+	id       uint64
+	computed int // tokens whose KV is computed
+	blocks   []int32
+	sealed   int // leading blocks that are full
+	running  bool
+	admitted bool
+	now      share
+}
+
+// share is a sequence's part in one pass.
+type share struct {
+	pass   uint64
+	tokens int // computed in it
+	prompt int // of these, prompt tokens
+	start  int // prompt position before it
+}
+
+// Pass is what became visible at the end of one pass. It is valid until the next call of Advance.
+type Pass struct {
+	Start, End time.Duration
+	Tokens     []*Sequence   // each generated one token; Done says that it was the last
+	Preempted  int           // sequences whose blocks were taken back in the pass
+	Removed    []uint64      // hashes evicted; before Stored in the order of things
+	Stored     []StoredBlock // blocks that the cache did not know: the place from which KV events are published
+}
+
+// StoredBlock is a block that a pass put into the prefix cache: Sequence.Hash(Index), after Sequence.Hash(Index-1).
+type StoredBlock struct {
+	Sequence *Sequence
+	Index    int
+}
+
+// Stats are an engine's gauges and counters.
+type Stats struct {
+	Running, Waiting         int
+	ActiveBlocks, Blocks     int
+	QueriedTokens, HitTokens int // prompt tokens looked for and found in the prefix cache
+	Preemptions              int
+}
+
+// Engine is a simulated engine. It does no I/O, reads no clock and is not safe for concurrent use.
+type Engine struct {
+	options Options
+	pool    pool
+
+	running   []*Sequence // in order of admission
+	preempted []*Sequence // wait before all others, the last one first
+	waiting   []*Sequence // in order of arrival
+
+	now    time.Duration // end of the last pass
+	under  bool          // a pass is under way
+	passes uint64
+	pass   Pass // the one under way, or the one last returned
+	nextID uint64
+	stats  Stats
+}
+
+// New makes an engine from o; zero fields have their defaults, and o must be valid otherwise.
+func New(o Options) *Engine {
+	o = o.withDefaults()
+	return &Engine{options: o, pool: newPool(o.Blocks)}
+}
+
+// Submit hands a request in at now, which must not run backwards over calls. It waits for the end of the pass under
+// way; the caller calls Advance (again) after it. At equal times submit before advancing: a request that arrives at
+// the very end of a pass is in the next one. An answer that the pool cannot hold is cut where the pool ends.
+func (e *Engine) Submit(now time.Duration, r Request) (*Sequence, error) {
+	room := e.options.Blocks * e.options.BlockSize
+	if r.PromptTokens > room {
+		return nil, fmt.Errorf("cannot take a prompt of %d tokens: %w (%d)", r.PromptTokens, ErrTooLong, room)
+	}
+	if r.PromptTokens < 1 || r.MaxTokens < 1 || len(r.Hashes) < r.PromptTokens/e.options.BlockSize {
+		return nil, fmt.Errorf("cannot take a request of %d prompt tokens, %d hashes, %d tokens to generate",
+			r.PromptTokens, len(r.Hashes), r.MaxTokens)
+	}
+	r.MaxTokens = min(r.MaxTokens, room-r.PromptTokens+1)
+	e.nextID++
+	s := &Sequence{Request: r, Arrived: now, id: e.nextID}
+	e.waiting = append(e.waiting, s)
+	return s, nil
+}
+
+// Cancel ends a sequence at once: its blocks are free (what was computed stays cached) and it is in no later Pass.
+// The pass under way keeps its length, as an engine's does.
+func (e *Engine) Cancel(s *Sequence) {
+	if s.Done {
+		return
+	}
+	s.Done = true
+	if s.running {
+		e.pool.release(s)
+		s.running = false
+		e.running = remove(e.running, s)
+		return
+	}
+	e.waiting = remove(e.waiting, s)
+	e.preempted = remove(e.preempted, s)
+}
+
+// Next says when Advance has something to do next: at the end of the pass under way, or when a request waits for one.
+func (e *Engine) Next() (at time.Duration, busy bool) {
+	if e.under {
+		return e.pass.End, true
+	}
+	return e.nextStart()
+}
+
+// Advance ends the first pass that is over by now and returns it. Call it until it says false: then the pass under
+// way, if any, ends after now.
+func (e *Engine) Advance(now time.Duration) (*Pass, bool) {
+	if !e.under {
+		start, ok := e.nextStart()
+		if !ok || start > now {
+			return nil, false
+		}
+		e.begin(start)
+	}
+	if e.pass.End > now {
+		return nil, false
+	}
+	e.end()
+	return &e.pass, true
+}
+
+// Stats returns the engine's gauges and counters as of the last call.
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.Running, s.Waiting = len(e.running), len(e.waiting)+len(e.preempted)
+	s.ActiveBlocks, s.Blocks = e.pool.active, e.pool.size
+	return s
+}
+
+// Hash names the i-th block of the sequence, counted from 0; i is below the number of its full blocks.
+func (s *Sequence) Hash(i int) uint64 { return s.hash(i) }
+
+// nextStart says when the next pass can start: at once if anything is admitted, else when the first request arrives.
+func (e *Engine) nextStart() (time.Duration, bool) {
+	if len(e.running) > 0 || len(e.preempted) > 0 {
+		return e.now, true
+	}
+	if len(e.waiting) > 0 {
+		return max(e.now, e.waiting[0].Arrived), true
+	}
+	return 0, false
+}
+
+// end makes the pass under way visible: one token for each sequence that was ready in it and is still there.
+func (e *Engine) end() {
+	e.under = false
+	e.now = e.pass.End
+	kept := e.pass.Tokens[:0]
+	finished := false
+	for _, s := range e.pass.Tokens {
+		if !s.running {
+			continue // cancelled meanwhile
+		}
+		if s.Generated++; s.Generated == 1 {
+			s.FirstToken = e.now
+		}
+		s.LastToken = e.now
+		if s.Generated >= s.MaxTokens {
+			e.pool.release(s)
+			s.running, s.Done, finished = false, true, true
+		}
+		kept = append(kept, s)
+	}
+	e.pass.Tokens = kept
+	if finished {
+		e.running = slices.DeleteFunc(e.running, func(s *Sequence) bool { return s.Done })
+	}
+}
+
+func (s *Sequence) tokens() int { return s.PromptTokens + s.Generated }
+
+// hash names block i; blocks that the caller gave no name for have one of their own that no other sequence has.
+func (s *Sequence) hash(i int) uint64 {
+	if i < len(s.Hashes) {
+		return s.Hashes[i]
+	}
+	return mix(mix(unnamed, s.id), uint64(i))
+}
+
+func remove(list []*Sequence, s *Sequence) []*Sequence {
+	if i := slices.Index(list, s); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}

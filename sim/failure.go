@@ -1,0 +1,104 @@
+// Refusals in vLLM's forms: its own error body, pydantic's validation errors inside it, and FastAPI's detail.
+
+package sim
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// failure is a refused request. vLLM has two bodies: {"error":{...}}, and {"detail":...} from the framework below it.
+type failure struct {
+	status  int
+	kind    string // the error's type; "" for the detail form
+	message string
+	param   string // "" for null
+}
+
+// refuse is vLLM's own error of a request that is understood and cannot be served.
+func refuse(message, param string) *failure {
+	return &failure{http.StatusBadRequest, "BadRequestError", message, param}
+}
+
+// refuseValue is a refused parameter with its value, in the words vLLM ends such messages with.
+func refuseValue(message, param, value string) *failure {
+	return refuse(message+" (parameter="+param+", value="+value+")", param)
+}
+
+// detail is the framework's own error.
+func detail(status int, message string) *failure {
+	return &failure{status: status, message: message}
+}
+
+// invalid is a body that does not fit the request's schema; kind, loc, msg and input are pydantic's, context the
+// reason of a JSON error or "".
+func invalid(kind, loc, msg, input, context string) *failure {
+	b := strings.Builder{}
+	b.WriteString("1 validation error:\n  {'type': " + pythonQuote(kind) + ", 'loc': " + pythonQuote(loc) +
+		", 'msg': " + pythonQuote(msg) + ", 'input': " + pythonQuote(input))
+	if context != "" {
+		b.WriteString(", 'ctx': {'error': " + pythonQuote(context) + "}")
+	}
+	b.WriteString("}")
+	return &failure{http.StatusBadRequest, "Bad Request", b.String(), loc}
+}
+
+// pythonQuote writes s as Python's repr does, as far as the messages here need it.
+func pythonQuote(s string) string {
+	quote := "'"
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		quote = `"`
+	}
+	s = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`, quote, `\`+quote).Replace(s)
+	return quote + s + quote
+}
+
+// pythonFloat writes v as Python's repr does for the usual sizes: 1.0, -0.5.
+func pythonFloat(v float64) string {
+	s := strconv.FormatFloat(v, 'g', -1, 64)
+	if strings.ContainsAny(s, ".en") {
+		return s
+	}
+	return s + ".0"
+}
+
+// body is the failure's JSON.
+func (f *failure) body() []byte {
+	if f.kind == "" {
+		return append(appendString([]byte(`{"detail":`), f.message), '}')
+	}
+	b := appendString([]byte(`{"error":{"message":`), f.message)
+	b = appendString(append(b, `,"type":`...), f.kind)
+	b = append(b, `,"param":`...)
+	if f.param == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, f.param)
+	}
+	b = strconv.AppendInt(append(b, `,"code":`...), int64(f.status), 10)
+	return append(b, "}}"...)
+}
+
+// event is the failure as it comes in the middle of a stream: with the spaces of Python's own JSON writer.
+func (f *failure) event() []byte {
+	b := appendString([]byte(`data: {"error": {"message": `), f.message)
+	b = appendString(append(b, `, "type": `...), f.kind)
+	b = strconv.AppendInt(append(b, `, "param": null, "code": `...), int64(f.status), 10)
+	return append(b, "}}\n\n"...)
+}
+
+// kindOf is the type that vLLM gives an error of a status.
+func kindOf(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "BadRequestError"
+	case http.StatusForbidden:
+		return "PermissionDeniedError"
+	case http.StatusNotFound:
+		return "NotFoundError"
+	case http.StatusInternalServerError:
+		return "InternalServerError"
+	}
+	return http.StatusText(status) // as of 503: "Service Unavailable"
+}

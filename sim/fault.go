@@ -1,0 +1,120 @@
+// Faults on request: the x-sim-fault header, read here and acted on where the bytes go out.
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fault is one x-sim-fault; the zero value is none. The package doc says what each kind does.
+type fault struct {
+	kind   string
+	events int           // of die-after, hang-after, error-after
+	wait   time.Duration // of slow
+	status int           // of status
+}
+
+// readFault parses a header value, "" being none.
+func readFault(value string) (fault, error) {
+	kind, argument, _ := strings.Cut(value, "=")
+	f := fault{kind: kind}
+	var err error
+	switch kind {
+	case "", "die", "hang", "error-event", "role-then-error", "keepalive", "close", "truncate-json":
+		if argument != "" {
+			err = fmt.Errorf("it takes no value")
+		}
+	case "die-after", "hang-after", "error-after":
+		f.events, err = strconv.Atoi(argument)
+		if err == nil && f.events < 0 {
+			err = fmt.Errorf("%d events", f.events)
+		}
+	case "slow":
+		f.wait, err = time.ParseDuration(argument)
+	case "status":
+		f.status, err = strconv.Atoi(argument)
+		if err == nil && (f.status < 400 || f.status > 599) {
+			err = fmt.Errorf("%d is not between 400 and 599", f.status)
+		}
+	default:
+		err = fmt.Errorf("no such fault")
+	}
+	if err != nil {
+		return fault{}, fmt.Errorf("cannot read x-sim-fault %q: %w", value, err)
+	}
+	return f, nil
+}
+
+// simulated is the error that the error faults and status answer with.
+func simulated(status int) *failure {
+	return &failure{status, kindOf(status), fmt.Sprintf("Simulated fault: status %d", status), ""}
+}
+
+// before acts on the faults that leave no reply or another one, and reports whether it did.
+func (f fault) before(w http.ResponseWriter, ctx context.Context) bool {
+	switch f.kind {
+	case "die":
+		abort()
+	case "hang":
+		<-ctx.Done()
+		abort()
+	case "status":
+		writeFailure(w, simulated(f.status))
+	default:
+		return false
+	}
+	return true
+}
+
+// whole acts on the faults of a reply that is not streamed, and reports whether it answered itself.
+func (f fault) whole(w http.ResponseWriter, ctx context.Context, body []byte) bool {
+	switch f.kind {
+	case "die-after":
+		abort()
+	case "hang-after":
+		<-ctx.Done()
+		abort()
+	case "error-event", "error-after", "role-then-error":
+		writeFailure(w, simulated(http.StatusInternalServerError))
+	case "slow":
+		sleep(ctx, f.wait)
+		return false
+	case "close":
+		endByClose(w)
+		return false
+	case "truncate-json":
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)+8))
+		_, _ = w.Write(body)
+		_ = http.NewResponseController(w).Flush()
+		abort()
+	default:
+		return false
+	}
+	return true
+}
+
+// endByClose makes the reply one whose end is the end of the connection.
+func endByClose(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	w.Header().Set("Transfer-Encoding", "identity") // net/http's way to ask for no framing; it is not sent
+}
+
+// sleep waits, and aborts the reply if its client or the server goes away meanwhile.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		abort()
+	}
+}
+
+// abort leaves a handler and makes net/http close the connection with nothing more said: no last chunk, no empty 200.
+// To return instead would make a reply that was cut look whole.
+func abort() { panic(http.ErrAbortHandler) }

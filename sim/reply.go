@@ -1,0 +1,227 @@
+// The way of one completion: submit it, follow its tokens, and write them as a whole or event by event.
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// serve answers one completion that was read and checked.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fault fault) {
+	c.write(s.options)
+	requests := c.requests(s.options)
+	job, err := s.driver.submit(c, requests)
+	if err != nil { // lengths were checked against a context that fits the pool
+		writeFailure(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
+		return
+	}
+	defer s.driver.leave(job)
+	created := time.Now().Unix()
+	wire := newWire(c, s.options.Model, created)
+	if c.stream {
+		e := &events{w: w, flush: http.NewResponseController(w), ctx: r.Context(), fault: fault, wire: wire, request: c, job: job}
+		e.run(s.options.BlockSize)
+		return
+	}
+	select {
+	case <-job.wake: // only when all is there
+	case <-r.Context().Done():
+		abort()
+	}
+	body := wire.appendReply(nil, c, created, job.usage(c, s.options.BlockSize))
+	if fault.whole(w, r.Context(), body) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if fault.kind != "close" {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	_, _ = w.Write(body)
+}
+
+// events writes a stream: one HTTP chunk and one write an event, as soon as it is there.
+type events struct {
+	w       http.ResponseWriter
+	flush   *http.ResponseController
+	ctx     context.Context
+	fault   fault
+	wire    *wire
+	request *completion
+	job     *job
+	sent    int // events, comments not counted
+	buffer  []byte
+}
+
+// errFailed ends a stream that a fault has ended in order: with an error event and [DONE].
+var errFailed = errors.New("stream failed as asked")
+
+// run writes the whole stream, and aborts it if the client or the server goes away. The head goes out before the
+// prefill, as vLLM's does: a 200 proves nothing.
+func (e *events) run(blockSize int) {
+	e.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	if e.fault.kind == "close" {
+		endByClose(e.w)
+	}
+	e.w.WriteHeader(http.StatusOK)
+	err := e.flush.Flush()
+	if err == nil {
+		err = e.all(blockSize)
+	}
+	if err != nil && !errors.Is(err, errFailed) {
+		abort()
+	}
+}
+
+// all writes every event, those of the tokens as they become visible.
+func (e *events) all(blockSize int) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	shown := make([]int, len(e.request.answers))
+	for left := len(shown); left > 0; {
+		select {
+		case <-e.job.wake:
+		case <-e.ctx.Done():
+			return e.ctx.Err()
+		}
+		finished, err := e.show(shown, left)
+		if err != nil {
+			return err
+		}
+		left -= finished
+	}
+	if e.request.usage {
+		e.buffer = e.wire.appendUsageEvent(e.buffer[:0], e.job.usage(e.request, blockSize))
+		if err := e.send(e.buffer); err != nil {
+			return err
+		}
+	}
+	return e.send(doneEvent)
+}
+
+// begin writes what some faults put before the first event.
+func (e *events) begin() error {
+	switch {
+	case e.fault.kind == "keepalive":
+		for range 2 {
+			if err := e.put([]byte(": keep-alive\n\n")); err != nil {
+				return err
+			}
+		}
+	case e.fault.kind == "error-event", e.fault.kind == "role-then-error" && !e.request.chat:
+		return e.fail()
+	}
+	return nil
+}
+
+// show writes the events of all tokens that became visible, choice by choice; shown says how many were written of
+// each. left is the number of answers that are not finished; finished how many of them are now.
+func (e *events) show(shown []int, left int) (finished int, err error) {
+	if e.sent == 0 && e.request.chat {
+		if err := e.roles(); err != nil {
+			return 0, err
+		}
+	}
+	for i := range e.job.tickets {
+		a := &e.request.answers[i]
+		for visible := int(e.job.tickets[i].visible.Load()); shown[i] < visible; shown[i]++ {
+			if err := e.token(i, shown[i], left-finished == 1 && !e.request.usage); err != nil {
+				return finished, err
+			}
+			if shown[i] == len(a.tokens)-1 {
+				finished++
+			}
+		}
+	}
+	return finished, nil
+}
+
+// roles opens every choice of a chat.
+func (e *events) roles() error {
+	for i := range e.request.answers {
+		e.buffer = e.wire.appendRole(e.buffer[:0], i, e.usageAfter(i, 0))
+		if err := e.send(e.buffer); err != nil {
+			return err
+		}
+	}
+	if e.fault.kind == "role-then-error" {
+		return e.fail()
+	}
+	return nil
+}
+
+// token writes the event of one token of an answer; lastAnswer says that no other answer ends after this one.
+func (e *events) token(choice, token int, lastAnswer bool) error {
+	a := &e.request.answers[choice]
+	c := chunk{choice: choice, call: e.request.tool, usage: e.usageAfter(choice, token+1)}
+	if c.call != nil && token == 0 {
+		name := c
+		name.callID = newCallID()
+		e.buffer = e.wire.appendChunk(e.buffer[:0], name)
+		if err := e.send(e.buffer); err != nil {
+			return err
+		}
+	}
+	c.text = a.piece(token)
+	if token == len(a.tokens)-1 {
+		c.reason, c.stop, c.last = a.reason, a.stopString, lastAnswer
+	}
+	e.buffer = e.wire.appendChunk(e.buffer[:0], c)
+	return e.send(e.buffer)
+}
+
+// usageAfter is the usage that continuous_usage_stats puts on an event: the choice's own tokens so far.
+func (e *events) usageAfter(choice, tokens int) *usage {
+	if !e.request.every {
+		return nil
+	}
+	prompt := e.request.prompts[choice/e.request.choices]
+	return &usage{prompt: len(prompt), completion: tokens}
+}
+
+// send writes one event, or does what a fault wants in its place.
+func (e *events) send(event []byte) error {
+	after := e.sent == e.fault.events
+	switch e.fault.kind {
+	case "slow":
+		sleep(e.ctx, e.fault.wait)
+	case "die-after":
+		if after {
+			abort()
+		}
+	case "hang-after":
+		if after {
+			<-e.ctx.Done()
+			return e.ctx.Err()
+		}
+	case "error-after":
+		if after {
+			return e.fail()
+		}
+	}
+	e.sent++
+	return e.put(event)
+}
+
+// fail ends the stream with an error event and [DONE], as vLLM does when its engine fails.
+func (e *events) fail() error {
+	if err := e.put(simulated(http.StatusInternalServerError).event()); err != nil {
+		return err
+	}
+	if err := e.put(doneEvent); err != nil {
+		return err
+	}
+	return errFailed
+}
+
+// put writes bytes at once, as one chunk.
+func (e *events) put(b []byte) error {
+	if _, err := e.w.Write(b); err != nil {
+		return err
+	}
+	return e.flush.Flush()
+}

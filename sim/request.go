@@ -1,0 +1,206 @@
+// What the two completion routes have in common: reading a request, checking it, and writing its answers.
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// completion is one request of /v1/chat/completions or /v1/completions, read and checked.
+type completion struct {
+	chat   bool
+	id     string
+	stream bool
+	usage  bool // include_usage: a chunk with the usage before [DONE]
+	every  bool // continuous_usage_stats: usage on every chunk
+
+	prompts [][]uint32 // tokens; one for chat
+	choices int        // answers to each prompt
+	limits  limits
+	seed    uint64
+	salt    string
+	tool    *toolCall // the call that the request forces, or nil
+	answers []answer  // one a prompt and choice, prompt by prompt
+}
+
+// readCompletion reads the fields that both routes have. header is the request's X-Request-Id.
+func readCompletion(f *fields, chat bool, header string) *completion {
+	c := &completion{chat: chat, choices: 1}
+	c.stream = f.boolean("stream")
+	c.readStreamOptions(f)
+	if n, ok := f.integer("n"); ok {
+		c.choices = n
+	}
+	c.limits.ignoreEnd = f.boolean("ignore_eos")
+	c.limits.includeStop = f.boolean("include_stop_str_in_output")
+	c.limits.min, _ = f.integer("min_tokens")
+	c.limits.stop = f.texts("stop")
+	if seed, ok := f.integer("seed"); ok {
+		c.seed = uint64(seed) + 1
+	}
+	if salt, ok := f.text("cache_salt"); ok {
+		c.salt = salt
+		if salt == "" {
+			f.fail(refuse("Parameter 'cache_salt' must be a non-empty string if provided. (parameter=cache_salt)", "cache_salt"))
+		}
+	}
+	c.id, _ = f.text("request_id")
+	c.id = orDefault(header, orDefault(c.id, fmt.Sprintf("%016x", rand.Uint64())))
+	if c.chat {
+		c.id = "chatcmpl-" + c.id
+	} else {
+		c.id = "cmpl-" + c.id
+	}
+	return c
+}
+
+func (c *completion) readStreamOptions(f *fields) {
+	var options struct {
+		IncludeUsage         bool `json:"include_usage"`
+		ContinuousUsageStats bool `json:"continuous_usage_stats"`
+	}
+	if !f.object("stream_options", &options) {
+		return
+	}
+	if !c.stream {
+		f.fail(refuse("Stream options can only be defined when `stream=True`. (parameter=stream_options)", "stream_options"))
+	}
+	c.usage = options.IncludeUsage
+	c.every = options.IncludeUsage && options.ContinuousUsageStats
+}
+
+// checkModel refuses a model that is not ours; none means ours.
+func checkModel(f *fields, ours string) {
+	if model, ok := f.text("model"); ok && model != ours {
+		f.fail(&failure{http.StatusNotFound, "NotFoundError",
+			"The model `" + model + "` does not exist. Valid aliases: " + ours + ".", "model"})
+	}
+}
+
+// checkSampling refuses what vLLM's sampling parameters refuse. Most of them change nothing here.
+func (c *completion) checkSampling(f *fields) {
+	if c.choices < 1 {
+		f.fail(refuse(fmt.Sprintf("n must be at least 1, got %d.", c.choices), ""))
+	}
+	if c.choices > maxChoices {
+		f.fail(refuse(fmt.Sprintf("n must be at most %d, got %d.", maxChoices, c.choices), ""))
+	}
+	if v, ok := f.number("temperature"); ok && v < 0 {
+		f.fail(refuseValue("temperature must be non-negative, got "+pythonFloat(v)+".", "temperature", pythonFloat(v)))
+	}
+	if v, ok := f.number("top_p"); ok && (v <= 0 || v > 1) {
+		f.fail(refuseValue("top_p must be in (0, 1], got "+pythonFloat(v)+".", "top_p", pythonFloat(v)))
+	}
+	for _, name := range []string{"presence_penalty", "frequency_penalty"} {
+		if v, ok := f.number(name); ok && (v < -2 || v > 2) {
+			f.fail(refuse(name+" must be in [-2, 2], got "+pythonFloat(v)+".", ""))
+		}
+	}
+	if c.limits.min < 0 {
+		f.fail(refuse(fmt.Sprintf("min_tokens must be greater than or equal to 0, got %d.", c.limits.min), ""))
+	}
+	for _, stop := range c.limits.stop {
+		if stop == "" {
+			f.fail(refuse("stop cannot contain an empty string.", ""))
+		}
+	}
+}
+
+// maxChoices bounds n times the prompts of one request; OpenAI's own bound for n. vLLM's is 16,384.
+const maxChoices = 128
+
+// checkLength refuses prompts and answers over the context and cuts the answer to what is left of it. names are the
+// fields that may limit the answer, the first one present counts; standard is the limit without one, 0 for all.
+func (c *completion) checkLength(f *fields, context, standard int, names ...string) {
+	longest := 0
+	for _, prompt := range c.prompts {
+		longest = max(longest, len(prompt))
+	}
+	if longest >= context {
+		f.fail(tooLong(longest, context))
+	}
+	c.limits.max = orDefault(standard, context)
+	for _, name := range names {
+		v, ok := f.integer(name)
+		if !ok {
+			continue
+		}
+		if v < 1 {
+			f.fail(refuseValue(fmt.Sprintf("max_tokens must be at least 1, got %d.", v), "max_tokens", strconv.Itoa(v)))
+		}
+		if v > context {
+			f.fail(refuseValue(fmt.Sprintf("max_tokens=%d cannot be greater than max_model_len=%d. "+
+				"Please request fewer output tokens.", v, context), "max_tokens", strconv.Itoa(v)))
+		}
+		c.limits.max = v
+		break
+	}
+	if c.limits.min > c.limits.max {
+		f.fail(refuse(fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.",
+			c.limits.max, c.limits.min), ""))
+	}
+	c.limits.max = min(c.limits.max, context-longest)
+}
+
+// tooLong is vLLM's complaint; it stops counting one token above the limit.
+func tooLong(prompt, context int) *failure {
+	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, ", context)
+	if prompt > context {
+		message += fmt.Sprintf("your prompt contains at least %d input tokens, which exceeds this limit even without "+
+			"any output tokens. Please reduce the length of the input prompt.", context+1)
+	} else {
+		message += fmt.Sprintf("you requested 1 output tokens and your prompt contains at least %d input tokens, for a "+
+			"total of at least %d tokens. Please reduce the length of the input prompt or the number of requested "+
+			"output tokens.", prompt, prompt+1)
+	}
+	return refuseValue(message, "input_tokens", strconv.Itoa(min(prompt, context+1)))
+}
+
+// write makes the answers: they are the same for the same prompt, seeds, choice and worker.
+func (c *completion) write(o Options) {
+	for _, prompt := range c.prompts {
+		key := mix(mix(hashTokens(o.Seed, prompt), c.seed), 0)
+		for i := range c.choices {
+			if c.tool != nil {
+				c.answers = append(c.answers, c.tool.answer(c.limits.max))
+				continue
+			}
+			c.answers = append(c.answers, writeAnswer(o.Name, mix(key, uint64(i)), c.limits))
+		}
+	}
+}
+
+// requests are what the engine is asked for: one a prompt and choice. The blocks of the answer have their names
+// already, so that the next turn of a conversation finds them in the cache.
+func (c *completion) requests(o Options) []Request {
+	parent := hashString(hashString(0, o.Model), c.salt)
+	out := make([]Request, 0, len(c.answers))
+	var scratch []uint32
+	for i, prompt := range c.prompts {
+		shared := appendHashes(nil, parent, prompt, o.BlockSize)
+		full := len(shared) * o.BlockSize
+		last := parent
+		if len(shared) > 0 {
+			last = shared[len(shared)-1]
+		}
+		for _, a := range c.answers[i*c.choices : (i+1)*c.choices] {
+			scratch = append(append(scratch[:0], prompt[full:]...), a.tokens...)
+			out = append(out, Request{
+				Hashes:       appendHashes(shared[:len(shared):len(shared)], last, scratch, o.BlockSize),
+				PromptTokens: len(prompt), MaxTokens: len(a.tokens),
+			})
+		}
+	}
+	return out
+}
+
+// jsonType reports whether a request's Content-Type is JSON's.
+func jsonType(contentType string) bool {
+	mime, _, _ := strings.Cut(contentType, ";")
+	mime = strings.ToLower(strings.TrimSpace(mime))
+	return mime == "application/json" || strings.HasPrefix(mime, "application/") && strings.HasSuffix(mime, "+json")
+}

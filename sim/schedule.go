@@ -1,0 +1,161 @@
+// One pass's schedule: who computes how many tokens, who is let in, who is put back, and how long it takes.
+
+package sim
+
+import "time"
+
+// begin schedules the pass that starts at start, by the rules of Dynamo's mocker for vLLM:
+//  1. Running sequences first, in order of admission: one token each, or a chunk of a prompt, out of one budget.
+//  2. Where blocks run out, the last one running is put back to the front of the queue and computed again later;
+//     nobody is let in during such a pass.
+//  3. Then the queue, strictly first come first served, while there is a place and the whole head fits into blocks
+//     that are free, idle or shared with sequences that run.
+//  4. A sequence whose prompt is computed to its end generates its first token from that; every other one that is
+//     computed to its end generates one and is charged decode time.
+func (e *Engine) begin(start time.Duration) {
+	e.passes++
+	e.under = true
+	e.pass = Pass{
+		Start: start, Tokens: e.pass.Tokens[:0], Removed: e.pass.Removed[:0], Stored: e.pass.Stored[:0],
+	}
+	budget := e.options.MaxBatchedTokens
+	for i := 0; i < len(e.running) && budget > 0; i++ {
+		s := e.running[i]
+		if !e.compute(s, 0, &budget) {
+			break
+		}
+	}
+	for e.pass.Preempted == 0 && len(e.running) < e.options.MaxSeqs {
+		if !e.admit(start, &budget) {
+			break
+		}
+	}
+	e.pass.End = start + passLength(e.millis(), e.options.Speedup)
+}
+
+// admit lets the head of the queue in and reports whether it did.
+//
+// A prefill worker's sequence will end here with its first token, and a decode worker's will come in with the KV of
+// its prompt already computed elsewhere (computed = PromptTokens): the hand-over hooks in at these two places.
+func (e *Engine) admit(start time.Duration, budget *int) bool {
+	s := e.head(start)
+	if s == nil {
+		return false
+	}
+	tokens, size := s.tokens(), e.options.BlockSize
+	hits, active := e.pool.match(s, (tokens-1)/size) // the last token is computed even if its block is cached
+	if blocksOf(tokens, size)-active > e.pool.size-e.pool.active {
+		return false
+	}
+	if *budget == 0 && tokens > hits*size {
+		return false
+	}
+	if !e.compute(s, hits, budget) {
+		return false
+	}
+	e.pop()
+	s.running = true
+	e.running = append(e.running, s)
+	if !s.admitted {
+		s.admitted = true
+		s.Cached = hits * size
+		e.stats.QueriedTokens += s.PromptTokens
+		e.stats.HitTokens += s.Cached
+	}
+	return true
+}
+
+// compute gives s its tokens of this pass, the first hits blocks of a new one from the cache, and puts others back
+// where blocks are short. It reports false if s itself was put back.
+func (e *Engine) compute(s *Sequence, hits int, budget *int) bool {
+	size := e.options.BlockSize
+	before := s.computed + hits*size
+	tokens := min(s.tokens()-before, *budget)
+	after := before + tokens
+	for {
+		var ok bool
+		if e.pass.Removed, ok = e.pool.take(s, blocksOf(after, size), hits, e.pass.Removed); ok {
+			break
+		}
+		if e.preempt(budget) == s {
+			return false
+		}
+	}
+	s.sealed = max(s.sealed, hits)
+	s.computed = after
+	for ; s.sealed < after/size; s.sealed++ {
+		if e.pool.seal(s, s.sealed) {
+			e.pass.Stored = append(e.pass.Stored, StoredBlock{s, s.sealed})
+		}
+	}
+	promptBefore := min(before, s.PromptTokens)
+	s.now = share{e.passes, tokens, min(after, s.PromptTokens) - promptBefore, promptBefore}
+	*budget -= tokens
+	return true
+}
+
+// preempt takes the blocks of the last one running, puts it to the front of the queue and returns it.
+func (e *Engine) preempt(budget *int) *Sequence {
+	last := len(e.running) - 1
+	s := e.running[last]
+	e.running = e.running[:last]
+	e.preempted = append(e.preempted, s)
+	e.pool.release(s)
+	s.running, s.computed = false, 0
+	if s.now.pass == e.passes {
+		*budget += s.now.tokens
+		s.now = share{}
+	}
+	s.Preempted++
+	e.pass.Preempted++
+	e.stats.Preemptions++
+	return s
+}
+
+// millis adds up what the pass computes and lists the sequences that generate a token at its end.
+func (e *Engine) millis() float64 {
+	count, ends, starts, decoding := 0, 0, 0, 0
+	for _, s := range e.running {
+		mine := s.now.pass == e.passes
+		if mine && s.now.prompt > 0 {
+			count++
+			ends += s.now.start + s.now.prompt
+			starts += s.now.start
+		}
+		if s.computed < s.tokens() {
+			continue
+		}
+		e.pass.Tokens = append(e.pass.Tokens, s)
+		if s.Generated > 0 || !mine || s.now.prompt == 0 {
+			decoding += s.tokens()
+		}
+	}
+	decode := 0.0
+	if decoding > 0 {
+		decode = decodeMillis(decoding, e.options.Blocks*e.options.BlockSize)
+	}
+	return prefillMillis(count, ends, starts) + decode
+}
+
+// head returns the sequence that waits longest, if it has arrived by start.
+func (e *Engine) head(start time.Duration) *Sequence {
+	if n := len(e.preempted); n > 0 {
+		return e.preempted[n-1]
+	}
+	if len(e.waiting) > 0 && e.waiting[0].Arrived <= start {
+		return e.waiting[0]
+	}
+	return nil
+}
+
+// pop takes the head off its queue.
+func (e *Engine) pop() {
+	if n := len(e.preempted); n > 0 {
+		e.preempted = e.preempted[:n-1]
+		return
+	}
+	e.waiting[0] = nil
+	e.waiting = e.waiting[1:]
+}
+
+func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }

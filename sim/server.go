@@ -1,0 +1,197 @@
+// The HTTP server: routes, life and death.
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Server is one simulated worker behind HTTP. Make it with NewServer; it is safe for concurrent use.
+type Server struct {
+	options Options
+	driver  *driver
+	http    http.Server
+
+	closed     context.Context // of every request; over with Close
+	close      context.CancelFunc
+	goroutines sync.WaitGroup // the driver, Serve calls and connections
+
+	mu      sync.Mutex // guards closing
+	closing bool
+}
+
+// NewServer makes a worker and starts its engine, which rests while nobody asks. The caller must Close it.
+func NewServer(o Options) (*Server, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("cannot make simulated worker %q: %w", o.Name, err)
+	}
+	s := &Server{options: o, driver: newDriver(o)}
+	s.closed, s.close = context.WithCancel(context.Background())
+	s.http = http.Server{
+		Handler:           http.HandlerFunc(s.handle),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Second, // vLLM's
+		ConnState:         s.countConnection,
+		// net/http does not see a client leave that has sent bytes ahead; the server's own end must reach it all the same.
+		BaseContext: func(net.Listener) context.Context { return s.closed },
+	}
+	s.goroutines.Go(func() { s.driver.run(s.closed) })
+	return s, nil
+}
+
+// Serve answers connections of ln until Close, and then returns nil. It closes ln. It may be called for several
+// listeners, each in a goroutine of the caller's.
+func (s *Server) Serve(ln net.Listener) error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	s.goroutines.Add(1)
+	s.mu.Unlock()
+	defer s.goroutines.Done()
+	err := s.http.Serve(ln)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("cannot serve simulated worker %q: %w", s.options.Name, err)
+}
+
+// Close ends the worker as a kill would: streams are cut, requests under way get nothing. It returns when all its
+// goroutines are gone. Closing twice is fine.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	first := !s.closing
+	s.closing = true
+	s.mu.Unlock()
+	var err error
+	if first {
+		s.close()
+		err = s.http.Close()
+	}
+	s.goroutines.Wait()
+	return err
+}
+
+// countConnection keeps Close waiting for connections. A new one is counted inside Serve, which is counted itself.
+func (s *Server) countConnection(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.goroutines.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.goroutines.Done()
+	}
+}
+
+// routes are the paths and the one method each has.
+var routes = map[string]struct {
+	method string
+	serve  func(*Server, http.ResponseWriter, *http.Request)
+}{
+	"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
+	"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
+	"/v1/models":           {http.MethodGet, (*Server).serveModels},
+	"/tokenize":            {http.MethodPost, (*Server).serveTokenize},
+	"/detokenize":          {http.MethodPost, (*Server).serveDetokenize},
+	"/health":              {http.MethodGet, (*Server).serveNothing},
+	"/ping":                {http.MethodGet, (*Server).serveNothing},
+	"/version":             {http.MethodGet, (*Server).serveVersion},
+	"/metrics":             {http.MethodGet, (*Server).serveMetrics},
+}
+
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Server", Fingerprint)
+	w.Header().Set("Vary", "Origin") // as vLLM's
+	route, ok := routes[r.URL.Path]
+	if !ok {
+		writeFailure(w, detail(http.StatusNotFound, "Not Found"))
+		return
+	}
+	if r.Method != route.method {
+		w.Header().Set("Allow", route.method)
+		writeFailure(w, detail(http.StatusMethodNotAllowed, "Method Not Allowed"))
+		return
+	}
+	route.serve(s, w, r)
+}
+
+func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) { s.complete(w, r, readChat) }
+
+func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
+	s.complete(w, r, readPrompts)
+}
+
+// complete is the way of a completion on either route.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(Options, *fields, string) *completion) {
+	fields := readBody(w, r)
+	fault, err := s.fault(r)
+	if err != nil {
+		fields.fail(refuse(err.Error(), "x-sim-fault"))
+	}
+	if fault.before(w, r.Context()) {
+		return
+	}
+	var c *completion
+	if fields.failure == nil {
+		c = read(s.options, fields, r.Header.Get("X-Request-Id"))
+	}
+	if fields.failure != nil {
+		writeFailure(w, fields.failure)
+		return
+	}
+	s.serve(w, r, c, fault)
+}
+
+// fault reads the request's fault where faults are allowed.
+func (s *Server) fault(r *http.Request) (fault, error) {
+	if !s.options.Faults {
+		return fault{}, nil
+	}
+	return readFault(r.Header.Get("x-sim-fault"))
+}
+
+// maxBody bounds a request body in bytes; vLLM itself takes 20 MB and more.
+const maxBody = 64 << 20
+
+// readBody reads and decodes a JSON body. The whole of it is read even where it is refused, so that net/http sees
+// the client leave from then on.
+func readBody(w http.ResponseWriter, r *http.Request) *fields {
+	body := make([]byte, 0, min(max(r.ContentLength, 511), 1<<20)+1)
+	limited := http.MaxBytesReader(w, r.Body, maxBody)
+	for {
+		n, err := limited.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == io.EOF:
+			if !jsonType(r.Header.Get("Content-Type")) {
+				return &fields{failure: &failure{http.StatusBadRequest, "Bad Request",
+					"1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", ""}}
+			}
+			return decodeFields(body)
+		case errors.As(err, new(*http.MaxBytesError)):
+			return &fields{failure: detail(http.StatusRequestEntityTooLarge, "Request Entity Too Large")}
+		case err != nil:
+			abort() // the client is gone in the middle of its body
+		case len(body) == cap(body):
+			body = append(body, 0)[:len(body)]
+		}
+	}
+}
+
+func writeFailure(w http.ResponseWriter, f *failure) { writeJSON(w, f.status, f.body()) }
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,123 @@
+// The package doc of the simulated engine, its options and their defaults.
+
+// Package sim is a worker without a GPU: an engine that schedules, caches and times requests like vLLM's, and a
+// server that speaks vLLM 0.32's HTTP form, for people who try Kvasir out, for its tests and for replays.
+// It is honest about being one: every completion carries "system_fingerprint":"kvasir-sim" and its text says so.
+//
+//	s, err := sim.NewServer(sim.Options{Name: "decode-0", Model: "sim-model"})
+//	ln, err := net.Listen("tcp", "127.0.0.1:8100")
+//	go s.Serve(ln)   // returns nil after Close
+//	defer s.Close()
+//
+//	curl http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \
+//	  -d '{"model":"sim-model","messages":[{"role":"user","content":"Hello"}],"stream":true}'
+//
+// What is true in it: the time (a pass's length in prompt tokens and KV use, timing.go), continuous batching with
+// chunked prefill and preemption (engine.go), paged KV blocks with a prefix cache and LRU eviction (blocks.go), and so
+// cached_tokens, waiting and the metrics. The rules and constants are those of Dynamo's mocker (aisimulate-core
+// 0.13.0), to which the core agrees request by request (engine_test.go). What is not true: the text (text.go).
+// It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say otherwise, and depends on nothing but
+// the prompt, the seeds and the worker's name; temperature and its kin are checked and have no other effect.
+//
+// The core does no I/O and takes the time from its caller, so that a replay drives the same Engine in virtual time:
+//
+//	e := sim.New(sim.Options{BlockSize: 64})
+//	seq, err := e.Submit(now, sim.Request{Hashes: hashes, PromptTokens: 640, MaxTokens: 20})
+//	for pass, ok := e.Advance(now); ok; pass, ok = e.Advance(now) { ... pass.Tokens, pass.Stored, pass.Removed ... }
+//	next, busy := e.Next() // when to call Advance again
+//
+// # Faults
+//
+// With Options.Faults (kvasir simulate --faults) the request header x-sim-fault makes the worker fail on purpose.
+// An event is one "data:" line block, the role chunk and [DONE] included.
+//
+//	die              close the connection before the reply head
+//	die-after=N      cut the stream after N events, without the last chunk; not streamed: like die
+//	hang             read the request and never answer
+//	hang-after=N     stop after N events and keep the connection open; not streamed: like hang
+//	slow=DURATION    wait before each event (Go's form: 20ms); not streamed: before the reply
+//	status=CODE      answer with that status and an error in vLLM's form
+//	error-event      200, then an error event first, then [DONE]; not streamed: 500
+//	error-after=N    the same after N events; not streamed: 500
+//	role-then-error  the role chunk of each choice, then the error event, then [DONE]; not streamed: 500
+//	keepalive        two ": keep-alive" comments before the first event; not streamed: no effect
+//	close            no chunked framing and no Content-Length: the body ends when the connection does
+//	truncate-json    not streamed: a Content-Length eight bytes larger than what is sent; streamed: no effect
+//
+// Any other value is refused with 400. Faults act on the two completion routes.
+package sim
+
+import "fmt"
+
+// Fingerprint is the system_fingerprint of every completion: what tells a simulated answer from a real one.
+const Fingerprint = "kvasir-sim"
+
+// Version is what GET /version says: the vLLM whose HTTP form is spoken, and by whom.
+const Version = "0.32.0+kvasir.sim"
+
+// Options are what an engine and its server are made of. The zero value of each field means its default.
+type Options struct {
+	Name  string // the worker's name, said in its text; default "sim-0"
+	Model string // the one model served; default "kvasir-sim"
+	Role  string // both | prefill | decode; default both. Said in /metrics; the hand-over between roles is not built yet
+
+	BlockSize        int // tokens in one KV block; default 16
+	Blocks           int // KV blocks in the pool; default 16,384
+	MaxBatchedTokens int // tokens one pass may compute; default 8,192
+	MaxSeqs          int // sequences that run at a time; default 256
+	MaxModelLen      int // tokens of prompt and answer; default 32,768. The server refuses longer ones, the core does not ask
+
+	Speedup float64 // divides the length of every pass; default 1
+	Seed    uint64  // changes every answer's text
+	Faults  bool    // honour x-sim-fault
+}
+
+// withDefaults returns o with every zero field at its default.
+func (o Options) withDefaults() Options {
+	o.Name = orDefault(o.Name, "sim-0")
+	o.Model = orDefault(o.Model, "kvasir-sim")
+	o.Role = orDefault(o.Role, "both")
+	o.BlockSize = orDefault(o.BlockSize, 16)
+	o.Blocks = orDefault(o.Blocks, 16384)
+	o.MaxBatchedTokens = orDefault(o.MaxBatchedTokens, 8192)
+	o.MaxSeqs = orDefault(o.MaxSeqs, 256)
+	o.MaxModelLen = orDefault(o.MaxModelLen, 32768)
+	o.Speedup = orDefault(o.Speedup, 1)
+	return o
+}
+
+// validate reports the first option that cannot be served, on options that have their defaults.
+func (o Options) validate() error {
+	switch o.Role {
+	case "both", "prefill", "decode":
+	default:
+		return fmt.Errorf("role %q is none of both, prefill, decode", o.Role)
+	}
+	for _, size := range []struct {
+		name  string
+		value int
+	}{
+		{"block size", o.BlockSize}, {"blocks", o.Blocks}, {"max batched tokens", o.MaxBatchedTokens},
+		{"max seqs", o.MaxSeqs}, {"max model len", o.MaxModelLen},
+	} {
+		if size.value < 1 || size.value > 1<<30 {
+			return fmt.Errorf("%s %d is not between 1 and 2^30", size.name, size.value)
+		}
+	}
+	if !(o.Speedup >= 1e-6) { // also NaN; much slower and a pass does not fit a time.Duration
+		return fmt.Errorf("speedup %v is not at least 1e-6", o.Speedup)
+	}
+	if o.MaxModelLen > o.Blocks*o.BlockSize {
+		return fmt.Errorf("max model len %d is more than the %d tokens of the pool (%d blocks of %d)",
+			o.MaxModelLen, o.Blocks*o.BlockSize, o.Blocks, o.BlockSize)
+	}
+	return nil
+}
+
+func orDefault[T comparable](value, standard T) T {
+	var zero T
+	if value == zero {
+		return standard
+	}
+	return value
+}
