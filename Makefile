@@ -23,8 +23,8 @@ test: build ## every check: format, vet, lint, tests under the race detector, en
 test-real: build ## the heavy real engines: vLLM on CPU (3 GB of disk, 2.4 GB of memory)
 	@scripts/test-real.sh
 
-bench: build ## the measured goals, as ratios against peers in the same run
-	@scripts/bench/run.sh
+bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)
+	go run ./scripts/bench $(BENCH)
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

@@ -14,7 +14,7 @@ fi
 scripts/parts.sh golangci-lint e2e-modules
 for module in . e2e; do
   [ "$module" = . ] || [ -e .cache/parts/e2e-modules ] || continue
-  (cd $module && go vet ./...)
+  (cd $module && go vet -tags real ./...)
   if [ -e .cache/parts/golangci-lint ]; then
     config=$PWD/.golangci.yml lint=$PWD/.cache/bin/golangci-lint
     (cd $module && "$lint" run --config "$config" ./...)
