@@ -22,10 +22,21 @@ const TOOL = {
   function: {
     name: "get_weather",
     description: "The weather in a city",
-    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string", enum: ["Oslo", "Rome"] } },
+      required: ["city"],
+      additionalProperties: false,
+    },
   },
 };
-const FORCED = { tools: [TOOL], tool_choice: { type: "function", function: { name: "get_weather" } } };
+// Temperature 0 and two cities: a model of random weights, too, comes to the end of its JSON.
+const FORCED = {
+  max_tokens: 64,
+  temperature: 0,
+  tools: [TOOL],
+  tool_choice: { type: "function", function: { name: "get_weather" } },
+};
 // Many seconds of work for a worker: time enough to leave in the middle.
 const LONG = { model: MODEL, messages: HELLO, max_tokens: 6000, ignore_eos: true };
 
@@ -137,7 +148,7 @@ const CHECKS = {
   },
 
   async tools() {
-    const reply = await create({ max_tokens: 64, ...FORCED });
+    const reply = await create(FORCED);
     const call = reply.choices[0].message.tool_calls[0];
     assert(call.id);
     assert.equal(call.type, "function");
@@ -148,7 +159,7 @@ const CHECKS = {
   async "tools-stream"() {
     let name = "";
     let args = "";
-    for await (const chunk of await create({ max_tokens: 64, stream: true, ...FORCED })) {
+    for await (const chunk of await create({ ...FORCED, stream: true })) {
       for (const call of chunk.choices[0].delta.tool_calls ?? []) {
         name += call.function.name ?? "";
         args += call.function.arguments ?? "";

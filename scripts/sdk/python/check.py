@@ -35,12 +35,21 @@ TOOL = {
         "description": "The weather in a city",
         "parameters": {
             "type": "object",
-            "properties": {"city": {"type": "string"}},
+            "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}},
             "required": ["city"],
+            "additionalProperties": False,
         },
     },
 }
-FORCED = {"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "get_weather"}}}
+# Temperature 0 and two cities: a model of random weights, too, comes to the end of its JSON.
+FORCED = {
+    "model": MODEL,
+    "messages": HELLO,
+    "max_tokens": 64,
+    "temperature": 0,
+    "tools": [TOOL],
+    "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+}
 # Many seconds of work for a worker: time enough to leave in the middle.
 LONG = {"model": MODEL, "messages": HELLO, "max_tokens": 6000, "extra_body": {"ignore_eos": True}}
 
@@ -132,7 +141,7 @@ def completion_stream():
 
 
 def tools():
-    reply = client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=64, **FORCED)
+    reply = client.chat.completions.create(**FORCED)
     call = reply.choices[0].message.tool_calls[0]
     assert call.id and call.type == "function" and call.function.name == "get_weather", call
     assert isinstance(call.function.arguments, str) and call.function.arguments, call
@@ -140,7 +149,7 @@ def tools():
 
 def tools_stream():
     name, arguments = "", ""
-    with client.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=64, stream=True, **FORCED) as stream:
+    with client.chat.completions.create(stream=True, **FORCED) as stream:
         for chunk in stream:
             for call in chunk.choices[0].delta.tool_calls or []:
                 name += call.function.name or ""
