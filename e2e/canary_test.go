@@ -35,8 +35,8 @@ func TestCanary(t *testing.T) {
 			for from, text := range said {
 				wantNoCanary(t, from, text)
 			}
-			if log := said["its output"]; !strings.Contains(log, "/v1/chat/completions") || strings.Count(log, "\n") < 50 {
-				t.Errorf("too little was logged to prove anything:\n%s", tail(log, 2000))
+			if n := strings.Count(said["its output"], "/v1/chat/completions"); n < 40 {
+				t.Errorf("%d requests are in the log: too little to prove anything", n)
 			}
 		})
 	}

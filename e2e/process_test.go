@@ -103,7 +103,7 @@ func (p *process) stop(t testing.TB) {
 // eventually waits until the condition holds, and fails the test when it does not within limit.
 func eventually(t testing.TB, limit time.Duration, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
 		if condition() {
 			return
 		}
