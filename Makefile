@@ -1,0 +1,40 @@
+# Kvasir's workshop. `make` alone lists what it can do.
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 20s
+export FUZZTIME
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test test-real bench lint fmt fuzz clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
+
+build: ## bin/kvasir, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvasir .
+	@if ldd bin/kvasir >/dev/null 2>&1; then echo "bin/kvasir is not static" >&2; exit 1; fi
+
+run: build ## build, and serve config.yaml on 127.0.0.1:8080
+	bin/kvasir serve --config config.yaml
+
+test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
+	@scripts/test.sh
+
+test-real: build ## the heavy real engines: vLLM on CPU (3 GB of disk, 2.4 GB of memory)
+	@scripts/test-real.sh
+
+bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)
+	go run ./scripts/bench $(BENCH)
+
+lint: ## golangci-lint and go vet
+	@scripts/lint.sh
+
+fmt: ## format all Go files
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+fuzz: ## each fuzz target for FUZZTIME (20s)
+	@scripts/fuzz.sh
+
+clean: ## remove what was built; .cache stays (rm -r .cache for that)
+	rm -rf bin
+	go clean -testcache

@@ -1,0 +1,82 @@
+#!/bin/sh
+# Brings the light real parts of the tests under .cache/, each from pinned versions, and prints one
+# line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
+# missing one is a failure. A second run finds everything in place and does nothing.
+#
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk (default: all)
+#
+# A part that is there is named by a file .cache/parts/NAME: the tests look for it.
+set -u
+cd "$(dirname "$0")/.."
+root=$PWD
+mkdir -p .cache/parts .cache/bin
+log=.cache/parts.log
+: > "$log"
+missing=0
+
+# Each function prints nothing and returns 0, or prints the reason and returns 1.
+
+golangci_lint() {
+  cmp -s scripts/tools/go.sum .cache/bin/golangci-lint.sum && [ -x .cache/bin/golangci-lint ] && return 0
+  echo "parts: building golangci-lint, once (some minutes)" >&2
+  (cd scripts/tools && CGO_ENABLED=0 GOFLAGS="-trimpath ${GOFLAGS:-}" GOBIN="$root/.cache/bin" \
+    go install -ldflags "-s -w" tool) >> "$log" 2>&1 || { why "cannot be built"; return 1; }
+  cp scripts/tools/go.sum .cache/bin/golangci-lint.sum
+}
+
+race_detector() {
+  [ "$(CGO_ENABLED=1 go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC)" >/dev/null && return 0
+  echo "no C compiler ($(go env CC))"
+  return 1
+}
+
+e2e_modules() {
+  (cd e2e && go mod download) >> "$log" 2>&1 || { why "its modules cannot be fetched"; return 1; }
+}
+
+python_sdk() {
+  want=scripts/sdk/python/requirements.txt
+  cmp -s $want .cache/sdk-python/requirements.txt && return 0
+  command -v python3 >/dev/null || { echo "no python3"; return 1; }
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(python3 -V) is older than 3.11"; return 1; }
+  rm -rf .cache/sdk-python
+  python3 -m venv .cache/sdk-python >> "$log" 2>&1 || { why "no virtual environment (python3-venv?)"; return 1; }
+  .cache/sdk-python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $want \
+    >> "$log" 2>&1 || { why "cannot be installed"; return 1; }
+  cp $want .cache/sdk-python/requirements.txt
+}
+
+node_sdk() {
+  cd scripts/sdk/node || return 1
+  cmp -s package-lock.json node_modules/.kvasir-lock && return 0
+  command -v node >/dev/null || { echo "no node"; return 1; }
+  command -v npm >/dev/null || { echo "no npm"; return 1; }
+  node -e 'process.exit(+process.versions.node.split(".")[0] < 20 ? 1 : 0)' || { echo "node $(node -v) is older than 20"; return 1; }
+  npm ci --no-audit --no-fund >> "$root/$log" 2>&1 || { why "cannot be installed"; return 1; }
+  cp package-lock.json node_modules/.kvasir-lock
+}
+
+# why WHAT: the reason with the last line that the tool itself said.
+why() {
+  echo "$1: $(grep -v '^ *$' "$root/$log" | tail -n 1 | cut -c1-200)"
+}
+
+part() {
+  # No standard input: an installer that asks would wait for ever.
+  if reason=$("$2" < /dev/null); then
+    touch ".cache/parts/$1"
+  else
+    rm -f ".cache/parts/$1"
+    echo "SKIP real part: $1: $reason"
+    missing=1
+  fi
+}
+
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk
+for name in "$@"; do
+  part "$name" "$(echo "$name" | tr - _)"
+done
+if [ "$missing" = 1 ] && [ "${KVASIR_REAL:-}" = required ]; then
+  echo "parts: KVASIR_REAL=required, and a real part is missing (see $log)" >&2
+  exit 1
+fi

@@ -1,0 +1,14 @@
+#!/bin/sh
+# All of `make test` after the build, the cheap checks first. Needs bin/kvasir.
+set -eu
+cd "$(dirname "$0")/.."
+
+scripts/lint.sh
+scripts/parts.sh race-detector python-sdk node-sdk
+
+race=
+if [ -e .cache/parts/race-detector ]; then race=-race; fi
+go test $race -shuffle=on ./...
+if [ -e .cache/parts/e2e-modules ]; then
+  cd e2e && go test $race -shuffle=on -count=1 ./...
+fi
