@@ -81,7 +81,7 @@ func (t *transcript) decode(tb testing.TB) {
 }
 
 // events are the events of a streamed body, none of a body that is no stream.
-func (t *transcript) events() []string {
+func (t transcript) events() []string {
 	if !bytes.Contains(t.response[:t.head], []byte("text/event-stream")) {
 		return nil
 	}
