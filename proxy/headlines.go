@@ -85,14 +85,15 @@ func appendRequestHeaders(dst, raw []byte) []byte {
 }
 
 // appendLines appends those lines that are neither dropped nor named by a
-// Connection line, and stops at a blank line.
+// Connection line, and stops at a blank line. Lines without a name are left
+// out; everything else about them was checked before.
 func appendLines(dst, lines []byte, dropped func(name []byte) bool) []byte {
 	named := connectionNames(lines)
 	start, i := 0, 0 // lines[start:i] is kept and not yet appended
 	for i < len(lines) {
 		line, _ := cutLine(lines[i:])
-		name, _, err := cutField(line)
-		if err != nil || dropped(name) || named && namedByConnection(lines, name) {
+		name, _ := splitField(line)
+		if len(name) == 0 || dropped(name) || named && namedByConnection(lines, name) {
 			dst = append(dst, lines[start:i]...)
 			start = i + len(line)
 			if len(line) <= 2 {
@@ -108,15 +109,11 @@ func appendLines(dst, lines []byte, dropped func(name []byte) bool) []byte {
 // keep-alive.
 func connectionNames(lines []byte) bool {
 	for len(lines) > 0 {
-		var line []byte
-		line, lines = cutLine(lines)
-		name, value, err := cutField(line)
-		if err != nil || !foldIs(name, "connection") {
-			continue
-		}
-		for len(value) > 0 {
+		var list []byte
+		list, lines = cutConnection(lines)
+		for len(list) > 0 {
 			var token []byte
-			token, value = cutToken(value)
+			token, list = cutToken(list)
 			if len(token) > 0 && !foldIs(token, "close") && !foldIs(token, "keep-alive") {
 				return true
 			}
@@ -127,21 +124,41 @@ func connectionNames(lines []byte) bool {
 
 func namedByConnection(lines, name []byte) bool {
 	for len(lines) > 0 {
-		var line []byte
-		line, lines = cutLine(lines)
-		field, value, err := cutField(line)
-		if err != nil || !foldIs(field, "connection") {
-			continue
-		}
-		for len(value) > 0 {
+		var list []byte
+		list, lines = cutConnection(lines)
+		for len(list) > 0 {
 			var token []byte
-			token, value = cutToken(value)
+			token, list = cutToken(list)
 			if bytes.EqualFold(token, name) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// cutConnection takes lines off up to the next Connection line and returns its
+// value, nil at the end.
+func cutConnection(lines []byte) (value, rest []byte) {
+	for len(lines) > 0 {
+		var line []byte
+		line, lines = cutLine(lines)
+		if line[0]|0x20 == 'c' {
+			if name, value := splitField(line); foldIs(name, "connection") {
+				return value, lines
+			}
+		}
+	}
+	return nil, nil
+}
+
+// splitField takes apart a line that cutField has accepted.
+func splitField(line []byte) (name, value []byte) {
+	i := bytes.IndexByte(line, ':')
+	if i < 0 {
+		return nil, nil
+	}
+	return line[:i], trimBlanks(bytes.TrimSuffix(line[i+1:], []byte("\r\n")))
 }
 
 func droppedFromReply(name []byte) bool {
@@ -158,15 +175,12 @@ var requestDrops = []string{
 }
 
 func droppedFromRequest(name []byte) bool {
-	if hopByHop(name) || foldHas(name, "x-dynamo-") || foldHas(name, "x-gateway-destination-endpoint") {
-		return true
-	}
 	for _, drop := range requestDrops {
-		if foldIs(name, drop) {
+		if len(drop) == len(name) && foldIs(name, drop) {
 			return true
 		}
 	}
-	return false
+	return hopByHop(name) || foldHas(name, "x-dynamo-") || foldHas(name, "x-gateway-destination-endpoint")
 }
 
 // hopByHop says whether a header line is for one connection only (RFC 9110,
