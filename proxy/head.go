@@ -1,0 +1,192 @@
+// Reply heads: a worker's status line and header lines, parsed in place.
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// maxReplyHead bounds the head of a reply, blank line included, in bytes.
+const maxReplyHead = 64 << 10
+
+var (
+	errHeadTooLong = errors.New("reply head over 64 KiB")
+	errNotHTTP     = errors.New("reply is no HTTP/1.0 or HTTP/1.1")
+	errBareLF      = errors.New("reply head has a line that does not end in CRLF")
+)
+
+// A replyHead is the head of one reply (RFC 9112). The zero value is ready,
+// and ready for the next reply once parse has returned n > 0. Its slices point
+// into the bytes given to parse and are valid as long as those are.
+type replyHead struct {
+	status  int   // 100 to 599
+	minor   int   // of HTTP/1.x: 0 or 1
+	length  int64 // Content-Length; -1: none, or overruled by chunked
+	chunked bool
+	close   bool // the connection must not be used again after this reply
+
+	contentType     []byte
+	contentEncoding []byte
+	retryAfter      []byte
+	lines           []byte // the header lines as they came, CRLF each, without the blank line
+
+	scanned int // bytes already searched for the blank line
+}
+
+// parse reads the head at the front of b and returns its bytes, blank line
+// included. 0 without an error means that b ends too early: call again with
+// the same bytes and more behind them. Every error is final; nothing that
+// came over this connection can be trusted then.
+//
+// A status of 100 to 199 is an interim reply: skip n bytes and parse on. 101
+// is an error, since nobody asked to switch protocols.
+func (h *replyHead) parse(b []byte) (n int, err error) {
+	n, err = h.find(b)
+	if n == 0 || err != nil {
+		return 0, err
+	}
+	*h = replyHead{length: -1}
+	line, lines := cutLine(b[:n-2])
+	if err := h.parseStatus(line[:len(line)-2]); err != nil {
+		return 0, err
+	}
+	h.lines = lines
+	if err := h.parseFields(); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// find returns where the head ends, 0 while it has not. It refuses what can
+// never become a head as soon as it is seen, so that a worker that speaks
+// something else is not waited for.
+func (h *replyHead) find(b []byte) (int, error) {
+	const prefix = "HTTP/1."
+	if k := min(len(b), len(prefix)); string(b[:k]) != prefix[:k] {
+		return 0, errNotHTTP
+	}
+	for {
+		k := bytes.IndexByte(b[h.scanned:], '\n')
+		if k < 0 {
+			break
+		}
+		i := h.scanned + k
+		if b[i-1] != '\r' { // i > 0: the head begins with the prefix
+			return 0, errBareLF
+		}
+		h.scanned = i + 1
+		if b[i-2] == '\n' {
+			if i >= maxReplyHead {
+				return 0, errHeadTooLong
+			}
+			return i + 1, nil
+		}
+	}
+	h.scanned = len(b)
+	if len(b) >= maxReplyHead {
+		return 0, errHeadTooLong
+	}
+	return 0, nil
+}
+
+// parseStatus reads "HTTP/1.1 200 OK". The reason, and the space before it,
+// may be missing as some servers leave both out.
+func (h *replyHead) parseStatus(line []byte) error {
+	const digits = len("HTTP/1.1 ")
+	if len(line) < digits+3 || line[7]|1 != '1' || line[8] != ' ' {
+		return errNotHTTP
+	}
+	h.minor = int(line[7] - '0')
+	for _, c := range line[digits : digits+3] {
+		if c < '0' || c > '9' {
+			return fmt.Errorf("reply has no three-digit status: %.40q", line)
+		}
+		h.status = h.status*10 + int(c-'0')
+	}
+	reason := line[digits+3:]
+	if h.status < 100 || h.status > 599 || len(reason) > 0 && reason[0] != ' ' || !validFieldValue(reason) {
+		return fmt.Errorf("reply has a bad status line: %.40q", line)
+	}
+	if h.status == 101 {
+		return errors.New("reply switches protocols, which was not asked for")
+	}
+	return nil
+}
+
+// parseFields reads the header lines and decides how the body is framed.
+func (h *replyHead) parseFields() error {
+	var keepAlive, lengthSeen bool
+	for rest := h.lines; len(rest) > 0; {
+		var line []byte
+		line, rest = cutLine(rest)
+		name, value, err := cutField(line)
+		if err != nil {
+			return fmt.Errorf("reply head: %w", err)
+		}
+		switch len(name) {
+		case len("Connection"):
+			if foldIs(name, "connection") {
+				h.close = h.close || hasToken(value, "close")
+				keepAlive = keepAlive || hasToken(value, "keep-alive")
+			}
+		case len("Retry-After"):
+			if foldIs(name, "retry-after") {
+				h.retryAfter = value
+			}
+		case len("Content-Type"):
+			if foldIs(name, "content-type") {
+				h.contentType = value
+			}
+		case len("Content-Length"):
+			if foldIs(name, "content-length") {
+				n := parseLength(value)
+				if n < 0 || lengthSeen && n != h.length {
+					return fmt.Errorf("reply head: bad or second Content-Length %.40q", value)
+				}
+				h.length, lengthSeen = n, true
+			}
+		case len("Content-Encoding"):
+			if foldIs(name, "content-encoding") {
+				h.contentEncoding = value
+			}
+		case len("Transfer-Encoding"):
+			if foldIs(name, "transfer-encoding") {
+				// A second one, or one in HTTP/1.0, is faulty framing (RFC 9112, 6.1).
+				if !foldIs(value, "chunked") || h.chunked || h.minor == 0 {
+					return fmt.Errorf("reply head: Transfer-Encoding %.40q is not understood", value)
+				}
+				h.chunked = true
+			}
+		}
+	}
+	if h.chunked && lengthSeen {
+		h.length, h.close = -1, true // RFC 9112, 6.3: possibly smuggled
+	}
+	if h.minor == 0 && !keepAlive {
+		h.close = true
+	}
+	return nil
+}
+
+// appendHeaders appends the end-to-end header lines to dst, byte for byte.
+// Left out are hop-by-hop lines and Content-Length, because the body is framed
+// anew, and what Kvasir says itself: X-Request-Id and X-Kvasir-*.
+func (h *replyHead) appendHeaders(dst []byte) []byte {
+	return appendLines(dst, h.lines, droppedFromReply)
+}
+
+// parseLength reads a Content-Length: digits only. -1: it is none, or over 2^62.
+func parseLength(b []byte) int64 {
+	if len(b) == 0 {
+		return -1
+	}
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' || n > 1<<62/10-1 {
+			return -1
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,330 @@
+// Header lines: taken apart, refused where two servers could read them differently, and passed on without what is for one hop only.
+package proxy
+
+import (
+	"bytes"
+	"errors"
+)
+
+// maxHeaderLines bounds the header lines of a request.
+const maxHeaderLines = 200
+
+var (
+	errFold       = errors.New("a header line is folded (begins with a space or a tab)")
+	errNoColon    = errors.New("a header line has no colon")
+	errFieldName  = errors.New("a header name has a character that is not allowed")
+	errFieldValue = errors.New("a header value has a control character")
+	errLineEnd    = errors.New("a header line does not end in CRLF")
+)
+
+// checkRequestHead refuses what fasthttp lets pass in the header lines of a
+// request: names that are no tokens, folded lines, bare LF, control characters
+// in values, Content-Length beside Transfer-Encoding, two different
+// Content-Lengths, more than 200 lines. raw is fasthttp's RawHeaders: the
+// lines as they came, the blank line behind them or nothing at all. The
+// connection has to be closed after a refusal.
+func checkRequestHead(raw []byte) *apiError {
+	var length []byte
+	var lengthSeen, encodingSeen bool
+	for lines := 0; len(raw) > 0; lines++ {
+		var line []byte
+		line, raw = cutLine(raw)
+		if string(line) == "\r\n" {
+			break
+		}
+		if lines == maxHeaderLines {
+			e := invalid("", "the request has more than %d header lines; send fewer", maxHeaderLines)
+			e.status = 431
+			return e
+		}
+		name, value, err := cutField(line)
+		if err != nil {
+			return invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
+		}
+		switch {
+		case foldIs(name, "content-length"):
+			if lengthSeen && !bytes.Equal(length, value) {
+				return invalid("", "the request head is refused: two different Content-Length")
+			}
+			length, lengthSeen = value, true
+		case foldIs(name, "transfer-encoding"):
+			encodingSeen = true
+		}
+	}
+	if lengthSeen && encodingSeen {
+		return invalid("", "the request head is refused: Content-Length and Transfer-Encoding together; send one of them")
+	}
+	return nil
+}
+
+// quotable is what an error may quote of a bad header line: its name, or its
+// beginning. Values are not quoted, they may be keys.
+func quotable(name, line []byte) []byte {
+	if len(name) > 0 {
+		return name
+	}
+	if i := bytes.IndexByte(line, ':'); i >= 0 {
+		return line[:i]
+	}
+	return line[:min(len(line), 16)]
+}
+
+// appendRequestHeaders appends a client's header lines to dst as they go to a
+// worker, byte for byte. raw has passed checkRequestHead. Left out are
+//
+//   - hop-by-hop lines and what Connection names;
+//   - what the caller writes anew: Host, Content-Length, Content-Encoding (the
+//     body is sent decompressed), Accept-Encoding, Expect, X-Request-Id;
+//   - credentials: Authorization, X-Api-Key, Api-Key. Whoever may pass the
+//     client's own on adds it;
+//   - headers that steer an engine from the inside (prefill and decode
+//     addresses, data-parallel ranks, Dynamo's worker ids), which are for
+//     routers only: from a client they are a way past the placement.
+func appendRequestHeaders(dst, raw []byte) []byte {
+	return appendLines(dst, raw, droppedFromRequest)
+}
+
+// appendLines appends those lines that are neither dropped nor named by a
+// Connection line, and stops at a blank line. Lines without a name are left
+// out; everything else about them was checked before.
+func appendLines(dst, lines []byte, dropped func(name []byte) bool) []byte {
+	named := connectionNames(lines)
+	start, i := 0, 0 // lines[start:i] is kept and not yet appended
+	for i < len(lines) {
+		line, _ := cutLine(lines[i:])
+		name, _ := splitField(line)
+		if len(name) == 0 || dropped(name) || named && namedByConnection(lines, name) {
+			dst = append(dst, lines[start:i]...)
+			start = i + len(line)
+			if len(line) <= 2 {
+				return dst
+			}
+		}
+		i += len(line)
+	}
+	return append(dst, lines[start:i]...)
+}
+
+// connectionNames says whether a Connection line names anything but close and
+// keep-alive.
+func connectionNames(lines []byte) bool {
+	for len(lines) > 0 {
+		var list []byte
+		list, lines = cutConnection(lines)
+		for len(list) > 0 {
+			var token []byte
+			token, list = cutToken(list)
+			if len(token) > 0 && !foldIs(token, "close") && !foldIs(token, "keep-alive") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func namedByConnection(lines, name []byte) bool {
+	for len(lines) > 0 {
+		var list []byte
+		list, lines = cutConnection(lines)
+		for len(list) > 0 {
+			var token []byte
+			token, list = cutToken(list)
+			if bytes.EqualFold(token, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cutConnection takes lines off up to the next Connection line and returns its
+// value, nil at the end.
+func cutConnection(lines []byte) (value, rest []byte) {
+	for len(lines) > 0 {
+		var line []byte
+		line, lines = cutLine(lines)
+		if line[0]|0x20 == 'c' {
+			if name, value := splitField(line); foldIs(name, "connection") {
+				return value, lines
+			}
+		}
+	}
+	return nil, nil
+}
+
+// splitField takes apart a line that cutField has accepted.
+func splitField(line []byte) (name, value []byte) {
+	i := bytes.IndexByte(line, ':')
+	if i < 0 {
+		return nil, nil
+	}
+	return line[:i], trimBlanks(bytes.TrimSuffix(line[i+1:], []byte("\r\n")))
+}
+
+func droppedFromReply(name []byte) bool {
+	return hopByHop(name) || foldIs(name, "content-length") || foldIs(name, "x-request-id") || foldHas(name, "x-kvasir-")
+}
+
+// requestDrops are the names that appendRequestHeaders leaves out besides the
+// hop-by-hop ones and two families.
+var requestDrops = []string{
+	"host", "expect", "content-length", "content-encoding", "accept-encoding", "x-request-id",
+	"authorization", "x-api-key", "api-key",
+	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
+	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
+}
+
+func droppedFromRequest(name []byte) bool {
+	for _, drop := range requestDrops {
+		if len(drop) == len(name) && foldIs(name, drop) {
+			return true
+		}
+	}
+	return hopByHop(name) || foldHas(name, "x-dynamo-") || foldHas(name, "x-gateway-destination-endpoint")
+}
+
+// hopByHop says whether a header line is for one connection only (RFC 9110,
+// 7.6.1, and the older Keep-Alive and Proxy-*).
+func hopByHop(name []byte) bool {
+	switch len(name) {
+	case 2:
+		return foldIs(name, "te")
+	case 7:
+		return foldIs(name, "trailer") || foldIs(name, "upgrade")
+	case 10:
+		return foldIs(name, "connection") || foldIs(name, "keep-alive")
+	case 17:
+		return foldIs(name, "transfer-encoding")
+	}
+	return foldHas(name, "proxy-")
+}
+
+// cutLine takes the first line off b, its LF included.
+func cutLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i+1], b[i+1:]
+	}
+	return b, nil
+}
+
+// cutField reads one header line that ends in CRLF, as strictly as RFC 9112
+// asks: a token, a colon with no space before it, a value without control
+// characters. name is set whenever it is a good one.
+func cutField(line []byte) (name, value []byte, err error) {
+	if len(line) == 0 || line[0] == ' ' || line[0] == '\t' {
+		return nil, nil, errFold
+	}
+	i := bytes.IndexByte(line, ':')
+	if i < 0 {
+		return nil, nil, errNoColon
+	}
+	name = line[:i]
+	if i == 0 {
+		return nil, nil, errFieldName
+	}
+	for _, c := range name {
+		if byteClass[c]&classToken == 0 {
+			return nil, nil, errFieldName
+		}
+	}
+	n := len(line) - 2
+	if n <= i || line[n] != '\r' || line[n+1] != '\n' {
+		return name, nil, errLineEnd
+	}
+	value = trimBlanks(line[i+1 : n])
+	if !validFieldValue(value) {
+		return name, nil, errFieldValue
+	}
+	return name, value, nil
+}
+
+func validFieldValue(b []byte) bool {
+	for _, c := range b {
+		if byteClass[c]&classValue == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for n := len(b); n > 0 && (b[n-1] == ' ' || b[n-1] == '\t'); n = len(b) {
+		b = b[:n-1]
+	}
+	return b
+}
+
+// cutToken takes the first element off a list like "close, TE".
+func cutToken(list []byte) (token, rest []byte) {
+	if i := bytes.IndexByte(list, ','); i >= 0 {
+		return trimBlanks(list[:i]), list[i+1:]
+	}
+	return trimBlanks(list), nil
+}
+
+func hasToken(list []byte, lower string) bool {
+	for len(list) > 0 {
+		var token []byte
+		token, list = cutToken(list)
+		if foldIs(token, lower) {
+			return true
+		}
+	}
+	return false
+}
+
+// foldIs says whether b is the given lower-case ASCII word, in any case.
+func foldIs(b []byte, lower string) bool {
+	return len(b) == len(lower) && foldHas(b, lower)
+}
+
+// foldHas says whether b begins with the given lower-case ASCII word, in any
+// case.
+func foldHas(b []byte, lower string) bool {
+	if len(b) < len(lower) {
+		return false
+	}
+	for i := range len(lower) {
+		c := b[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// byteClass tells which bytes may stand in a header name (classToken) and in a
+// value (classValue), by RFC 9110, 5.5 and 5.6.2; and in JSON, which make up
+// numbers and literals (classWord), and which change nothing between two brackets
+// (classInert).
+var byteClass = func() (t [256]byte) {
+	for c := range 256 {
+		if c == '\t' || c >= ' ' && c != 0x7f {
+			t[c] |= classValue
+		}
+		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' ||
+			bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), byte(c)) >= 0 {
+			t[c] |= classToken
+		}
+		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == 'E' || c == '+' || c == '-' || c == '.' {
+			t[c] |= classWord
+		}
+		if bytes.IndexByte([]byte("\"[]{}\r\n"), byte(c)) < 0 {
+			t[c] |= classInert
+		}
+	}
+	return t
+}()
+
+const (
+	classToken = 1 << iota
+	classValue
+	classWord
+	classInert
+)

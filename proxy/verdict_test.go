@@ -1,0 +1,470 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// marks is a verdict in words.
+func (v verdict) marks() string {
+	var words []string
+	for _, m := range []struct {
+		set  bool
+		name string
+	}{{v.comment, "comment"}, {v.content, "content"}, {v.failure, "failure"}, {v.done, "done"}, {v.finished, "finished"}, {v.usageOnly, "usageOnly"}} {
+		if m.set {
+			words = append(words, m.name)
+		}
+	}
+	if v.tokenCounts != noCounts {
+		words = append(words, fmt.Sprintf("%d/%d/%d", v.promptTokens, v.completionTokens, v.cachedTokens))
+	}
+	return strings.Join(words, " ")
+}
+
+func TestClassify(t *testing.T) {
+	const chunk = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	delta := func(d string) string { return strings.Replace(chunk, "%s", d, 1) }
+	for _, c := range []struct {
+		kind  kind
+		event string
+		want  string
+	}{
+		{kindChat, ": keep-alive\n\n", "comment"},
+		{kindChat, "event: token_ids\n: \"[1,2]\"\n\n", "comment"},
+		{kindChat, "\n", "comment"},
+		{kindChat, "data:\n\n", "comment"},
+		{kindChat, "id: 3\nretry: 10\n\n", "comment"},
+
+		{kindChat, delta(`{"role":"assistant","content":""}`), ""},
+		{kindChat, delta(`{"role":"assistant","content":null,"reasoning_content":null}`), ""},
+		{kindChat, delta(`{"role":"assistant"}`), ""},
+		{kindChat, delta(`{}`), ""},
+		{kindChat, delta(`null`), ""},
+		{kindChat, delta(`{"token_ids":[1,2]}`), ""},
+		{kindChat, delta(`{"content":null,"tool_calls":[]}`), ""},
+		{kindChat, delta(`{"content":"hi"}`), "content"},
+		{kindChat, delta(`{"content": " "}`), "content"},
+		{kindChat, delta(`{"reasoning":"hm"}`), "content"},
+		{kindChat, delta(`{"content":"","reasoning_content":"hm"}`), "content"},
+		{kindChat, delta(`{"refusal":"no"}`), "content"},
+		{kindChat, delta(`{"content":null,"tool_calls":[{"index":0}]}`), "content"},
+		{kindChat, delta(`{"function_call":{"name":"f"}}`), "content"},
+		{kindChat, delta(`{"audio":{"id":"a"}}`), "content"},
+		{kindChat, delta(`{"content":[{"type":"text"}]}`), "content"},
+		{kindChat, `data: {"choices":[{"delta":{},"token_ids":[172],"finish_reason":null}]}` + "\n\n", ""},
+		{kindChat, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
+		{kindChat, `data: {"choices":[{"delta":{"content":"x"},"finish_reason" : "length"}]}` + "\n\n", "content finished"},
+		{kindChat, `data: {"choices":[{"finish_reason":"","delta":{}}]}` + "\n\n", ""},
+		{kindChat, `data: {"choices":[{"delta":{},"finish_reason":null},{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
+		{kindChat, "data: [DONE]\n\n", "content done"},
+		{kindChat, "data:[DONE]\r\n\r\n", "content done"},
+		{kindText, "data: [DONE]\n\n", "content done"},
+		{kindResponses, "data: [DONE]\n\n", "content"},
+		{kindOpaque, "data: [DONE]\n\n", "content"},
+
+		{kindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}` + "\n\n", "usageOnly 5/2/4"},
+		{kindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":null}}` + "\n\n", "usageOnly 5/2/-1"},
+		{kindChat, `data: {"choices":[],"usage":null}` + "\n\n", ""},
+		{kindChat, `data: {"choices":[],"prompt_filter_results":[{}]}` + "\n\n", ""},
+		{kindChat, `data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}` + "\n\n", "content 5/1/-1"},
+		{kindChat, `data: {"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":-5,"completion_tokens":1.5,"prompt_tokens_details":{"cached_tokens":1e3}}}` + "\n\n", ""},
+
+		{kindText, `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n", ""},
+		{kindText, `data: {"choices":[{"index":0,"text":"x","finish_reason":null}],"usage":null}` + "\n\n", "content"},
+		{kindText, `data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}` + "\n\n", "content finished"},
+
+		{kindChat, `data: {"error": {"message": "m", "code": 500}}` + "\n\n", "failure"},
+		{kindChat, `data: {"error":"busy"}` + "\n\n", "failure"},
+		{kindChat, `data: {"choices":[{"delta":{"content":"x"}}],"error":{"message":"m"}}` + "\n\n", "failure"},
+		{kindChat, `data: {"error":null,"choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
+		{kindChat, `data: {"error":"","choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
+		{kindText, `data: {"object":"error","message":"m","code":503}` + "\n\n", "failure"},
+		{kindOpaque, `data: {"error":{"message":"m"}}` + "\n\n", "failure"},
+		{kindChat, "event: error\ndata: it broke\n\n", "failure"},
+		{kindChat, "data: {\"a\":1}\nevent: error\n\n", "failure"},
+		{kindChat, "event: error\n: {\"message\":\"m\"}\n\n", "failure"},
+
+		// Words that mean something, where they mean nothing.
+		{kindChat, delta(`{"content":"\"error\": [DONE] \"finish_reason\":\"stop\" \"usage\":{}"}`), "content"},
+		{kindChat, delta(`{"content":"error"}`), "content"},
+		{kindChat, delta(`{"content":"usage"}`), "content"},
+		{kindChat, delta(`{"content":"finish_reason"}`), "content"},
+		{kindChat, delta(`{"content":"[DONE]"}`), "content"},
+		{kindChat, delta(`{"content":"data: [DONE]\n\nevent: error\n\n"}`), "content"},
+		{kindChat, delta(`{"tool_calls":[{"function":{"arguments":"{\"error\":{\"message\":1}}"}}]}`), "content"},
+		{kindChat, delta(`{"content":"a\\"}`), "content"},
+		{kindChat, delta(`{"role":"assistant","content":"","meta":{"error":{"code":1},"usage":{"prompt_tokens":1}}}`), "content"},
+		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"},"error":{"code":1},"usage":{"prompt_tokens":1},"finish_reason":null}]}` + "\n\n", ""},
+		{kindChat, "data: [DONE", "content"},
+
+		// What is not understood belongs to the client.
+		{kindChat, "data: hello\n\n", "content"},
+		{kindChat, `data: [{"error":1}]` + "\n\n", "content"},
+		{kindChat, `data: {"message":"Model not found","type":"Not Found","code":404}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]}}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}],}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"} "x":1}]}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[],"a":[{]}}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[],"a":"b}` + "\n\n", "content"},
+		{kindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}\n\n", ""},
+		{kindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + "}\n\n", "content"},
+
+		// One object over several data lines.
+		{kindChat, "data: {\"choices\":[\ndata: {\"delta\":\r\n: a comment\r\ndata\rid: 7\ndata:{\"role\":\"assistant\"}}\n" +
+			"data: ],\"usage\":null}\n\n", ""},
+		{kindChat, "data:\ndata: {\"choices\":\ndata: [{\"delta\":{\"content\":\"x\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n", "content finished"},
+		{kindChat, "data: {\"choices\":[],\ndata: \"error\":{}}\n\n", "failure"},
+		{kindChat, "data: {\"choices\":[]\n: no more\n\n", "content"},
+
+		{kindResponses, "event: response.created\ndata: {\"response\":{\"error\":null,\"usage\":null},\"type\":\"response.created\"}\n\n", ""},
+		{kindResponses, "event: response.queued\ndata: {}\n\n", ""},
+		{kindResponses, "data: {\"type\":\"response.output_item.added\"}\n\n", ""},
+		{kindResponses, "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n", "content"},
+		{kindResponses, "data: {\"type\":\"response.function_call_arguments.done\"}\n\n", "content"},
+		{kindResponses, "event: response.created\ndata: {\"type\":\"response.output_text.delta\"}\n\n", "content"},
+		{kindResponses, "data: {\"type\":\"response.incomplete\",\"response\":{\"usage\":{\"input_tokens\":3,\"input_tokens_details\":{\"cached_tokens\":2},\"output_tokens\":1}}}\n\n", "content done 3/1/2"},
+		{kindResponses, "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n", "failure done"},
+		{kindResponses, "data: {\"type\":\"error\",\"message\":\"m\"}\n\n", "failure"},
+		{kindChat, "data: {\"type\":\"error\",\"choices\":[]}\n\n", ""},
+
+		{kindMessages, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":30,\"output_tokens\":0}}}\n\n", "30/0/-1"},
+		{kindMessages, "event: ping\ndata: {\"type\":\"ping\"}\n\n", ""},
+		{kindMessages, "event: content_block_delta\ndata: {\"delta\":{\"text\":\"x\"}}\n\n", "content"},
+		{kindMessages, "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":3,\"cache_read_input_tokens\":9}}\n\n", "content -1/3/9"},
+		{kindMessages, "data: {\"type\":\"message_stop\"}\n\n", "content done"},
+		{kindMessages, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n", "failure"},
+
+		{kindOpaque, `data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", "content"},
+		{kindForm, `data: {"type":"transcript.text.done","usage":{"input_tokens":1,"output_tokens":2}}` + "\n\n", "content 1/2/-1"},
+	} {
+		if got := classify(c.kind, []byte(c.event)).marks(); got != c.want {
+			t.Errorf("kind %d %q:\n got %q\nwant %q", c.kind, c.event, got, c.want)
+		}
+		sameLate(t, c.kind, []byte(c.event))
+	}
+}
+
+// sameLate checks that late says what classify says, but for content.
+func sameLate(t *testing.T, k kind, event []byte) {
+	t.Helper()
+	want, got := classify(k, event), late(k, event)
+	want.content = !want.comment && !want.failure
+	if got != want {
+		t.Errorf("kind %d %q:\n late %q\nexact %q", k, event, got.marks(), want.marks())
+	}
+}
+
+// Every stream of every engine, an event a line.
+func TestClassifyTranscripts(t *testing.T) {
+	for name, want := range map[string]string{
+		"vllm/chat_stream":                         "-|content*7|content finished|content done",
+		"vllm/chat_stream_usage":                   "-|content*7|content finished|usageOnly 23/8/0|content done",
+		"vllm/chat_stream_stop_eos":                "-|content finished|content done",
+		"vllm/chat_stream_tools_required":          "-|content*3|content finished|content done",
+		"vllm/chat_stream_n2":                      "-*2|content*3|content finished|content|content finished|usageOnly 23/6/0|content done",
+		"vllm/emoji_split_stream":                  "-*4|content|-*3|content*4|content finished|content done",
+		"vllm/completion_stream":                   "content*4|content finished|usageOnly 4/5/0|content done",
+		"vllm/sse_keepalive_queued":                "comment*10|-|content*2|content finished|content done",
+		"vllm/responses_stream":                    "-*4|content*5|content done 30/3/0",
+		"vllm/messages_stream":                     "30/0/-1|-|content*3|-|content 30/3/0|content done",
+		"vllm/generate_tokens_stream":              "content*4",
+		"vllm/pd/24_decode_stream_kv_load_failure": "-|failure|content done",
+		"vllm/pd/engine_killed_stream":             "-|content*9|failure|content done",
+		"vllm/pd/sigterm_stream":                   "-|content*10",
+		"sglang/chat_stream":                       "-|content*5|content finished|content done",
+		"sglang/chat_stream_usage":                 "-|content*6|content finished|usageOnly 33/6/32|content done",
+		"sglang/completion_stream":                 "content*2|content finished|content done",
+	} {
+		tr := findTranscript(t, name)
+		var got []string
+		last, times := "", 0
+		flush := func() {
+			if times > 1 {
+				last += fmt.Sprintf("*%d", times)
+			}
+			if times > 0 {
+				got = append(got, last)
+			}
+		}
+		for _, event := range tr.events() {
+			marks := classify(tr.kind, []byte(event)).marks()
+			if marks == "" {
+				marks = "-"
+			}
+			if marks != last || times == 0 {
+				flush()
+				last, times = marks, 0
+			}
+			times++
+			sameLate(t, tr.kind, []byte(event))
+		}
+		flush()
+		if s := strings.Join(got, "|"); s != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, s, want)
+		}
+	}
+}
+
+// Every finished stream of the four routes says so, and no other does.
+func TestEveryStreamsEnd(t *testing.T) {
+	for _, tr := range readTranscripts(t) {
+		if tr.events() == nil || tr.kind == kindOpaque {
+			continue
+		}
+		ended := false
+		for _, event := range tr.events() {
+			v := late(tr.kind, []byte(event))
+			ended = ended || v.done || v.finished
+		}
+		if ended == tr.cut {
+			t.Errorf("%s: ended %v, cut %v", tr.name, ended, tr.cut)
+		}
+	}
+}
+
+// usageOf reads every whole reply as encoding/json does.
+func TestUsageOfEveryTranscript(t *testing.T) {
+	counted := 0
+	for _, tr := range readTranscripts(t) {
+		if tr.events() != nil {
+			continue
+		}
+		var reply struct {
+			Usage *struct {
+				Prompt     *int `json:"prompt_tokens"`
+				Input      *int `json:"input_tokens"`
+				Completion *int `json:"completion_tokens"`
+				Output     *int `json:"output_tokens"`
+				CacheRead  *int `json:"cache_read_input_tokens"`
+				Details    struct {
+					Cached *int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+				InputDetails struct {
+					Cached *int `json:"cached_tokens"`
+				} `json:"input_tokens_details"`
+			}
+		}
+		want := noCounts
+		if json.Unmarshal(tr.body, &reply) == nil && reply.Usage != nil {
+			u := reply.Usage
+			counted++
+			for _, f := range []struct {
+				to   *int
+				from []*int
+			}{
+				{&want.promptTokens, []*int{u.Prompt, u.Input}},
+				{&want.completionTokens, []*int{u.Completion, u.Output}},
+				{&want.cachedTokens, []*int{u.Details.Cached, u.InputDetails.Cached, u.CacheRead}},
+			} {
+				for _, from := range f.from {
+					if from != nil {
+						*f.to = *from
+					}
+				}
+			}
+		}
+		if got := usageOf(tr.kind, tr.body); got != want {
+			t.Errorf("%s: %+v, want %+v", tr.name, got, want)
+		}
+	}
+	if counted < 40 {
+		t.Errorf("only %d replies with usage", counted)
+	}
+}
+
+func TestEventsAllocs(t *testing.T) {
+	var streams []transcript
+	for _, tr := range readTranscripts(t) {
+		if tr.events() != nil {
+			streams = append(streams, tr)
+		}
+	}
+	whole := findTranscript(t, "vllm/chat_plain").body
+	if n := testing.AllocsPerRun(20, func() {
+		for i := range streams {
+			var s eventScanner
+			for b := streams[i].body; ; {
+				n := s.next(b)
+				if n == 0 {
+					break
+				}
+				classify(streams[i].kind, b[:n])
+				late(streams[i].kind, b[:n])
+				b = b[n:]
+			}
+		}
+		usageOf(kindChat, whole)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzClassify: late agrees with classify, and both with the slow twin where
+// it has an opinion.
+func FuzzClassify(f *testing.F) {
+	for _, tr := range readTranscripts(f) {
+		for i, event := range tr.events() {
+			if i%5 == 0 {
+				f.Add([]byte(event), uint8(tr.kind))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, event []byte, k uint8) {
+		kind := kind(k % 6)
+		sameLate(t, kind, event)
+		got := classify(kind, event)
+		if want, ok := slowClassify(kind, event); ok && got != want {
+			t.Fatalf("%q: %s, want %s", event, got.marks(), want.marks())
+		}
+	})
+}
+
+// slowClassify is classify by encoding/json. It has no opinion on other kinds
+// than chat and text, more than one line, escapes (keys are compared as
+// written), duplicate keys, and what is nearly too deep.
+func slowClassify(k kind, event []byte) (v verdict, ok bool) {
+	line, ok := strings.CutPrefix(string(event), "data: {")
+	line, ended := strings.CutSuffix(line, "}\n\n")
+	line = "{" + line + "}"
+	if !ok || !ended || k != kindChat && k != kindText || strings.ContainsAny(line, "\r\n\\") ||
+		strings.Count(line, "{")+strings.Count(line, "[") > 60 || !json.Valid([]byte(line)) || duplicateKey(json.NewDecoder(strings.NewReader(line))) {
+		return v, false
+	}
+	var m map[string]any
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	if d.Decode(&m) != nil {
+		return v, false
+	}
+	v.tokenCounts = noCounts
+	if e := m["error"]; e != nil && e != "" || m["object"] == "error" {
+		v.failure = true
+		return v, true
+	}
+	usage, counted := m["usage"].(map[string]any)
+	slowCount(&v.promptTokens, usage["prompt_tokens"])
+	slowCount(&v.completionTokens, usage["completion_tokens"])
+	details, _ := usage["prompt_tokens_details"].(map[string]any)
+	slowCount(&v.cachedTokens, details["cached_tokens"])
+	if strings.Contains(line, `"input_tokens`) || strings.Contains(line, `"output_tokens`) || strings.Contains(line, `"cache_read`) {
+		return v, false
+	}
+	choices, array := m["choices"].([]any)
+	v.content = !array
+	v.usageOnly = array && len(choices) == 0 && counted
+	for _, choice := range choices {
+		c, _ := choice.(map[string]any)
+		v.finished = v.finished || !isEmpty(c["finish_reason"])
+		v.content = v.content || v.finished || !isEmpty(c["text"]) || !isEmpty(c["message"])
+		delta, _ := c["delta"].(map[string]any)
+		for name, value := range delta {
+			v.content = v.content || name != "role" && name != "token_ids" && !isEmpty(value)
+		}
+	}
+	return v, true
+}
+
+func slowCount(to *int, value any) {
+	if n, ok := value.(json.Number); ok && len(n) <= 15 && strings.Trim(string(n), "0123456789") == "" {
+		*to, _ = strconv.Atoi(string(n))
+	}
+}
+
+func isEmpty(value any) bool {
+	switch x := value.(type) {
+	case nil:
+		return true
+	case string:
+		return x == ""
+	case []any:
+		return len(x) == 0
+	case map[string]any:
+		return len(x) == 0
+	}
+	return false
+}
+
+// duplicateKey reads one valid value: has any object in it a key twice?
+func duplicateKey(d *json.Decoder) bool {
+	token, err := d.Token()
+	delim, open := token.(json.Delim)
+	if err != nil || !open {
+		return false
+	}
+	seen := map[json.Token]bool{}
+	for d.More() {
+		if delim == '{' {
+			key, _ := d.Token()
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+		}
+		if duplicateKey(d) {
+			return true
+		}
+	}
+	d.Token()
+	return false
+}
+
+func BenchmarkClassify(b *testing.B) {
+	chat := findTranscript(b, "vllm/chat_stream").events()
+	logprobs := findTranscript(b, "vllm/chat_stream_logprobs").events()
+	responses := findTranscript(b, "vllm/responses_stream").events()
+	messages := findTranscript(b, "vllm/messages_stream").events()
+	for _, c := range []struct {
+		name  string
+		kind  kind
+		event string
+	}{
+		{"chat", kindChat, chat[3]},
+		{"chat-finish", kindChat, chat[8]},
+		{"chat-logprobs", kindChat, logprobs[1]},
+		{"responses", kindResponses, responses[4]},
+		{"responses-completed", kindResponses, responses[9]},
+		{"messages", kindMessages, messages[3]},
+	} {
+		event := []byte(c.event)
+		b.Run("exact/"+c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(event)))
+			b.ReportAllocs()
+			for b.Loop() {
+				classify(c.kind, event)
+			}
+		})
+		b.Run("late/"+c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(event)))
+			b.ReportAllocs()
+			for b.Loop() {
+				late(c.kind, event)
+			}
+		})
+	}
+}
+
+func BenchmarkUsageOf(b *testing.B) {
+	chat := findTranscript(b, "vllm/chat_plain").body
+	vector := []byte(`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[` +
+		strings.Repeat("-0.012345678,", 4095) + `0.1]}],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`)
+	for _, c := range []struct {
+		name string
+		kind kind
+		body []byte
+	}{{"chat", kindChat, chat}, {"embedding", kindOpaque, vector}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(c.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if usageOf(c.kind, c.body).promptTokens < 0 {
+					b.Fatal("no usage")
+				}
+			}
+		})
+	}
+}
