@@ -92,6 +92,9 @@ func syntaxProblem(err error, data []byte) *problem {
 	if bytes.Contains(at, []byte("${")) {
 		text += "; inside { } and [ ] put ${...} in quotes"
 	}
+	if strings.Contains(text, "alphabetic or numeric character") {
+		text += `; a * at the beginning is put in quotes: "*"`
+	}
 	return &problem{at: place{line: line, col: col}, text: text}
 }
 

@@ -173,7 +173,8 @@ var ownHeaders = []string{"Host", "Connection", "Content-Length", "Content-Type"
 
 func (v *validation) workerHeaders(path string, w *workerConfig) {
 	seen := map[string]bool{}
-	for name, value := range w.Headers {
+	for _, name := range slices.Sorted(maps.Keys(w.Headers)) {
+		value := w.Headers[name]
 		at := path + ".headers." + shorten(name)
 		same := strings.ToLower(name)
 		switch {
