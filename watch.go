@@ -39,16 +39,11 @@ type watcher struct {
 	ended chan struct{}
 }
 
-// newWatcher starts a watcher. With an error it works all the same, by
-// looking every watchPoll.
-func newWatcher(changed func()) (*watcher, error) {
-	w := &watcher{changed: changed, dirs: map[string]bool{}, stop: make(chan struct{}), ended: make(chan struct{})}
-	notes, err := fsnotify.NewWatcher()
-	if err == nil {
-		w.notes = notes
-	}
+// newWatcher starts a watcher. Without notes it looks every watchPoll.
+func newWatcher(notes *fsnotify.Watcher, changed func()) *watcher {
+	w := &watcher{changed: changed, notes: notes, dirs: map[string]bool{}, stop: make(chan struct{}), ended: make(chan struct{})}
 	go w.run()
-	return w, err
+	return w
 }
 
 // set says which files to watch and what was read of them.
