@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -59,4 +60,31 @@ func distance(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
+}
+
+// unknownHint says what was probably meant: a sibling with a slip in it, or
+// the same key at another place.
+func unknownHint(k *knownKey, name string) string {
+	if hint := didYouMean(name, childNames(k)); hint != "" {
+		return hint
+	}
+	var elsewhere []string
+	knownKeys.all(func(other *knownKey) {
+		if other.name == plain(name) && len(elsewhere) < 4 {
+			elsewhere = append(elsewhere, other.path)
+		}
+	})
+	if len(elsewhere) > 0 {
+		return ", did you mean " + words(elsewhere, "or") + "?"
+	}
+	names := slices.Sorted(slices.Values(childNames(k)))
+	return "; known here: " + strings.Join(names, ", ")
+}
+
+func childNames(k *knownKey) []string {
+	names := make([]string, len(k.children))
+	for i, c := range k.children {
+		names[i] = c.name
+	}
+	return names
 }
