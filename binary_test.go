@@ -76,6 +76,7 @@ func TestExitCodes(t *testing.T) {
 		{"check -x", "", 2, ``, usage + `unknown shorthand flag`},
 		{"check --config", "", 2, ``, usage + `flag needs an argument: --config\n`},
 		{"simulate --block-size 0", "", 2, ``, usage + `invalid argument "0" for "--block-size" flag: must be at least 1, is 0\n`},
+		{"simulate --blocks 10", "", 2, ``, usage + `--max-model-len: 32768 is more than the 160 tokens that the blocks hold \(10 of 16\)\n`},
 		{"simulate --role prefil", "", 2, ``, usage + `.*did you mean "prefill"\?\n`},
 		{"simulate --listen 8000", "", 2, ``, usage + `--listen: "8000" has no host, did you mean "127\.0\.0\.1:8000"\?\n`},
 		{"simulate --model auto", "", 2, ``, usage + `--model: "auto" is what clients ask for`},

@@ -9,7 +9,7 @@ import "time"
 //
 //	koanf    the key's name
 //	default  its value when nobody sets it, as it would be written in YAML
-//	min, max bounds, both allowed; "more" in front of min's value excludes it
+//	min, max bounds, both allowed
 //	oneof    the values of an enumeration, divided by spaces
 //	restart  a change takes effect only after a restart
 //
@@ -104,7 +104,7 @@ type simulateConfig struct {
 	MaxBatchedTokens int     `koanf:"max_batched_tokens" default:"8192" min:"1" max:"16777216"`
 	MaxSeqs          int     `koanf:"max_seqs" default:"256" min:"1" max:"65536"`
 	MaxModelLen      int     `koanf:"max_model_len" default:"32768" min:"2" max:"16777216"`
-	Speedup          float64 `koanf:"speedup" default:"1" min:"more 0" max:"1000000"`
+	Speedup          float64 `koanf:"speedup" default:"1" min:"0.000001" max:"1000000"`
 	Seed             int     `koanf:"seed" default:"0" min:"0"`
 	Faults           bool    `koanf:"faults" default:"false"`
 }

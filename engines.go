@@ -64,6 +64,15 @@ func (e *engines) close() {
 	e.running.Wait()
 }
 
+// tooLong says that a single sequence would not fit into the engine's blocks;
+// "" if it does.
+func (c simulateConfig) tooLong() string {
+	if pool := c.Blocks * c.BlockSize; c.MaxModelLen > pool {
+		return fmt.Sprintf("%d is more than the %d tokens that the blocks hold (%d of %d)", c.MaxModelLen, pool, c.Blocks, c.BlockSize)
+	}
+	return ""
+}
+
 func (c simulateConfig) options() sim.Options {
 	return sim.Options{
 		Name: c.Name, Model: c.Model, Role: c.Role,

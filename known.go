@@ -37,7 +37,6 @@ type knownKey struct {
 	value    any         // the default as the decoder would give it; nil: the zero value
 	oneOf    []string    // of an enumeration
 	min, max any         // bounds of the same type as value; nil: none
-	moreThan bool        // min itself is out of bounds
 	restart  bool
 	off      *yaml.Node // of kindLater: what is accepted; nil: nothing
 	offText  string
@@ -87,7 +86,6 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
 	k.value = k.mustParse(tag, "default")
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")
-	k.moreThan = strings.HasPrefix(tag.Get("min"), "more ")
 	return k
 }
 
@@ -96,7 +94,7 @@ func (k *knownKey) mustParse(tag reflect.StructTag, which string) any {
 	if !ok {
 		return nil
 	}
-	v, err := k.parse(strings.TrimPrefix(text, "more "))
+	v, err := k.parse(text)
 	if err != nil {
 		panic(fmt.Sprintf("BUG: %s of %s: %v", which, k.path, err))
 	}

@@ -74,7 +74,7 @@ func schemaOf(k *knownKey, descriptions map[string]string) map[string]any {
 	case kindInt, kindFloat:
 		number := map[string]any{"type": []string{map[kind]string{kindInt: "integer", kindFloat: "number"}[k.kind], "null"}}
 		if k.min != nil {
-			number[map[bool]string{false: "minimum", true: "exclusiveMinimum"}[k.moreThan]] = k.min
+			number["minimum"] = k.min
 		}
 		if k.max != nil {
 			number["maximum"] = k.max

@@ -115,6 +115,9 @@ func simulated(addr string, values map[string]any) (simulateConfig, error) {
 	v := &validation{}
 	v.name("--name", c.Name)
 	v.modelNames("--model", []string{c.Model}, false)
+	if text := c.tooLong(); text != "" {
+		v.add(text, "--max-model-len")
+	}
 	for _, found := range v.found {
 		return c, usageError(found.paths[0] + ": " + found.text)
 	}

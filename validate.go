@@ -161,6 +161,9 @@ func (v *validation) workers(c *Config) {
 		v.name(path+".name", s.Name)
 		v.once(names, s.Name, path+".name", fmt.Sprintf("%s is the name of another worker", quote(s.Name)))
 		v.modelNames(path+".model", []string{s.Model}, false)
+		if text := s.tooLong(); text != "" {
+			v.add(text, path+".max_model_len", path+".blocks")
+		}
 	}
 	if !canAnswer && len(c.Workers)+len(c.Simulate) > 0 {
 		v.add("every worker has the role prefill, so none can answer", "workers", "simulate")

@@ -175,8 +175,6 @@ func (k *knownKey) inBounds(v any, text string) error {
 	switch {
 	case hasLo && n < lo && n < 0 && lo >= 0:
 		return fmt.Errorf("must not be negative, is %s", text)
-	case hasLo && k.moreThan && n <= lo:
-		return fmt.Errorf("must be more than %s, is %s", show(k.min), text)
 	case hasLo && n < lo:
 		return fmt.Errorf("must be at least %s, is %s", show(k.min), text)
 	case hasHi && n > hi:
