@@ -1,0 +1,138 @@
+// Addresses: where to listen and whom to ask, and what is often wrong with them.
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// checkListen wants host:port, :port or unix:/path.
+func checkListen(addr string) error {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		// The kernel's sun_path has 108 bytes with its end, on some systems 104.
+		if !strings.HasPrefix(path, "/") || len(path) > 103 {
+			return fmt.Errorf("%s must name an absolute path of at most 103 bytes after unix:", quote(addr))
+		}
+		return nil
+	}
+	if _, rest, ok := strings.Cut(addr, "://"); ok {
+		return fmt.Errorf("%s is a URL, not an address, did you mean %q?", quote(addr), strings.TrimRight(rest, "/"))
+	}
+	if strings.HasPrefix(addr, "/") {
+		return fmt.Errorf("%s is a path, did you mean %q?", quote(addr), "unix:"+addr)
+	}
+	if isDigits(addr) {
+		return fmt.Errorf("%s has no host, did you mean %q?", quote(addr), "127.0.0.1:"+addr)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		if net.ParseIP(addr) != nil || !strings.Contains(addr, ":") {
+			return fmt.Errorf("%s has no port, did you mean %q?", quote(addr), net.JoinHostPort(addr, "8080"))
+		}
+		return fmt.Errorf("%s is no address such as 127.0.0.1:8080 or unix:/run/kvasir.sock", quote(addr))
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("%s: the port must be a number up to 65535", quote(addr))
+	}
+	if strings.ContainsAny(host, " /@?#*") {
+		return fmt.Errorf("%s: %s is no host", quote(addr), quote(host))
+	}
+	return nil
+}
+
+// sameListen says whether two good addresses cannot both be listened on.
+func sameListen(a, b string) bool {
+	if a == b && !strings.HasSuffix(a, ":0") {
+		return true
+	}
+	if strings.HasPrefix(a, "unix:") || strings.HasPrefix(b, "unix:") {
+		return false
+	}
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	return plainHost(hostA) == plainHost(hostB) || isEverywhere(hostA) || isEverywhere(hostB)
+}
+
+func plainHost(host string) string {
+	if strings.EqualFold(host, "localhost") {
+		return "127.0.0.1"
+	}
+	return strings.ToLower(host)
+}
+
+func isEverywhere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// isLoopback says whether only this machine can reach a listen address.
+func isLoopback(addr string) bool {
+	if strings.HasPrefix(addr, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback())
+}
+
+// checkURL wants a worker's http or https URL, with an optional base path.
+func checkURL(raw string) error {
+	if raw == "" {
+		return fmt.Errorf("is missing; give the worker's address, such as http://10.0.0.5:8000")
+	}
+	_, authority, _ := strings.Cut(raw, "//")
+	authority, _, _ = strings.Cut(authority, "/")
+	if strings.Contains(authority, "@") {
+		// First, so that no other message quotes the password.
+		return fmt.Errorf("must not hold a user or password; send them with headers: {Authorization: ...} or key_file")
+	}
+	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return fmt.Errorf("%s has blanks or control characters", quote(raw))
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !strings.Contains(raw, "://") {
+		if _, errPlain := url.Parse("http://" + raw); errPlain == nil && !strings.Contains(raw, "//") && raw[0] != '/' {
+			return fmt.Errorf("%s has no scheme, did you mean %q?", quote(raw), "http://"+raw)
+		}
+		return fmt.Errorf("%s is no URL such as http://10.0.0.5:8000", quote(raw))
+	}
+	return checkURLParts(raw, u)
+}
+
+func checkURLParts(raw string, u *url.URL) error {
+	port, errPort := strconv.Atoi(u.Port())
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%s: the scheme must be http or https%s", quote(raw), didYouMean(u.Scheme, []string{"http", "https"}))
+	case u.Hostname() == "":
+		return fmt.Errorf("%s has no host", quote(raw))
+	case u.Port() != "" && (errPort != nil || port < 1 || port > 65535), strings.HasSuffix(u.Host, ":"):
+		return fmt.Errorf("%s: the port must be a number from 1 to 65535", quote(raw))
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(raw, "#"):
+		return fmt.Errorf("%s must not have a query or fragment", quote(raw))
+	case u.Path == "/v1" || strings.HasSuffix(u.Path, "/v1"):
+		return fmt.Errorf("%s: leave out /v1, the routes begin with it, did you mean %q?", quote(raw), strings.TrimSuffix(raw, "/v1"))
+	}
+	return nil
+}
+
+// checkOrigin wants * or scheme://host[:port], as browsers send it.
+func checkOrigin(origin string) error {
+	if origin == "*" || origin == "null" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return fmt.Errorf("%s is no origin such as https://example.com, nor *", quote(origin))
+	}
+	if bare := u.Scheme + "://" + u.Host; bare != origin {
+		return fmt.Errorf("%s is more than an origin, did you mean %q?", quote(origin), bare)
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+// Decoding: a YAML tree to plain values, checked against the known keys, with the place of each.
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of one document. A real configuration of 1,000 workers has about
+// 20,000 nodes; aliases could make far more of a few bytes.
+const (
+	maxNodes    = 200_000
+	maxMerges   = 8 // merge keys inside merge keys
+	maxExpanded = 4 << 20
+)
+
+// A decoder turns the nodes of one source into values. It never stops at a
+// problem: what cannot be used is left out and noted.
+type decoder struct {
+	at       func(n *yaml.Node) place
+	env      func(string) (string, bool) // for ${VAR}; nil: not replaced
+	dir      string                      // where relative file paths start; "": the working directory
+	places   places
+	problems problems
+
+	nodes    int // visited so far, aliases counted each time
+	expanded int // bytes made by ${VAR} so far
+	tooLarge bool
+}
+
+func (d *decoder) problem(n *yaml.Node, path, format string, args ...any) {
+	d.problems = append(d.problems, problem{at: d.at(n), path: path, text: fmt.Sprintf(format, args...)})
+}
+
+// visit counts a node against the bound. Past it the rest is left out, and
+// one problem says so.
+func (d *decoder) visit(n *yaml.Node, path string) (*yaml.Node, bool) {
+	if d.nodes++; d.nodes > maxNodes {
+		if !d.tooLarge {
+			d.problem(n, path, "the configuration is too large: its aliases make more than %d values", maxNodes)
+		}
+		d.tooLarge = true
+		return nil, false
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n, n != nil
+}
+
+// value reads whatever stands under k. ok is false if there is nothing that
+// can be used; a null is a key that nobody set.
+func (d *decoder) value(k *knownKey, path string, n *yaml.Node) (v any, ok bool) {
+	written := n
+	n, ok = d.visit(n, path)
+	if !ok {
+		return nil, false
+	}
+	d.places[path] = d.at(written)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return nil, false
+	}
+	switch k.kind {
+	case kindLater:
+		d.later(k, path, n)
+		return nil, false
+	case kindGroup:
+		return d.group(k, path, n)
+	case kindList:
+		return d.list(k, path, n)
+	case kindMap:
+		return d.stringMap(k, path, n)
+	}
+	return d.scalar(k, path, n)
+}
+
+// later accepts a key of notBuiltIn only with the value that switches it off.
+func (d *decoder) later(k *knownKey, path string, n *yaml.Node) {
+	if k.off == nil {
+		d.problem(n, path, "is not built in yet; leave it out")
+		return
+	}
+	same := n.Value == k.off.Value
+	switch k.offText {
+	case "off":
+		same = same || n.Value == "false"
+	case "false":
+		b, err := parseBool(n.Value)
+		same = err == nil && !b
+	case "0":
+		f, err := parseFloat(n.Value)
+		same = err == nil && f == 0
+	}
+	if same && n.Kind == k.off.Kind && len(n.Content) == 0 {
+		return
+	}
+	is := "this"
+	if n.Kind == yaml.ScalarNode {
+		is = quote(n.Value)
+	}
+	d.problem(n, path, "%s is not built in yet; only %s is", is, offWord(k.offText))
+}
+
+// offWord quotes a word, and leaves what reads as YAML as it is.
+func offWord(text string) string {
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == "" && text != "false" {
+		return quote(text)
+	}
+	return text
+}
+
+func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
+	if n.Kind != yaml.MappingNode {
+		d.problem(n, path, "must be a mapping of %s, is %s", words(childNames(k), "and"), describe(n))
+		return nil, false
+	}
+	m := map[string]any{}
+	for _, e := range d.entries(n, path) {
+		c := k.child(e.key.Value)
+		if c == nil {
+			d.problem(e.key, join(path, shorten(e.key.Value)), "unknown key%s", unknownHint(k, e.key.Value))
+			continue
+		}
+		v, ok := d.value(c, join(path, c.name), e.value)
+		if sub, isGroup := v.(map[string]any); isGroup && len(sub) == 0 {
+			continue // says nothing, and a group of notBuiltIn is no field of Config
+		}
+		if ok {
+			m[c.name] = v
+		}
+	}
+	return m, true
+}
+
+func (d *decoder) list(k *knownKey, path string, n *yaml.Node) (any, bool) {
+	if n.Kind != yaml.SequenceNode {
+		hint := ""
+		if n.Kind == yaml.ScalarNode && len(n.Value) <= 80 {
+			hint = fmt.Sprintf("; did you mean [%s]?", n.Value)
+		} else if n.Kind == yaml.MappingNode {
+			hint = "; begin each element with -"
+		}
+		d.problem(n, path, "must be a list, is %s%s", describe(n), hint)
+		return nil, false
+	}
+	list := make([]any, 0, len(n.Content))
+	for i, c := range n.Content {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if c.Kind == yaml.ScalarNode && c.ShortTag() == "!!null" {
+			d.problem(c, at, "is empty")
+			continue
+		}
+		v, ok := d.value(k.elem, at, c)
+		if d.tooLarge {
+			break
+		}
+		if !ok {
+			// An element keeps its index, so that later problems name the right one.
+			v = k.elem.value
+			if k.elem.kind == kindGroup {
+				v = map[string]any{}
+			}
+		}
+		if m, isGroup := v.(map[string]any); isGroup {
+			v = withDefaults(k.elem, m)
+		}
+		if v == nil {
+			v = ""
+		}
+		list = append(list, v)
+	}
+	return list, true
+}
+
+// withDefaults fills in what an element of a list did not say.
+func withDefaults(k *knownKey, m map[string]any) map[string]any {
+	for name, v := range k.defaults() {
+		have, ok := m[name]
+		if !ok {
+			m[name] = v
+		} else if sub, isGroup := have.(map[string]any); isGroup && k.child(name).kind == kindGroup {
+			withDefaults(k.child(name), sub)
+		}
+	}
+	return m
+}
+
+func (d *decoder) stringMap(k *knownKey, path string, n *yaml.Node) (any, bool) {
+	if n.Kind != yaml.MappingNode {
+		d.problem(n, path, "must be a mapping of names to strings, is %s", describe(n))
+		return nil, false
+	}
+	text := &knownKey{kind: kindText, path: k.path + ".*"}
+	m := map[string]any{}
+	for _, e := range d.entries(n, path) {
+		if v, ok := d.value(text, join(path, shorten(e.key.Value)), e.value); ok {
+			m[e.key.Value] = v
+		}
+	}
+	return m, true
+}
+
+func (d *decoder) scalar(k *knownKey, path string, n *yaml.Node) (any, bool) {
+	if n.Kind != yaml.ScalarNode {
+		d.problem(n, path, "must be a %s, is %s", k.kind, describe(n))
+		return nil, false
+	}
+	text, replaced, err := d.expand(n.Value)
+	if err != nil {
+		d.problem(n, path, "%v", err)
+		return nil, false
+	}
+	isBool := n.ShortTag() == "!!bool" && !replaced
+	if isBool && (k.kind == kindText || k.kind == kindPath) && len(k.oneOf) == 0 {
+		d.problem(n, path, "must be a string, is a boolean; put it in quotes")
+		return nil, false
+	}
+	if n.ShortTag() == "!!binary" {
+		d.problem(n, path, "must be a %s, is !!binary", k.kind)
+		return nil, false
+	}
+	v, err := k.parse(text)
+	if err != nil {
+		d.problem(n, path, "%v", err)
+		return nil, false
+	}
+	if k.kind == kindPath {
+		v = d.resolve(v.(string))
+	}
+	return v, true
+}
+
+// resolve makes a file path start where its source is.
+func (d *decoder) resolve(path string) string {
+	if path == "" || d.dir == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(d.dir, path)
+}
+
+// shorten keeps an unknown key printable in a path.
+func shorten(name string) string {
+	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\ufeff' }) {
+		return quote(name[:min(len(name), 40)])
+	}
+	return name
+}
+
+// describe names what a node is, for "must be a list, is ...".
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "empty"
+	case "!!bool":
+		return "the boolean " + quote(n.Value)
+	case "!!int", "!!float":
+		return "the number " + quote(n.Value)
+	}
+	return "the string " + quote(n.Value)
+}

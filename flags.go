@@ -1,0 +1,74 @@
+// Flags: the part of the configuration that stands on the command line.
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// configFlags are the flags of every command that reads a configuration.
+type configFlags struct {
+	config                           string
+	listen, admin, logLevel, logForm string
+	set                              []string
+}
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.config, "config", "", "configuration `file`; default: $KVASIR_CONFIG, else the built-in one")
+	fs.StringVar(&f.listen, "listen", "", "`address` of the OpenAI API: server.listen")
+	fs.StringVar(&f.admin, "admin", "", "`address` of metrics and health: server.admin; \"\" switches it off")
+	fs.StringVar(&f.logLevel, "log-level", "", "trace, debug, info, warn or error: log.level")
+	fs.StringVar(&f.logForm, "log-format", "", "auto, pretty or json: log.format")
+	fs.StringArrayVar(&f.set, "set", nil, "set any key, as `path=value`; may be given again")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+	complete := func(name string) {
+		path := strings.ReplaceAll(name, "-", ".")
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(knownKeys.find(path).oneOf, cobra.ShellCompDirectiveNoFileComp))
+	}
+	complete("log-level")
+	complete("log-format")
+	_ = cmd.RegisterFlagCompletionFunc("set", completePaths)
+}
+
+// completePaths offers the paths of all keys that can be set.
+func completePaths(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var paths []string
+	knownKeys.leaves(func(k *knownKey) { paths = append(paths, k.path+"=") })
+	return paths, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// layers are the sources that the flags and the environment name.
+func (f *configFlags) layers(cmd *cobra.Command) *layers {
+	l := &layers{file: f.config, environ: os.Environ()}
+	if !cmd.Flags().Changed("config") {
+		l.file = os.Getenv("KVASIR_CONFIG")
+	}
+	for _, s := range []struct{ flag, path, text string }{
+		{"listen", "server.listen", f.listen},
+		{"admin", "server.admin", f.admin},
+		{"log-level", "log.level", f.logLevel},
+		{"log-format", "log.format", f.logForm},
+	} {
+		if cmd.Flags().Changed(s.flag) {
+			l.flags = append(l.flags, flagValue{"--" + s.flag, s.path, s.text})
+		}
+	}
+	for _, s := range f.set {
+		path, text, _ := strings.Cut(s, "=")
+		l.flags = append(l.flags, flagValue{"--set " + path, path, text})
+	}
+	return l
+}
+
+// checkSet wants --set as path=value; the rest is checked with the other layers.
+func (f *configFlags) checkSet() error {
+	for _, s := range f.set {
+		if !strings.Contains(s, "=") {
+			return usageError("--set " + s + ": write it as path=value")
+		}
+	}
+	return nil
+}

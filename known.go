@@ -1,0 +1,208 @@
+// Known keys: the tree of every key there is, read from the tags of Config and the table notBuiltIn.
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A kind says what stands under a key.
+type kind string
+
+const (
+	kindGroup    kind = "mapping"
+	kindList     kind = "list"
+	kindMap      kind = "mapping of strings"
+	kindText     kind = "string"
+	kindPath     kind = "path"
+	kindBool     kind = "boolean"
+	kindInt      kind = "integer"
+	kindFloat    kind = "number"
+	kindDuration kind = "duration"
+	kindSize     kind = "size"
+	kindLater    kind = "later" // a row of notBuiltIn
+)
+
+// A knownKey is one node of the tree. It is never changed once built.
+type knownKey struct {
+	name     string
+	path     string // "workers[].url"; "" is the root
+	kind     kind
+	children []*knownKey // of a group, in the order of Config
+	elem     *knownKey   // of a list
+	value    any         // the default as the decoder would give it; nil: the zero value
+	oneOf    []string    // of an enumeration
+	min, max any         // bounds of the same type as value; nil: none
+	restart  bool
+	off      *yaml.Node // of kindLater: what is accepted; nil: nothing
+	offText  string
+}
+
+// knownKeys is the whole tree.
+var knownKeys = buildKnownKeys()
+
+func buildKnownKeys() *knownKey {
+	root := keyOf(reflect.TypeFor[Config](), "", "", "")
+	for _, row := range notBuiltIn {
+		root.addLater(row)
+	}
+	return root
+}
+
+// keyOf builds the key of one Go type. The tags were written by us, so what
+// is wrong with them is a bug.
+func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
+	k := &knownKey{name: name, path: path, restart: tag.Get("restart") == "yes"}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		k.kind = kindDuration
+	case t == reflect.TypeFor[size]():
+		k.kind = kindSize
+	case t == reflect.TypeFor[filePath]():
+		k.kind = kindPath
+	case t.Kind() == reflect.Struct:
+		k.kind = kindGroup
+		for i := range t.NumField() {
+			f := t.Field(i)
+			n := f.Tag.Get("koanf")
+			k.children = append(k.children, keyOf(f.Type, f.Tag, n, join(path, n)))
+		}
+		return k
+	case t.Kind() == reflect.Slice:
+		k.kind = kindList
+		k.elem = keyOf(t.Elem(), "", "", path+"[]")
+		return k
+	default:
+		k.kind = map[reflect.Kind]kind{
+			reflect.Map: kindMap, reflect.String: kindText, reflect.Bool: kindBool,
+			reflect.Int: kindInt, reflect.Float64: kindFloat,
+		}[t.Kind()]
+	}
+	k.oneOf = strings.Fields(tag.Get("oneof"))
+	k.value = k.mustParse(tag, "default")
+	k.max = k.mustParse(tag, "max")
+	k.min = k.mustParse(tag, "min")
+	return k
+}
+
+func (k *knownKey) mustParse(tag reflect.StructTag, which string) any {
+	text, ok := tag.Lookup(which)
+	if !ok {
+		return nil
+	}
+	v, err := k.parse(text)
+	if err != nil {
+		panic(fmt.Sprintf("BUG: %s of %s: %v", which, k.path, err))
+	}
+	return v
+}
+
+// addLater hangs a row of notBuiltIn into the tree, with the groups above it.
+func (k *knownKey) addLater(row laterKey) {
+	at, path := k, ""
+	parts := strings.Split(row.path, ".")
+	for i, part := range parts {
+		name, isList := strings.CutSuffix(part, "[]")
+		path = join(path, name)
+		next := at.child(name)
+		if next == nil {
+			next = &knownKey{name: name, path: path, kind: kindGroup}
+			if i == len(parts)-1 {
+				next.kind, next.offText = kindLater, row.off
+				next.off = scalarNode(row.off)
+			}
+			at.children = append(at.children, next)
+		}
+		if isList {
+			next, path = next.elem, path+"[]"
+		}
+		at = next
+	}
+}
+
+// scalarNode reads one value of the table notBuiltIn; "" gives nil.
+func scalarNode(text string) *yaml.Node {
+	if text == "" {
+		return nil
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		panic(fmt.Sprintf("BUG: value %q of notBuiltIn: %v", text, err))
+	}
+	return doc.Content[0]
+}
+
+// child is the key of that name directly under k, or nil.
+func (k *knownKey) child(name string) *knownKey {
+	for _, c := range k.children {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// find is the key at a dotted path without list indices, or nil.
+func (k *knownKey) find(path string) *knownKey {
+	for name := range strings.SplitSeq(path, ".") {
+		if k = k.child(name); k == nil {
+			return nil
+		}
+	}
+	return k
+}
+
+// leaves calls f for every key under k that can be set by its own path:
+// everything but groups and what stands inside list elements.
+func (k *knownKey) leaves(f func(*knownKey)) {
+	if k.kind != kindGroup {
+		f(k)
+		return
+	}
+	for _, c := range k.children {
+		c.leaves(f)
+	}
+}
+
+// all calls f for every key under k, groups and those in list elements too.
+func (k *knownKey) all(f func(*knownKey)) {
+	if k.name != "" {
+		f(k)
+	}
+	if k.elem != nil {
+		k.elem.all(f)
+	}
+	for _, c := range k.children {
+		c.all(f)
+	}
+}
+
+// defaults are the values of a group when nobody sets any. Groups without any
+// are left out: those of notBuiltIn are no fields of Config.
+func (k *knownKey) defaults() map[string]any {
+	m := map[string]any{}
+	for _, c := range k.children {
+		if sub := c.defaults(); len(sub) > 0 {
+			m[c.name] = sub
+		} else if c.value != nil {
+			m[c.name] = c.value
+		}
+	}
+	return m
+}
+
+// variable is the environment variable that sets the key: KVASIR_SERVER_MAX_BODY.
+func (k *knownKey) variable() string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(k.path, ".", "_"))
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,32 @@
+// Limits of the process, on Unix.
+
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// refused is what a socket says that nobody listens on.
+const refused = unix.ECONNREFUSED
+
+// raiseFileLimit raises the soft limit of open files to the hard one and
+// gives what it is now.
+func raiseFileLimit() (uint64, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("cannot read the limit of open files: %w", err)
+	}
+	if limit.Cur >= limit.Max {
+		return uint64(limit.Cur), nil
+	}
+	before := limit.Cur
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return uint64(before), fmt.Errorf("cannot raise the limit of open files to %d: %w", limit.Max, err)
+	}
+	return uint64(limit.Cur), nil
+}

@@ -1,0 +1,87 @@
+// Listen: sockets by TCP and in the file system.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// listen opens a checked listen address. A socket file that was left behind
+// by a process that is gone is removed first.
+func listen(addr string) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(addr, "unix:")
+	if !isUnix {
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			return nil, fmt.Errorf("cannot listen on %q: %w", addr, bareNet(err))
+		}
+		return ln, nil
+	}
+	if err := removeStale(path); err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: %w", addr, err)
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %q: %w", addr, bareNet(err))
+	}
+	return ln, nil
+}
+
+// removeStale removes a socket file that nobody answers on. Anything else at
+// its place stays, and is an error.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return errors.New("there is a file that is no socket")
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		conn.Close()
+		return errors.New("another process listens there")
+	}
+	if !errors.Is(err, refused) {
+		return bareNet(err)
+	}
+	return os.Remove(path)
+}
+
+// bareNet is an error of package net without the address, where the message
+// says it already.
+func bareNet(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// baseURL is what clients of a listener put before the path, with options for
+// curl where it needs some.
+func baseURL(ln net.Listener, withTLS bool) (url, curlOptions string) {
+	scheme := "http"
+	if withTLS {
+		scheme, curlOptions = "https", "--insecure "
+	}
+	if ln.Addr().Network() == "unix" {
+		return scheme + "://localhost", curlOptions + "--unix-socket " + ln.Addr().String() + " "
+	}
+	host, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return scheme + "://" + ln.Addr().String(), curlOptions
+	}
+	if isEverywhere(host) {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port), curlOptions
+}

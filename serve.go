@@ -1,0 +1,254 @@
+// Serve: everything that runs, started in order and stopped in reverse.
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/rs/zerolog"
+
+	"kvasir/proxy"
+)
+
+// A server is one running Kvasir. start brings its parts up in the order of
+// its fields, stop takes them down in reverse.
+type server struct {
+	log     zerolog.Logger
+	layers  *layers
+	engines *engines
+	proxy   *proxy.Proxy
+	api     net.Listener
+	admin   net.Listener // nil: switched off
+	tls     *listenerTLS // nil: plain HTTP
+	watcher *watcher
+	serving sync.WaitGroup // of the listeners
+
+	failed chan error // a listener or an engine stopped by itself
+
+	reloading sync.Mutex // held for a whole reload; guards the fields below
+	started   *Config    // what the keys that need a restart still are
+	current   *generation
+	read      contents // of current
+}
+
+// serve runs until a signal says to stop, or until it cannot go on.
+func serve(l *layers, signals <-chan os.Signal) error {
+	g, read, err := l.load()
+	if err != nil {
+		return err
+	}
+	setLogLevel(g.config.Log.Level)
+	log, buffer := newLog(os.Stderr, g.config.Log.Format)
+	defer buffer.Close()
+
+	s := &server{log: log, layers: l, failed: make(chan error, 8), started: g.config, current: g, read: read}
+	if err := s.start(); err != nil {
+		s.stop()
+		return err
+	}
+	return s.run(signals)
+}
+
+func (s *server) start() error {
+	c := s.started
+	s.limits()
+	var err error
+	if s.engines, err = startEngines(c.Simulate, s.fail); err != nil {
+		return err
+	}
+	p := proxy.New(s.log, version)
+	p.Reload = s.reload
+	s.proxy = p
+	settings, err := s.settings(s.current)
+	if err != nil {
+		return err
+	}
+	if err := p.Apply(settings); err != nil {
+		return err
+	}
+	if s.api, err = listen(c.Server.Listen); err != nil {
+		return err
+	}
+	if c.Server.Admin != "" {
+		if s.admin, err = listen(c.Server.Admin); err != nil {
+			return err
+		}
+	}
+	var tlsConf *tls.Config
+	if s.current.tls != nil {
+		s.tls = &listenerTLS{}
+		s.tls.now.Store(s.current.tls)
+		tlsConf = s.tls.config()
+	}
+	s.watch()
+	s.greet()
+	if s.admin != nil {
+		s.serving.Add(1)
+		go s.serveAdmin()
+	}
+	s.serving.Add(1)
+	go s.serveAPI(tlsConf)
+	return nil
+}
+
+func (s *server) serveAPI(tlsConf *tls.Config) {
+	defer s.serving.Done()
+	if err := s.proxy.Serve(s.api, tlsConf); err != nil {
+		s.fail(fmt.Errorf("cannot serve on %q: %w", s.started.Server.Listen, err))
+	}
+}
+
+func (s *server) serveAdmin() {
+	defer s.serving.Done()
+	if err := s.proxy.ServeAdmin(s.admin); err != nil {
+		s.fail(fmt.Errorf("cannot serve on %q: %w", s.started.Server.Admin, err))
+	}
+}
+
+// fail ends run with the first error; later ones are only logged.
+func (s *server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+		s.log.Error().Err(err).Msg("failed again")
+	}
+}
+
+// fewFiles is a limit of open files that a busy day would reach: a stream
+// takes two.
+const fewFiles = 8192
+
+// limits asks the system for what thousands of streams need.
+func (s *server) limits() {
+	files, err := raiseFileLimit()
+	if err != nil || files < fewFiles {
+		s.log.Warn().Err(err).Uint64("files", files).Msg("few connections at once: raise the limit of open files (ulimit -n)")
+	}
+	if limit := limitMemory(os.DirFS("/"), os.Getenv("GOMEMLIMIT")); limit > 0 {
+		s.log.Info().Str("limit", size(limit).String()).Msg("memory limit taken from the control group")
+	}
+}
+
+func (s *server) watch() {
+	notes, err := fsnotify.NewWatcher()
+	if err != nil {
+		notes = nil
+		s.log.Warn().Err(err).Stringer("every", watchPoll).Msg("the system does not tell of changed files; looking at them instead")
+	}
+	s.watcher = newWatcher(notes, s.filesChanged)
+	s.watcher.set(s.read)
+}
+
+// greet says what is served, and how to try it.
+func (s *server) greet() {
+	c := s.started
+	url, curl := baseURL(s.api, s.tls != nil)
+	admin := ""
+	if s.admin != nil {
+		admin, _ = baseURL(s.admin, false)
+	}
+	if len(c.Keys) == 0 && !isLoopback(c.Server.Listen) {
+		s.log.Warn().Str("listen", c.Server.Listen).Msg("keys is empty: everybody who reaches this address may ask")
+	}
+	s.log.Info().Str("config", s.layers.name()).Str("version", version).Str("api", url+"/v1").Str("admin", admin).
+		Int("workers", len(c.Workers)).Int("simulated", len(c.Simulate)).Str("policy", c.Routing.Policy).Msg("serving")
+	if len(c.Keys) > 0 {
+		curl += `-H "Authorization: Bearer $OPENAI_API_KEY" `
+	}
+	s.log.Info().Msgf(`try it: curl %s%s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"auto","messages":[{"role":"user","content":"Hello"}]}'`, curl, url)
+}
+
+// run answers signals until one says to stop.
+func (s *server) run(signals <-chan os.Signal) error {
+	for {
+		select {
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				s.drain(sig, signals)
+				return nil
+			}
+			_ = s.reload() // told where everybody looks: log, metric, /readyz
+		case err := <-s.failed:
+			s.stop()
+			return err
+		}
+	}
+}
+
+// drain stops in good order; another signal to stop ends the waiting.
+func (s *server) drain(sig os.Signal, signals <-chan os.Signal) {
+	s.reloading.Lock()
+	d := s.current.config.Server.Drain
+	s.reloading.Unlock()
+	s.log.Info().Str("signal", sig.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
+
+	now, done := make(chan struct{}), make(chan struct{})
+	go s.drainProxy(d, now, done)
+	for hurried := false; ; {
+		select {
+		case <-done:
+			s.stop()
+			s.log.Info().Msg("stopped")
+			return
+		case sig := <-signals:
+			if sig != syscall.SIGHUP && !hurried {
+				hurried = true
+				close(now)
+			}
+		}
+	}
+}
+
+func (s *server) drainProxy(d drainConfig, now <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	s.proxy.Drain(d.Delay, d.Timeout, now)
+}
+
+// stop takes down whatever was started, and waits for all of it.
+func (s *server) stop() {
+	if s.watcher != nil {
+		s.watcher.close()
+	}
+	if s.proxy != nil {
+		if err := s.proxy.Close(); err != nil {
+			s.log.Warn().Err(err).Msg("cannot close the proxy in good order")
+		}
+	}
+	for _, ln := range []net.Listener{s.api, s.admin} {
+		if ln != nil {
+			_ = ln.Close() // one that was never served; else it is closed already
+		}
+	}
+	s.serving.Wait()
+	if s.engines != nil {
+		s.engines.close()
+	}
+}
+
+// withEngines is the settings with the simulated engines among the workers.
+func withEngines(s *proxy.Settings, e *engines) *proxy.Settings {
+	all := *s
+	all.Workers = append(append([]proxy.Worker(nil), s.Workers...), e.workers...)
+	return &all
+}
+
+// settings is what the proxy is told of a generation: the engines that run
+// are workers, too, whatever the generation says of simulate.
+func (s *server) settings(g *generation) (*proxy.Settings, error) {
+	for _, w := range g.settings.Workers {
+		for _, e := range s.engines.workers {
+			if w.Name == e.Name {
+				return nil, fmt.Errorf("workers: %s is the name of a simulated engine that runs until the restart", quote(w.Name))
+			}
+		}
+	}
+	return withEngines(g.settings, s.engines), nil
+}
+
+// stopSignals are those that serve and simulate end on.
+var stopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

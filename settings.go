@@ -1,0 +1,154 @@
+// Settings: a checked Config, and the files it names, to what the proxy is told.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+
+	"kvasir/proxy"
+)
+
+// maxSecretFile bounds a key_file, in bytes.
+const maxSecretFile = 16 << 10
+
+// A generation is one configuration with everything that was read for it. It
+// is never changed; a reload makes the next one.
+type generation struct {
+	config   *Config
+	settings *proxy.Settings // without simulated engines
+	tls      *serverTLS      // nil: server.tls is off
+}
+
+// load reads all layers and all files they name. It says what it read, also
+// when that cannot be used; the error is of type problems.
+func (l *layers) load() (*generation, contents, error) {
+	data, read, err := l.bytes()
+	if err != nil {
+		return nil, read, err
+	}
+	cfg, at, bad := l.merge(data)
+	b := &builder{config: cfg, files: read}
+	g := &generation{config: cfg, settings: b.settings(), tls: b.serverTLS()}
+	if bad = bad.with(b.found, at); len(bad) > 0 {
+		return nil, read, bad
+	}
+	return g, read, nil
+}
+
+// A builder reads the files that a Config names and notes those it cannot use.
+type builder struct {
+	config *Config
+	files  contents // what was read
+	found  []conflict
+}
+
+func (b *builder) add(path string, err error) {
+	b.found = append(b.found, conflict{paths: []string{path}, text: err.Error()})
+}
+
+func (b *builder) settings() *proxy.Settings {
+	c := b.config
+	s := &proxy.Settings{
+		MaxBody:      int64(c.Server.MaxBody),
+		Timeouts:     proxy.Timeouts(c.Server.Timeouts),
+		CORS:         c.Server.CORS,
+		Retry:        proxy.Retry(c.Server.Retry),
+		ReplyHeaders: c.Headers.Kvasir,
+		Keys:         b.keys(),
+		Routing: proxy.Routing{
+			Policy:       c.Routing.Policy,
+			Queue:        c.Routing.Queue != "off",
+			MaxQueued:    c.Routing.MaxQueued,
+			QueueTimeout: c.Routing.QueueTimeout,
+		},
+	}
+	for i := range c.Workers {
+		s.Workers = append(s.Workers, b.worker(i))
+	}
+	for _, m := range c.Models {
+		s.Models = append(s.Models, proxy.Model(m))
+	}
+	return s
+}
+
+func (b *builder) keys() []proxy.Key {
+	var keys []proxy.Key
+	seen := map[[sha256.Size]byte]string{}
+	for i, k := range b.config.Keys {
+		key := proxy.Key{
+			Name: k.Name, Tenant: k.Tenant, Models: k.Models,
+			RequestsPerMinute: k.RequestsPerMinute, TokensPerMinute: k.TokensPerMinute,
+		}
+		path := fmt.Sprintf("keys[%d].sha256", i)
+		if k.KeyFile != "" {
+			path = fmt.Sprintf("keys[%d].key_file", i)
+			secret, err := b.secret(k.KeyFile)
+			if err != nil {
+				b.add(path, err)
+				continue
+			}
+			key.SHA256 = sha256.Sum256([]byte(secret))
+		} else if sum, err := hex.DecodeString(k.SHA256); err != nil || copy(key.SHA256[:], sum) != len(key.SHA256) {
+			continue // validate says so
+		}
+		if first, ok := seen[key.SHA256]; ok {
+			b.found = append(b.found, conflict{paths: []string{path}, text: "is the key of another entry", first: first})
+		}
+		seen[key.SHA256] = path
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func (b *builder) worker(i int) proxy.Worker {
+	c := b.config.Workers[i]
+	path := fmt.Sprintf("workers[%d]", i)
+	w := proxy.Worker{
+		Name: c.Name, URL: c.URL, Engine: c.Engine, Role: c.Role,
+		Models: c.Models, MaxRequests: c.MaxRequests, Headers: maps.Clone(c.Headers),
+	}
+	if c.KeyFile != "" {
+		secret, err := b.secret(c.KeyFile)
+		if err != nil {
+			b.add(path+".key_file", err)
+		}
+		if w.Headers == nil {
+			w.Headers = map[string]string{}
+		}
+		w.Headers["Authorization"] = "Bearer " + secret
+	}
+	w.TLS, w.TLSName = b.workerTLS(path+".tls", c.TLS)
+	return w
+}
+
+// secret is the content of a key_file without the end of its line.
+func (b *builder) secret(path filePath) (string, error) {
+	data, err := b.read(path, maxSecretFile)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case secret == "":
+		return "", fmt.Errorf("file %q is empty", path)
+	case strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("file %q must hold one line of visible ASCII: the key and nothing else", path)
+	}
+	return secret, nil
+}
+
+// read reads a file of at most limit bytes and remembers that it was one.
+func (b *builder) read(path filePath, limit int64) ([]byte, error) {
+	data, err := readBounded(string(path), limit+1)
+	b.files[string(path)] = sha256.Sum256(data)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read file %q: %w", path, bare(err))
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("file %q is larger than %s", path, size(limit))
+	}
+	return data, nil
+}

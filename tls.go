@@ -1,0 +1,121 @@
+// TLS: certificates of our listener, renewed without a restart, and those of workers.
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync/atomic"
+)
+
+// maxPEMFile bounds a certificate or key file, in bytes; the system's bundle
+// of all authorities has about 220 KiB.
+const maxPEMFile = 4 << 20
+
+// serverTLS is what server.tls asks of one handshake.
+type serverTLS struct{ conf *tls.Config }
+
+// A listenerTLS is the TLS of a listener whose certificates change under it:
+// each handshake takes the newest.
+type listenerTLS struct{ now atomic.Pointer[serverTLS] }
+
+// config is what the listener is given once.
+func (l *listenerTLS) config() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return l.now.Load().conf, nil
+		},
+	}
+}
+
+// serverTLS reads the files of server.tls; nil if it is off or they are bad.
+func (b *builder) serverTLS() *serverTLS {
+	c := b.config.Server.TLS
+	if c.Cert == "" {
+		return nil
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	cert, _, err := b.certificate(c.Cert, c.Key)
+	if err != nil {
+		b.add("server.tls.cert", err)
+		return nil
+	}
+	conf.Certificates = []tls.Certificate{cert}
+	if c.ClientCA != "" {
+		pool, _, err := b.authorities(c.ClientCA)
+		if err != nil {
+			b.add("server.tls.client_ca", err)
+			return nil
+		}
+		conf.ClientCAs, conf.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	}
+	return &serverTLS{conf}
+}
+
+// workerTLS is the TLS of one worker and a name that is the same exactly when
+// the settings and the content of the files are.
+func (b *builder) workerTLS(path string, c workerTLSConfig) (*tls.Config, string) {
+	if c == (workerTLSConfig{}) {
+		return nil, ""
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %v\n", c.ServerName, c.Insecure)
+	conf := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         c.ServerName,
+		InsecureSkipVerify: c.Insecure, // asked for by tls.insecure
+	}
+	if c.CA != "" {
+		pool, pem, err := b.authorities(c.CA)
+		if err != nil {
+			b.add(path+".ca", err)
+		}
+		conf.RootCAs = pool
+		fmt.Fprintf(sum, "ca %d %s\n", len(pem), pem)
+	}
+	if c.Cert != "" {
+		cert, pem, err := b.certificate(c.Cert, c.Key)
+		if err != nil {
+			b.add(path+".cert", err)
+		}
+		conf.Certificates = []tls.Certificate{cert}
+		fmt.Fprintf(sum, "cert %d %s\n", len(pem), pem)
+	}
+	return conf, hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// certificate reads a certificate chain and its key, and gives their bytes too.
+func (b *builder) certificate(certFile, keyFile filePath) (tls.Certificate, []byte, error) {
+	certPEM, err := b.read(certFile, maxPEMFile)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	keyPEM, err := b.read(keyFile, maxPEMFile)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return tls.Certificate{}, nil, fmt.Errorf("cannot use certificate %q with key %q: %s", certFile, keyFile, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return cert, bytes.Join([][]byte{certPEM, keyPEM}, nil), nil
+}
+
+// authorities reads a file of CA certificates, and gives its bytes too.
+func (b *builder) authorities(file filePath) (*x509.CertPool, []byte, error) {
+	pem, err := b.read(file, maxPEMFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, nil, fmt.Errorf("file %q holds no PEM certificate", file)
+	}
+	return pool, pem, nil
+}

@@ -1,0 +1,77 @@
+// Tests of workers' certificates: what is read, and what counts as the same between two generations.
+package main
+
+import (
+	"crypto/tls"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWorkerTLS(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	worker := certificate(t, at("worker.pem"), at("worker.key"), "worker", nil)
+	certificate(t, at("mine.pem"), at("mine.key"), "mine", worker)
+	write(t, at("config.yaml"), `workers:
+  - {name: a, url: "https://127.0.0.1:1", tls: {ca: worker.pem, cert: mine.pem, key: mine.key}}
+  - {name: b, url: "https://127.0.0.1:2", tls: {ca: worker.pem, cert: mine.pem, key: mine.key}}
+  - {name: c, url: "https://127.0.0.1:3", tls: {ca: worker.pem}}
+  - {name: d, url: "https://127.0.0.1:4"}
+`)
+	l := &layers{file: at("config.yaml")}
+	g, read, err := l.load()
+	do(t, err)
+	w := g.settings.Workers
+	if w[0].TLSName != w[1].TLSName || w[0].TLSName == w[2].TLSName || w[3].TLSName != "" || w[3].TLS != nil {
+		t.Errorf("TLS names are %q, %q, %q, %q", w[0].TLSName, w[1].TLSName, w[2].TLSName, w[3].TLSName)
+	}
+	if len(read) != 4 {
+		t.Errorf("read were %v", read)
+	}
+
+	// The worker asks for a certificate that its own has signed.
+	ask := &tls.Config{Certificates: []tls.Certificate{*worker}, ClientAuth: tls.RequireAnyClientCert}
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", ask)
+	do(t, err)
+	defer ln.Close()
+	shown := make(chan string, 1)
+	go accept(ln, shown)
+	conn, err := tls.Dial("tcp", ln.Addr().String(), w[0].TLS)
+	do(t, err)
+	conn.Close()
+	if got := <-shown; got != "mine" {
+		t.Errorf("we showed %q", got)
+	}
+
+	// New content under the same name is another TLS; a pair that does not
+	// fit is refused.
+	certificate(t, at("mine.pem"), at("mine.key"), "mine", worker)
+	g, _, err = l.load()
+	do(t, err)
+	if g.settings.Workers[0].TLSName == w[0].TLSName || g.settings.Workers[2].TLSName != w[2].TLSName {
+		t.Error("the TLS name does not follow the content of the files")
+	}
+	certificate(t, at("other.pem"), at("mine.key"), "other", worker)
+	if _, _, err = l.load(); err == nil || !strings.Contains(err.Error(), "config.yaml:2:71: workers[0].tls.cert: cannot use certificate") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// accept takes one connection and says what certificate the client showed.
+func accept(ln net.Listener, shown chan<- string) {
+	conn, err := ln.Accept()
+	if err != nil {
+		shown <- err.Error()
+		return
+	}
+	defer conn.Close()
+	server := conn.(*tls.Conn)
+	if err := server.Handshake(); err != nil {
+		shown <- err.Error()
+		return
+	}
+	shown <- server.ConnectionState().PeerCertificates[0].Subject.CommonName
+}

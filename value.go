@@ -1,0 +1,255 @@
+// Values: the text of one scalar to the Go value of its key, with a hint when it is nearly right.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parse reads the text of a scalar for this key and gives a string, bool,
+// int, float64, time.Duration or size within the key's bounds. The error is
+// what stands after "path: ".
+func (k *knownKey) parse(text string) (any, error) {
+	var v any
+	var err error
+	switch k.kind {
+	case kindText, kindPath:
+		v, err = k.parseText(text)
+	case kindBool:
+		v, err = parseBool(text)
+	case kindInt:
+		v, err = parseInt(text)
+	case kindFloat:
+		v, err = parseFloat(text)
+	case kindDuration:
+		v, err = parseDuration(text)
+	case kindSize:
+		v, err = parseSize(text)
+	default:
+		panic("BUG: no scalar: " + k.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v, k.inBounds(v, text)
+}
+
+func (k *knownKey) parseText(text string) (string, error) {
+	if len(k.oneOf) == 0 {
+		return text, nil
+	}
+	for _, v := range k.oneOf {
+		if v == text {
+			return text, nil
+		}
+	}
+	// YAML writes off as false, too.
+	if text == "false" && k.oneOf[len(k.oneOf)-1] == "off" {
+		return "off", nil
+	}
+	for _, v := range laterValues[k.path] {
+		if v == text {
+			return "", fmt.Errorf("%q is not built in yet; only %s are", text, words(k.oneOf, "and"))
+		}
+	}
+	return "", fmt.Errorf("must be %s, not %s%s", words(k.oneOf, "or"), quote(text), didYouMean(text, k.oneOf))
+}
+
+func parseBool(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on":
+		return true, nil
+	case "false", "no", "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("must be true or false, not %s", quote(text))
+}
+
+func parseInt(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is out of range", quote(text))
+	}
+	if f, ferr := strconv.ParseFloat(text, 64); ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return 0, fmt.Errorf("must be a whole number, not %s; did you mean %q?", quote(text), strconv.FormatFloat(f, 'f', -1, 64))
+	}
+	if bare := strings.ReplaceAll(strings.ReplaceAll(text, "_", ""), ",", ""); isDigits(bare) {
+		return 0, fmt.Errorf("must be a whole number, not %s; did you mean %q?", quote(text), bare)
+	}
+	return 0, fmt.Errorf("must be a whole number, not %s", quote(text))
+}
+
+func parseFloat(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("must be a number, not %s", quote(text))
+	}
+	return f, nil
+}
+
+// parseDuration reads Go's durations. A bare 0 is one, other bare numbers are not.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	hint := ""
+	if isDigits(text) {
+		hint = text + "s"
+	} else {
+		hint = longUnits.ReplaceAllStringFunc(strings.ToLower(strings.ReplaceAll(text, " ", "")), shortUnit)
+	}
+	if _, err := time.ParseDuration(hint); err != nil || hint == text {
+		return 0, fmt.Errorf("%s is not a duration such as 250ms, 10s or 1m30s", quote(text))
+	}
+	return 0, fmt.Errorf("%s is not a duration, did you mean %q?", quote(text), hint)
+}
+
+var longUnits = regexp.MustCompile(`[0-9]+[a-z]+`)
+
+// shortUnit turns 10sec, 5min or 2days into what time.ParseDuration reads.
+func shortUnit(part string) string {
+	digits := strings.TrimRight(part, "abcdefghijklmnopqrstuvwxyz")
+	unit := part[len(digits):]
+	switch strings.TrimSuffix(unit, "s") {
+	case "d", "day":
+		if n, err := strconv.Atoi(digits); err == nil && n < 100_000 {
+			return strconv.Itoa(24*n) + "h"
+		}
+	case "hour", "hr":
+		return digits + "h"
+	case "min", "minute":
+		return digits + "m"
+	case "sec", "second":
+		return digits + "s"
+	case "msec", "milli", "millisecond":
+		return digits + "ms"
+	}
+	return part
+}
+
+// sizeUnits are the units of a size: powers of 1024 and of 1000.
+var sizeUnits = map[string]float64{
+	"": 1, "B": 1,
+	"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
+	"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+func parseSize(text string) (size, error) {
+	number := strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz ")
+	unit := strings.ToUpper(strings.TrimSpace(text[len(number):]))
+	factor, known := sizeUnits[unit]
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(f) || strings.ContainsAny(number, "xXpP_") {
+		return 0, fmt.Errorf("%s is not a size such as 32MiB, 64KB or a number of bytes", quote(text))
+	}
+	if !known {
+		if _, ok := sizeUnits[unit+"IB"]; ok && unit != "" {
+			return 0, fmt.Errorf("%s is not a size, did you mean %q?", quote(text), number+unit+"iB")
+		}
+		return 0, fmt.Errorf("%s is not a size: the unit is one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB", quote(text))
+	}
+	n := f * factor
+	if math.Abs(n) > 1<<53 {
+		return 0, fmt.Errorf("%s is out of range", quote(text))
+	}
+	return size(n), nil
+}
+
+// inBounds compares a value with min and max of its key.
+func (k *knownKey) inBounds(v any, text string) error {
+	n, isNumber := number(v)
+	if !isNumber {
+		return nil
+	}
+	lo, hasLo := number(k.min)
+	hi, hasHi := number(k.max)
+	switch {
+	case hasLo && n < lo && n < 0 && lo >= 0:
+		return fmt.Errorf("must not be negative, is %s", text)
+	case hasLo && n < lo:
+		return fmt.Errorf("must be at least %s, is %s", show(k.min), text)
+	case hasHi && n > hi:
+		return fmt.Errorf("must be at most %s, is %s", show(k.max), text)
+	}
+	return nil
+}
+
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case float64:
+		return v, true
+	case time.Duration:
+		return float64(v), true
+	case size:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+// show writes a value as a person would write it in YAML.
+func show(v any) string {
+	switch v := v.(type) {
+	case time.Duration:
+		return shortDuration(v)
+	case size:
+		return v.String()
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
+
+// shortDuration is v.String() without zero minutes and seconds: 1h, not 1h0m0s.
+func shortDuration(v time.Duration) string {
+	s := v.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// String writes a size with the largest unit that divides it: 32MiB.
+func (s size) String() string {
+	units := [...]string{"", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for s != 0 && s%1024 == 0 && i < len(units)-1 {
+		s, i = s/1024, i+1
+	}
+	return strconv.FormatInt(int64(s), 10) + units[i]
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// quote puts untrusted text into a message: quoted, control characters
+// escaped, at most 80 bytes of it.
+func quote(text string) string {
+	if len(text) > 80 {
+		return strconv.Quote(strings.ToValidUTF8(text[:80], "")) + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// words joins a list for a sentence: a, b or c.
+func words(list []string, last string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	n := len(list) - 1
+	return strings.Join(list[:n], ", ") + " " + last + " " + list[n]
+}

@@ -1,0 +1,40 @@
+// Version: what this binary is and how it was built.
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version = "dev"
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version and how it was built",
+		Example: "  kvasir version",
+		Run:     func(cmd *cobra.Command, _ []string) { printVersion(cmd.OutOrStdout()) },
+	}
+}
+
+func printVersion(w io.Writer) {
+	fmt.Fprintf(w, "kvasir %s\n", version)
+	fmt.Fprintf(w, "go: %s %s/%s\n", strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		var flags []string
+		for _, s := range info.Settings {
+			// The environment of the build and its flags; not the vcs.* of the tree.
+			if s.Value != "" && (strings.HasPrefix(s.Key, "-") || s.Key == "CGO_ENABLED" || strings.HasPrefix(s.Key, "GOA")) {
+				flags = append(flags, s.Key+"="+s.Value)
+			}
+		}
+		fmt.Fprintf(w, "build: %s\n", strings.Join(flags, " "))
+	}
+	fmt.Fprintln(w, "nvml helper: not built in")
+}
