@@ -1,0 +1,188 @@
+// Backends: the connections to one worker.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/kvroute"
+)
+
+const (
+	// idleConn is below the 5 s after which uvicorn, and so vLLM, closes a
+	// connection that nobody used: the race for it is lost least often so.
+	idleConn = 4 * time.Second
+
+	// maxConns to one worker: one stream is one connection.
+	maxConns = 1 << 16
+)
+
+// A backend is how one worker is reached. It lives as long as a configuration
+// names the worker with the same settings, so connections outlive a reload.
+type backend struct {
+	*kvroute.Worker
+	settings Worker
+
+	client *fasthttp.HostClient // the pool of connections; the requests are our own
+	base   string               // path before the route's, "" or "/like/this"
+	host   string               // Host header
+
+	fixed    []byte // header lines of the configuration, each with its CRLF
+	ownsAuth bool   // the configuration sends an Authorization of its own
+
+	probe probe // what asking it found
+}
+
+// newBackend makes the connections' home for one worker of the configuration.
+func newBackend(w Worker, t Timeouts) (*backend, error) {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read url of worker %q: %w", w.Name, err)
+	}
+	role, err := kvroute.ParseRole(w.Role)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read role of worker %q: %w", w.Name, err)
+	}
+	b := &backend{
+		Worker:   kvroute.NewWorker(w.Name, role, w.MaxRequests),
+		settings: w,
+		base:     strings.TrimRight(u.EscapedPath(), "/"),
+		host:     u.Host,
+	}
+	b.Peer = b
+	if len(w.Models) > 0 {
+		b.SetModels(named(w.Models))
+	}
+	for name, value := range w.Headers {
+		b.fixed = append(b.fixed, name+": "+value+"\r\n"...)
+		b.ownsAuth = b.ownsAuth || strings.EqualFold(name, "Authorization")
+	}
+	address, secure := u.Host, u.Scheme == "https"
+	if u.Port() == "" {
+		port := "80"
+		if secure {
+			port = "443"
+		}
+		address = net.JoinHostPort(u.Hostname(), port)
+	}
+	var conf *tls.Config
+	if secure {
+		conf = &tls.Config{MinVersion: tls.VersionTLS12}
+		if w.TLS != nil {
+			conf = w.TLS.Clone()
+		}
+		if conf.ServerName == "" {
+			conf.ServerName = u.Hostname()
+		}
+	}
+	b.client = &fasthttp.HostClient{
+		Addr:                address,
+		MaxConns:            maxConns,
+		MaxIdleConnDuration: idleConn,
+		ConnPoolStrategy:    fasthttp.LIFO,
+		Dial: func(addr string) (net.Conn, error) {
+			return dialWorker(addr, conf, t)
+		},
+		MaxResponseBodySize: probeBody,
+	}
+	return b, nil
+}
+
+// dialWorker connects within the connect clock, TLS included.
+func dialWorker(addr string, conf *tls.Config, t Timeouts) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), t.Connect)
+	defer cancel()
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if conf == nil {
+		return newWorkerConn(raw, raw, t), nil
+	}
+	secure := tls.Client(raw, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return newWorkerConn(secure, raw, t), nil
+}
+
+// A workerConn is one connection to a worker, with a clock for each read.
+type workerConn struct {
+	net.Conn
+	raw   net.Conn
+	write time.Duration
+	used  bool   // has answered a request before this one
+	keep  func() // back into the pool
+	drop  func() // closed
+	ack   ackNow
+}
+
+func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
+	c := &workerConn{Conn: conn, raw: raw, write: t.Write}
+	c.ack.init(raw)
+	return c
+}
+
+// readWithin reads once and waits at most d for it.
+func (c *workerConn) readWithin(b []byte, d time.Duration) (int, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+// send writes head and body in as few system calls as there are.
+func (c *workerConn) send(bufs net.Buffers) error {
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.write)); err != nil {
+		return err
+	}
+	if c.Conn != c.raw {
+		return c.sendTLS(bufs)
+	}
+	_, err := bufs.WriteTo(c.raw)
+	return err
+}
+
+// sendTLS gathers first: TLS would make a record of each small piece.
+func (c *workerConn) sendTLS(bufs net.Buffers) error {
+	n := 0
+	for _, b := range bufs {
+		n += len(b)
+	}
+	all := make([]byte, 0, n)
+	for _, b := range bufs {
+		all = append(all, b...)
+	}
+	_, err := c.Conn.Write(all)
+	return err
+}
+
+// isTimeout tells a clock that ran out from a connection that broke.
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// take lends a connection: a kept one, else a fresh one.
+func (b *backend) take() (*workerConn, error) {
+	cc, err := b.client.AcquireConn(0, false)
+	if err != nil {
+		return nil, err
+	}
+	conn := cc.Conn().(*workerConn)
+	if conn.keep == nil {
+		conn.keep = func() { b.client.ReleaseConn(cc) }
+		conn.drop = func() { b.client.CloseConn(cc) }
+	}
+	return conn, nil
+}

@@ -1,0 +1,265 @@
+// A call: one request sent to one worker, and its reply as it is read.
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	headroom = 16 // bytes kept free before a payload, for our own chunk head
+	tailroom = 2  // and after it, for the chunk's CRLF
+
+	smallBuffer = 4 << 10  // what an idle stream holds
+	holdLimit   = 64 << 10 // what may be held back of a reply, and queued of a stream
+)
+
+var (
+	errStale     = errors.New("the kept connection was closed before a reply began")
+	errGone      = errors.New("the client has gone")
+	errFirstByte = errors.New("the worker sent nothing within timeouts.first_byte")
+	errIdle      = errors.New("the worker fell silent for longer than timeouts.idle")
+	errTooLong   = errors.New("the worker's reply is longer than may be held")
+)
+
+// A call is one try at one worker. Its buffer is laid out as
+//
+//	[ room | head of the reply | payload not yet passed on | free ]
+//	                            start                    end
+//
+// The head is let go of when the reply begins; from there on the room before a
+// payload takes the size of our own chunk, so that an event that came in one
+// read goes out in one write without being copied.
+type call struct {
+	b     *backend
+	conn  *workerConn
+	clock Timeouts
+	sent  time.Time // when the request was written: the first-byte clock runs from here
+
+	head  replyHead // points into front
+	frame framing
+	buf   []byte
+	front []byte // the buffer that the head lies in, once buf is another
+	start int
+	end   int
+
+	body   bool          // a byte of the body has come
+	ended  bool          // the body has ended rightly
+	waited time.Duration // spent waiting for the worker
+	broken error         // why the body could not be read to its end
+}
+
+// A holder is who must be able to stop a call from outside: it closes what is
+// bound when the client is lost.
+type holder interface {
+	bind(io.Closer) bool
+	unbind() (held bool) // false: it was closed
+}
+
+// open takes a connection, sends the request and reads the reply's head. A kept
+// connection that the worker closed in the meantime is replaced by a fresh one:
+// the worker has not seen the request.
+func (c *call) open(by holder, b *backend, clock Timeouts, request func(*backend) net.Buffers) error {
+	waited := time.Duration(0)
+	for {
+		*c = call{b: b, clock: clock, buf: c.buf, waited: waited}
+		err := c.try(by, request)
+		if !errors.Is(err, errStale) {
+			return err
+		}
+		by.unbind()
+		c.conn.drop()
+		waited = c.waited
+	}
+}
+
+func (c *call) try(by holder, request func(*backend) net.Buffers) error {
+	begin := time.Now()
+	conn, err := c.b.take()
+	c.waited += time.Since(begin)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	if !by.bind(conn) {
+		return errGone
+	}
+	err = conn.send(request(c.b))
+	c.sent = time.Now()
+	if err != nil {
+		return c.stale(err)
+	}
+	return c.readHead()
+}
+
+// stale turns the end of a kept connection without a byte of reply into errStale.
+func (c *call) stale(err error) error {
+	if c.conn.used && c.end == 0 && !isTimeout(err) && !errors.Is(err, errFirstByte) && !errors.Is(err, net.ErrClosed) {
+		return errStale
+	}
+	return err
+}
+
+// readHead reads until the head of the final reply is complete; 1xx are skipped.
+func (c *call) readHead() error {
+	if c.buf == nil {
+		c.buf = takeBuffer(smallBuffer)
+	}
+	c.start = headroom
+	at := headroom // where the bytes of the reply end
+	for {
+		n, err := c.read(at)
+		if err != nil {
+			return c.stale(err)
+		}
+		at += n
+		c.end = at // from here on something has come
+		for at > c.start {
+			n, err := c.head.parse(c.buf[c.start:at])
+			if err != nil {
+				return &badHead{err}
+			}
+			if n == 0 {
+				break
+			}
+			c.start += n
+			if c.head.status >= 200 {
+				return c.headRead(at)
+			}
+		}
+	}
+}
+
+// headRead begins the body, of which there may be bytes up to at.
+func (c *call) headRead(at int) error {
+	c.conn.used = true
+	c.frame.init(&c.head, false)
+	c.end = c.start
+	return c.decode(at)
+}
+
+// read reads once from the worker into the buffer from at on.
+func (c *call) read(at int) (int, error) {
+	if at > headroom {
+		c.conn.ack.say()
+	}
+	if len(c.buf)-tailroom-at < smallBuffer/4 {
+		c.grow(at)
+	}
+	limit := c.clock.Idle
+	begin := time.Now()
+	if !c.body {
+		limit = c.clock.FirstByte - begin.Sub(c.sent)
+	}
+	n, err := c.conn.readWithin(c.buf[at:len(c.buf)-tailroom], limit)
+	c.waited += time.Since(begin)
+	switch {
+	case n > 0:
+		return n, nil
+	case isTimeout(err) && !c.body:
+		return 0, errFirstByte
+	case isTimeout(err):
+		return 0, errIdle
+	default:
+		return 0, err
+	}
+}
+
+// more reads once and decodes; io.EOF means that the body has ended rightly.
+func (c *call) more() error {
+	if c.ended {
+		return io.EOF
+	}
+	if c.broken != nil {
+		return c.broken
+	}
+	n, err := c.read(c.end)
+	if errors.Is(err, io.EOF) {
+		if err = c.frame.atEOF(); err == nil {
+			c.ended = true
+			return io.EOF
+		}
+	}
+	if err != nil {
+		c.broken = err
+		return err
+	}
+	return c.decode(c.end + n)
+}
+
+// decode takes the framing off what lies between end and at.
+func (c *call) decode(at int) error {
+	payload, _, err := c.frame.decode(c.buf[c.end:at])
+	if len(payload) > 0 {
+		c.body = true
+		from := offset(c.buf, payload)
+		if c.start == c.end { // nothing is held: the payload stays where it is
+			c.start, c.end = from, from+len(payload)
+		} else {
+			c.end += copy(c.buf[c.end:], payload)
+		}
+	}
+	c.ended = c.frame.done()
+	c.broken = err
+	if len(payload) > 0 {
+		return nil // what came before the fault is still good; more tells of it
+	}
+	return err
+}
+
+// payload is what has come of the body and was not passed on.
+func (c *call) payload() []byte { return c.buf[c.start:c.end] }
+
+// pass says that the first n bytes of the payload were passed on. The rest
+// moves to the front; the head must have been sent.
+func (c *call) pass(n int) {
+	c.end = headroom + copy(c.buf[headroom:], c.buf[c.start+n:c.end])
+	c.start = headroom
+}
+
+// grow makes room for another read behind the first at bytes.
+func (c *call) grow(at int) {
+	bigger := takeBuffer(2 * len(c.buf))
+	copy(bigger, c.buf[:at])
+	if c.front == nil {
+		c.front = c.buf
+	} else {
+		giveBuffer(c.buf)
+	}
+	c.buf = bigger
+}
+
+// shrink gives grown buffers back while a stream waits, when it holds nothing.
+func (c *call) shrink() {
+	if c.front != nil && c.end == headroom {
+		giveBuffer(c.buf)
+		c.buf, c.front = c.front, nil
+	}
+}
+
+// finish gives the connection back to be kept when the reply was read to its
+// right end, and closes it otherwise: draining would keep the worker working.
+func (c *call) finish(by holder) {
+	if c.conn != nil {
+		if held := by.unbind(); held && c.ended && !c.frame.dirty && !c.head.close {
+			c.conn.keep()
+		} else {
+			c.conn.drop()
+		}
+		c.conn = nil
+	}
+	for _, b := range [...]*[]byte{&c.buf, &c.front} {
+		if *b != nil {
+			giveBuffer(*b)
+			*b = nil
+		}
+	}
+}
+
+// A badHead is a reply that is no HTTP or whose head is too large.
+type badHead struct{ err error }
+
+func (e *badHead) Error() string { return e.err.Error() }
+func (e *badHead) Unwrap() error { return e.err }

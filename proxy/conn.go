@@ -1,0 +1,237 @@
+// Client connections: what fasthttp reads requests from and the relay writes replies to.
+package proxy
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// readAhead is what one read of a request head asks the kernel for. fasthttp
+	// in its frugal mode reads the first byte of a request on its own; without
+	// reading ahead that is one more system call a request.
+	readAhead = 4 << 10
+
+	// unsentLimit is how much of a stream may wait in the kernel for a slow
+	// reader (TCP_NOTSENT_LOWAT): bytes on the way to it are not counted.
+	unsentLimit = 64 << 10
+
+	lingerBytes = 1 << 20
+	lingerTime  = time.Second
+)
+
+// A clientConn is one connection from a client.
+//
+//  1. Only the goroutine that serves the connection reads and writes it.
+//  2. The watcher may call lost at any time, from its own goroutine.
+//  3. What is bound is closed at most once by lost, and never after unbind.
+type clientConn struct {
+	net.Conn          // plain or TLS; plain TCP or unix beneath
+	raw      net.Conn // the socket itself
+	watch    *watcher
+	token    uint64 // the watcher's name for this connection
+
+	ahead *[readAhead]byte // bytes read before they were asked for
+	from  int
+	to    int
+
+	writeTimeout time.Duration
+	answered     bool        // the reply is out: drop the one that fasthttp writes next
+	sent         int64       // bytes written since the request began
+	linger       atomic.Bool // on Close, let a client that still sends read the reply
+
+	gone atomic.Bool // the client has closed its side
+
+	mu     sync.Mutex
+	bound  io.Closer     // what a lost client must stop
+	goneCh chan struct{} // closed when gone; made when somebody waits for it
+	woken  bool          // goneCh is closed
+}
+
+var aheadPool = sync.Pool{New: func() any { return new([readAhead]byte) }}
+
+// Read fills b, reading ahead when fasthttp asks for the first byte of a request.
+func (c *clientConn) Read(b []byte) (int, error) {
+	if c.from < c.to {
+		n := copy(b, c.ahead[c.from:c.to])
+		if c.from += n; c.from == c.to {
+			c.dropAhead()
+		}
+		return n, nil
+	}
+	if len(b) != 1 {
+		return c.Conn.Read(b)
+	}
+	c.ahead = aheadPool.Get().(*[readAhead]byte)
+	n, err := c.Conn.Read(c.ahead[:])
+	if n == 0 {
+		c.dropAhead()
+		return 0, err
+	}
+	c.from, c.to = 0, n
+	return c.Read(b)
+}
+
+func (c *clientConn) dropAhead() {
+	if c.ahead != nil {
+		aheadPool.Put(c.ahead)
+	}
+	c.ahead, c.from, c.to = nil, 0, 0
+}
+
+// Write sends b under the write clock. After reply has sent an answer of its
+// own, the one reply that fasthttp writes when the handler returns is dropped
+// here: it is empty, fits the writer's buffer, and so comes as one Write.
+func (c *clientConn) Write(b []byte) (int, error) {
+	if c.answered {
+		c.answered = false
+		return len(b), nil
+	}
+	return c.send(b)
+}
+
+// send writes b to the client, whatever fasthttp is told.
+func (c *clientConn) send(b []byte) (int, error) {
+	if c.writeTimeout > 0 {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.writeTimeout)); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Write(b)
+	c.sent += int64(n)
+	return n, err
+}
+
+// Close closes the connection. A client that still sends a body that was
+// refused would lose the reply to the reset that unread bytes cause, so it is
+// given a moment: half-close, drain, close. Shutdown calls Close from another
+// goroutine, on connections that wait in Read.
+func (c *clientConn) Close() error {
+	if c.linger.Swap(false) {
+		c.drain()
+	}
+	c.watch.remove(c)
+	return c.Conn.Close()
+}
+
+func (c *clientConn) drain() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	if _, isTLS := c.Conn.(*tls.Conn); isTLS {
+		if tcp, ok := c.raw.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}
+	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
+}
+
+// abort ends the connection so that the client cannot take what it got for a
+// whole reply: with a reset where only the end of the connection ends the body.
+func (c *clientConn) abort(reset bool) {
+	if tcp, ok := c.raw.(*net.TCPConn); ok && reset {
+		_ = tcp.SetLinger(0)
+	}
+	c.linger.Store(false)
+	c.watch.remove(c)
+	_ = c.raw.Close()
+}
+
+// bind names what must be stopped when the client is lost; false when it already is.
+func (c *clientConn) bind(up io.Closer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone.Load() {
+		return false
+	}
+	c.bound = up
+	return true
+}
+
+// unbind takes the binding back: from now on nobody else closes it. False when
+// it was closed.
+func (c *clientConn) unbind() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.bound != nil
+	c.bound = nil
+	return held
+}
+
+// lost says that the client has gone: what is bound is closed at once.
+func (c *clientConn) lost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone.Swap(true) {
+		return
+	}
+	c.release()
+}
+
+// stop closes what is bound although the client is still there: the proxy is
+// going down. The relay finds its worker's connection closed.
+func (c *clientConn) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.release()
+}
+
+// release closes what is bound and wakes who waits. The lock is held.
+func (c *clientConn) release() {
+	if c.bound != nil {
+		_ = c.bound.Close()
+		c.bound = nil
+	}
+	if c.goneCh != nil && !c.woken {
+		close(c.goneCh)
+		c.woken = true
+	}
+}
+
+// whenGone is closed when the client is lost, or the proxy stops.
+func (c *clientConn) whenGone() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.goneCh == nil {
+		c.goneCh = make(chan struct{})
+		if c.gone.Load() {
+			close(c.goneCh)
+			c.woken = true
+		}
+	}
+	return c.goneCh
+}
+
+// A clientListener hands out clientConns.
+type clientListener struct {
+	net.Listener
+	tls   *tls.Config // nil: plain
+	watch *watcher
+	write time.Duration
+}
+
+// Accept waits for the next client.
+func (l *clientListener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write}
+		if l.tls != nil {
+			c.Conn = tls.Server(raw, l.tls)
+		}
+		if err := l.watch.add(c); err != nil {
+			_ = raw.Close() // it was gone before we could look at it
+			continue
+		}
+		return c, nil
+	}
+}

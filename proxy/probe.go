@@ -1,0 +1,305 @@
+// Probes: asking workers what they are and whether they are well.
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+const (
+	probeEvery   = 2 * time.Second        // while a worker is well, give or take a fifth
+	probeAgain   = 500 * time.Millisecond // while it is not, growing to probeEvery
+	probeTimeout = 5 * time.Second        // SGLang's /health takes a second each time
+	modelsEvery  = 30 * time.Second       // adapters come and go while a worker runs
+	probeBody    = 4 << 20
+)
+
+// A probe is the asking of one worker and what it found.
+type probe struct {
+	stop     context.CancelFunc
+	first    chan struct{} // closed after the first answer or failure
+	engine   string
+	version  string
+	noHealth bool // it has no /health: its list of models is asked instead
+}
+
+// probeAll begins to ask the workers that are new in s, and gives those of the
+// first configuration a moment to answer before anybody asks for them.
+func (p *Proxy) probeAll(s *state) {
+	var begun []*backend
+	for _, b := range s.backends {
+		if b.probe.stop != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		b.probe.stop = cancel
+		b.probe.first = make(chan struct{})
+		begun = append(begun, b)
+		p.probers.Add(1)
+		go p.probeWorker(ctx, b)
+	}
+	patience := time.NewTimer(250 * time.Millisecond)
+	defer patience.Stop()
+	for _, b := range begun {
+		select {
+		case <-b.probe.first:
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+func named(names []string) []kvroute.Model {
+	models := make([]kvroute.Model, len(names))
+	for i, name := range names {
+		models[i].Name = name
+	}
+	return models
+}
+
+// retire stops the asking and closes connections that nobody uses. Requests
+// under way keep theirs.
+func (b *backend) retire() {
+	b.probe.stop()
+	b.client.CloseIdleConnections()
+}
+
+// probeWorker asks until the worker is retired.
+func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
+	defer p.probers.Done()
+	pause := probeAgain
+	var asked time.Time // when it last told its models; zero: ask
+	for first := true; ; first = false {
+		err := b.ask(ctx, &asked)
+		if ctx.Err() != nil {
+			return
+		}
+		p.noteProbe(b, err)
+		if first {
+			close(b.probe.first)
+		}
+		if err == nil {
+			pause = probeEvery
+		} else {
+			asked = time.Time{} // it may come back as another
+			pause = min(2*pause, probeEvery)
+			if first {
+				pause = probeAgain
+			}
+		}
+		jitter := time.Duration(rand.Int64N(int64(pause)*2/5)) - pause/5
+		if wait(pause+jitter, ctx.Done()); ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// noteProbe tells the worker's health, and the log when it changes.
+func (p *Proxy) noteProbe(b *backend, err error) {
+	now := time.Now()
+	if err == nil {
+		if b.ProbeOK(now) {
+			p.log.Info().Str("worker", b.Name()).Str("engine", b.probe.engine).Str("version", b.probe.version).Msg("worker is up")
+		}
+		return
+	}
+	if b.ProbeFailed(now, err.Error(), isRefused(err)) {
+		p.log.Warn().Str("worker", b.Name()).Str("problem", err.Error()).Msg("worker is down")
+	}
+}
+
+// workerFailed tells the worker's health of a failed try.
+func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
+	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	if b.Failed(now, reason) {
+		st := b.Status(now)
+		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
+	}
+}
+
+// ask asks once whether the worker is well, and from time to time what it serves.
+func (b *backend) ask(ctx context.Context, asked *time.Time) error {
+	if !b.probe.noHealth {
+		status, _, err := b.get(ctx, "/health")
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusNotFound:
+			b.probe.noHealth = true
+		case status != http.StatusOK:
+			return fmt.Errorf("/health answers %d", status)
+		}
+	}
+	if !b.probe.noHealth && time.Since(*asked) < modelsEvery {
+		return nil
+	}
+	if err := b.askModels(ctx); err != nil {
+		return err
+	}
+	*asked = time.Now()
+	return nil
+}
+
+// askModels asks what the worker serves and what engine it is.
+func (b *backend) askModels(ctx context.Context) error {
+	status, body, err := b.get(ctx, "/v1/models")
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		if len(b.settings.Models) > 0 && status == http.StatusNotFound {
+			return nil // the configuration says what it serves
+		}
+		return fmt.Errorf("/v1/models answers %d", status)
+	}
+	var list struct {
+		Data []struct {
+			ID          string `json:"id"`
+			OwnedBy     string `json:"owned_by"`
+			MaxModelLen int    `json:"max_model_len"`
+			Meta        struct {
+				Context int `json:"n_ctx_train"` // llama.cpp
+			} `json:"meta"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return fmt.Errorf("cannot read /v1/models: %w", err)
+	}
+	models := named(b.settings.Models)
+	owner := ""
+	for _, m := range list.Data {
+		owner = m.OwnedBy
+		length := max(m.MaxModelLen, 0)
+		if len(b.settings.Models) == 0 && m.ID != "" && len(m.ID) <= 256 && isPrintable([]byte(m.ID)) {
+			models = append(models, kvroute.Model{Name: m.ID, MaxModelLen: length})
+		}
+		for i := range models {
+			if models[i].Name == m.ID {
+				models[i].MaxModelLen = length
+			}
+		}
+	}
+	b.SetModels(models)
+	return b.askEngine(ctx, owner)
+}
+
+// askEngine finds the engine out by the owner that it gives its models.
+func (b *backend) askEngine(ctx context.Context, owner string) error {
+	b.probe.engine = b.settings.Engine
+	if b.probe.engine == "" {
+		b.probe.engine = engineOf(owner)
+	}
+	status, body, err := b.get(ctx, "/version")
+	if err != nil {
+		return err
+	}
+	var v struct {
+		Version string `json:"version"`
+	}
+	if status == http.StatusOK && json.Unmarshal(body, &v) == nil {
+		b.probe.version = v.Version
+	}
+	return nil
+}
+
+func engineOf(owner string) string {
+	owner = strings.ToLower(owner)
+	switch {
+	case strings.Contains(owner, "vllm"):
+		return "vllm"
+	case strings.Contains(owner, "sglang"):
+		return "sglang"
+	case strings.Contains(owner, "tensorrt"):
+		return "trtllm"
+	default:
+		return "openai"
+	}
+}
+
+// get asks the worker for a path below its base path, by the same means as
+// requests go: the same connections, clocks and strictness.
+func (b *backend) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	var c call
+	by := &lease{ctx: ctx}
+	defer func() { c.finish(by) }()
+	clock := Timeouts{FirstByte: probeTimeout, Idle: probeTimeout}
+	err = c.open(by, b, clock, func(b *backend) net.Buffers {
+		head := "GET " + b.base + path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
+		return net.Buffers{[]byte(head)}
+	})
+	if err == nil {
+		err = c.hold(probeBody)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil, fmt.Errorf("cannot ask %s: %w", path, err)
+	}
+	return c.head.status, bytes.Clone(c.payload()), nil
+}
+
+// A lease holds a call for as long as its context lives.
+type lease struct {
+	ctx  context.Context
+	stop func() bool
+}
+
+func (l *lease) bind(c io.Closer) bool {
+	l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
+	return l.ctx.Err() == nil
+}
+
+func (l *lease) unbind() bool { return l.stop == nil || l.stop() }
+
+// A CheckResult is what asking one worker of a configuration gave.
+type CheckResult struct {
+	Worker string
+	What   string // engine, version and models, when it answered
+	Err    error
+}
+
+// CheckWorkers asks every worker of the settings once.
+func CheckWorkers(ctx context.Context, s *Settings) []CheckResult {
+	results := make([]CheckResult, len(s.Workers))
+	for i, w := range s.Workers {
+		results[i] = checkWorker(ctx, w, s.Timeouts)
+	}
+	return results
+}
+
+func checkWorker(ctx context.Context, w Worker, t Timeouts) CheckResult {
+	r := CheckResult{Worker: w.Name}
+	b, err := newBackend(w, t)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	defer b.client.CloseIdleConnections()
+	var asked time.Time
+	if r.Err = b.ask(ctx, &asked); r.Err != nil {
+		return r
+	}
+	models, _ := b.Models()
+	names := make([]string, len(models))
+	for i, m := range models {
+		names[i] = m.Name
+	}
+	r.What = fmt.Sprintf("%s %s, models: %s", b.probe.engine, b.probe.version, strings.Join(names, ", "))
+	return r
+}
+
+// usable says whether requests are sent to a worker in this state.
+func usable(s kvroute.State) bool { return s <= kvroute.Busy }
+
+// isRefused says that nobody listens there at all.
+func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
