@@ -19,6 +19,9 @@ type route struct {
 	kind kind
 }
 
+// countsUsage says whether a stream of the route ends with its usage when asked.
+func (r *route) countsUsage() bool { return r.kind == kindChat || r.kind == kindText }
+
 // routes are the paths passed to a worker that has them. All are POST.
 var routes = []route{
 	{"/v1/chat/completions", kindChat},

@@ -1,0 +1,87 @@
+// An exchange: one request and its answer while they are under way.
+package proxy
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// An exchange is what the steps of the pipeline hand on. It belongs to one
+// goroutine and is reused for another request after release.
+type exchange struct {
+	p     *Proxy
+	state *state // the configuration under which the request began
+	ctx   *fasthttp.RequestCtx
+	conn  *clientConn
+	route *route
+	key   *keyState // nil: no keys are configured
+
+	head   []byte      // of the request to the worker
+	pieces net.Buffers // head and body of it
+
+	body  []byte // as it was parsed: decompressed
+	req   request
+	edit  splices
+	model string // the model that answers
+
+	hidesUsage bool // the usage event is for us alone
+	call       call
+	events     eventFlow
+	reply      reply
+
+	facts facts
+}
+
+// facts are what the log, the metrics and the reply headers say of a request.
+type facts struct {
+	id        string
+	asked     string // the model of the request
+	chosen    string // the model that should answer
+	worker    string
+	fallbacks int // models asked after the chosen one
+	status    int
+	retries   int
+	streamed  bool
+	why       string // why it ended; "" while it goes well
+
+	firstByte time.Duration // from the request to the reply's first byte
+	total     time.Duration
+	waited    time.Duration // of it, waiting for workers or for a place
+	overhead  time.Duration // of firstByte, what was no waiting
+	usage     tokenCounts
+}
+
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}
+
+// begin takes an exchange for a request.
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route) *exchange {
+	x := exchanges.Get().(*exchange)
+	x.p, x.ctx, x.route = p, ctx, rt
+	x.state = p.state.Load()
+	x.conn = ctx.Conn().(*clientConn)
+	x.conn.sent = 0
+	x.reply.x = x
+	x.facts.id = requestID(ctx)
+	x.facts.usage = noCounts
+	p.metrics.inFlight.Inc()
+	return x
+}
+
+// release gives the exchange back. Nothing of it may be used after.
+func (p *Proxy) release(x *exchange) {
+	p.metrics.inFlight.Dec()
+	req, edit := x.req, x.edit // keep what they have allocated
+	req.reset()
+	edit.reset()
+	clear(x.pieces)
+	*x = exchange{req: req, edit: edit, head: x.head[:0], pieces: x.pieces[:0]}
+	exchanges.Put(x)
+}
+
+// overhead is what we added until now: everything that was no waiting.
+func (x *exchange) overhead() time.Duration {
+	return max(time.Since(x.ctx.Time())-x.facts.waited-x.call.waited, 0)
+}

@@ -1,0 +1,113 @@
+// Headers: those that the proxy adds, toward clients and toward workers.
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+)
+
+// request is the client's request as this worker gets it: our head, and the
+// body with its splices, all of it in place.
+func (x *exchange) request(b *backend) net.Buffers {
+	h := &x.ctx.Request.Header
+	uri := x.ctx.URI()
+	head := append(x.head[:0], "POST "...)
+	head = append(head, b.base...)
+	head = append(head, x.route.path...)
+	if q := uri.QueryString(); len(q) > 0 {
+		head = append(append(head, '?'), q...)
+	}
+	head = append(head, " HTTP/1.1\r\nHost: "...)
+	head = append(append(head, b.host...), "\r\n"...)
+	head = appendRequestHeaders(head, h.RawHeaders())
+	head = append(head, b.fixed...)
+	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
+		head = append(append(append(head, "Authorization: "...), auth...), "\r\n"...)
+	}
+	head = append(append(append(head, "X-Request-Id: "...), x.facts.id...), "\r\nContent-Length: "...)
+	head = strconv.AppendInt(head, int64(x.edit.length(x.body)), 10)
+	head = append(head, "\r\n\r\n"...)
+	x.head = head
+	x.pieces = x.edit.segments(append(x.pieces[:0], head), x.body)
+	return x.pieces
+}
+
+// appendOwnHeaders appends what we tell the client about the answer.
+func (x *exchange) appendOwnHeaders(dst []byte) []byte {
+	dst = appendHeader(dst, "X-Request-Id", x.facts.id)
+	if x.state.settings.ReplyHeaders {
+		dst = appendHeader(dst, "x-kvasir-worker", x.facts.worker)
+		if x.facts.fallbacks > 0 {
+			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
+		}
+		dst = append(dst, "x-kvasir-overhead-us: "...)
+		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
+		dst = append(dst, "\r\n"...)
+	}
+	if x.key != nil {
+		dst = x.appendLimits(dst)
+	}
+	if h := &x.ctx.Response.Header; len(x.state.settings.CORS) > 0 {
+		for _, name := range [...]string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
+			if v := h.Peek(name); len(v) > 0 {
+				dst = appendHeader(dst, name, string(v))
+			}
+		}
+	}
+	return dst
+}
+
+func appendHeader(dst []byte, name, value string) []byte {
+	dst = append(append(dst, name...), ": "...)
+	return append(append(dst, value...), "\r\n"...)
+}
+
+// setOwnHeaders does the same for a reply that fasthttp writes.
+func (x *exchange) setOwnHeaders() {
+	h := &x.ctx.Response.Header
+	h.Set("X-Request-Id", x.facts.id)
+	if x.state.settings.ReplyHeaders {
+		h.Set("x-kvasir-overhead-us", strconv.FormatInt(x.facts.overhead.Microseconds(), 10))
+	}
+	if x.key != nil {
+		for lines := x.appendLimits(nil); len(lines) > 0; {
+			var line []byte
+			line, lines = cutLine(lines)
+			if name, value, err := cutField(line); err == nil {
+				h.SetBytesKV(name, value)
+			}
+		}
+	}
+}
+
+// writeError answers with an error in OpenAI's shape.
+func writeError(ctx *fasthttp.RequestCtx, err *apiError) {
+	allow := string(ctx.Response.Header.Peek("Allow"))
+	ctx.Response.SetStatusCode(err.status)
+	ctx.Response.Header.SetContentType("application/json")
+	if allow != "" {
+		ctx.Response.Header.Set("Allow", allow)
+	}
+	if err.retryAfter > 0 {
+		seconds := int(math.Ceil(err.retryAfter.Seconds()))
+		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
+	}
+	ctx.Response.SetBodyRaw(err.appendJSON(nil))
+}
+
+// sizeText writes a number of bytes as the configuration does.
+func sizeText(n int64) string {
+	for _, unit := range [...]struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= unit.size && n%unit.size == 0 {
+			return fmt.Sprintf("%d%s", n/unit.size, unit.name)
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}

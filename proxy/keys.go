@@ -1,0 +1,196 @@
+// Keys: who asks, what they may ask for, and how much of it a minute.
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+// A keyState is one API key with what it has used. It outlives a reload that
+// leaves the key as it was.
+type keyState struct {
+	Key
+	requests *kvroute.Bucket // nil: no limit
+
+	mu     sync.Mutex
+	tokens map[string]*kvroute.Bucket // by model
+}
+
+func newKeyState(k Key) *keyState {
+	s := &keyState{Key: k, tokens: make(map[string]*kvroute.Bucket)}
+	if k.RequestsPerMinute > 0 {
+		s.requests = kvroute.PerMinute(k.RequestsPerMinute)
+	}
+	return s
+}
+
+// tokensOf is the bucket of one model's tokens; nil when they are not limited.
+// Only models that are served get here, so the map stays small.
+func (k *keyState) tokensOf(model string) *kvroute.Bucket {
+	if k.TokensPerMinute == 0 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := k.tokens[model]
+	if b == nil {
+		b = kvroute.PerMinute(k.TokensPerMinute)
+		k.tokens[model] = b
+	}
+	return b
+}
+
+// A keyring finds keys by their SHA-256. What a caller can time is one hash
+// over what he sent himself, one look-up by a digest that he cannot steer, and
+// one comparison in constant time: the same for an unknown and a missing key.
+type keyring struct {
+	byDigest map[[32]byte]*keyState
+	nobody   *keyState // compared with when there is no such key
+}
+
+func newKeyring(keys []Key, old *keyring) *keyring {
+	r := &keyring{byDigest: make(map[[32]byte]*keyState, len(keys)), nobody: &keyState{}}
+	for _, k := range keys {
+		s := newKeyState(k)
+		if old != nil {
+			if was := old.byDigest[k.SHA256]; was != nil && was.sameAs(k) {
+				s = was
+			}
+		}
+		r.byDigest[k.SHA256] = s
+	}
+	return r
+}
+
+func (k *keyState) sameAs(other Key) bool {
+	return k.Name == other.Name && k.Tenant == other.Tenant && slices.Equal(k.Models, other.Models) &&
+		k.RequestsPerMinute == other.RequestsPerMinute && k.TokensPerMinute == other.TokensPerMinute
+}
+
+// find returns the key whose secret this is, or nil.
+func (r *keyring) find(secret []byte) *keyState {
+	digest := sha256.Sum256(secret)
+	k := r.byDigest[digest]
+	want := r.nobody
+	if k != nil {
+		want = k
+	}
+	if subtle.ConstantTimeCompare(digest[:], want.SHA256[:]) == 1 && len(secret) > 0 {
+		return k
+	}
+	return nil
+}
+
+// allowed says whether the key may have a model; no key may have all.
+func (k *keyState) allowed(model string) bool {
+	return k == nil || len(k.Models) == 0 || slices.Contains(k.Models, model)
+}
+
+// required says whether a key must be shown at all.
+func (r *keyring) required() bool { return len(r.byDigest) > 0 }
+
+// identify finds the key that the request shows.
+func (x *exchange) identify() *apiError {
+	ring := x.state.keys
+	if !ring.required() {
+		return nil
+	}
+	if x.key = ring.find(shownKey(&x.ctx.Request.Header)); x.key == nil {
+		x.p.metrics.refusedKeys.Inc()
+		x.ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+		return invalidKey()
+	}
+	return nil
+}
+
+func invalidKey() *apiError {
+	return &apiError{
+		status: 401, kind: "authentication_error", code: "invalid_api_key",
+		message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`",
+	}
+}
+
+// admit asks whether the key may have the model, and has requests and tokens
+// left in this minute.
+func (x *exchange) admit() *apiError {
+	if x.key == nil {
+		return nil
+	}
+	if !x.key.allowed(x.model) || !x.state.serves(x.model) {
+		return unknownModel(x.model)
+	}
+	now := x.ctx.Time()
+	if b := x.key.requests; b != nil && !b.Take(now, 1) {
+		return x.limited("requests", x.key.RequestsPerMinute, b.Until(now, 1))
+	}
+	if b := x.key.tokensOf(x.model); b != nil && b.Level(now) < 1 {
+		return x.limited("tokens", x.key.TokensPerMinute, b.Until(now, 1))
+	}
+	return nil
+}
+
+func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError {
+	return &apiError{
+		status: 429, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: wait,
+		message: "Rate limit reached: " + strconv.Itoa(limit) + " " + what + " per minute for this key; try again in " + roundUp(wait).String(),
+	}
+}
+
+// spend counts the tokens of an answer after the fact.
+func (x *exchange) spend() {
+	if x.key == nil || x.facts.usage.total() <= 0 {
+		return
+	}
+	if b := x.key.tokensOf(x.model); b != nil {
+		b.Spend(time.Now(), float64(x.facts.usage.total()))
+	}
+}
+
+// appendLimits appends the x-ratelimit-* headers in OpenAI's form.
+func (x *exchange) appendLimits(dst []byte) []byte {
+	if x.key == nil {
+		return dst
+	}
+	now := time.Now()
+	if b := x.key.requests; b != nil {
+		dst = appendLimit(dst, "requests", x.key.RequestsPerMinute, b, now)
+	}
+	if x.key.TokensPerMinute > 0 && x.model != "" && x.state.serves(x.model) {
+		dst = appendLimit(dst, "tokens", x.key.TokensPerMinute, x.key.tokensOf(x.model), now)
+	}
+	return dst
+}
+
+func appendLimit(dst []byte, what string, limit int, b *kvroute.Bucket, now time.Time) []byte {
+	dst = append(append(append(dst, "x-ratelimit-limit-"...), what...), ": "...)
+	dst = strconv.AppendInt(dst, int64(limit), 10)
+	dst = append(append(append(dst, "\r\nx-ratelimit-remaining-"...), what...), ": "...)
+	dst = strconv.AppendInt(dst, int64(max(b.Level(now), 0)), 10)
+	dst = append(append(append(dst, "\r\nx-ratelimit-reset-"...), what...), ": "...)
+	dst = append(dst, roundUp(b.Until(now, float64(limit))).String()...)
+	return append(dst, "\r\n"...)
+}
+
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+var bearer = []byte("Bearer ")
+
+type headerPeeker interface{ Peek(string) []byte }
+
+// shownKey is the secret as OpenAI's clients send it, or Anthropic's.
+func shownKey(h headerPeeker) []byte {
+	auth := h.Peek("Authorization")
+	if len(auth) > len(bearer) && bytes.EqualFold(auth[:len(bearer)], bearer) {
+		return bytes.TrimSpace(auth[len(bearer):])
+	}
+	return h.Peek("X-Api-Key")
+}

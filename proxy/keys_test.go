@@ -1,0 +1,139 @@
+// Keys: who may ask, for what, how much; and what of a key goes where.
+package proxy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+func keyed(s *Settings, keys ...Key) *Settings {
+	for i := range keys {
+		keys[i].SHA256 = sha256.Sum256([]byte("sk-" + keys[i].Name))
+	}
+	s.Keys = keys
+	return s
+}
+
+func TestKeys(t *testing.T) {
+	w := goodWorker(t)
+	p := startProxy(t, keyed(settingsFor(w.url), Key{Name: "all"}, Key{Name: "none", Models: []string{"other"}}))
+	for _, tc := range []struct {
+		name, header string
+		status       int
+	}{
+		{"missing", "", 401},
+		{"unknown", "Authorization: Bearer sk-nobody", 401},
+		{"empty", "Authorization: Bearer ", 401},
+		{"basic", "Authorization: Basic c2stYWxs", 401},
+		{"good", "Authorization: Bearer sk-all", 200},
+		{"good, other case", "authorization: bearer sk-all", 200},
+		{"good, as Anthropic's clients send it", "x-api-key: sk-all", 200},
+		{"not for this model", "Authorization: Bearer sk-none", 404},
+	} {
+		var headers []string
+		if tc.header != "" {
+			headers = append(headers, tc.header)
+		}
+		a := p.ask(t, "/v1/chat/completions", plainChat, headers...)
+		if a.StatusCode != tc.status {
+			t.Errorf("%s: %d %q", tc.name, a.StatusCode, a.body)
+		}
+		if a.StatusCode == 401 && !strings.Contains(a.body, `"type":"authentication_error"`) {
+			t.Errorf("%s: %q", tc.name, a.body)
+		}
+		if a.StatusCode >= 400 {
+			checkErrorShape(t, a.body)
+		}
+	}
+	for i, h := range w.heads {
+		if h.Get("Authorization") != "" || h.Get("X-Api-Key") != "" {
+			t.Errorf("request %d took the key to the worker: %v", i, h)
+		}
+	}
+	if got := raw(t, p.addr, "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 401") {
+		t.Errorf("/v1/models without a key: %q", got)
+	}
+	if got := raw(t, p.addr, "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer sk-none\r\n\r\n"); strings.Contains(got, `"id":"m"`) {
+		t.Errorf("the list shows what the key may not have: %q", got)
+	}
+	if strings.Contains(p.log.String(), "sk-") {
+		t.Error("the log holds a key")
+	}
+}
+
+func TestAuthorizationGoesToTheWorkerOnlyWithoutKeys(t *testing.T) {
+	own, plain := goodWorker(t), goodWorker(t)
+	s := settingsFor(plain.url)
+	s.Workers = append(s.Workers, Worker{Name: "own", URL: own.url, Models: []string{"n"}, Headers: map[string]string{"Authorization": "Bearer theirs"}})
+	p := startProxy(t, s)
+	p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer mine")
+	p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"n"`, 1), "Authorization: Bearer mine")
+	if got := plain.heads[0].Values("Authorization"); len(got) != 1 || got[0] != "Bearer mine" {
+		t.Errorf("the plain worker got %q", got)
+	}
+	if got := own.heads[0].Values("Authorization"); len(got) != 1 || got[0] != "Bearer theirs" {
+		t.Errorf("the worker with its own got %q", got)
+	}
+}
+
+func TestRequestsPerMinute(t *testing.T) {
+	p := startProxy(t, keyed(settingsFor(goodWorker(t).url), Key{Name: "a", RequestsPerMinute: 2}, Key{Name: "b", RequestsPerMinute: 2}))
+	for i := range 3 {
+		a := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer sk-a")
+		want := 200
+		if i == 2 {
+			want = 429
+		}
+		if a.StatusCode != want || a.Header.Get("x-ratelimit-limit-requests") != "2" || a.Header.Get("x-ratelimit-remaining-requests") != fmt.Sprint(max(1-i, 0)) {
+			t.Errorf("request %d: %d %v", i, a.StatusCode, a.Header)
+		}
+		if want == 429 && (a.Header.Get("Retry-After") == "" || !strings.Contains(a.body, `"type":"rate_limit_error"`)) {
+			t.Errorf("%v %q", a.Header, a.body)
+		}
+	}
+	if a := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer sk-b"); a.StatusCode != 200 {
+		t.Errorf("another key got %d", a.StatusCode)
+	}
+}
+
+// Tokens are counted as the worker says, streamed or not, for each model apart.
+func TestTokensPerMinute(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, body string) bool {
+		out := httpReply(200, "application/json", chatReply)
+		if strings.Contains(body, `"stream":true`) {
+			out = streamHead + chunk(roleEvent+delta("a")+finishEvent+usageEvent+doneEvent) + "0\r\n\r\n"
+		}
+		_, err := io.WriteString(c, out)
+		return err == nil
+	})
+	s := settingsFor(w.url)
+	s.Workers[0].Models = []string{"m", "n"}
+	p := startProxy(t, keyed(s, Key{Name: "a", TokensPerMinute: 18}))
+	for i, tc := range []struct {
+		body   string
+		status int
+	}{{plainChat, 200}, {streamChat, 200}, {plainChat, 429}, {strings.Replace(plainChat, `"m"`, `"n"`, 1), 200}} {
+		if a := p.ask(t, "/v1/chat/completions", tc.body, "Authorization: Bearer sk-a"); a.StatusCode != tc.status {
+			t.Errorf("request %d: %d %q", i, a.StatusCode, a.body)
+		}
+	}
+}
+
+// A key that a reload leaves as it was keeps what it has used.
+func TestLimitsOutliveAReload(t *testing.T) {
+	w := goodWorker(t)
+	s := keyed(settingsFor(w.url), Key{Name: "a", RequestsPerMinute: 1})
+	p := startProxy(t, s)
+	p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer sk-a")
+	again := *s
+	if err := p.Apply(&again); err != nil {
+		t.Fatal(err)
+	}
+	if a := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer sk-a"); a.StatusCode != 429 {
+		t.Errorf("got %d", a.StatusCode)
+	}
+}

@@ -1,0 +1,70 @@
+// The pipeline: the way of one request, step after step.
+package proxy
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// serve takes one request of a route that is passed on to workers from its
+// first step to its last. Whatever happens, the client gets one answer, the
+// worker is let go, and one line says how it went.
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route) {
+	x := p.begin(ctx, rt)
+	defer p.end(x)
+	if err := x.answer(); err != nil {
+		x.refuse(err)
+	}
+}
+
+// answer is the way of the request. Each step may end it.
+func (x *exchange) answer() *apiError {
+	if x.p.refusing.Load() {
+		return shuttingDown()
+	}
+	if err := x.identify(); err != nil { // whose key is it
+		return err
+	}
+	if err := x.read(); err != nil { // the body, parsed once
+		return err
+	}
+	x.choose()                        // the model that shall answer
+	if err := x.admit(); err != nil { // may this key have it, now
+		return err
+	}
+	x.splice() // what changes in the body on its way
+	return x.forward()
+}
+
+// choose settles which model answers: MoM and auto leave it to us.
+func (x *exchange) choose() {
+	x.model = x.facts.asked
+	if x.model == "" || isAutoModel(x.model) {
+		x.model = x.state.defaultModel()
+	}
+	x.facts.chosen = x.model
+}
+
+// splice notes every change of the body. All other bytes reach the worker as
+// they came.
+func (x *exchange) splice() {
+	x.edit.reset()
+	if x.model != x.facts.asked {
+		x.req.setModel(&x.edit, x.model)
+	}
+	x.req.stripHandover(&x.edit)
+	if x.hidesUsage = x.req.stream && x.route.countsUsage() && !x.req.usage.include && !x.req.usage.continuous; x.hidesUsage {
+		x.req.askUsage(&x.edit)
+	}
+}
+
+// end closes the books on a request: also on one whose way panicked.
+func (p *Proxy) end(x *exchange) {
+	if fault := recover(); fault != nil {
+		x.panicked(fault)
+	}
+	x.facts.total = time.Since(x.ctx.Time())
+	p.account(x)
+	p.release(x)
+}

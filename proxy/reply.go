@@ -1,0 +1,123 @@
+// Replies: what a client is sent of a worker's answer, framed by us.
+package proxy
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A reply is one answer on its way to the client. It is written straight to
+// the connection: fasthttp's own writer would hold 8 KiB more for each stream
+// and cost one copy of each event, and it would take the end of the request out
+// of the function that knows how it ended.
+type reply struct {
+	x       *exchange
+	began   bool
+	chunked bool
+	length  int64 // bytes still owed of a body whose length was announced; -1: not announced
+}
+
+// begin makes the head of the reply and sends it together with first, whose
+// ownership stays with the caller. length is that of the whole body; -1 says
+// that nobody knows it yet.
+func (r *reply) begin(status int, header []byte, length int64, first []byte) error {
+	x := r.x
+	r.length = length
+	x.facts.firstByte = time.Since(x.ctx.Time())
+	x.facts.overhead = x.overhead()
+	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()
+	if length < 0 && !r.chunked {
+		x.ctx.SetConnectionClose() // HTTP/1.0: the end of the connection ends the body
+	}
+	if x.p.draining.Load() {
+		x.ctx.SetConnectionClose()
+	}
+	out := takeBuffer(len(header) + len(first) + 2<<10)
+	b := appendStatusLine(out[:0], status)
+	b = append(b, header...)
+	b = x.appendOwnHeaders(b)
+	switch {
+	case length >= 0:
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, length, 10)
+		b = append(b, "\r\n"...)
+	case r.chunked:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	}
+	switch {
+	case x.ctx.Request.Header.ConnectionClose() || x.ctx.Response.ConnectionClose():
+		x.ctx.SetConnectionClose()
+		b = append(b, "Connection: close\r\n"...)
+	case !x.ctx.Request.Header.IsHTTP11():
+		b = append(b, "Connection: keep-alive\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	if r.chunked && len(first) > 0 {
+		b = appendChunkHead(b, len(first))
+		b = append(b, first...)
+		b = append(b, "\r\n"...)
+	} else {
+		b = append(b, first...)
+	}
+	r.began = true
+	r.paid(len(first))
+	x.facts.status = status
+	_, err := x.conn.send(b)
+	giveBuffer(out)
+	return err
+}
+
+// write sends buf[start:end]. buf has headroom before start and tailroom behind
+// end, which are written over.
+func (r *reply) write(buf []byte, start, end int) error {
+	r.paid(end - start)
+	if !r.chunked {
+		_, err := r.x.conn.send(buf[start:end])
+		return err
+	}
+	behind := [tailroom]byte(buf[end : end+tailroom]) // may be the next event's
+	s, e := frameChunk(buf, start, end)
+	_, err := r.x.conn.send(buf[s:e])
+	copy(buf[end:], behind[:])
+	return err
+}
+
+func (r *reply) paid(n int) {
+	if r.length >= 0 {
+		r.length -= int64(n)
+	}
+}
+
+// end ends the body rightly.
+func (r *reply) end() error {
+	if !r.chunked {
+		return nil
+	}
+	_, err := r.x.conn.send([]byte(lastChunk))
+	return err
+}
+
+// breakOff sends last, if there is any, and ends the connection so that nobody
+// takes what came for a whole reply.
+func (r *reply) breakOff(last []byte) {
+	if len(last) > 0 {
+		if r.chunked {
+			b := appendChunkHead(nil, len(last))
+			last = append(append(b, last...), "\r\n"...)
+		}
+		_, _ = r.x.conn.send(last)
+	}
+	r.x.ctx.SetConnectionClose()
+	r.x.conn.abort(!r.chunked && r.length < 0)
+}
+
+// appendStatusLine appends the status line and the date.
+func appendStatusLine(dst []byte, status int) []byte {
+	dst = append(dst, "HTTP/1.1 "...)
+	dst = strconv.AppendInt(dst, int64(status), 10)
+	dst = append(dst, ' ')
+	dst = append(dst, fasthttp.StatusMessage(status)...)
+	return append(dst, "\r\n"...)
+}

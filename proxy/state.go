@@ -1,0 +1,151 @@
+// State: what one generation of the configuration came to be.
+package proxy
+
+import (
+	"maps"
+	"slices"
+
+	"kvasir/kvroute"
+)
+
+// A state is one immutable generation. Requests keep the one they began under.
+type state struct {
+	settings *Settings
+	pool     *kvroute.Pool
+	backends map[*kvroute.Worker]*backend
+	keys     *keyring
+	budget   *kvroute.Budget
+	models   map[string]Model // what the configuration says of a name
+	standard string           // what MoM and auto stand for; "": the first model served
+}
+
+// isAutoModel recognises the names that leave the choice to us.
+func isAutoModel(name string) bool { return name == "MoM" || name == "auto" }
+
+// Apply makes the settings the ones that new requests are served under.
+// Connections to workers that are named as before stay; requests under way
+// keep what they began with.
+func (p *Proxy) Apply(s *Settings) error {
+	p.applying.Lock()
+	defer p.applying.Unlock()
+	old := p.state.Load()
+	next := &state{
+		settings: s,
+		backends: make(map[*kvroute.Worker]*backend, len(s.Workers)),
+		models:   make(map[string]Model, len(s.Models)),
+	}
+	for _, m := range s.Models {
+		next.models[m.Name] = m
+		if m.Default {
+			next.standard = m.Name
+		}
+	}
+	var workers []*kvroute.Worker
+	for _, w := range s.Workers {
+		b, err := p.backendFor(old, w, s.Timeouts)
+		if err != nil {
+			return err
+		}
+		next.backends[b.Worker] = b
+		workers = append(workers, b.Worker)
+	}
+	policy, err := kvroute.ParsePolicy(s.Routing.Policy)
+	if err != nil {
+		return err
+	}
+	o := kvroute.PoolOptions{Workers: workers, Policy: policy, MaxQueued: s.Routing.MaxQueued}
+	if old != nil {
+		o.After = old.pool
+	}
+	next.pool = kvroute.NewPool(o)
+	next.budget = newBudget(s)
+	var ring *keyring
+	if old != nil {
+		ring = old.keys
+		next.budget = old.budgetFor(s)
+	}
+	next.keys = newKeyring(s.Keys, ring)
+	p.state.Store(next)
+	next.pool.Start()
+	if old != nil {
+		old.retire(next)
+	}
+	p.probeAll(next)
+	return nil
+}
+
+func (s *state) budgetFor(next *Settings) *kvroute.Budget {
+	if s.settings.Retry.Budget == next.Retry.Budget {
+		return s.budget
+	}
+	return newBudget(next)
+}
+
+// newBudget is Linkerd's shape of a retry budget.
+func newBudget(s *Settings) *kvroute.Budget {
+	return kvroute.NewBudget(s.Retry.Budget, 3, 20)
+}
+
+// backendFor is the old generation's backend when nothing about it has changed.
+func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
+	if old != nil && old.settings.Timeouts == t {
+		for _, b := range old.backends {
+			if b.settings.sameAs(w) {
+				return b, nil
+			}
+		}
+	}
+	return newBackend(w, t)
+}
+
+func (w Worker) sameAs(o Worker) bool {
+	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
+		w.MaxRequests == o.MaxRequests && w.TLSName == o.TLSName &&
+		slices.Equal(w.Models, o.Models) && maps.Equal(w.Headers, o.Headers)
+}
+
+// retire lets go of what only the old generation had.
+func (s *state) retire(next *state) {
+	for w, b := range s.backends {
+		if next == nil || next.backends[w] != b {
+			b.retire()
+		}
+	}
+}
+
+// defaultModel is what MoM and auto stand for.
+func (s *state) defaultModel() string {
+	if s.standard != "" {
+		return s.standard
+	}
+	if served := s.pool.Models(); len(served) > 0 {
+		return served[0].Name
+	}
+	if len(s.settings.Models) > 0 {
+		return s.settings.Models[0].Name
+	}
+	return "auto"
+}
+
+// serves says whether the model is one that could be had here: without it, the
+// names that clients make up would each get counters of their own.
+func (s *state) serves(model string) bool {
+	_, named := s.models[model]
+	return named || s.pool.Serves(model)
+}
+
+// hasFallback says whether another model may be asked after this one.
+func (x *exchange) hasFallback() bool {
+	return x.facts.fallbacks < len(x.state.models[x.facts.chosen].Fallback)
+}
+
+// nextFallback is the model to ask next, "" at the end of the list: that of the
+// model first chosen, so that none is asked twice.
+func (x *exchange) nextFallback() string {
+	list := x.state.models[x.facts.chosen].Fallback
+	if x.facts.fallbacks >= len(list) {
+		return ""
+	}
+	x.facts.fallbacks++
+	return list[x.facts.fallbacks-1]
+}
