@@ -1,0 +1,191 @@
+// The edge: what clients may send at all, and the listener that takes it.
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	headLimit      = 32 << 10 // a request head may have this many bytes, then 431
+	requestIDLimit = 128
+)
+
+// newServer is fasthttp closed up: what it leaves open (reference: h1spec and
+// fasthttp's own issues) is refused by check, errors are OpenAI's, and nothing
+// of a request gets into its log.
+func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      p.guarded(handler),
+		ErrorHandler:                 p.unreadable,
+		HeaderReceived:               p.headReceived,
+		ReadTimeout:                  p.state.Load().settings.Timeouts.Header,
+		ReadBufferSize:               headLimit,
+		MaxRequestBodySize:           int(p.state.Load().settings.MaxBody),
+		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
+		DisablePreParseMultipartForm: true, // forms pass as they came
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+		SecureErrorLogMessage:        true,
+		Logger:                       quiet{p},
+		TCPKeepalive:                 true,
+		Concurrency:                  1 << 20,
+	}
+}
+
+// headReceived sets the clock and the limit for the body that follows.
+func (p *Proxy) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	s := p.state.Load().settings
+	return fasthttp.RequestConfig{ReadTimeout: s.Timeouts.Body, MaxRequestBodySize: int(s.MaxBody)}
+}
+
+// guarded refuses what no route should see, and keeps a panic to its request.
+func (p *Proxy) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		defer func() {
+			if fault := recover(); fault != nil {
+				p.panicked(ctx, fault)
+			}
+		}()
+		if err := checkRequest(&ctx.Request.Header); err != nil {
+			p.metrics.refused(err.status)
+			refuseAndClose(ctx, err)
+			return
+		}
+		if !p.cors(ctx) {
+			next(ctx)
+		}
+	}
+}
+
+// checkRequest closes the gaps of fasthttp's parser: two readers of one message
+// must not be able to disagree about where it ends.
+func checkRequest(h *fasthttp.RequestHeader) *apiError {
+	switch proto := h.Protocol(); {
+	case !bytes.Equal(proto, []byte("HTTP/1.1")) && !bytes.Equal(proto, []byte("HTTP/1.0")):
+		return &apiError{status: 505, kind: "invalid_request_error", message: "Only HTTP/1.1 and HTTP/1.0 are spoken here"}
+	case !isMethod(h.Method()):
+		return invalid("", "The request method is not valid")
+	}
+	return checkRequestHead(h.RawHeaders())
+}
+
+// isMethod says whether b is a token (RFC 9110, 9.1).
+func isMethod(b []byte) bool {
+	for _, c := range b {
+		if byteClass[c]&classToken == 0 {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// unreadable answers requests that fasthttp could not read. The error's text
+// may quote the request, so it is not passed on.
+func (p *Proxy) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	var e *apiError
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		e = tooLarge(p.state.Load().settings.MaxBody)
+	case errors.As(err, &small):
+		e = &apiError{status: 431, kind: "invalid_request_error", message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
+	case isTimeout(err):
+		e = &apiError{status: 408, kind: "invalid_request_error", message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
+	case strings.Contains(err.Error(), "unexpected EOF"), errors.Is(err, net.ErrClosed):
+		e = invalid("", "The connection ended before the request did")
+	default:
+		e = invalid("", "The request is not valid HTTP/1.1")
+	}
+	p.metrics.refused(e.status)
+	refuseAndClose(ctx, e)
+}
+
+// refuseAndClose answers a request after which nothing on the connection can be
+// trusted. The client may still be sending: it is given time to read the answer.
+func refuseAndClose(ctx *fasthttp.RequestCtx, e *apiError) {
+	writeError(ctx, e)
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(*clientConn); ok {
+		c.linger.Store(true)
+	}
+}
+
+func tooLarge(limit int64) *apiError {
+	return &apiError{
+		status: 413, kind: "invalid_request_error", code: "request_too_large",
+		message: "The request body is larger than " + sizeText(limit) + " (server.max_body)",
+	}
+}
+
+// handler routes requests of the OpenAI listener.
+func (p *Proxy) handler() fasthttp.RequestHandler {
+	r := router.New()
+	r.RedirectTrailingSlash = false
+	r.RedirectFixedPath = false
+	r.HandleOPTIONS = false
+	r.NotFound = notFound
+	r.MethodNotAllowed = methodNotAllowed
+	for i := range routes {
+		rt := &routes[i]
+		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt) })
+	}
+	get(r, "/v1/models", p.listModels)
+	get(r, "/v1/models/{id:*}", p.showModel)
+	p.healthRoutes(r)
+	return r.Handler
+}
+
+func get(r *router.Router, path string, h fasthttp.RequestHandler) {
+	r.GET(path, h)
+	r.HEAD(path, h)
+}
+
+func notFound(ctx *fasthttp.RequestCtx) {
+	writeError(ctx, &apiError{
+		status: 404, kind: "invalid_request_error", code: "unknown_url",
+		message: "Unknown request URL: " + quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
+	})
+}
+
+func methodNotAllowed(ctx *fasthttp.RequestCtx) {
+	// The router names OPTIONS too, which only CORS answers.
+	allow := slices.DeleteFunc(strings.Split(string(ctx.Response.Header.Peek("Allow")), ", "), func(m string) bool { return m == "OPTIONS" })
+	ctx.Response.Header.Set("Allow", strings.Join(allow, ", "))
+	writeError(ctx, &apiError{
+		status: 405, kind: "invalid_request_error", code: "method_not_allowed",
+		message: "Not allowed to " + quoted(string(ctx.Method())) + " on " + quoted(string(ctx.Path())) + "; allowed: " + strings.Join(allow, ", "),
+	})
+}
+
+// requestID is the client's X-Request-Id when it can stand in a header and a
+// log, else a new one.
+func requestID(ctx *fasthttp.RequestCtx) string {
+	if id := ctx.Request.Header.Peek("X-Request-Id"); len(id) > 0 && len(id) <= requestIDLimit && isPrintable(id) {
+		return string(id)
+	}
+	return uuid.NewString()
+}
+
+func isPrintable(b []byte) bool {
+	for _, c := range b {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// quiet is fasthttp's logger: its lines may hold bytes of requests, so only
+// their number is kept.
+type quiet struct{ p *Proxy }
+
+func (q quiet) Printf(string, ...any) { q.p.metrics.serverErrors.Inc() }

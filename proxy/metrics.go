@@ -1,0 +1,141 @@
+// Metrics: what /metrics says, and what each request adds to it.
+package proxy
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics of the proxy. Labels are bounded: routes, status codes, models that
+// are served, workers of the configuration, and the reasons in this package.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests      *prometheus.CounterVec
+	duration      *prometheus.HistogramVec
+	firstByte     *prometheus.HistogramVec
+	overhead      prometheus.Histogram
+	inFlight      prometheus.Gauge
+	ended         *prometheus.CounterVec
+	tokens        *prometheus.CounterVec
+	retries       *prometheus.CounterVec
+	retriesDenied prometheus.Counter
+	workerErrors  *prometheus.CounterVec
+	queued        prometheus.Gauge
+	queueWait     prometheus.Histogram
+	refusedKeys   prometheus.Counter
+	unread        *prometheus.CounterVec
+	serverErrors  prometheus.Counter
+	panics        prometheus.Counter
+	reloads       *prometheus.CounterVec
+	reloadGood    prometheus.Gauge
+	reloadTime    prometheus.Gauge
+
+	byRoute sync.Map // routeStatus -> *routeMetrics
+}
+
+var (
+	longBuckets  = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}
+	firstBuckets = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120}
+	shortBuckets = []float64{1e-5, 2e-5, 4e-5, 8e-5, 1.6e-4, 3.2e-4, 6.4e-4, 1.28e-3, 2.56e-3, 5.12e-3, 1.024e-2, 0.1, 1}
+)
+
+func newMetrics(p *Proxy, version string) *metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p})
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		r.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		r.MustRegister(g)
+		return g
+	}
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		r.MustRegister(c)
+		return c
+	}
+	histograms := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+		r.MustRegister(h)
+		return h
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+		r.MustRegister(h)
+		return h
+	}
+	m := &metrics{
+		registry:      r,
+		requests:      counters("kvasir_requests_total", "Requests answered.", "route", "code"),
+		duration:      histograms("kvasir_request_duration_seconds", "From the request to the end of its answer.", longBuckets, "route"),
+		firstByte:     histograms("kvasir_time_to_first_byte_seconds", "From the request to the first byte of its answer.", firstBuckets, "route"),
+		overhead:      histogram("kvasir_overhead_seconds", "Time to the first byte that was no waiting for workers.", shortBuckets),
+		inFlight:      gauge("kvasir_requests_in_flight", "Requests under way."),
+		ended:         counters("kvasir_requests_ended_total", "Requests that did not end well, by why.", "why"),
+		tokens:        counters("kvasir_tokens_total", "Tokens as workers counted them.", "model", "type"),
+		retries:       counters("kvasir_retries_total", "Requests sent again to another worker, by what the last one did.", "reason"),
+		retriesDenied: counter("kvasir_retries_denied_total", "Retries that the budget did not allow."),
+		workerErrors:  counters("kvasir_worker_failures_total", "Tries at workers that failed.", "worker", "reason"),
+		queued:        gauge("kvasir_requests_queued", "Requests that wait for a worker."),
+		queueWait:     histogram("kvasir_queue_wait_seconds", "Time that queued requests waited.", firstBuckets),
+		refusedKeys:   counter("kvasir_keys_refused_total", "Requests with a missing or unknown API key."),
+		unread:        counters("kvasir_requests_unreadable_total", "Requests that were no valid HTTP, too large or too slow.", "code"),
+		serverErrors:  counter("kvasir_connection_errors_total", "Errors that the HTTP server met on connections."),
+		panics:        counter("kvasir_panics_total", "Requests ended by a bug."),
+		reloads:       counters("kvasir_config_reloads_total", "Reloads of the configuration.", "result"),
+		reloadGood:    gauge("kvasir_config_last_reload_successful", "1 when the last reload was taken."),
+		reloadTime:    gauge("kvasir_config_last_reload_success_timestamp_seconds", "When a configuration was last taken."),
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})
+	r.MustRegister(build)
+	build.WithLabelValues(version).Set(1)
+	m.reloadGood.Set(1)
+	m.reloadTime.Set(float64(time.Now().Unix()))
+	return m
+}
+
+func (m *metrics) refused(status int) {
+	m.unread.WithLabelValues(strconv.Itoa(status)).Inc()
+}
+
+// A workerCollector reads the workers' state when it is asked for.
+type workerCollector struct{ p *Proxy }
+
+var (
+	workerUp     = prometheus.NewDesc("kvasir_worker_up", "1 when requests may be sent to the worker.", []string{"worker", "role", "state"}, nil)
+	workerActive = prometheus.NewDesc("kvasir_worker_active_requests", "Requests under way at the worker.", []string{"worker"}, nil)
+	workerConns  = prometheus.NewDesc("kvasir_worker_connections", "Open connections to the worker.", []string{"worker"}, nil)
+)
+
+// Describe and Collect are prometheus.Collector.
+func (workerCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- workerUp
+	out <- workerActive
+	out <- workerConns
+}
+
+func (c workerCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.p.state.Load()
+	if s == nil {
+		return
+	}
+	now := time.Now()
+	for _, b := range s.backends {
+		st := b.Status(now)
+		up := 0.0
+		if usable(st.State) {
+			up = 1
+		}
+		out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, b.Name(), b.Role().String(), st.State.String())
+		out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(b.Active()), b.Name())
+		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.client.ConnsCount()), b.Name())
+	}
+}

@@ -1,0 +1,45 @@
+// Panics: a bug ends one request, never the process.
+package proxy
+
+import (
+	"runtime/debug"
+
+	"github.com/valyala/fasthttp"
+)
+
+// panicked answers for a request whose handling met a bug. fasthttp would let
+// the process die of it. The fault's text may hold bytes of the request, so the
+// log gets the stack alone.
+func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
+	p.metrics.panics.Inc()
+	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", debug.Stack()).Msg("BUG: a request ended in a panic; please report it")
+	ctx.Response.Reset()
+	writeError(ctx, &apiError{status: 500, kind: "server_error", code: "internal_error", message: "The gateway met a bug while handling this request; it is in its log"})
+	ctx.SetConnectionClose()
+}
+
+// describeFault tells what kind of fault it was, without its text unless that is
+// the runtime's own.
+func describeFault(fault any) string {
+	if err, ok := fault.(interface{ RuntimeError() }); ok {
+		if e, ok := err.(error); ok {
+			return e.Error()
+		}
+	}
+	if s, ok := fault.(string); ok && len(s) > 4 && s[:4] == "BUG:" {
+		return s
+	}
+	return "panic"
+}
+
+// panicked ends the exchange that a bug ended. What was begun cannot be a
+// whole answer any more.
+func (x *exchange) panicked(fault any) {
+	x.facts.why = "panic"
+	x.facts.status = 500
+	x.p.panicked(x.ctx, fault)
+	if x.reply.began {
+		x.answered()
+		x.conn.abort(true)
+	}
+}

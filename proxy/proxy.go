@@ -1,0 +1,184 @@
+// Package proxy is the edge of Kvasir: OpenAI clients on one side, inference
+// workers on the other, and the way of a request between them.
+//
+//	p, err := proxy.New(log, version)
+//	err = p.Apply(&settings)              // workers, keys, clocks; again at each reload
+//	go p.ServeAdmin(adminListener)        // metrics, health, reload
+//	go p.Serve(listener, nil)             // the OpenAI API
+//	p.Drain(2*time.Second, time.Minute, secondSignal)
+//	p.Close()
+//
+// The way stands in pipeline.go.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+)
+
+// A Proxy serves the OpenAI API and forwards it to workers.
+type Proxy struct {
+	// Reload is what POST /reload does: read the configuration and Apply it.
+	// It is set before ServeAdmin and not changed after.
+	Reload func() error
+
+	log     zerolog.Logger
+	metrics *metrics
+	watch   *watcher
+	started time.Time
+
+	state    atomic.Pointer[state]
+	applying sync.Mutex // one Apply at a time
+	reasons  reasons    // why /readyz is not plainly ready
+
+	draining atomic.Bool // ready no more
+	refusing atomic.Bool // new requests get 503
+	stopping atomic.Bool // running requests are ended
+
+	main    service
+	admin   service
+	probers sync.WaitGroup
+}
+
+// New returns a proxy that serves nothing yet.
+func New(log zerolog.Logger, version string) (*Proxy, error) {
+	w, err := newWatcher()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{log: log, watch: w, started: time.Now()}
+	p.metrics = newMetrics(p, version)
+	if !noticesLost {
+		p.Degrade("on this system a lost client is noticed only at the next write to it")
+	}
+	return p, nil
+}
+
+// Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
+func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
+	clients := &clientListener{
+		Listener: ln, tls: tlsConf, watch: p.watch, write: p.state.Load().settings.Timeouts.Write,
+	}
+	return p.main.serve(p.newServer(p.handler()), clients)
+}
+
+// ServeAdmin serves metrics, health and reload on ln until Close.
+func (p *Proxy) ServeAdmin(ln net.Listener) error {
+	return p.admin.serve(&fasthttp.Server{
+		Handler: p.adminHandler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
+	}, ln)
+}
+
+// A service is one server on its listener. It may be shut before it was started.
+type service struct {
+	mu     sync.Mutex // guards all of it
+	server *fasthttp.Server
+	ln     net.Listener
+	shut   bool
+}
+
+func (s *service) serve(server *fasthttp.Server, ln net.Listener) error {
+	s.mu.Lock()
+	if s.shut {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	s.server, s.ln = server, ln
+	s.mu.Unlock()
+	if err := server.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// shutdown stops accepting, closes idle connections and waits for the others
+// until ctx ends.
+func (s *service) shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	server, ln := s.server, s.ln
+	s.shut = true
+	s.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	_ = ln.Close() // also if Serve has not come to it yet
+	err := server.ShutdownWithContext(ctx)
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Drain lets the requests under way finish. Readiness fails at once; after
+// delay, in which load balancers notice, new requests are refused; what still
+// runs after timeout is ended with an error. Closing now ends every wait.
+func (p *Proxy) Drain(delay, timeout time.Duration, now <-chan struct{}) {
+	p.draining.Store(true)
+	wait(delay, now)
+	p.refusing.Store(true)
+	done := make(chan struct{})
+	go p.shutMain(done)
+	if waitFor(done, timeout, now) {
+		return
+	}
+	p.stopping.Store(true)
+	for patience := stopPatience; !waitFor(done, stopStep, nil); patience -= stopStep {
+		if patience > 0 {
+			p.watch.each((*clientConn).stop)
+		} else {
+			p.watch.each(func(c *clientConn) { c.abort(true) })
+		}
+	}
+}
+
+const (
+	stopStep     = 50 * time.Millisecond
+	stopPatience = time.Second // for clients to take the error that ends their stream
+)
+
+func (p *Proxy) shutMain(done chan<- struct{}) {
+	defer close(done)
+	_ = p.main.shutdown(context.Background())
+}
+
+func wait(d time.Duration, now <-chan struct{}) { waitFor(nil, d, now) }
+
+// waitFor says whether done was closed within d and before now.
+func waitFor(done <-chan struct{}, d time.Duration, now <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+	case <-now:
+	}
+	return false
+}
+
+// Close ends what Drain has left and waits for every goroutine.
+func (p *Proxy) Close() error {
+	if !p.stopping.Load() {
+		now := make(chan struct{})
+		close(now)
+		p.Drain(0, 0, now)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	err := p.admin.shutdown(ctx)
+	if s := p.state.Load(); s != nil {
+		s.retire(nil)
+	}
+	p.probers.Wait()
+	p.watch.close()
+	return err
+}
