@@ -61,7 +61,10 @@ func (s *server) start() error {
 	if s.engines, err = startEngines(c.Simulate, s.fail); err != nil {
 		return err
 	}
-	p := proxy.New(s.log, version)
+	p, err := proxy.New(s.log, version)
+	if err != nil {
+		return err
+	}
 	p.Reload = s.reload
 	s.proxy = p
 	settings, err := s.settings(s.current)
