@@ -14,7 +14,7 @@ func checkListen(addr string) error {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		// The kernel's sun_path has 108 bytes with its end, on some systems 104.
 		if !strings.HasPrefix(path, "/") || len(path) > 103 {
-			return fmt.Errorf("%s must name an absolute path of at most 103 bytes after unix:", quote(addr))
+			return fmt.Errorf("%s must name an absolute path of at most 103 bytes after the word unix", quote(addr))
 		}
 		return nil
 	}

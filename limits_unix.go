@@ -21,12 +21,12 @@ func raiseFileLimit() (uint64, error) {
 		return 0, fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
 	if limit.Cur >= limit.Max {
-		return uint64(limit.Cur), nil
+		return uint64(limit.Cur), nil //nolint:unconvert // signed on FreeBSD
 	}
 	before := limit.Cur
 	limit.Cur = limit.Max
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return uint64(before), fmt.Errorf("cannot raise the limit of open files to %d: %w", limit.Max, err)
+		return uint64(before), fmt.Errorf("cannot raise the limit of open files to %d: %w", limit.Max, err) //nolint:unconvert // signed on FreeBSD
 	}
-	return uint64(limit.Cur), nil
+	return uint64(limit.Cur), nil //nolint:unconvert // signed on FreeBSD
 }

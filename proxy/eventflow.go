@@ -17,7 +17,6 @@ type eventFlow struct {
 	finish  bool   // a finish_reason has come
 	failed  bool   // an error event has come
 	failure []byte // the data of the first error event, while nothing was opened
-	long    int    // bytes passed on of an event that is not whole yet
 	pieces  int    // parts passed on of an event that is not whole yet
 	usage   tokenCounts
 }

@@ -56,7 +56,7 @@ func simulated(status int) *failure {
 }
 
 // before acts on the faults that leave no reply or another one, and reports whether it did.
-func (f fault) before(w http.ResponseWriter, ctx context.Context) bool {
+func (f fault) before(ctx context.Context, w http.ResponseWriter) bool {
 	switch f.kind {
 	case "die":
 		abort()
@@ -72,7 +72,7 @@ func (f fault) before(w http.ResponseWriter, ctx context.Context) bool {
 }
 
 // whole acts on the faults of a reply that is not streamed, and reports whether it answered itself.
-func (f fault) whole(w http.ResponseWriter, ctx context.Context, body []byte) bool {
+func (f fault) whole(ctx context.Context, w http.ResponseWriter, body []byte) bool {
 	switch f.kind {
 	case "die-after":
 		abort()

@@ -33,7 +33,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 		abort()
 	}
 	body := wire.appendReply(nil, c, created, job.usage(c, s.options.BlockSize))
-	if fault.whole(w, r.Context(), body) {
+	if fault.whole(r.Context(), w, body) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -137,7 +137,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(Opti
 	if err != nil {
 		fields.fail(refuse(err.Error(), "x-sim-fault"))
 	}
-	if fault.before(w, r.Context()) {
+	if fault.before(r.Context(), w) {
 		return
 	}
 	var c *completion

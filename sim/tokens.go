@@ -23,7 +23,7 @@ const (
 	secondBit = 1 << 21
 	markBit   = 1 << 31
 
-	imStart = markBit | 0
+	imStart = markBit
 	imEnd   = markBit | 1 // ends a message, and an answer that ends by itself
 )
 
