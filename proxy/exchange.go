@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type exchange struct {
 	edit  splices
 	model string // the model that answers
 
-	hidesUsage bool // the usage event is for us alone
+	hidesUsage bool     // the usage event is for us alone
+	backend    *backend // the worker that was last tried
 	call       call
 	events     eventFlow
 	reply      reply
@@ -80,6 +82,10 @@ func (p *Proxy) release(x *exchange) {
 	*x = exchange{req: req, edit: edit, head: x.head[:0], pieces: x.pieces[:0]}
 	exchanges.Put(x)
 }
+
+// bind and unbind are the client's connection's.
+func (x *exchange) bind(c io.Closer) bool { return x.conn.bind(c) }
+func (x *exchange) unbind() bool          { return x.conn.unbind() }
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead() time.Duration {

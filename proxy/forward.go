@@ -111,8 +111,8 @@ func (x *exchange) attempt(place kvroute.Placement) *failure {
 	defer place.Release()
 	defer x.callEnded()
 	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	x.facts.worker = b.Name()
-	err := x.call.open(x.conn, b, x.state.settings.Timeouts, x.request)
+	x.backend, x.facts.worker = b, b.Name()
+	err := x.call.open(x, b, x.state.settings.Timeouts)
 	var f *failure
 	if err == nil {
 		f, err = x.relay()
