@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -13,7 +14,7 @@ import (
 func (p *Proxy) account(x *exchange) {
 	f := &x.facts
 	x.spend()
-	m := p.metrics.of(x.route, f.status)
+	m := x.answers.of(f.status, x.route, p.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
@@ -87,14 +88,16 @@ type routeMetrics struct {
 	duration, firstByte prometheus.Observer
 }
 
-// of finds the children for a route and a status code. They are looked up by
-// label once, and then by number.
-func (m *metrics) of(rt *route, status int) *routeMetrics {
-	byStatus := m.byRoute[rt]
-	if status < 0 || status >= len(byStatus) {
+// answers are the routeMetrics of one route by status code, each made when it is
+// first needed.
+type answers []atomic.Pointer[routeMetrics]
+
+// of finds the children for a status code without building labels.
+func (a answers) of(status int, rt *route, m *metrics) *routeMetrics {
+	if status < 0 || status >= len(a) {
 		status = 0
 	}
-	if v := byStatus[status].Load(); v != nil {
+	if v := a[status].Load(); v != nil {
 		return v
 	}
 	v := &routeMetrics{
@@ -102,6 +105,6 @@ func (m *metrics) of(rt *route, status int) *routeMetrics {
 		duration:  m.duration.WithLabelValues(rt.path),
 		firstByte: m.firstByte.WithLabelValues(rt.path),
 	}
-	byStatus[status].Store(v)
+	a[status].Store(v)
 	return v
 }

@@ -114,13 +114,13 @@ func (c *clientConn) Write(b []byte) (int, error) {
 		c.answered = false
 		return len(b), nil
 	}
-	return c.send(b)
+	return c.send(b, time.Now())
 }
 
 // send writes b to the client, whatever fasthttp is told.
-func (c *clientConn) send(b []byte) (int, error) {
+func (c *clientConn) send(b []byte, now time.Time) (int, error) {
 	if c.writeTimeout > 0 {
-		if err := c.writing.wind(c.Conn.SetWriteDeadline, time.Now(), c.writeTimeout); err != nil {
+		if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout); err != nil {
 			return 0, err
 		}
 	}

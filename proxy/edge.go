@@ -138,7 +138,8 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = methodNotAllowed
 	for i := range routes {
 		rt := &routes[i]
-		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt) })
+		books := make(answers, 600)
+		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, books) })
 	}
 	get(r, "/v1/models", p.listModels)
 	get(r, "/v1/models/{id:*}", p.showModel)

@@ -163,7 +163,7 @@ func broken(status int, reason, format, worker string) *failure {
 
 // judge tells the worker's health how the try went.
 func (x *exchange) judge(b *backend, f *failure) {
-	now := time.Now()
+	now := x.call.now
 	switch {
 	case f == nil && x.facts.why == "":
 		b.Succeeded(now)

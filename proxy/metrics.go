@@ -3,7 +3,6 @@ package proxy
 
 import (
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,8 +33,6 @@ type metrics struct {
 	reloads       *prometheus.CounterVec
 	reloadGood    prometheus.Gauge
 	reloadTime    prometheus.Gauge
-
-	byRoute map[*route][]atomic.Pointer[routeMetrics] // by status code
 }
 
 var (
@@ -97,10 +94,6 @@ func newMetrics(p *Proxy, version string) *metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})
 	r.MustRegister(build)
 	build.WithLabelValues(version).Set(1)
-	m.byRoute = make(map[*route][]atomic.Pointer[routeMetrics], len(routes))
-	for i := range routes {
-		m.byRoute[&routes[i]] = make([]atomic.Pointer[routeMetrics], 600)
-	}
 	m.reloadGood.Set(1)
 	m.reloadTime.Set(float64(time.Now().Unix()))
 	return m

@@ -48,6 +48,7 @@ func (x *exchange) refuse(err *apiError) {
 		x.lostClient()
 		return
 	}
+	x.facts.overhead = x.overhead(time.Now())
 	x.setOwnHeaders()
 	writeError(x.ctx, err)
 }

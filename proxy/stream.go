@@ -241,7 +241,6 @@ func (x *exchange) answered() { x.conn.answered = true }
 
 // forgetBody frees the prompt while the answer streams: nothing is sent again.
 func (x *exchange) forgetBody() {
-	x.req.reset()
 	x.body = nil
 	x.ctx.Request.ResetBody()
 }
