@@ -223,10 +223,10 @@ func (c *call) pass(n int) {
 func (c *call) grow(at int) {
 	bigger := takeBuffer(2 * len(c.buf))
 	copy(bigger, c.buf[:at])
-	if c.front == nil {
+	if c.front == nil && c.head.status >= 200 {
 		c.front = c.buf
 	} else {
-		giveBuffer(c.buf)
+		giveBuffer(c.buf) // the head does not point into it, or not yet
 	}
 	c.buf = bigger
 }
