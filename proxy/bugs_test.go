@@ -2,10 +2,14 @@
 package proxy
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -33,4 +37,130 @@ func TestLargeHeadSurvivesALargeBody(t *testing.T) {
 		}()
 	}
 	all.Wait()
+}
+
+// A client that hung up on a hung worker was booked as a success of the worker.
+func TestLostClientIsNoSuccessOfTheWorker(t *testing.T) {
+	var hang atomic.Bool
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		if !hang.Load() {
+			return false
+		}
+		untilClosed(c)
+		return false
+	})
+	s := settingsFor(w.url)
+	s.Retry.Attempts = 0
+	p := startProxy(t, s)
+	for range 4 {
+		p.ask(t, "/v1/chat/completions", plainChat)
+	}
+	hang.Store(true)
+	c := dial(t, p.addr)
+	_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
+	waitUntil(t, "the worker is asked", func() bool { return len(w.seen()) == 5 })
+	_ = c.Close()
+	waitUntil(t, "it is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
+	hang.Store(false)
+	p.ask(t, "/v1/chat/completions", plainChat)
+	if !strings.Contains(p.log.String(), "set aside") {
+		t.Error("five failures in a row did not eject the worker: a lost client broke the row")
+	}
+}
+
+// from the budget.
+func TestNoRetryIsCountedWithoutAnotherWorker(t *testing.T) {
+	w := startWorker(t, send(httpReply(503, "application/json", `{"error":{"message":"full","type":"x","param":null,"code":null}}`)))
+	p := startProxy(t, settingsFor(w.url))
+	for range 6 {
+		if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 503 {
+			t.Fatalf("got %d", a.StatusCode)
+		}
+	}
+	if strings.Contains(p.log.String(), `"retries":1`) {
+		t.Error("a retry is logged that nobody made")
+	}
+	if got := p.metric(t, "kvasir_retries_denied_total"); got != "0" {
+		t.Errorf("the budget was asked for %s retries that could not be", got)
+	}
+}
+
+func (p *testProxy) metric(t testing.TB, name string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, _ := io.ReadAll(resp.Body)
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
+}
+
+// up on without a word.
+func TestStopAnswersTheQueue(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, _ string) bool { untilClosed(c); return false })
+	s := settingsFor(w.url)
+	s.Workers[0].MaxRequests = 1
+	p := startProxy(t, s)
+	first, second := dial(t, p.addr), dial(t, p.addr)
+	_, _ = io.WriteString(first, post("/v1/chat/completions", plainChat))
+	waitUntil(t, "the worker is busy", func() bool { return len(w.seen()) == 1 })
+	_, _ = io.WriteString(second, post("/v1/chat/completions", plainChat))
+	waitUntil(t, "one waits", func() bool { return p.state.Load().pool.QueueLen("m") == 1 })
+	go p.Drain(0, 0, nil)
+	for _, c := range []net.Conn{first, second} {
+		if a := readAnswer(t, bufio.NewReader(c)); a.StatusCode != 503 || !strings.Contains(a.body, "shutting down") {
+			t.Errorf("got %d %q", a.StatusCode, a.body)
+		}
+	}
+}
+
+// model he had not asked for; a model whose workers never answered had no fallback.
+func TestFallbackGoesOnToTheEnd(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	dead := Worker{Name: "dead", URL: "http://127.0.0.1:1", Models: []string{"a"}}
+	mute := Worker{Name: "mute", URL: "http://127.0.0.1:1"}
+	s.Models = append(s.Models, Model{Name: "a", Fallback: []string{"nobody", "m"}}, Model{Name: "b", Fallback: []string{"m"}}, Model{Name: "c", Fallback: []string{"nobody"}})
+	s.Workers = append(s.Workers, dead, mute)
+	p := startProxy(t, s)
+	for _, model := range []string{"a", "b"} {
+		a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"`+model+`"`, 1))
+		if a.StatusCode != 200 || a.Header.Get("x-kvasir-fallback") != "m" {
+			t.Errorf("%s: got %d %q, fallback %q", model, a.StatusCode, a.body, a.Header.Get("x-kvasir-fallback"))
+		}
+	}
+	if a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"c"`, 1)); a.StatusCode != 503 {
+		t.Errorf("c: got %d %q", a.StatusCode, a.body)
+	}
+}
+
+// A key that may have one model was answered by its fallback.
+func TestFallbackIsHeldToTheKey(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Workers = append(s.Workers, Worker{Name: "dead", URL: "http://127.0.0.1:1", Models: []string{"a"}})
+	s.Models = append(s.Models, Model{Name: "a", Fallback: []string{"m"}})
+	p := startProxy(t, keyed(s, Key{Name: "one", Models: []string{"a"}}))
+	if a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"a"`, 1), "Authorization: Bearer sk-one"); a.StatusCode == 200 {
+		t.Errorf("got %d by %q", a.StatusCode, a.Header.Get("x-kvasir-fallback"))
+	}
+}
+
+// Load is no reason to change the model.
+func TestBusyModelDoesNotFallBack(t *testing.T) {
+	busy := startWorker(t, send(httpReply(429, "application/json", `{"error":{"message":"slow down","type":"x","param":null,"code":null}}`)))
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Workers = append(s.Workers, Worker{Name: "busy", URL: busy.url, Models: []string{"a"}})
+	s.Models = append(s.Models, Model{Name: "a", Fallback: []string{"m"}})
+	p := startProxy(t, s)
+	if a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"a"`, 1)); a.StatusCode != 429 {
+		t.Errorf("got %d by %q", a.StatusCode, a.Header.Get("x-kvasir-fallback"))
+	}
 }

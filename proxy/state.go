@@ -140,12 +140,15 @@ func (x *exchange) hasFallback() bool {
 }
 
 // nextFallback is the model to ask next, "" at the end of the list: that of the
-// model first chosen, so that none is asked twice.
+// model first chosen, so that none is asked twice. A key gets none that it may
+// not have.
 func (x *exchange) nextFallback() string {
 	list := x.state.models[x.facts.chosen].Fallback
-	if x.facts.fallbacks >= len(list) {
-		return ""
+	for x.facts.fallbacks < len(list) {
+		x.facts.fallbacks++
+		if next := list[x.facts.fallbacks-1]; x.key.allowed(next) {
+			return next
+		}
 	}
-	x.facts.fallbacks++
-	return list[x.facts.fallbacks-1]
+	return ""
 }
