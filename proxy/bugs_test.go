@@ -120,6 +120,32 @@ func TestStopAnswersTheQueue(t *testing.T) {
 	}
 }
 
+// A worker's own CORS headers let pages in that server.cors does not name.
+func TestWorkersCORSIsNotOurs(t *testing.T) {
+	w := startWorker(t, send("HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+	s := settingsFor(w.url)
+	if a := startProxy(t, s).ask(t, "/v1/chat/completions", plainChat, "Origin: https://evil.example"); len(a.Header.Values("Access-Control-Allow-Origin")) != 0 {
+		t.Errorf("got %q", a.Header.Values("Access-Control-Allow-Origin"))
+	}
+	s = settingsFor(w.url)
+	s.CORS = []string{"https://app.example"}
+	if a := startProxy(t, s).ask(t, "/v1/chat/completions", plainChat, "Origin: https://app.example"); len(a.Header.Values("Access-Control-Allow-Origin")) != 1 {
+		t.Errorf("got %q", a.Header.Values("Access-Control-Allow-Origin"))
+	}
+}
+
+// A header of the configuration came second, behind the client's own of that name.
+func TestConfiguredHeadersCannotBeForged(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Workers[0].Headers = map[string]string{"X-Tenant": "ours"}
+	p := startProxy(t, s)
+	p.ask(t, "/v1/chat/completions", plainChat, "x-tenant: forged", "X-Other: kept")
+	if got := w.heads[0].Values("X-Tenant"); len(got) != 1 || got[0] != "ours" || w.heads[0].Get("X-Other") != "kept" {
+		t.Errorf("the worker got %q", got)
+	}
+}
+
 // model he had not asked for; a model whose workers never answered had no fallback.
 func TestFallbackGoesOnToTheEnd(t *testing.T) {
 	w := goodWorker(t)
