@@ -146,6 +146,52 @@ func TestConfiguredHeadersCannotBeForged(t *testing.T) {
 	}
 }
 
+// answered, and requests got 503 meanwhile.
+func TestReloadKeepsWhatWorkersServe(t *testing.T) {
+	var mu sync.Mutex
+	slow := false
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		wait := slow
+		mu.Unlock()
+		switch {
+		case r.Method == http.MethodPost:
+			_, _ = io.WriteString(w, chatReply)
+		case wait:
+			<-hold
+		default:
+			_, _ = io.WriteString(w, `{"data":[{"id":"m"}]}`)
+		}
+	})}
+	var served sync.WaitGroup
+	served.Add(1)
+	go func() { defer served.Done(); _ = server.Serve(ln) }()
+	t.Cleanup(func() { _ = server.Close(); served.Wait() })
+	t.Cleanup(func() { close(hold) })
+	s := settingsFor("http://" + ln.Addr().String())
+	s.Workers[0].Models = nil
+	p := startProxy(t, s)
+	if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 200 {
+		t.Fatalf("got %d %q", a.StatusCode, a.body)
+	}
+	mu.Lock()
+	slow = true
+	mu.Unlock()
+	next := *s
+	next.Timeouts.Connect++
+	if err := p.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 200 {
+		t.Errorf("after a reload: %d %q", a.StatusCode, a.body)
+	}
+}
+
 // model he had not asked for; a model whose workers never answered had no fallback.
 func TestFallbackGoesOnToTheEnd(t *testing.T) {
 	w := goodWorker(t)

@@ -65,12 +65,12 @@ func (p *Proxy) Apply(s *Settings) error {
 		next.budget = old.budgetFor(s)
 	}
 	next.keys = newKeyring(s.Keys, ring)
+	p.probeAll(next)
 	p.state.Store(next)
 	next.pool.Start()
 	if old != nil {
 		old.retire(next)
 	}
-	p.probeAll(next)
 	return nil
 }
 
@@ -88,14 +88,26 @@ func newBudget(s *Settings) *kvroute.Budget {
 
 // backendFor is the old generation's backend when nothing about it has changed.
 func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
-	if old != nil && old.settings.Timeouts == t {
-		for _, b := range old.backends {
-			if b.settings.sameAs(w) {
-				return b, nil
-			}
+	if old == nil {
+		return newBackend(w, t)
+	}
+	var before *backend // the same server under other settings
+	for _, b := range old.backends {
+		if b.settings.sameAs(w) && old.settings.Timeouts == t {
+			return b, nil
+		}
+		if b.Name() == w.Name && b.settings.URL == w.URL {
+			before = b
 		}
 	}
-	return newBackend(w, t)
+	b, err := newBackend(w, t)
+	if err == nil && before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
+		// What it serves is known until it answers again: requests need not wait for that.
+		if models, known := before.Models(); known {
+			b.SetModels(models)
+		}
+	}
+	return b, err
 }
 
 func (w Worker) sameAs(o Worker) bool {
