@@ -258,3 +258,35 @@ func TestBusyModelDoesNotFallBack(t *testing.T) {
 		t.Errorf("got %d by %q", a.StatusCode, a.Header.Get("x-kvasir-fallback"))
 	}
 }
+
+// taken for dead: its answer was lost.
+func TestEarlyAnswerToALargeRequest(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Add(1)
+	go func() {
+		defer served.Done()
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b := make([]byte, 4096)
+			if n, _ := c.Read(b); strings.HasPrefix(string(b[:n]), "GET ") {
+				_, _ = io.WriteString(c, probeReply(strings.Fields(string(b[:n]))[1]))
+			} else {
+				_, _ = io.WriteString(c, strings.Replace(httpReply(413, "application/json", `{"error":{"message":"too much","type":"x","param":null,"code":null}}`), "\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1))
+			}
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = ln.Close(); served.Wait() })
+	p := startProxy(t, settingsFor("http://"+ln.Addr().String()))
+	a := p.ask(t, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+strings.Repeat("x", 20<<20)+`"}]}`)
+	if a.StatusCode != 413 || !strings.Contains(a.body, "too much") {
+		t.Errorf("got %d %.200q", a.StatusCode, a.body)
+	}
+}

@@ -83,15 +83,20 @@ func (c *call) try(by holder, request func(*backend) net.Buffers) error {
 		return err
 	}
 	c.conn = conn
-	if !by.bind(conn) {
+	if !by.bind(conn.raw) { // not TLS: its Close can wait for a worker that does not read
 		return errGone
 	}
 	err = conn.send(request(c.b))
 	c.sent = time.Now()
-	if err != nil {
+	if err == nil {
+		return c.readHead()
+	}
+	if isTimeout(err) || c.readHead() != nil {
 		return c.stale(err)
 	}
-	return c.readHead()
+	// It has answered before it read all, and hung up: 413 and 401 come so.
+	c.head.close = true
+	return nil
 }
 
 // stale turns the end of a kept connection without a byte of reply into errStale.
