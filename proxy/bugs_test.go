@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // request while this one's body still grew: its client got another's headers.
@@ -288,5 +289,52 @@ func TestEarlyAnswerToALargeRequest(t *testing.T) {
 	a := p.ask(t, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+strings.Repeat("x", 20<<20)+`"}]}`)
 	if a.StatusCode != 413 || !strings.Contains(a.body, "too much") {
 		t.Errorf("got %d %.200q", a.StatusCode, a.body)
+	}
+}
+
+// A client that asks first whether it may send was told to go on, and refused then.
+func TestExpectIsAnsweredWithTheRefusal(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.MaxBody = 1000
+	p := startProxy(t, s)
+	got := raw(t, p.addr, chatHead+"Expect: 100-continue\r\nContent-Length: 2000\r\n\r\n")
+	if !strings.HasPrefix(got, "HTTP/1.1 413") {
+		t.Errorf("got %q", got)
+	}
+	checkErrorShape(t, got[strings.Index(got, "\r\n\r\n")+4:])
+}
+
+// request heads: Go's client and load balancers keep theirs for longer.
+func TestQuietConnectionStays(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.Timeouts.Header = 100 * time.Millisecond
+	p := startProxy(t, s)
+	c := dial(t, p.addr)
+	r := bufio.NewReader(c)
+	for range 2 {
+		_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
+		if a := readAnswer(t, r); a.StatusCode != 200 {
+			t.Fatalf("got %d", a.StatusCode)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if _, err := r.ReadByte(); !isTimeout(err) {
+			t.Fatalf("the connection did not stay: %v", err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	}
+}
+
+// A gateway whose only worker prefills for others said that it was ready.
+func TestPrefillAloneIsNotReady(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.Workers[0].Role = "prefill"
+	p := startProxy(t, s)
+	resp, err := http.Get("http://" + p.admin + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 503 {
+		t.Errorf("got %d", resp.StatusCode)
 	}
 }
