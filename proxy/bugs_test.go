@@ -15,6 +15,7 @@ import (
 	"time"
 )
 
+// The head of a reply over 4 KiB lay in a buffer that was lent to the next
 // request while this one's body still grew: its client got another's headers.
 func TestLargeHeadSurvivesALargeBody(t *testing.T) {
 	w := startWorker(t, func(c net.Conn, body string) bool {
@@ -70,6 +71,7 @@ func TestLostClientIsNoSuccessOfTheWorker(t *testing.T) {
 	}
 }
 
+// With nobody else to ask, a failure was logged and counted as a retry and took
 // from the budget.
 func TestNoRetryIsCountedWithoutAnotherWorker(t *testing.T) {
 	w := startWorker(t, send(httpReply(503, "application/json", `{"error":{"message":"full","type":"x","param":null,"code":null}}`)))
@@ -103,6 +105,7 @@ func (p *testProxy) metric(t testing.TB, name string) string {
 	return ""
 }
 
+// A request that waited for a worker when the shutdown ran out of time was hung
 // up on without a word.
 func TestStopAnswersTheQueue(t *testing.T) {
 	w := startWorker(t, func(c net.Conn, _ string) bool { untilClosed(c); return false })
@@ -148,6 +151,7 @@ func TestConfiguredHeadersCannotBeForged(t *testing.T) {
 	}
 }
 
+// A worker that asked for its models anew after a reload had none until it
 // answered, and requests got 503 meanwhile.
 func TestReloadKeepsWhatWorkersServe(t *testing.T) {
 	var mu sync.Mutex
@@ -194,6 +198,7 @@ func TestReloadKeepsWhatWorkersServe(t *testing.T) {
 	}
 }
 
+// Without a free descriptor Accept fails; the server took that for its end and
 // the process went.
 func TestAcceptSurvivesExhaustion(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
@@ -215,6 +220,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 	return nil, err
 }
 
+// A fallback model that nobody serves ended the list, and told the client of a
 // model he had not asked for; a model whose workers never answered had no fallback.
 func TestFallbackGoesOnToTheEnd(t *testing.T) {
 	w := goodWorker(t)
@@ -260,6 +266,35 @@ func TestBusyModelDoesNotFallBack(t *testing.T) {
 	}
 }
 
+// A body that is no JSON and whose length nobody knows, such as speech, waited
+// until 64 KiB of it had come.
+func TestStreamedSpeechIsNotHeldBack(t *testing.T) {
+	more := make(chan struct{})
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk("first"))
+		<-more
+		_, err := io.WriteString(c, chunk("second")+"0\r\n\r\n")
+		return err == nil
+	})
+	p := startProxy(t, settingsFor(w.url))
+	c := dial(t, p.addr)
+	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	_, _ = io.WriteString(c, post("/v1/audio/speech", `{"model":"m","input":"hi","voice":"x"}`))
+	r := bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, nil)
+	if err == nil {
+		_, err = io.ReadFull(resp.Body, make([]byte, 5))
+	}
+	close(more)
+	if err != nil {
+		t.Fatalf("the first bytes did not come: %v", err)
+	}
+	if rest, err := io.ReadAll(resp.Body); string(rest) != "second" || err != nil {
+		t.Errorf("got %q %v", rest, err)
+	}
+}
+
+// A worker that answers before it has read the whole request, and hangs up, was
 // taken for dead: its answer was lost.
 func TestEarlyAnswerToALargeRequest(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -304,6 +339,7 @@ func TestExpectIsAnsweredWithTheRefusal(t *testing.T) {
 	checkErrorShape(t, got[strings.Index(got, "\r\n\r\n")+4:])
 }
 
+// A client's connection was closed after ten quiet seconds, the clock of
 // request heads: Go's client and load balancers keep theirs for longer.
 func TestQuietConnectionStays(t *testing.T) {
 	s := settingsFor(goodWorker(t).url)

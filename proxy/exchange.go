@@ -18,6 +18,7 @@ type exchange struct {
 	conn  *clientConn
 	route *route
 	key   *keyState // nil: no keys are configured
+	spent bool      // its tokens are counted
 
 	head   []byte      // of the request to the worker
 	pieces net.Buffers // head and body of it
