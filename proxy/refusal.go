@@ -48,6 +48,9 @@ func (x *exchange) refuse(err *apiError) {
 		x.lostClient()
 		return
 	}
+	if x.p.draining.Load() {
+		x.ctx.SetConnectionClose()
+	}
 	x.setOwnHeaders()
 	writeError(x.ctx, err)
 }
