@@ -374,3 +374,35 @@ func TestPrefillAloneIsNotReady(t *testing.T) {
 		t.Errorf("got %d", resp.StatusCode)
 	}
 }
+
+// The clock of writes to clients was that of the start, though the configuration
+// calls it hot; and a change of any clock closed every kept connection.
+func TestClocksFollowAReload(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		for _, err := io.WriteString(c, streamHead); err == nil; _, err = io.WriteString(c, chunk(delta(strings.Repeat("a", 50_000)))) {
+			continue
+		}
+		return false
+	})
+	s := settingsFor(w.url)
+	p := startProxy(t, s)
+	before := p.state.Load().backends
+	next := *s
+	next.Timeouts.Idle++
+	if err := p.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	for k, b := range p.state.Load().backends {
+		if before[k] != b {
+			t.Error("another idle clock made a worker anew")
+		}
+	}
+	again := next
+	again.Timeouts.Write = 100 * time.Millisecond
+	if err := p.Apply(&again); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, p.addr) // and reads nothing
+	_, _ = io.WriteString(c, post("/v1/chat/completions", streamChat))
+	waitUntil(t, "the reader is dropped", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
+}

@@ -247,7 +247,7 @@ type clientListener struct {
 	net.Listener
 	tls   *tls.Config // nil: plain
 	watch *watcher
-	write time.Duration
+	write func() time.Duration // the clock of one write; nil: none
 }
 
 // Accept waits for the next client.
@@ -257,7 +257,10 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write}
+		c := &clientConn{Conn: raw, raw: raw, watch: l.watch}
+		if l.write != nil {
+			c.writeTimeout = l.write()
+		}
 		if l.tls != nil {
 			c.Conn = tls.Server(raw, l.tls)
 		}

@@ -93,7 +93,7 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	}
 	var before *backend // the same server under other settings
 	for _, b := range old.backends {
-		if b.settings.sameAs(w) && old.settings.Timeouts == t {
+		if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
 			return b, nil
 		}
 		if b.Name() == w.Name && b.settings.URL == w.URL {
@@ -109,6 +109,9 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	}
 	return b, err
 }
+
+// dials says whether connections are made and written under the same clocks.
+func (t Timeouts) dials(o Timeouts) bool { return t.Connect == o.Connect && t.Write == o.Write }
 
 func (w Worker) sameAs(o Worker) bool {
 	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
