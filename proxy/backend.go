@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,8 +37,9 @@ type backend struct {
 	base   string               // path before the route's, "" or "/like/this"
 	host   string               // Host header
 
-	fixed    []byte // header lines of the configuration, each with its CRLF
-	ownsAuth bool   // the configuration sends an Authorization of its own
+	fixed    []byte                 // header lines of the configuration, each with its CRLF
+	drops    func(name []byte) bool // a client's headers that do not go on
+	ownsAuth bool                   // the configuration sends an Authorization of its own
 
 	probe  probe // what asking it found
 	tokens atomic.Pointer[tokenMetrics]
@@ -67,6 +69,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		b.fixed = append(b.fixed, name+": "+value+"\r\n"...)
 		b.ownsAuth = b.ownsAuth || strings.EqualFold(name, "Authorization")
 	}
+	b.drops = dropsOf(w.Headers)
 	address, secure := u.Host, u.Scheme == "https"
 	if u.Port() == "" {
 		port := "80"
@@ -96,6 +99,21 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		MaxResponseBodySize: probeBody,
 	}
 	return b, nil
+}
+
+// dropsOf adds the names that the configuration sets to those that never go on:
+// a client could else say first what the worker takes for ours.
+func dropsOf(headers map[string]string) func(name []byte) bool {
+	if len(headers) == 0 {
+		return droppedFromRequest
+	}
+	var own []string
+	for name := range headers {
+		own = append(own, strings.ToLower(name))
+	}
+	return func(name []byte) bool {
+		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return foldIs(name, o) })
+	}
 }
 
 // dialWorker connects within the connect clock, TLS included.

@@ -93,16 +93,21 @@ func (c *call) try(by asker) error {
 		return err
 	}
 	c.conn = conn
-	if !by.bind(conn) {
+	if !by.bind(conn.raw) { // not TLS: its Close can wait for a worker that does not read
 		return errGone
 	}
 	err = conn.send(by.request(c.b), c.now)
 	c.now = time.Now()
 	c.sent = c.now
-	if err != nil {
+	if err == nil {
+		return c.readHead()
+	}
+	if isTimeout(err) || c.readHead() != nil {
 		return c.stale(err)
 	}
-	return c.readHead()
+	// It has answered before it read all, and hung up: 413 and 401 come so.
+	c.head.close = true
+	return nil
 }
 
 // stale turns the end of a kept connection without a byte of reply into errStale.
@@ -242,10 +247,10 @@ func (c *call) pass(n int) {
 func (c *call) grow(at int) {
 	bigger := takeBuffer(2 * len(c.buf))
 	copy(bigger, c.buf[:at])
-	if c.front == nil {
+	if c.front == nil && c.head.status >= 200 {
 		c.front = c.buf
 	} else {
-		giveBuffer(c.buf)
+		giveBuffer(c.buf) // the head does not point into it, or not yet
 	}
 	c.buf = bigger
 }

@@ -3,10 +3,12 @@ package proxy
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -232,12 +234,43 @@ func (c *clientConn) whenGone() <-chan struct{} {
 	return c.goneCh
 }
 
+// A patient listener waits where Accept fails for want of descriptors or memory.
+// fasthttp takes any error of Accept for the end of the listener.
+type patient struct{ net.Listener }
+
+// acceptAgain is how long it waits: enough for a connection to be closed.
+const acceptAgain = 10 * time.Millisecond
+
+// Accept waits for the next connection.
+func (l patient) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil || !isPassing(err) {
+			return c, err
+		}
+		time.Sleep(acceptAgain)
+	}
+}
+
+// isPassing says that an error of accept(2) says nothing of the listener.
+func isPassing(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED:
+		return true
+	}
+	return false
+}
+
 // A clientListener hands out clientConns.
 type clientListener struct {
 	net.Listener
 	tls   *tls.Config // nil: plain
 	watch *watcher
-	write time.Duration
+	write func() time.Duration // the clock of one write; nil: none
 }
 
 // Accept waits for the next client.
@@ -247,7 +280,10 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write}
+		c := &clientConn{Conn: raw, raw: raw, watch: l.watch}
+		if l.write != nil {
+			c.writeTimeout = l.write()
+		}
 		if l.tls != nil {
 			c.Conn = tls.Server(raw, l.tls)
 		}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/google/uuid"
@@ -18,6 +19,11 @@ import (
 const (
 	headLimit      = 32 << 10 // a request head may have this many bytes, then 431
 	requestIDLimit = 128
+
+	// keepIdle is how long a client's connection may lie quiet between two
+	// requests: longer than clients and load balancers keep theirs (Go's 90 s, the
+	// usual 60 to 75 s), so that none sends on one that we are just closing.
+	keepIdle = 2 * time.Minute
 )
 
 // newServer is fasthttp closed up: what it leaves open (reference: h1spec and
@@ -28,7 +34,9 @@ func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 		Handler:                      p.guarded(handler),
 		ErrorHandler:                 p.unreadable,
 		HeaderReceived:               p.headReceived,
+		ExpectHandler:                p.expected,
 		ReadTimeout:                  p.state.Load().settings.Timeouts.Header,
+		IdleTimeout:                  keepIdle,
 		ReadBufferSize:               headLimit,
 		MaxRequestBodySize:           int(p.state.Load().settings.MaxBody),
 		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
@@ -47,6 +55,18 @@ func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 func (p *Proxy) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	s := p.state.Load().settings
 	return fasthttp.RequestConfig{ReadTimeout: s.Timeouts.Body, MaxRequestBodySize: int(s.MaxBody)}
+}
+
+// expected answers a client that asks before it sends its body.
+func (p *Proxy) expected(ctx *fasthttp.RequestCtx) int {
+	limit := p.state.Load().settings.MaxBody
+	if int64(ctx.Request.Header.ContentLength()) <= limit {
+		return fasthttp.StatusContinue
+	}
+	e := tooLarge(limit)
+	p.metrics.refused(e.status)
+	refuseAndClose(ctx, e)
+	return e.status
 }
 
 // guarded refuses what no route should see, and keeps a panic to its request.

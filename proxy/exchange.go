@@ -13,19 +13,26 @@ import (
 // An exchange is what the steps of the pipeline hand on. It belongs to one
 // goroutine and is reused for another request after release.
 type exchange struct {
+	turn // of this request alone
+
+	// Kept with what they have allocated, for the next request.
+	req    request
+	edit   splices
+	head   []byte      // of the request to the worker
+	pieces net.Buffers // head and body of it
+}
+
+// A turn is what an exchange knows of one request.
+type turn struct {
 	p     *Proxy
 	state *state // the configuration under which the request began
 	ctx   *fasthttp.RequestCtx
 	conn  *clientConn
 	route *route
 	key   *keyState // nil: no keys are configured
-
-	head   []byte      // of the request to the worker
-	pieces net.Buffers // head and body of it
+	spent bool      // its tokens are counted
 
 	body  []byte // as it was parsed: decompressed
-	req   request
-	edit  splices
 	model string // the model that answers
 
 	hidesUsage bool     // the usage event is for us alone
@@ -76,13 +83,10 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, books answers) *excha
 // release gives the exchange back. Nothing of it may be used after.
 func (p *Proxy) release(x *exchange) {
 	p.metrics.inFlight.Dec()
-	x.edit.reset()
+	x.turn = turn{}
+	x.edit.reset() // req is emptied by its next parse
 	clear(x.pieces)
-	// Of req, edit, head and pieces the memory is kept; parse empties req. The
-	// rest is emptied field by field: a new exchange would be a copy of 2 KiB.
-	x.p, x.state, x.ctx, x.conn, x.route, x.answers, x.key, x.backend = nil, nil, nil, nil, nil, nil, nil, nil
-	x.head, x.pieces, x.body, x.model, x.hidesUsage = x.head[:0], x.pieces[:0], nil, "", false
-	x.call, x.events, x.reply, x.facts = call{}, eventFlow{}, reply{}, facts{}
+	x.head, x.pieces = x.head[:0], x.pieces[:0]
 	exchanges.Put(x)
 }
 

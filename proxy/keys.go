@@ -143,11 +143,14 @@ func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError
 	}
 }
 
-// spend counts the tokens of an answer after the fact.
+// spend counts the tokens of an answer after the fact, once. It is called before
+// the answer's last byte is sent where they are known by then, so that the next
+// request of a client that waits for it finds them counted.
 func (x *exchange) spend() {
-	if x.key == nil || x.facts.usage.total() <= 0 {
+	if x.key == nil || x.spent || x.facts.usage.total() <= 0 {
 		return
 	}
+	x.spent = true
 	if b := x.key.tokensOf(x.model); b != nil {
 		b.Spend(time.Now(), float64(x.facts.usage.total()))
 	}

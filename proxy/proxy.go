@@ -65,7 +65,8 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
 	clients := &clientListener{
-		Listener: ln, tls: tlsConf, watch: p.watch, write: p.state.Load().settings.Timeouts.Write,
+		Listener: patient{ln}, tls: tlsConf, watch: p.watch,
+		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
 	return p.main.serve(p.newServer(p.handler()), clients)
 }
@@ -75,7 +76,7 @@ func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
 		Handler: p.adminHandler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
-	}, ln)
+	}, patient{ln})
 }
 
 // A service is one server on its listener. It may be shut before it was started.

@@ -49,6 +49,9 @@ func (x *exchange) refuse(err *apiError) {
 		return
 	}
 	x.facts.overhead = x.overhead(time.Now())
+	if x.p.draining.Load() {
+		x.ctx.SetConnectionClose()
+	}
 	x.setOwnHeaders()
 	writeError(x.ctx, err)
 }
