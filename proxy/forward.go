@@ -38,6 +38,13 @@ func (x *exchange) forward() *apiError {
 			}
 			return x.giveUp(last, err)
 		}
+		if last != nil {
+			if !x.payRetry(place) {
+				return x.giveUp(last, nil)
+			}
+			x.facts.retries++
+			x.p.metrics.retries.WithLabelValues(last.reason).Inc()
+		}
 		last = x.attempt(place)
 		if last == nil {
 			return nil
@@ -50,23 +57,28 @@ func (x *exchange) forward() *apiError {
 		if !x.mayRetry(last) {
 			return x.giveUp(last, nil)
 		}
-		x.facts.retries++
-		x.p.metrics.retries.WithLabelValues(last.reason).Inc()
 	}
 }
 
-// mayRetry is the one retry rule.
+// mayRetry is the one retry rule, but for the budget.
 func (x *exchange) mayRetry(last *failure) bool {
 	switch {
 	case !last.retry || x.reply.began || x.conn.gone.Load() || x.p.stopping.Load():
 		return false
-	case x.facts.retries >= x.state.settings.Retry.Attempts:
-		return false
-	case !x.state.budget.Withdraw(time.Now()):
-		x.p.metrics.retriesDenied.Inc()
-		return false
 	}
-	return true
+	return x.facts.retries < x.state.settings.Retry.Attempts
+}
+
+// payRetry takes a retry from the budget, once there is a worker to try: one
+// that cannot be made costs nothing and counts nowhere. Without the money the
+// place is given back.
+func (x *exchange) payRetry(place kvroute.Placement) bool {
+	if x.state.budget.Withdraw(time.Now()) {
+		return true
+	}
+	x.p.metrics.retriesDenied.Inc()
+	place.Release()
+	return false
 }
 
 // place finds a worker, waiting for one if all are full and the queue is on.
