@@ -83,11 +83,11 @@ func (r recording) replay(t *testing.T, k *kvasir, engine *replayEngine) {
 		if intact := r.wholeEvents(); !bytes.HasPrefix(got.body, intact) {
 			t.Errorf("before the cut came %.300q, want %.300q", got.body, intact)
 		}
-	case bytes.Contains(r.want.body, []byte(`data: {"error":`)) && !bytes.Contains(r.want.body, []byte(`"content":" `)):
-		// No content came before the error: Kvasir has looked for another worker, and there is none.
-		if !bytes.Contains(got.body, []byte(`"error"`)) {
-			t.Errorf("an engine's error came out as status %d, %.300q", got.status, got.body)
-		}
+	case r.errorBeforeContent() != nil:
+		// Kvasir has looked for another worker, and there is none: an HTTP error with the event's code.
+		r.want.body = r.errorBeforeContent()
+		r.want.status = http.StatusInternalServerError
+		r.wantSameError(t, got)
 	default:
 		if got.status != r.want.status || got.end != nil || !bytes.Equal(got.body, r.want.body) {
 			t.Errorf("status %d, end %v, body\n%q\nwant status %d, body\n%q", got.status, got.end, got.body, r.want.status, r.want.body)
@@ -121,6 +121,16 @@ func engineMessage(body []byte) string {
 		return ""
 	}
 	return cmp.Or(reply.Error.Message, reply.Message, reply.Detail)
+}
+
+// errorBeforeContent is the data of the error event of a stream in which no content came before it.
+func (r recording) errorBeforeContent() []byte {
+	before, event, found := bytes.Cut(r.want.body, []byte(`data: {"error":`))
+	if !found || bytes.Contains(before, []byte(`"content":" `)) {
+		return nil
+	}
+	data, _, _ := bytes.Cut(event, []byte("\n\n"))
+	return append([]byte(`{"error":`), data...)
 }
 
 // wholeEvents are the events of a cut stream that came in full.
