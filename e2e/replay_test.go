@@ -37,6 +37,7 @@ type recording struct {
 }
 
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	for _, through := range []string{"directly", "in slices"} {
 		t.Run(through, func(t *testing.T) {
 			t.Parallel()
