@@ -82,7 +82,7 @@ func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
 	pause := probeAgain
 	var asked time.Time // when it last told its models; zero: ask
 	for first := true; ; first = false {
-		err := b.ask(ctx, &asked)
+		err := p.askGuarded(ctx, b, &asked)
 		if ctx.Err() != nil {
 			return
 		}
@@ -104,6 +104,18 @@ func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
 			return
 		}
 	}
+}
+
+// askGuarded is ask, with a bug in it told as a failed probe: whatever a worker
+// answers, the other workers' requests go on.
+func (p *Proxy) askGuarded(ctx context.Context, b *backend, asked *time.Time) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.noteBug(fault, "a probe")
+			err = errors.New("a bug was met while asking it")
+		}
+	}()
+	return b.ask(ctx, asked)
 }
 
 // noteProbe tells the worker's health, and the log when it changes.
@@ -236,9 +248,12 @@ func (b *backend) get(ctx context.Context, path string) (status int, body []byte
 	defer func() { c.finish(by) }()
 	err = c.open(by, b, Timeouts{FirstByte: probeTimeout, Idle: probeTimeout})
 	if err == nil {
-		err = c.hold(probeBody)
+		// Only here is EOF a right end: from open it is a worker that hung up.
+		if err = c.hold(probeBody); errors.Is(err, io.EOF) {
+			err = nil
+		}
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		return 0, nil, fmt.Errorf("cannot ask %s: %w", path, err)
 	}
 	return c.head.status, bytes.Clone(c.payload()), nil
