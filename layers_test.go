@@ -159,6 +159,7 @@ func FuzzConfig(f *testing.F) {
 			if len(c.Workers)+len(c.Simulate) == 0 || c.Server.Listen == "" || c.Server.MaxBody < 1 {
 				t.Errorf("accepted %+v", c)
 			}
+			checkTwin(t, l, data)
 			return
 		}
 		for line := range strings.Lines(bad.Error()) {

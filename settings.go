@@ -142,7 +142,7 @@ func (b *builder) secret(path filePath) (string, error) {
 
 // read reads a file of at most limit bytes and remembers that it was one.
 func (b *builder) read(path filePath, limit int64) ([]byte, error) {
-	data, err := readBounded(string(path), limit+1)
+	data, err := readBounded(string(path))
 	b.files[string(path)] = sha256.Sum256(data)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read file %q: %w", path, bare(err))
