@@ -144,6 +144,9 @@ func (b *builder) secret(path filePath) (string, error) {
 func (b *builder) read(path filePath, limit int64) ([]byte, error) {
 	data, err := readBounded(string(path))
 	b.files[string(path)] = sha256.Sum256(data)
+	if err != nil && strings.Contains(string(path), "~/") {
+		return nil, fmt.Errorf("cannot read file %q: %w; ~ means nothing here, write ${HOME}", path, bare(err))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read file %q: %w", path, bare(err))
 	}

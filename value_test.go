@@ -56,6 +56,8 @@ func TestSizes(t *testing.T) {
 		"5 blob": `"5 blob" is not a size: the unit is one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB`,
 		"MiB":    `"MiB" is not a size such as 32MiB, 64KB or a number of bytes`,
 		"0x10":   `"0x10" is not a size such as 32MiB, 64KB or a number of bytes`,
+		"010KB":  `"010KB" could be read as octal; write it without the 0 at its beginning`,
+		"0.5KiB": "512",
 		"NaN":    `"NaN" is not a size such as 32MiB, 64KB or a number of bytes`,
 		"1e300":  `"1e300" is out of range`,
 		"":       `"" is not a size such as 32MiB, 64KB or a number of bytes`,
