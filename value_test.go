@@ -4,6 +4,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDistance(t *testing.T) {
@@ -148,8 +149,9 @@ func TestNeedRestart(t *testing.T) {
 	t.Parallel()
 	a, _, _ := (&layers{}).merge([]byte("simulate: [{}]"))
 	b, _, _ := (&layers{}).merge([]byte("simulate: [{seed: 1}]\nserver: {listen: ':1', admin: '', max_body: 1, tls: {cert: a, key: b}}\nlog: {level: warn, format: json}\nrouting: {policy: p2c}"))
+	b.Server.Timeouts.Header, b.Server.Timeouts.Write = time.Minute, time.Minute
 	got := strings.Join(needRestart(a, b), " ")
-	if want := "server.listen server.admin simulate log.format server.tls"; got != want {
+	if want := "server.listen server.admin server.timeouts.header simulate log.format server.tls"; got != want {
 		t.Errorf("keys are %q, want %q", got, want)
 	}
 	if got := needRestart(a, a); len(got) != 0 {

@@ -214,7 +214,7 @@ type clientListener struct {
 	net.Listener
 	tls   *tls.Config // nil: plain
 	watch *watcher
-	write time.Duration
+	write func() time.Duration // the write clock of a connection made now
 }
 
 // Accept waits for the next client.
@@ -224,7 +224,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write}
+		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write()}
 		if l.tls != nil {
 			c.Conn = tls.Server(raw, l.tls)
 		}
