@@ -66,12 +66,13 @@ func rootCommand() *cobra.Command {
 	root := serveCommand("kvasir")
 	root.Short = "LLM gateway between OpenAI clients and GPU inference workers"
 	root.Long = `Kvasir is an LLM gateway: OpenAI clients on one side, GPU inference workers
-(vLLM, SGLang, TensorRT-LLM, any OpenAI server) on the other.`
-	root.Example = `  kvasir                                 serve with two simulated workers on 127.0.0.1:8080
-  kvasir --config config.yaml            serve
-  kvasir check --config config.yaml      validate a configuration
-  kvasir simulate --listen :8000         one simulated worker
-  kvasir version`
+(vLLM, SGLang, TensorRT-LLM, any OpenAI server) on the other. Without a command
+it serves; without --config with two simulated workers, to try things out.`
+	root.Example = `  kvasir                                       serve on 127.0.0.1:8080 with two simulated workers
+  kvasir --config kvasir.yaml                  serve your own workers
+  kvasir check --config kvasir.yaml --live     is the file good, do its workers answer
+  kvasir simulate --listen 127.0.0.1:8000      one simulated worker
+  kvasir serve --help                          every command has examples`
 	serve := serveCommand("serve")
 	root.AddCommand(serve, checkCommand(), simulateCommand(), versionCommand(), completionCommand())
 	root.SetHelpCommand(helpCommand())
