@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -40,7 +41,8 @@ type backend struct {
 	drops    func(name []byte) bool // a client's headers that do not go on
 	ownsAuth bool                   // the configuration sends an Authorization of its own
 
-	probe probe // what asking it found
+	probe  probe // what asking it found
+	tokens atomic.Pointer[tokenMetrics]
 }
 
 // newBackend makes the connections' home for one worker of the configuration.
@@ -137,12 +139,14 @@ func dialWorker(addr string, conf *tls.Config, t Timeouts) (net.Conn, error) {
 // A workerConn is one connection to a worker, with a clock for each read.
 type workerConn struct {
 	net.Conn
-	raw   net.Conn
-	write time.Duration
-	used  bool   // has answered a request before this one
-	keep  func() // back into the pool
-	drop  func() // closed
-	ack   ackNow
+	raw     net.Conn
+	write   time.Duration
+	reading clock
+	writing clock
+	used    bool   // has answered a request before this one
+	keep    func() // back into the pool
+	drop    func() // closed
+	ack     ackNow
 }
 
 func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
@@ -151,37 +155,45 @@ func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
 	return c
 }
 
-// readWithin reads once and waits at most d for it.
-func (c *workerConn) readWithin(b []byte, d time.Duration) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+// readWithin reads once and waits at most d for it, from now on.
+func (c *workerConn) readWithin(b []byte, now time.Time, d time.Duration) (int, error) {
+	if err := c.reading.wind(c.Conn.SetReadDeadline, now, d); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
+// gatherLimit is up to which size a request is copied together: below it, one
+// write of a copy is cheaper than one of several pieces.
+const gatherLimit = 32 << 10
+
 // send writes head and body in as few system calls as there are.
-func (c *workerConn) send(bufs net.Buffers) error {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.write)); err != nil {
+func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
+	if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.write); err != nil {
 		return err
 	}
-	if c.Conn != c.raw {
-		return c.sendTLS(bufs)
-	}
-	_, err := bufs.WriteTo(c.raw)
-	return err
-}
-
-// sendTLS gathers first: TLS would make a record of each small piece.
-func (c *workerConn) sendTLS(bufs net.Buffers) error {
 	n := 0
 	for _, b := range bufs {
 		n += len(b)
 	}
-	all := make([]byte, 0, n)
+	if c.Conn == c.raw && n > gatherLimit {
+		return writePieces(c.raw, bufs)
+	}
+	// TLS would make a record of each piece: it always gets them in one.
+	buf := takeBuffer(n)
+	all := buf[:0]
 	for _, b := range bufs {
 		all = append(all, b...)
 	}
 	_, err := c.Conn.Write(all)
+	giveBuffer(buf)
+	return err
+}
+
+// writePieces is apart because WriteTo lets its receiver escape: small requests
+// would pay for it too.
+func writePieces(raw net.Conn, bufs net.Buffers) error {
+	_, err := bufs.WriteTo(raw)
 	return err
 }
 

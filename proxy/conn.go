@@ -37,6 +37,10 @@ type clientConn struct {
 	watch    *watcher
 	token    uint64 // the watcher's name for this connection
 
+	readBy  time.Time // until when fasthttp will wait for bytes; zero: for ever
+	reading clock
+	writing clock
+
 	ahead *[readAhead]byte // bytes read before they were asked for
 	from  int
 	to    int
@@ -65,6 +69,9 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		}
 		return n, nil
 	}
+	if err := c.windRead(); err != nil {
+		return 0, err
+	}
 	if len(b) != 1 {
 		return c.Conn.Read(b)
 	}
@@ -76,6 +83,22 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	}
 	c.from, c.to = 0, n
 	return c.Read(b)
+}
+
+// SetReadDeadline is fasthttp's: it names a new moment three times a request.
+// Only a Read that may have to wait makes it true.
+func (c *clientConn) SetReadDeadline(t time.Time) error {
+	c.readBy = t
+	return nil
+}
+
+func (c *clientConn) windRead() error {
+	if c.readBy.IsZero() {
+		c.reading = clock{}
+		return c.Conn.SetReadDeadline(time.Time{})
+	}
+	now := time.Now()
+	return c.reading.wind(c.Conn.SetReadDeadline, now, c.readBy.Sub(now))
 }
 
 func (c *clientConn) dropAhead() {
@@ -93,13 +116,13 @@ func (c *clientConn) Write(b []byte) (int, error) {
 		c.answered = false
 		return len(b), nil
 	}
-	return c.send(b)
+	return c.send(b, time.Now())
 }
 
 // send writes b to the client, whatever fasthttp is told.
-func (c *clientConn) send(b []byte) (int, error) {
+func (c *clientConn) send(b []byte, now time.Time) (int, error) {
 	if c.writeTimeout > 0 {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.writeTimeout)); err != nil {
+		if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout); err != nil {
 			return 0, err
 		}
 	}

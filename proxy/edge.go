@@ -3,7 +3,9 @@ package proxy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -156,7 +158,8 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = methodNotAllowed
 	for i := range routes {
 		rt := &routes[i]
-		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt) })
+		books := make(answers, 600)
+		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, books) })
 	}
 	get(r, "/v1/models", p.listModels)
 	get(r, "/v1/models/{id:*}", p.showModel)
@@ -194,7 +197,18 @@ func requestID(ctx *fasthttp.RequestCtx) string {
 	if id := ctx.Request.Header.Peek("X-Request-Id"); len(id) > 0 && len(id) <= requestIDLimit && isPrintable(id) {
 		return string(id)
 	}
-	return uuid.NewString()
+	return newID()
+}
+
+// newID makes a UUID (version 4). It has to be unlike others, not secret: the
+// kernel's randomness would cost more than the rest of the head.
+func newID() string {
+	var id uuid.UUID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
 }
 
 func isPrintable(b []byte) bool {

@@ -120,8 +120,8 @@ func (x *exchange) attempt(place kvroute.Placement) *failure {
 	defer place.Release()
 	defer x.callEnded()
 	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	x.facts.worker = b.Name()
-	err := x.call.open(x.conn, b, x.state.settings.Timeouts, x.request)
+	x.backend, x.facts.worker = b, b.Name()
+	err := x.call.open(x, b, x.state.settings.Timeouts)
 	var f *failure
 	if err == nil {
 		f, err = x.relay()
@@ -172,7 +172,7 @@ func broken(status int, reason, format, worker string) *failure {
 
 // judge tells the worker's health how the try went.
 func (x *exchange) judge(b *backend, f *failure) {
-	now := time.Now()
+	now := x.call.now
 	switch {
 	case f == nil && x.facts.why == "":
 		b.Succeeded(now)

@@ -47,7 +47,7 @@ func (x *exchange) relayBody() error {
 	var tail *bodyTail
 	if whole {
 		length = int64(len(c.payload()))
-		x.facts.usage = usageOf(x.route.kind, c.payload())
+		x.facts.usage = usageNear(x.route.kind, c.payload())
 		x.spend()
 	} else {
 		tail = tailOf(c.payload())
@@ -254,7 +254,6 @@ func (x *exchange) answered() { x.conn.answered = true }
 
 // forgetBody frees the prompt while the answer streams: nothing is sent again.
 func (x *exchange) forgetBody() {
-	x.req.reset()
 	x.body = nil
 	x.ctx.Request.ResetBody()
 }
@@ -284,9 +283,29 @@ func (t *bodyTail) add(payload []byte) {
 
 // usage reads the counts of the last `"usage":{...}`.
 func (t *bodyTail) usage(k kind) tokenCounts {
-	at := bytes.LastIndex(t.last, []byte(`"usage"`))
-	if at < 0 {
+	if t == nil {
 		return noCounts
 	}
-	return usageOf(k, append([]byte("{"), t.last[at:]...))
+	return usageNear(k, t.last)
 }
+
+// usageNear reads the counts of the "usage" member near the end of a body, where
+// engines put it: walking the whole answer for it costs as much as parsing the
+// request. Quotes inside strings are escaped, so text cannot hold it.
+func usageNear(k kind, body []byte) tokenCounts {
+	near := body[max(len(body)-tailLength, 0):]
+	for {
+		at := bytes.Index(near, usageMember)
+		if at < 0 {
+			return usageOf(k, body)
+		}
+		near = near[at+len(usageMember):]
+		o := replyObject{tokenCounts: noCounts}
+		w := replyWalker{b: bytes.TrimLeft(near, " :")}
+		if o.readUsage(&w); o.counted && !w.bad {
+			return o.tokenCounts
+		}
+	}
+}
+
+var usageMember = []byte(`"usage"`)
