@@ -406,3 +406,20 @@ func TestClocksFollowAReload(t *testing.T) {
 	_, _ = io.WriteString(c, post("/v1/chat/completions", streamChat))
 	waitUntil(t, "the reader is dropped", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
 }
+
+// The slash of org/model comes escaped from OpenAI's SDKs.
+func TestModelWithASlashIsFound(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.Workers[0].Models = []string{"Qwen/Qwen3 8B"}
+	p := startProxy(t, s)
+	for _, id := range []string{"Qwen/Qwen3%208B", "Qwen%2FQwen3%208B", "Qwen%2fQwen3%208B"} {
+		resp, err := http.Get("http://" + p.addr + "/v1/models/" + id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("%s: got %d", id, resp.StatusCode)
+		}
+	}
+}

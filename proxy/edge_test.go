@@ -210,6 +210,9 @@ func TestPackedBody(t *testing.T) {
 	if a := p.ask(t, "/v1/chat/completions", packed.String(), "Content-Encoding: gzip"); a.StatusCode != 200 || w.seen()[0] != plainChat {
 		t.Errorf("got %d %q, the worker %q", a.StatusCode, a.body, w.seen())
 	}
+	if a := p.ask(t, "/v1/chat/completions", packed.String(), "Content-Encoding: GZip"); a.StatusCode != 200 || w.seen()[1] != plainChat {
+		t.Errorf("in capitals: %d %q", a.StatusCode, a.body)
+	}
 	if a := p.ask(t, "/v1/chat/completions", plainChat, "Content-Encoding: gzip"); a.StatusCode != 400 {
 		t.Errorf("no gzip got %d %q", a.StatusCode, a.body)
 	}
