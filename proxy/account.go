@@ -9,39 +9,42 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// account notes how a request went. Nothing of its text, its answer or its key
+// The books are the log and the metrics of requests.
+type books struct{ *Proxy }
+
+// enter notes how a request went. Nothing of its text, its answer or its key
 // is among the facts.
-func (p *Proxy) account(x *exchange) {
+func (b books) enter(x *exchange) {
 	f := &x.facts
 	x.spend()
-	m := x.answers.of(f.status, x.route, p.metrics)
+	m := x.answers.of(f.status, x.route, b.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
 		m.firstByte.Observe(f.firstByte.Seconds())
-		p.metrics.overhead.Observe(f.overhead.Seconds())
+		b.metrics.overhead.Observe(f.overhead.Seconds())
 	}
 	if f.why != "" {
-		p.metrics.ended.WithLabelValues(f.why).Inc()
+		b.metrics.ended.WithLabelValues(f.why).Inc()
 	}
 	if f.usage != noCounts && x.backend != nil {
-		t := x.backend.tokensOf(x.model, p.metrics)
+		t := x.backend.tokensOf(x.model, b.metrics)
 		t.prompt.Add(float64(max(f.usage.promptTokens, 0)))
 		t.completion.Add(float64(max(f.usage.completionTokens, 0)))
 		t.cached.Add(float64(max(f.usage.cachedTokens, 0)))
 	}
-	p.logRequest(x)
+	b.line(x)
 }
 
-// logRequest writes the request's line.
-func (p *Proxy) logRequest(x *exchange) {
+// line writes the request's line.
+func (b books) line(x *exchange) {
 	f := &x.facts
 	level := zerolog.InfoLevel
 	if f.status >= 500 && f.why != "client_gone" {
 		level = zerolog.WarnLevel
 	}
-	e := p.log.WithLevel(level)
-	if p.log.GetLevel() > level || !e.Enabled() {
+	e := b.log.WithLevel(level)
+	if b.log.GetLevel() > level || !e.Enabled() {
 		return
 	}
 	why := f.why

@@ -17,22 +17,25 @@ import (
 	"kvasir/kvroute"
 )
 
-// adminHandler routes requests of the admin listener.
-func (p *Proxy) adminHandler() fasthttp.RequestHandler {
+// An admin is the proxy as operators meet it.
+type admin struct{ *Proxy }
+
+// handler routes requests of the admin listener.
+func (a admin) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notFound, methodNotAllowed, false
-	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{})))
-	r.POST("/reload", p.reload)
+	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})))
+	r.POST("/reload", a.reload)
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
-	p.healthRoutes(r)
+	a.healthRoutes(r)
 	return r.Handler
 }
 
 // healthRoutes are on both listeners.
-func (p *Proxy) healthRoutes(r *router.Router) {
+func (a admin) healthRoutes(r *router.Router) {
 	get(r, "/health", alive)
 	get(r, "/livez", alive)
-	get(r, "/readyz", p.ready)
+	get(r, "/readyz", a.ready)
 }
 
 func alive(ctx *fasthttp.RequestCtx) {
@@ -42,12 +45,12 @@ func alive(ctx *fasthttp.RequestCtx) {
 
 // ready says whether requests should be sent here, and what is not as it
 // should be: degraded is not down.
-func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
+func (a admin) ready(ctx *fasthttp.RequestCtx) {
 	status, code := "ready", fasthttp.StatusOK
-	why, up := p.workerReasons(time.Now())
-	why = append(p.reasons.list(), why...)
+	why, up := a.workerReasons(time.Now())
+	why = append(a.reasons.list(), why...)
 	switch {
-	case p.draining.Load():
+	case a.draining.Load():
 		status, code = "shutting down", fasthttp.StatusServiceUnavailable
 	case up == 0:
 		status, code = "no worker is up", fasthttp.StatusServiceUnavailable
@@ -69,8 +72,8 @@ func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
 }
 
 // workerReasons names the workers that are not up, and counts those that are and can answer.
-func (p *Proxy) workerReasons(now time.Time) (why []string, up int) {
-	for _, b := range p.state.Load().backends {
+func (a admin) workerReasons(now time.Time) (why []string, up int) {
+	for _, b := range a.state.Load().backends {
 		st := b.Status(now)
 		if usable(st.State) {
 			if b.Role() != kvroute.Prefill { // which answers nobody
@@ -84,13 +87,13 @@ func (p *Proxy) workerReasons(now time.Time) (why []string, up int) {
 	return why, up
 }
 
-func (p *Proxy) reload(ctx *fasthttp.RequestCtx) {
+func (a admin) reload(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("application/json")
-	if p.Reload == nil {
+	if a.Reload == nil {
 		writeError(ctx, &apiError{status: 501, kind: "server_error", message: "there is no configuration to reload"})
 		return
 	}
-	if err := p.Reload(); err != nil {
+	if err := a.Reload(); err != nil {
 		writeError(ctx, &apiError{
 			status: 422, kind: "invalid_request_error", code: "config_invalid",
 			message: "The new configuration was not taken, the old one stays: " + err.Error(),

@@ -26,63 +26,66 @@ const (
 	keepIdle = 2 * time.Minute
 )
 
-// newServer is fasthttp closed up: what it leaves open (reference: h1spec and
+// An edge is the proxy as clients meet it.
+type edge struct{ *Proxy }
+
+// server is fasthttp closed up: what it leaves open (reference: h1spec and
 // fasthttp's own issues) is refused by check, errors are OpenAI's, and nothing
 // of a request gets into its log.
-func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+func (e edge) server(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		Handler:                      p.guarded(handler),
-		ErrorHandler:                 p.unreadable,
-		HeaderReceived:               p.headReceived,
-		ExpectHandler:                p.expected,
-		ReadTimeout:                  p.state.Load().settings.Timeouts.Header,
+		Handler:                      e.guarded(handler),
+		ErrorHandler:                 e.unreadable,
+		HeaderReceived:               e.headReceived,
+		ExpectHandler:                e.expected,
+		ReadTimeout:                  e.state.Load().settings.Timeouts.Header,
 		IdleTimeout:                  keepIdle,
 		ReadBufferSize:               headLimit,
-		MaxRequestBodySize:           int(p.state.Load().settings.MaxBody),
+		MaxRequestBodySize:           int(e.state.Load().settings.MaxBody),
 		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
 		DisablePreParseMultipartForm: true, // forms pass as they came
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
-		Logger:                       quiet{p},
+		Logger:                       quiet{e.Proxy},
 		TCPKeepalive:                 true,
 		Concurrency:                  1 << 20,
 	}
 }
 
 // headReceived sets the clock and the limit for the body that follows.
-func (p *Proxy) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-	s := p.state.Load().settings
+func (e edge) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	s := e.state.Load().settings
 	return fasthttp.RequestConfig{ReadTimeout: s.Timeouts.Body, MaxRequestBodySize: int(s.MaxBody)}
 }
 
 // expected answers a client that asks before it sends its body.
-func (p *Proxy) expected(ctx *fasthttp.RequestCtx) int {
-	limit := p.state.Load().settings.MaxBody
+func (e edge) expected(ctx *fasthttp.RequestCtx) int {
+	limit := e.state.Load().settings.MaxBody
 	if int64(ctx.Request.Header.ContentLength()) <= limit {
 		return fasthttp.StatusContinue
 	}
-	e := tooLarge(limit)
-	p.metrics.refused(e.status)
-	refuseAndClose(ctx, e)
-	return e.status
+	refusal := tooLarge(limit)
+	e.metrics.refused(refusal.status)
+	refuseAndClose(ctx, refusal)
+	return refusal.status
 }
 
 // guarded refuses what no route should see, and keeps a panic to its request.
-func (p *Proxy) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
 			if fault := recover(); fault != nil {
-				p.panicked(ctx, fault)
+				e.panicked(ctx, fault)
 			}
 		}()
 		if err := checkRequest(&ctx.Request.Header); err != nil {
-			p.metrics.refused(err.status)
+			e.metrics.refused(err.status)
 			refuseAndClose(ctx, err)
 			return
 		}
-		if !p.cors(ctx) {
+		if !e.cors(ctx) {
 			next(ctx)
 		}
 	}
@@ -112,23 +115,23 @@ func isMethod(b []byte) bool {
 
 // unreadable answers requests that fasthttp could not read. The error's text
 // may quote the request, so it is not passed on.
-func (p *Proxy) unreadable(ctx *fasthttp.RequestCtx, err error) {
+func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
-	var e *apiError
+	var refusal *apiError
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		e = tooLarge(p.state.Load().settings.MaxBody)
+		refusal = tooLarge(e.state.Load().settings.MaxBody)
 	case errors.As(err, &small):
-		e = &apiError{status: 431, kind: "invalid_request_error", message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
+		refusal = &apiError{status: 431, kind: "invalid_request_error", message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
 	case isTimeout(err):
-		e = &apiError{status: 408, kind: "invalid_request_error", message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
+		refusal = &apiError{status: 408, kind: "invalid_request_error", message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
 	case strings.Contains(err.Error(), "unexpected EOF"), errors.Is(err, net.ErrClosed):
-		e = invalid("", "The connection ended before the request did")
+		refusal = invalid("", "The connection ended before the request did")
 	default:
-		e = invalid("", "The request is not valid HTTP/1.1")
+		refusal = invalid("", "The request is not valid HTTP/1.1")
 	}
-	p.metrics.refused(e.status)
-	refuseAndClose(ctx, e)
+	e.metrics.refused(refusal.status)
+	refuseAndClose(ctx, refusal)
 }
 
 // refuseAndClose answers a request after which nothing on the connection can be
@@ -149,7 +152,7 @@ func tooLarge(limit int64) *apiError {
 }
 
 // handler routes requests of the OpenAI listener.
-func (p *Proxy) handler() fasthttp.RequestHandler {
+func (e edge) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
@@ -158,12 +161,12 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = methodNotAllowed
 	for i := range routes {
 		rt := &routes[i]
-		books := make(answers, 600)
-		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, books) })
+		a := make(answers, 600)
+		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { e.serve(ctx, rt, a) })
 	}
-	get(r, "/v1/models", p.listModels)
-	get(r, "/v1/models/{id:*}", p.showModel)
-	p.healthRoutes(r)
+	get(r, "/v1/models", modelList{e.Proxy}.all)
+	get(r, "/v1/models/{id:*}", modelList{e.Proxy}.one)
+	admin{e.Proxy}.healthRoutes(r)
 	return r.Handler
 }
 

@@ -351,7 +351,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- p.newServer(p.handler()).Serve(p.clients(ln, nil)) }()
+	go func() { done <- edge{p.Proxy}.server(edge{p.Proxy}.handler()).Serve(p.clients(ln, nil)) }()
 	c, err := net.Dial("unix", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -67,9 +67,9 @@ type facts struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // begin takes an exchange for a request.
-func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, books answers) *exchange {
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange {
 	x := exchanges.Get().(*exchange)
-	x.p, x.ctx, x.route, x.answers = p, ctx, rt, books
+	x.p, x.ctx, x.route, x.answers = p, ctx, rt, a
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
@@ -81,8 +81,8 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, books answers) *excha
 }
 
 // release gives the exchange back. Nothing of it may be used after.
-func (p *Proxy) release(x *exchange) {
-	p.metrics.inFlight.Dec()
+func (x *exchange) release() {
+	x.p.metrics.inFlight.Dec()
 	x.turn = turn{}
 	x.edit.reset() // req is emptied by its next parse
 	clear(x.pieces)

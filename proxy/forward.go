@@ -203,13 +203,13 @@ func (j *journey) judge(f *failure) {
 		b.Succeeded(now)
 	case f == nil:
 		if j.facts.why == whyInterrupted {
-			j.p.workerFailed(b, now, "interrupted")
+			j.workerFailed(b, now, "interrupted")
 		}
 	case f.reason == "shutdown" || f.reason == "client_gone": // says nothing of the worker
 	case f.busy:
 		b.Busy(now, f.err.retryAfter)
 	case f.err.status >= 500:
-		j.p.workerFailed(b, now, f.reason)
+		j.workerFailed(b, now, f.reason)
 	default:
 		b.Succeeded(now)
 	}
@@ -249,5 +249,14 @@ func (j *journey) noPlace(err error) *apiError {
 		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
 	default:
 		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
+	}
+}
+
+// workerFailed tells the worker's health of a failed try.
+func (j *journey) workerFailed(b *backend, now time.Time, reason string) {
+	j.p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	if b.Failed(now, reason) {
+		st := b.Status(now)
+		j.p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
 	}
 }

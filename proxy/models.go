@@ -8,9 +8,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// listModels is the union of the workers' models and the two names that choose.
-func (p *Proxy) listModels(ctx *fasthttp.RequestCtx) {
-	s, key, ok := p.mayList(ctx)
+// A modelList answers GET /v1/models.
+type modelList struct{ *Proxy }
+
+// all is the union of the workers' models and the two names that choose.
+func (l modelList) all(ctx *fasthttp.RequestCtx) {
+	s, key, ok := l.mayAsk(ctx)
 	if !ok {
 		return
 	}
@@ -19,15 +22,15 @@ func (p *Proxy) listModels(ctx *fasthttp.RequestCtx) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = p.appendModel(body, m)
+		body = l.append(body, m)
 	}
 	ctx.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(append(body, "]}"...))
 }
 
-// showModel is one of them.
-func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
-	s, key, ok := p.mayList(ctx)
+// one is one of them.
+func (l modelList) one(ctx *fasthttp.RequestCtx) {
+	s, key, ok := l.mayAsk(ctx)
 	if !ok {
 		return
 	}
@@ -38,23 +41,23 @@ func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
 	for _, m := range s.listed(key) {
 		if m.id == id {
 			ctx.SetContentType("application/json")
-			ctx.Response.SetBodyRaw(p.appendModel(nil, m))
+			ctx.Response.SetBodyRaw(l.append(nil, m))
 			return
 		}
 	}
 	writeError(ctx, unknownModel(id))
 }
 
-// mayList asks for a key where keys are asked for.
-func (p *Proxy) mayList(ctx *fasthttp.RequestCtx) (*state, *keyState, bool) {
-	s := p.state.Load()
+// mayAsk asks for a key where keys are asked for.
+func (l modelList) mayAsk(ctx *fasthttp.RequestCtx) (*state, *keyState, bool) {
+	s := l.state.Load()
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	if !s.keys.required() {
 		return s, nil, true
 	}
 	key := s.keys.find(shownKey(&ctx.Request.Header))
 	if key == nil {
-		p.metrics.refusedKeys.Inc()
+		l.metrics.refusedKeys.Inc()
 		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
 		writeError(ctx, invalidKey())
 	}
@@ -79,12 +82,12 @@ func (s *state) listed(key *keyState) []listing {
 	return list
 }
 
-// appendModel appends OpenAI's model object, with vLLM's max_model_len.
-func (p *Proxy) appendModel(dst []byte, m listing) []byte {
+// append appends OpenAI's model object, with vLLM's max_model_len.
+func (l modelList) append(dst []byte, m listing) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendJSONString(dst, m.id)
 	dst = append(dst, `,"object":"model","created":`...)
-	dst = strconv.AppendInt(dst, p.started.Unix(), 10)
+	dst = strconv.AppendInt(dst, l.started.Unix(), 10)
 	dst = append(dst, `,"owned_by":`...)
 	dst = appendJSONString(dst, m.owner)
 	if m.length > 0 {

@@ -10,9 +10,9 @@ import (
 // serve takes one request of a route that is passed on to workers from its
 // first step to its last. Whatever happens, the client gets one answer, the
 // worker is let go, and one line says how it went.
-func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route, books answers) {
-	x := p.begin(ctx, rt, books)
-	defer p.end(x)
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route, a answers) {
+	x := p.begin(ctx, rt, a)
+	defer x.end()
 	if err := x.answer(); err != nil {
 		x.refuse(err)
 	}
@@ -60,11 +60,11 @@ func (x *exchange) splice() {
 }
 
 // end closes the books on a request: also on one whose way panicked.
-func (p *Proxy) end(x *exchange) {
+func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.panicked(fault)
 	}
 	x.facts.total = time.Since(x.ctx.Time())
-	p.account(x)
-	p.release(x)
+	books{x.p}.enter(x)
+	x.release()
 }

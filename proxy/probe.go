@@ -38,9 +38,12 @@ type probe struct {
 	listed   []string // the models in its list, whatever the configuration says
 }
 
+// A prober asks workers what they are, each from a goroutine of its own.
+type prober struct{ *Proxy }
+
 // probeAll begins to ask the workers that are new in s, and gives those of the
 // first configuration a moment to answer before anybody asks for them.
-func (p *Proxy) probeAll(s *state) {
+func (p prober) probeAll(s *state) {
 	var begun []*backend
 	for _, b := range s.backends {
 		if b.probe.stop != nil {
@@ -80,7 +83,7 @@ func (b *backend) retire() {
 }
 
 // probeWorker asks until the worker is retired.
-func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
+func (p prober) probeWorker(ctx context.Context, b *backend) {
 	defer p.probers.Done()
 	pause := probeAgain
 	var asked time.Time // when it last told its models; zero: ask
@@ -111,7 +114,7 @@ func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
 
 // askGuarded is ask, with a bug in it told as a failed probe: whatever a worker
 // answers, the other workers' requests go on.
-func (p *Proxy) askGuarded(ctx context.Context, b *backend, asked *time.Time) (err error) {
+func (p prober) askGuarded(ctx context.Context, b *backend, asked *time.Time) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.noteBug(fault, "a probe")
@@ -122,7 +125,7 @@ func (p *Proxy) askGuarded(ctx context.Context, b *backend, asked *time.Time) (e
 }
 
 // noteProbe tells the worker's health, and the log when it changes.
-func (p *Proxy) noteProbe(b *backend, err error) {
+func (p prober) noteProbe(b *backend, err error) {
 	now := time.Now()
 	if err == nil {
 		if b.ProbeOK(now) {
@@ -132,15 +135,6 @@ func (p *Proxy) noteProbe(b *backend, err error) {
 	}
 	if b.ProbeFailed(now, err.Error(), isRefused(err)) {
 		p.log.Warn().Str("worker", b.Name()).Str("problem", err.Error()).Msg("worker is down")
-	}
-}
-
-// workerFailed tells the worker's health of a failed try.
-func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
-	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
-	if b.Failed(now, reason) {
-		st := b.Status(now)
-		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
 	}
 }
 

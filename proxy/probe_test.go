@@ -68,7 +68,7 @@ func TestProbeSurvivesABug(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = p.Close() }()
-	if err := p.askGuarded(context.Background(), &backend{}, nil); err == nil { // it has no client
+	if err := (prober{p}).askGuarded(context.Background(), &backend{}, nil); err == nil { // it has no client
 		t.Error("no error")
 	}
 	if !strings.Contains(log.String(), "BUG: a probe ended in a panic") || !strings.Contains(log.String(), "askGuarded") {

@@ -64,7 +64,8 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
-	return p.main.serve(p.newServer(p.handler()), p.clients(ln, tlsConf))
+	e := edge{p}
+	return p.main.serve(e.server(e.handler()), p.clients(ln, tlsConf))
 }
 
 func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
@@ -77,7 +78,7 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 // ServeAdmin serves metrics, health and reload on ln until Close.
 func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
-		Handler: p.adminHandler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: admin{p}.handler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
 	}, patient{ln})
 }

@@ -65,7 +65,7 @@ func (p *Proxy) Apply(s *Settings) error {
 		next.budget = old.budgetFor(s)
 	}
 	next.keys = newKeyring(s.Keys, ring)
-	p.probeAll(next)
+	prober{p}.probeAll(next)
 	p.state.Store(next)
 	next.pool.Start()
 	if old != nil {
