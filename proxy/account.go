@@ -3,10 +3,13 @@ package proxy
 
 import (
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
 )
 
 // The books are the log and the metrics of requests.
@@ -16,7 +19,9 @@ type books struct{ *Proxy }
 // is among the facts.
 func (b books) enter(x *exchange) {
 	f := &x.facts
-	x.spend()
+	if x.spend(); !x.spent {
+		x.spendUncounted()
+	}
 	m := x.answers.of(f.status, x.route, b.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
@@ -38,9 +43,10 @@ func (b books) enter(x *exchange) {
 
 // line writes the request's line.
 func (b books) line(x *exchange) {
+	x.conn.booked = true
 	f := &x.facts
 	level := zerolog.InfoLevel
-	if f.status >= 500 && f.why != "client_gone" {
+	if f.status >= 500 && f.why != whyGone {
 		level = zerolog.WarnLevel
 	}
 	e := b.log.WithLevel(level)
@@ -61,6 +67,21 @@ func (b books) line(x *exchange) {
 		e.Str("key", x.key.Name)
 	}
 	e.Msg("request")
+}
+
+// aside writes the line of a request that no worker heard of: health, models and
+// unknown routes. Its path is the client's text, so only known ones are named.
+func (b books) aside(ctx *fasthttp.RequestCtx) {
+	status := ctx.Response.StatusCode()
+	route, level := "other", zerolog.InfoLevel
+	switch path := string(ctx.Path()); {
+	case path == "/health", path == "/livez", path == "/readyz":
+		route, level = path, zerolog.DebugLevel // probes come every second
+	case strings.HasPrefix(path, "/v1/models"):
+		route = "/v1/models"
+	}
+	b.log.WithLevel(level).Bytes("request_id", ctx.Response.Header.Peek("X-Request-Id")).Str("route", route).
+		Int("status", status).Dur("total_ms", time.Since(ctx.Time())).Msg("request")
 }
 
 // tokenMetrics are the token counters of one model.

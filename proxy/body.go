@@ -14,7 +14,7 @@ func (x *exchange) read() *apiError {
 	if err != nil {
 		return err
 	}
-	x.body = body
+	x.body, x.prompt = body, len(body)
 	if err := x.req.parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type clientConn struct {
 	to    int
 
 	writeTimeout time.Duration
+	booked       bool        // the request has its line in the log
 	answered     bool        // the reply is out: drop the one that fasthttp writes next
 	sent         int64       // bytes written since the request began
 	linger       atomic.Bool // on Close, let a client that still sends read the reply

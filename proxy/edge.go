@@ -20,6 +20,10 @@ const (
 	headLimit      = 32 << 10 // a request head may have this many bytes, then 431
 	requestIDLimit = 128
 
+	// strangersBody is how much of a body is read without a valid key: enough for
+	// the reply to be read, too little to be worth sending.
+	strangersBody = 64 << 10
+
 	// keepIdle is how long a client's connection may lie quiet between two
 	// requests: longer than clients and load balancers keep theirs (Go's 90 s, the
 	// usual 60 to 75 s), so that none sends on one that we are just closing.
@@ -55,14 +59,29 @@ func (e edge) server(handler fasthttp.RequestHandler) *fasthttp.Server {
 }
 
 // headReceived sets the clock and the limit for the body that follows.
-func (e edge) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
-	s := e.state.Load().settings
-	return fasthttp.RequestConfig{ReadTimeout: s.Timeouts.Body, MaxRequestBodySize: int(s.MaxBody)}
+// Who shows no valid key gets no more of a body read than it takes to say so.
+func (e edge) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	s := e.state.Load()
+	c := fasthttp.RequestConfig{ReadTimeout: s.settings.Timeouts.Body, MaxRequestBodySize: int(s.settings.MaxBody)}
+	if s.keys.required() && h.ContentLength() != 0 && s.keys.find(shownKey(h)) == nil {
+		c.MaxRequestBodySize = min(c.MaxRequestBodySize, strangersBody)
+	}
+	return c
+}
+
+// isStranger says that a key is asked for and none that is known was shown.
+func (e edge) isStranger(ctx *fasthttp.RequestCtx) bool {
+	keys := e.state.Load().keys
+	return keys.required() && keys.find(shownKey(&ctx.Request.Header)) == nil
 }
 
 // expected answers a client that asks before it sends its body.
 func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	limit := e.state.Load().settings.MaxBody
+	if e.isStranger(ctx) {
+		refuseAndClose(ctx, invalidKey())
+		return fasthttp.StatusUnauthorized
+	}
 	if int64(ctx.Request.Header.ContentLength()) <= limit {
 		return fasthttp.StatusContinue
 	}
@@ -85,8 +104,16 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			refuseAndClose(ctx, err)
 			return
 		}
-		if !e.cors(ctx) {
-			next(ctx)
+		if e.cors(ctx) {
+			return
+		}
+		conn, ok := ctx.Conn().(*clientConn)
+		if ok {
+			conn.booked = false
+		}
+		next(ctx)
+		if ok && !conn.booked {
+			books{e.Proxy}.aside(ctx)
 		}
 	}
 }
@@ -119,6 +146,8 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var refusal *apiError
 	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge) && e.isStranger(ctx):
+		refusal = invalidKey()
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		refusal = tooLarge(e.state.Load().settings.MaxBody)
 	case errors.As(err, &small):

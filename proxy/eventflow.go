@@ -11,14 +11,15 @@ type eventFlow struct {
 	kind    kind
 	hide    bool // the usage event is not for the client
 
-	at      int    // bytes at the front that are whole events, already looked at
-	opened  bool   // an event with content has come, or too much to hold
-	done    bool   // the route's own end mark has come
-	finish  bool   // a finish_reason has come
-	failed  bool   // an error event has come
-	failure []byte // the data of the first error event, while nothing was opened
-	pieces  int    // parts passed on of an event that is not whole yet
-	usage   tokenCounts
+	at       int    // bytes at the front that are whole events, already looked at
+	contents int    // events with content
+	opened   bool   // an event with content has come, or too much to hold
+	done     bool   // the route's own end mark has come
+	finish   bool   // a finish_reason has come
+	failed   bool   // an error event has come
+	failure  []byte // the data of the first error event, while nothing was opened
+	pieces   int    // parts passed on of an event that is not whole yet
+	usage    tokenCounts
 }
 
 func (s *eventFlow) begin(k kind, hideUsage bool) {
@@ -70,6 +71,9 @@ func (s *eventFlow) look(event []byte) verdict {
 		v = classify(s.kind, event)
 	}
 	s.opened = s.opened || v.content
+	if v.content {
+		s.contents++
+	}
 	s.done = s.done || v.done
 	s.finish = s.finish || v.finished
 	if v.failure && !s.failed {

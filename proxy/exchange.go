@@ -32,8 +32,9 @@ type turn struct {
 	key   *keyState // nil: no keys are configured
 	spent bool      // its tokens are counted
 
-	body  []byte // as it was parsed: decompressed
-	model string // the model that answers
+	body   []byte // as it was parsed: decompressed
+	prompt int    // its bytes
+	model  string // the model that answers
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
@@ -101,7 +102,7 @@ func (x *exchange) overhead(now time.Time) time.Duration {
 
 // lostClient notes that the client did not stay to the end.
 func (x *exchange) lostClient() {
-	x.facts.why = "client_gone"
+	x.facts.why = whyGone
 	if x.facts.usage == noCounts && x.reply.began {
 		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
 	}

@@ -171,8 +171,8 @@ func (j *journey) blame(err error) *failure {
 	var head *badHead
 	switch {
 	case j.conn.gone.Load():
-		j.facts.why = "client_gone"
-		return &failure{err: clientGone, reason: "client_gone"}
+		j.facts.why = whyGone
+		return &failure{err: clientGone, reason: whyGone}
 	case j.p.stopping.Load():
 		return &failure{err: shuttingDown(), reason: "shutdown"}
 	case errors.As(err, &head):
@@ -205,10 +205,10 @@ func (j *journey) judge(f *failure) {
 		if j.facts.why == whyInterrupted {
 			j.workerFailed(b, now, "interrupted")
 		}
-	case f.reason == "shutdown" || f.reason == "client_gone": // says nothing of the worker
+	case f.reason == "shutdown" || f.reason == whyGone: // says nothing of the worker
 	case f.busy:
 		b.Busy(now, f.err.retryAfter)
-	case f.err.status >= 500:
+	case f.err.status >= 500 && f.err.status != 501: // 501: it does not have the route
 		j.workerFailed(b, now, f.reason)
 	default:
 		b.Succeeded(now)
@@ -243,7 +243,7 @@ func (j *journey) noPlace(err error) *apiError {
 	case errors.Is(err, kvroute.ErrGone) && j.p.stopping.Load() && !j.conn.gone.Load():
 		return shuttingDown()
 	case errors.Is(err, kvroute.ErrGone):
-		j.facts.why = "client_gone"
+		j.facts.why = whyGone
 		return clientGone
 	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
 		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)

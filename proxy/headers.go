@@ -92,6 +92,9 @@ func writeError(ctx *fasthttp.RequestCtx, err *apiError) {
 	if allow != "" {
 		ctx.Response.Header.Set("Allow", allow)
 	}
+	if err.status == fasthttp.StatusUnauthorized {
+		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+	}
 	if err.retryAfter > 0 {
 		seconds := int(math.Ceil(err.retryAfter.Seconds()))
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))

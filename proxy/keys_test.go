@@ -151,3 +151,46 @@ func TestLimitsOutliveAReload(t *testing.T) {
 		t.Errorf("got %d", a.StatusCode)
 	}
 }
+
+// Whoever hangs up before the worker has counted pays an estimate.
+func TestHangingUpIsNotFree(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		_, _ = io.WriteString(c, streamHead+chunk(roleEvent+delta("a")+delta("b")))
+		untilClosed(c)
+		return false
+	})
+	p := startProxy(t, keyed(settingsFor(w.url), Key{Name: "a", TokensPerMinute: 1000}))
+	long := strings.Replace(streamChat, "hi", strings.Repeat("word ", 1000), 1)
+	c := dial(t, p.addr)
+	_, _ = io.WriteString(c, post("/v1/chat/completions", long, "Authorization: Bearer sk-a"))
+	readUntil(t, c, delta("b"))
+	_ = c.Close()
+	waitUntil(t, "the request is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
+	if a := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer sk-a"); a.StatusCode != 429 {
+		t.Errorf("the next request gets %d %v", a.StatusCode, a.Header)
+	}
+}
+
+// Without a valid key a large body is not even read.
+func TestStrangersBodiesAreNotRead(t *testing.T) {
+	p := startProxy(t, keyed(settingsFor(goodWorker(t).url), Key{Name: "a"}))
+	large := strings.Replace(plainChat, "hi", strings.Repeat("x", 1<<20), 1)
+	if a := p.ask(t, "/v1/chat/completions", large, "Authorization: Bearer sk-b"); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
+		t.Errorf("got %d %v", a.StatusCode, a.Header)
+	}
+	if a := p.ask(t, "/v1/chat/completions", large, "Authorization: Bearer sk-a"); a.StatusCode != 200 {
+		t.Errorf("a known key got %d %q", a.StatusCode, a.body)
+	}
+}
+
+// Every request has one line in the log, also those that no worker hears of.
+func TestEveryRequestHasALine(t *testing.T) {
+	p := startProxy(t, settingsFor(goodWorker(t).url))
+	for path, route := range map[string]string{"/v1/models": "/v1/models", "/v1/nothing/S3CRET": "other", "/health": "/health"} {
+		fetchFrom(t, p.addr, path)
+		waitUntil(t, path+" is in the log", func() bool { return strings.Contains(p.log.String(), `"route":"`+route+`"`) })
+	}
+	if strings.Contains(p.log.String(), "S3CRET") {
+		t.Error("the log holds a client's path")
+	}
+}

@@ -58,7 +58,6 @@ func (l modelList) mayAsk(ctx *fasthttp.RequestCtx) (*state, *keyState, bool) {
 	key := s.keys.find(shownKey(&ctx.Request.Header))
 	if key == nil {
 		l.metrics.refusedKeys.Inc()
-		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
 		writeError(ctx, invalidKey())
 	}
 	return s, key, key != nil

@@ -40,6 +40,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	b = append(b, header...)
 	b = x.appendOwnHeaders(b)
 	switch {
+	case status == 204: // has no body, and no length either (RFC 9110, 8.6)
 	case length >= 0:
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, length, 10)

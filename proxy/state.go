@@ -94,6 +94,7 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	var before *backend // the same server under other settings
 	for _, b := range old.backends {
 		if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
+			b.SetMaxRequests(w.MaxRequests)
 			return b, nil
 		}
 		if b.Name() == w.Name && b.settings.URL == w.URL {
@@ -115,7 +116,7 @@ func (t Timeouts) dials(o Timeouts) bool { return t.Connect == o.Connect && t.Wr
 
 func (w Worker) sameAs(o Worker) bool {
 	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
-		w.MaxRequests == o.MaxRequests && w.TLSName == o.TLSName &&
+		w.TLSName == o.TLSName &&
 		slices.Equal(w.Models, o.Models) && maps.Equal(w.Headers, o.Headers)
 }
 

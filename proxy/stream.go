@@ -10,7 +10,11 @@ import (
 // eventLimit is how long one event may be. Longer is a broken worker.
 const eventLimit = 4 << 20
 
-const whyInterrupted = "interrupted"
+// Why a request ended, where it did not end well.
+const (
+	whyInterrupted = "interrupted" // the worker stopped in mid-stream
+	whyGone        = "client_gone"
+)
 
 // A relay passes one worker's answer on to the client.
 type relay struct{ *exchange }
