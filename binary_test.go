@@ -74,6 +74,9 @@ func TestExitCodes(t *testing.T) {
 		{"serve now", "", 2, ``, usage + `serve takes no argument "now"\n`},
 		{"check --confg x", "", 2, ``, usage + `unknown flag: --confg, did you mean "--config"\?\nRun "kvasir check --help" for help\.\n$`},
 		{"check -x", "", 2, ``, usage + `unknown shorthand flag`},
+		{"check --port 80", "", 2, ``, usage + `unknown flag: --port, did you mean "--listen"\?\n`},
+		{"check config.yaml", "", 2, ``, usage + `check takes no argument "config\.yaml", did you mean "--config config\.yaml"\?\n`},
+		{"config.yml", "", 2, ``, usage + `kvasir takes no argument "config\.yml", did you mean "--config config\.yml"\?\n`},
 		{"check --config", "", 2, ``, usage + `flag needs an argument: --config\n`},
 		{"simulate --block-size 0", "", 2, ``, usage + `invalid argument "0" for "--block-size" flag: must be at least 1, is 0\n`},
 		{"simulate --blocks 10", "", 2, ``, usage + `--max-model-len: 32768 is more than the 160 tokens that the blocks hold \(10 of 16\)\n`},
@@ -114,5 +117,19 @@ func TestExitCodes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTakenAddress(t *testing.T) {
+	t.Parallel()
+	first, err := listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	addr := first.Addr().String()
+	_, err = listen(addr)
+	if err == nil || !strings.HasPrefix(err.Error(), `cannot listen on "`+addr+`": `) || !strings.HasSuffix(err.Error(), "; another process has it: stop that one, or choose another address") {
+		t.Errorf("error is %v", err)
 	}
 }

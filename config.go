@@ -39,7 +39,7 @@ type serverConfig struct {
 }
 
 type timeoutsConfig struct {
-	Header    time.Duration `koanf:"header" default:"10s" min:"1ms" max:"24h"`
+	Header    time.Duration `koanf:"header" default:"10s" min:"1ms" max:"24h" restart:"yes"`
 	Body      time.Duration `koanf:"body" default:"60s" min:"1ms" max:"24h"`
 	Connect   time.Duration `koanf:"connect" default:"2s" min:"1ms" max:"24h"`
 	FirstByte time.Duration `koanf:"first_byte" default:"120s" min:"1ms" max:"24h"`

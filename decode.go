@@ -115,7 +115,7 @@ func offWord(text string) string {
 
 func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.problem(n, path, "must be a mapping of %s, is %s", words(childNames(k), "and"), k.describe(n))
+		d.problem(n, path, "must be a mapping of %s, is %s%s", words(childNames(k), "and"), k.describe(n), missingBlank(k, n))
 		return nil, false
 	}
 	m := map[string]any{}
@@ -136,11 +136,26 @@ func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	return m, true
 }
 
+// missingBlank sees that "url:http://a" was to be a key and its value.
+func missingBlank(k *knownKey, n *yaml.Node) string {
+	name, _, _ := strings.Cut(n.Value, ":")
+	if n.Kind == yaml.ScalarNode && k.child(name) != nil {
+		return "; put a space after " + quote(name+":")
+	}
+	return ""
+}
+
 func (d *decoder) list(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
 		if n.Kind == yaml.ScalarNode && len(n.Value) <= 80 && !k.secret {
-			hint = fmt.Sprintf("; did you mean [%s]?", n.Value)
+			elements := strings.Split(n.Value, ",")
+			for i := range elements {
+				if k.elem.kind == kindGroup {
+					elements[i] = fmt.Sprintf("{%s: %s}", k.elem.mainKey(), strings.TrimSpace(elements[i]))
+				}
+			}
+			hint = fmt.Sprintf("; did you mean [%s]?", strings.Join(elements, ","))
 		} else if n.Kind == yaml.MappingNode {
 			hint = "; begin each element with -"
 		}

@@ -93,6 +93,9 @@ func syntaxProblem(err error, data []byte) *problem {
 	if bytes.Contains(at, []byte("${")) {
 		text += "; inside { } and [ ] put ${...} in quotes"
 	}
+	if strings.HasSuffix(text, "did not find expected key") {
+		text += "; is this line indented like the one it belongs with?"
+	}
 	if strings.Contains(text, "alphabetic or numeric character") {
 		text += `; a * at the beginning is put in quotes: "*"`
 	}

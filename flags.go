@@ -20,9 +20,9 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.config, "config", "", "configuration `file`; default: $KVASIR_CONFIG, else the built-in one")
 	fs.StringVar(&f.listen, "listen", "", "`address` of the OpenAI API: server.listen")
 	fs.StringVar(&f.admin, "admin", "", "`address` of metrics and health: server.admin; \"\" switches it off")
-	fs.StringVar(&f.logLevel, "log-level", "", "trace, debug, info, warn or error: log.level")
-	fs.StringVar(&f.logForm, "log-format", "", "auto, pretty or json: log.format")
-	fs.StringArrayVar(&f.set, "set", nil, "set any key, as `path=value`; may be given again")
+	fs.StringVar(&f.logLevel, "log-level", "", "log `level`: trace, debug, info, warn or error")
+	fs.StringVar(&f.logForm, "log-format", "", "log `format`: auto, pretty or json")
+	fs.StringArrayVar(&f.set, "set", nil, "set any key of the configuration, as `path=value`; may be given again")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	complete := func(name string) {
 		path := strings.ReplaceAll(name, "-", ".")

@@ -160,6 +160,14 @@ func (k *knownKey) child(name string) *knownKey {
 	return nil
 }
 
+// mainKey is the child that tells the elements of a list apart.
+func (k *knownKey) mainKey() string {
+	if k.child("url") != nil {
+		return "url"
+	}
+	return k.children[0].name
+}
+
 // find is the key at a dotted path without list indices, or nil.
 func (k *knownKey) find(path string) *knownKey {
 	for name := range strings.SplitSeq(path, ".") {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
 )
@@ -68,7 +69,7 @@ func (l *layers) bytes() ([]byte, contents, error) {
 	if l.file == "" {
 		return builtIn, contents{}, nil
 	}
-	data, err := readBounded(l.file, maxFile+1)
+	data, err := readConfig(l.file)
 	read := contents{l.file: sha256.Sum256(data)}
 	if err != nil {
 		return nil, read, problems{{at: place{source: l.file}, text: "cannot read the configuration: " + bare(err).Error()}}
@@ -91,9 +92,9 @@ func (l *layers) merge(data []byte) (*Config, places, problems) {
 	}
 	load(values(knownKeys.defaults()))
 
-	file, found := l.fileValues(data, at)
+	fromFile, found := l.fileValues(data, at)
 	all = append(all, found...)
-	load(values(file))
+	load(values(fromFile))
 
 	variables, found := l.variableValues(at)
 	all = append(all, found...)
@@ -221,6 +222,29 @@ func (l *layers) flagValues(at places) (map[string]any, problems) {
 	return m, found
 }
 
+// readConfig reads a configuration file with koanf's provider. That one reads
+// whatever there is, so what cannot be a configuration, such as a model's
+// weights named by mistake, and what may never end, such as a pipe, is read up
+// to the bound only; parseDocument says that it is too large.
+//
+// koanf's YAML parser does not follow it: it decodes into values before anybody
+// knows what a key wants, and what was written is lost by then. A model 4.10
+// would be asked for as 4.1, a header 010 sent as 8; one duplicate key would
+// hide every other error. So the decoder reads the values off the nodes, which
+// it has to walk for their places anyway, and a test holds both against each
+// other (twin_test.go).
+func readConfig(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+		return readBounded(path)
+	}
+	return file.Provider(path).ReadBytes()
+}
+
+// maxRead bounds what is read of any file, in bytes: as much as the largest of
+// them, a file of certificates, may have, and one more to tell that it is larger.
+// It is the same for all, so that the watcher compares what was read.
+const maxRead = maxPEMFile + 1
+
 // bare is an error of package os without the operation and the path, where
 // the message says both already.
 func bare(err error) error {
@@ -231,12 +255,12 @@ func bare(err error) error {
 	return err
 }
 
-// readBounded reads at most limit bytes of a file, which may be a pipe.
-func readBounded(path string, limit int64) ([]byte, error) {
+// readBounded reads at most maxRead bytes of a file, which may be a pipe.
+func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
+	return io.ReadAll(io.LimitReader(f, maxRead))
 }

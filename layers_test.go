@@ -69,7 +69,7 @@ func TestTextValues(t *testing.T) {
 		{"server.cors", "", []any{}},
 		{"server.cors", "[a", errorText("F: server.cors: this is not YAML: did not find expected ',' or ']'")},
 		{"workers", "", []any{}},
-		{"workers", "a,b", errorText("F: workers: must be a list, is the string \"a,b\"; did you mean [a,b]?")},
+		{"workers", "a,b", errorText("F: workers: must be a list, is the string \"a,b\"; did you mean [{url: a},{url: b}]?")},
 		{"workers", "- url: http://a:1", []any{map[string]any{"url": "http://a:1", "role": "both", "max_requests": 0, "tls": map[string]any{"insecure": false}}}},
 		{"routing.policy", "leastloaded", errorText(`F: routing.policy: must be round_robin, random, least_loaded or p2c, not "leastloaded", did you mean "least_loaded"?`)},
 		{"server.cors", strings.Repeat("a", maxFile+1), errorText("F: server.cors: is larger than 1 MiB")},
@@ -159,6 +159,7 @@ func FuzzConfig(f *testing.F) {
 			if len(c.Workers)+len(c.Simulate) == 0 || c.Server.Listen == "" || c.Server.MaxBody < 1 {
 				t.Errorf("accepted %+v", c)
 			}
+			checkTwin(t, l, data)
 			return
 		}
 		for line := range strings.Lines(bad.Error()) {

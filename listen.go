@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,7 +19,7 @@ func listen(addr string) (net.Listener, error) {
 	if !isUnix {
 		ln, err := net.Listen("tcp", addr)
 		if err != nil {
-			return nil, fmt.Errorf("cannot listen on %q: %w", addr, bareNet(err))
+			return nil, fmt.Errorf("cannot listen on %q: %w%s", addr, bareNet(err), listenHint(err))
 		}
 		return ln, nil
 	}
@@ -30,6 +31,17 @@ func listen(addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("cannot listen on %q: %w", addr, bareNet(err))
 	}
 	return ln, nil
+}
+
+// listenHint says what to do about the two errors that people meet.
+func listenHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "; another process has it: stop that one, or choose another address"
+	case errors.Is(err, fs.ErrPermission):
+		return "; ports below 1024 need a right: choose another port"
+	}
+	return ""
 }
 
 // removeStale removes a socket file that nobody answers on. Anything else at

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -65,12 +66,13 @@ func rootCommand() *cobra.Command {
 	root := serveCommand("kvasir")
 	root.Short = "LLM gateway between OpenAI clients and GPU inference workers"
 	root.Long = `Kvasir is an LLM gateway: OpenAI clients on one side, GPU inference workers
-(vLLM, SGLang, TensorRT-LLM, any OpenAI server) on the other.`
-	root.Example = `  kvasir                                 serve with two simulated workers on 127.0.0.1:8080
-  kvasir --config config.yaml            serve
-  kvasir check --config config.yaml      validate a configuration
-  kvasir simulate --listen :8000         one simulated worker
-  kvasir version`
+(vLLM, SGLang, TensorRT-LLM, any OpenAI server) on the other. Without a command
+it serves; without --config with two simulated workers, to try things out.`
+	root.Example = `  kvasir                                       serve on 127.0.0.1:8080 with two simulated workers
+  kvasir --config kvasir.yaml                  serve your own workers
+  kvasir check --config kvasir.yaml --live     is the file good, do its workers answer
+  kvasir simulate --listen 127.0.0.1:8000      one simulated worker
+  kvasir serve --help                          every command has examples`
 	serve := serveCommand("serve")
 	root.AddCommand(serve, checkCommand(), simulateCommand(), versionCommand(), completionCommand())
 	root.SetHelpCommand(helpCommand())
@@ -122,8 +124,12 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if cmd.HasParent() {
-		return usageError(fmt.Sprintf("%s takes no argument %s", cmd.Name(), quote(args[0])))
+	hint := ""
+	if ext := filepath.Ext(args[0]); ext == ".yaml" || ext == ".yml" {
+		hint = fmt.Sprintf(", did you mean %q?", "--config "+args[0])
+	}
+	if cmd.HasParent() || hint != "" {
+		return usageError(fmt.Sprintf("%s takes no argument %s%s", cmd.Name(), quote(args[0]), hint))
 	}
 	return usageError(fmt.Sprintf("there is no command %s%s", quote(args[0]), didYouMean(args[0], commandNames(cmd))))
 }
@@ -143,9 +149,19 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		hint = didYouMean("--"+strings.TrimLeft(unknown.GetSpecifiedName(), "-"), names)
+		name := strings.TrimLeft(unknown.GetSpecifiedName(), "-")
+		hint = didYouMean("--"+name, names)
+		if other := otherFlags[name]; slices.Contains(names, other) {
+			hint = fmt.Sprintf(", did you mean %q?", other)
+		}
 	}
 	return usageError(err.Error() + hint)
+}
+
+// otherFlags are what other programs call ours.
+var otherFlags = map[string]string{
+	"port": "--listen", "p": "--listen", "host": "--listen", "address": "--listen", "bind": "--listen",
+	"c": "--config", "f": "--config", "file": "--config", "verbose": "--log-level", "debug": "--log-level", "served-model-name": "--model",
 }
 
 func helpCommand() *cobra.Command {

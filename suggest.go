@@ -68,9 +68,15 @@ func unknownHint(k *knownKey, name string) string {
 	if hint := didYouMean(name, childNames(k)); hint != "" {
 		return hint
 	}
+	for _, sibling := range childNames(k) {
+		if slices.Contains(strings.Split(sibling, "_"), plain(name)) {
+			return fmt.Sprintf(", did you mean %q?", sibling)
+		}
+	}
 	var elsewhere []string
 	knownKeys.all(func(other *knownKey) {
-		if other.name == plain(name) && len(elsewhere) < 4 {
+		same := other.name == plain(name) || other.name == plain(name)+"s"
+		if same && other.kind != kindLater && len(elsewhere) < 4 {
 			elsewhere = append(elsewhere, other.path)
 		}
 	})

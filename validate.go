@@ -111,7 +111,7 @@ func (v *validation) keys(keys []keyConfig) {
 	for i, k := range keys {
 		path := fmt.Sprintf("keys[%d]", i)
 		if k.Name == "" {
-			v.add("is missing; it stands for the key in logs and metrics", path+".name")
+			v.add("is missing; it stands for the key in logs", path+".name")
 		} else {
 			v.name(path+".name", k.Name, "this")
 			v.once(names, k.Name, path+".name", "is the name of another key")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +58,19 @@ func (k *knownKey) parseText(text string) (string, error) {
 			return "", fmt.Errorf("%q is not built in yet; only %s are", text, words(k.oneOf, "and"))
 		}
 	}
-	return "", fmt.Errorf("must be %s, not %s%s", words(k.oneOf, "or"), quote(text), didYouMean(text, k.oneOf))
+	hint := didYouMean(text, k.oneOf)
+	if other := otherNames[plain(text)]; slices.Contains(k.oneOf, other) {
+		hint = fmt.Sprintf(", did you mean %q?", other)
+	}
+	return "", fmt.Errorf("must be %s, not %s%s", words(k.oneOf, "or"), quote(text), hint)
+}
+
+// otherNames are what people call values of enumerations, as plain writes them.
+var otherNames = map[string]string{
+	"tensorrt_llm": "trtllm", "tensorrt": "trtllm", "trt_llm": "trtllm",
+	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "dynamo": "openai", "lmdeploy": "openai",
+	"roundrobin": "round_robin", "leastconn": "least_loaded", "least_request": "least_loaded", "power_of_two": "p2c",
+	"warning": "warn", "text": "pretty", "console": "pretty",
 }
 
 func parseBool(text string) (bool, error) {
@@ -73,6 +86,8 @@ func parseBool(text string) (bool, error) {
 func parseInt(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	switch {
+	case zeroFirst(text):
+		return 0, ambiguous(text)
 	case err == nil:
 		return n, nil
 	case errors.Is(err, strconv.ErrRange):
@@ -87,7 +102,21 @@ func parseInt(text string) (int, error) {
 	return 0, fmt.Errorf("must be a whole number, not %s", quote(text))
 }
 
+// zeroFirst says whether a number begins with a 0 that counts for nothing, or
+// makes it octal: YAML 1.1 and 1.2 differ about 010.
+func zeroFirst(text string) bool {
+	text = strings.TrimLeft(text, "+-")
+	return len(text) > 1 && text[0] == '0' && '0' <= text[1] && text[1] <= '9'
+}
+
+func ambiguous(text string) error {
+	return fmt.Errorf("%s could be read as octal; write it without the 0 at its beginning", quote(text))
+}
+
 func parseFloat(text string) (float64, error) {
+	if zeroFirst(text) {
+		return 0, ambiguous(text)
+	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, fmt.Errorf("must be a number, not %s", quote(text))
@@ -147,6 +176,9 @@ func parseSize(text string) (size, error) {
 	number := strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz ")
 	unit := strings.ToUpper(strings.TrimSpace(text[len(number):]))
 	factor, known := sizeUnits[unit]
+	if zeroFirst(number) {
+		return 0, ambiguous(text)
+	}
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsNaN(f) || strings.ContainsAny(number, "xXpP_") {
 		return 0, fmt.Errorf("%s is not a size such as 32MiB, 64KB or a number of bytes", quote(text))

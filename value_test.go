@@ -4,6 +4,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDistance(t *testing.T) {
@@ -56,6 +57,8 @@ func TestSizes(t *testing.T) {
 		"5 blob": `"5 blob" is not a size: the unit is one of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB`,
 		"MiB":    `"MiB" is not a size such as 32MiB, 64KB or a number of bytes`,
 		"0x10":   `"0x10" is not a size such as 32MiB, 64KB or a number of bytes`,
+		"010KB":  `"010KB" could be read as octal; write it without the 0 at its beginning`,
+		"0.5KiB": "512",
 		"NaN":    `"NaN" is not a size such as 32MiB, 64KB or a number of bytes`,
 		"1e300":  `"1e300" is out of range`,
 		"":       `"" is not a size such as 32MiB, 64KB or a number of bytes`,
@@ -146,8 +149,9 @@ func TestNeedRestart(t *testing.T) {
 	t.Parallel()
 	a, _, _ := (&layers{}).merge([]byte("simulate: [{}]"))
 	b, _, _ := (&layers{}).merge([]byte("simulate: [{seed: 1}]\nserver: {listen: ':1', admin: '', max_body: 1, tls: {cert: a, key: b}}\nlog: {level: warn, format: json}\nrouting: {policy: p2c}"))
+	b.Server.Timeouts.Header, b.Server.Timeouts.Write = time.Minute, time.Minute
 	got := strings.Join(needRestart(a, b), " ")
-	if want := "server.listen server.admin simulate log.format server.tls"; got != want {
+	if want := "server.listen server.admin server.timeouts.header simulate log.format server.tls"; got != want {
 		t.Errorf("keys are %q, want %q", got, want)
 	}
 	if got := needRestart(a, a); len(got) != 0 {

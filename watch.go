@@ -118,7 +118,7 @@ func (w *watcher) differs() bool {
 	defer w.mu.Unlock()
 	differs := false
 	for file, before := range w.read {
-		data, err := readBounded(file, maxPEMFile+1)
+		data, err := readBounded(file)
 		if err != nil {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,4 +162,21 @@ func TestWatchPoll(t *testing.T) {
 		write(t, file, "3")
 		look(2, "written again")
 	})
+}
+
+// TestLargeFilesAreReadAlike: what load has read of a file that is too large is
+// what the watcher reads of it, so that it is told once and not at every look.
+func TestLargeFilesAreReadAlike(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int{maxFile + 2, maxPEMFile + 2} {
+		file := filepath.Join(t.TempDir(), "large.yaml")
+		write(t, file, strings.Repeat("#", bytes))
+		_, read, err := (&layers{file: file}).load()
+		if err == nil || !strings.HasSuffix(err.Error(), "large.yaml:1:1: the file is larger than 1 MiB") {
+			t.Fatalf("%d bytes: error is %v", bytes, err)
+		}
+		if w := (&watcher{read: read}); w.differs() {
+			t.Errorf("%d bytes: the watcher reads another content", bytes)
+		}
+	}
 }

@@ -170,18 +170,3 @@ func TestEveryCutIsToldFromAnEnd(t *testing.T) {
 		})
 	}
 }
-
-// A retry that has no worker to go to is none: it was counted, and paid for
-// from the budget, although nobody was asked again.
-func TestNoRetryIsCountedWithoutAnotherWorker(t *testing.T) {
-	w := startWorker(t, die)
-	p := startProxy(t, settingsFor(w.url))
-	a := p.ask(t, "/v1/chat/completions", plainChat)
-	if a.StatusCode != 502 || len(w.seen()) != 1 {
-		t.Errorf("got %d %q after %d tries", a.StatusCode, a.body, len(w.seen()))
-	}
-	waitUntil(t, "the request is in the log", func() bool { return strings.Contains(p.log.String(), `"retries":`) })
-	if !strings.Contains(p.log.String(), `"retries":0`) {
-		t.Errorf("the log says %s", p.log.String())
-	}
-}

@@ -65,6 +65,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyForAuto: a list of models that holds only auto let the key have nothing.
+func TestKeyForAuto(t *testing.T) {
+	p := startProxy(t, keyed(settingsFor(goodWorker(t).url), Key{Name: "auto", Models: []string{"auto"}}, Key{Name: "other", Models: []string{"other"}}))
+	for _, tc := range []struct {
+		key, model string
+		status     int
+	}{{"auto", "auto", 200}, {"auto", "MoM", 200}, {"auto", "m", 404}, {"other", "auto", 404}} {
+		a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"`+tc.model+`"`, 1), "Authorization: Bearer sk-"+tc.key)
+		if a.StatusCode != tc.status {
+			t.Errorf("key %s asks for %s: %d %q", tc.key, tc.model, a.StatusCode, a.body)
+		}
+	}
+}
+
 func TestAuthorizationGoesToTheWorkerOnlyWithoutKeys(t *testing.T) {
 	own, plain := goodWorker(t), goodWorker(t)
 	s := settingsFor(plain.url)

@@ -11,7 +11,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,7 +34,8 @@ type probe struct {
 	first    chan struct{} // closed after the first answer or failure
 	engine   string
 	version  string
-	noHealth bool // it has no /health: its list of models is asked instead
+	noHealth bool     // it has no /health: its list of models is asked instead
+	listed   []string // the models in its list, whatever the configuration says
 }
 
 // probeAll begins to ask the workers that are new in s, and gives those of the
@@ -174,7 +177,7 @@ func (b *backend) askModels(ctx context.Context) error {
 		if len(b.settings.Models) > 0 && status == http.StatusNotFound {
 			return nil // the configuration says what it serves
 		}
-		return fmt.Errorf("/v1/models answers %d", status)
+		return refusedModels(status)
 	}
 	var list struct {
 		Data []struct {
@@ -191,8 +194,10 @@ func (b *backend) askModels(ctx context.Context) error {
 	}
 	models := named(b.settings.Models)
 	owner := ""
+	b.probe.listed = b.probe.listed[:0]
 	for _, m := range list.Data {
 		owner = m.OwnedBy
+		b.probe.listed = append(b.probe.listed, m.ID)
 		length := max(m.MaxModelLen, 0)
 		if len(b.settings.Models) == 0 && m.ID != "" && len(m.ID) <= 256 && isPrintable([]byte(m.ID)) {
 			models = append(models, kvroute.Model{Name: m.ID, MaxModelLen: length})
@@ -205,6 +210,16 @@ func (b *backend) askModels(ctx context.Context) error {
 	}
 	b.SetModels(models)
 	return b.askEngine(ctx, owner)
+}
+
+func refusedModels(status int) error {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("/v1/models answers %d: the worker wants a key, set its key_file or headers", status)
+	case http.StatusNotFound:
+		return fmt.Errorf("/v1/models answers %d: this is no OpenAI server, or its url lacks the base path; else set its models", status)
+	}
+	return fmt.Errorf("/v1/models answers %d", status)
 }
 
 // askEngine finds the engine out by the owner that it gives its models.
@@ -244,37 +259,42 @@ func engineOf(owner string) string {
 // requests go: the same connections, clocks and strictness.
 func (b *backend) get(ctx context.Context, path string) (status int, body []byte, err error) {
 	var c call
-	by := &lease{ctx: ctx}
+	by := &question{ctx: ctx, path: path}
 	defer func() { c.finish(by) }()
-	clock := Timeouts{FirstByte: probeTimeout, Idle: probeTimeout}
-	err = c.open(by, b, clock, func(b *backend) net.Buffers {
-		head := "GET " + b.base + path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
-		return net.Buffers{[]byte(head)}
-	})
+	err = c.open(by, b, Timeouts{FirstByte: probeTimeout, Idle: probeTimeout})
 	if err == nil {
 		// Only here is EOF a right end: from open it is a worker that hung up.
 		if err = c.hold(probeBody); errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errFirstByte) || errors.Is(err, errIdle):
+		return 0, nil, fmt.Errorf("%s is not answered within %v", path, probeTimeout)
+	case err != nil:
 		return 0, nil, fmt.Errorf("cannot ask %s: %w", path, err)
 	}
 	return c.head.status, bytes.Clone(c.payload()), nil
 }
 
-// A lease holds a call for as long as its context lives.
-type lease struct {
+// A question is a GET of our own, asked for as long as its context lives.
+type question struct {
 	ctx  context.Context
+	path string
 	stop func() bool
 }
 
-func (l *lease) bind(c io.Closer) bool {
-	l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
-	return l.ctx.Err() == nil
+func (q *question) request(b *backend) net.Buffers {
+	head := "GET " + b.base + q.path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
+	return net.Buffers{[]byte(head)}
 }
 
-func (l *lease) unbind() bool { return l.stop == nil || l.stop() }
+func (q *question) bind(c io.Closer) bool {
+	q.stop = context.AfterFunc(q.ctx, func() { _ = c.Close() })
+	return q.ctx.Err() == nil
+}
+
+func (q *question) unbind() bool { return q.stop == nil || q.stop() }
 
 // A CheckResult is what asking one worker of a configuration gave.
 type CheckResult struct {
@@ -283,12 +303,15 @@ type CheckResult struct {
 	Err    error
 }
 
-// CheckWorkers asks every worker of the settings once.
+// CheckWorkers asks every worker of the settings once, all at the same time:
+// one that is silent must not use up the time of the others.
 func CheckWorkers(ctx context.Context, s *Settings) []CheckResult {
 	results := make([]CheckResult, len(s.Workers))
+	var asking sync.WaitGroup
 	for i, w := range s.Workers {
-		results[i] = checkWorker(ctx, w, s.Timeouts)
+		asking.Go(func() { results[i] = checkWorker(ctx, w, s.Timeouts) })
 	}
+	asking.Wait()
 	return results
 }
 
@@ -304,13 +327,32 @@ func checkWorker(ctx context.Context, w Worker, t Timeouts) CheckResult {
 	if r.Err = b.ask(ctx, &asked); r.Err != nil {
 		return r
 	}
-	models, _ := b.Models()
-	names := make([]string, len(models))
-	for i, m := range models {
-		names[i] = m.Name
-	}
-	r.What = fmt.Sprintf("%s %s, models: %s", b.probe.engine, b.probe.version, strings.Join(names, ", "))
+	r.What = b.describe()
 	return r
+}
+
+// describe tells what asking the worker has found.
+func (b *backend) describe() string {
+	what := b.probe.engine
+	if b.probe.version != "" {
+		what += " " + b.probe.version
+	}
+	models, _ := b.Models()
+	var names, unlisted []string
+	for _, m := range models {
+		names = append(names, m.Name)
+		if !slices.Contains(b.probe.listed, m.Name) {
+			unlisted = append(unlisted, m.Name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return what + ", but it serves no model"
+	case len(unlisted) > 0:
+		return fmt.Sprintf("%s, models: %s; but its /v1/models does not list %s, only %s",
+			what, strings.Join(names, ", "), strings.Join(unlisted, ", "), strings.Join(b.probe.listed, ", "))
+	}
+	return what + ", models: " + strings.Join(names, ", ")
 }
 
 // usable says whether requests are sent to a worker in this state.

@@ -1,0 +1,152 @@
+// Tests that the documents are true: docs/configuration.md is made from the known keys, examples are good files.
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestConfigurationPage keeps the tables of docs/configuration.md equal to the
+// known keys and to what config.yaml says of them; -update rewrites them.
+func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	const file, begin, end = "docs/configuration.md", "<!-- made by: go test -run TestConfigurationPage -update . -->\n", "<!-- end -->\n"
+	page := readPage(t, file)
+	head, rest, ok := strings.Cut(page, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s lacks its marks", file)
+	}
+	want := head + begin + configurationTables(comments(t)) + end + tail
+	if *update {
+		do(t, os.WriteFile(file, []byte(want), 0o644))
+	} else if page != want {
+		t.Errorf("%s is not what the known keys make; run: go test -run TestConfigurationPage -update .", file)
+	}
+	knownKeys.all(func(k *knownKey) {
+		if k.kind != kindGroup && (k.elem == nil || k.elem.kind != kindGroup) && !strings.Contains(want, "| `"+k.path+"` |") && !strings.HasSuffix(k.path, "[]") {
+			t.Errorf("%s is not in %s", k.path, file)
+		}
+	})
+}
+
+// configurationTables has one table for each section, and one for the keys of
+// later rooms.
+func configurationTables(descriptions map[string]string) string {
+	var b strings.Builder
+	later := ""
+	for _, section := range knownKeys.children {
+		rows := ""
+		section.all(func(k *knownKey) {
+			switch {
+			case k.kind == kindLater:
+				accepted := "nothing yet"
+				if k.off != nil {
+					accepted = code(k.offText)
+				}
+				later += fmt.Sprintf("| `%s` | %s |\n", k.path, accepted)
+			case k.name != "" && k.kind != kindGroup && (k.elem == nil || k.elem.kind != kindGroup):
+				rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", k.path, code(byDefault(k)), valuesOf(k), meaning(k, descriptions))
+			}
+		})
+		if rows != "" {
+			note := ""
+			if section.restart {
+				note = "A change of any of these waits for a restart.\n\n"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n%s| key | default | values | |\n|---|---|---|---|\n%s", section.name, note, rows)
+		}
+	}
+	fmt.Fprintf(&b, "\n## Not built yet\n\nAccepted so that a file can be written for what comes; none has an effect.\n\n| key | accepted |\n|---|---|\n%s\n", later)
+	return b.String()
+}
+
+func byDefault(k *knownKey) string {
+	switch {
+	case k.value != nil && k.value != "":
+		return show(k.value)
+	case k.kind == kindList:
+		return "[]"
+	case k.kind == kindMap:
+		return "{}"
+	case k.value == nil && k.kind == kindBool:
+		return "false"
+	}
+	return ""
+}
+
+// code is text as it would be written in a file, nothing for nothing.
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+func valuesOf(k *knownKey) string {
+	switch {
+	case len(k.oneOf) > 0:
+		return strings.Join(k.oneOf, ", ")
+	case k.kind == kindList:
+		return "list of " + string(k.elem.kind) + "s"
+	}
+	text := string(k.kind)
+	switch {
+	case k.min != nil && k.max != nil:
+		text += ", " + show(k.min) + " to " + show(k.max)
+	case k.min != nil:
+		text += ", at least " + show(k.min)
+	}
+	return text
+}
+
+var hotOrNot = regexp.MustCompile(`^\[(hot|restart)\] ?`)
+
+// meaning is what config.yaml says behind the key, without the values and the
+// mark that the other columns have.
+func meaning(k *knownKey, descriptions map[string]string) string {
+	text := hotOrNot.ReplaceAllString(descriptions[k.path], "")
+	if len(k.oneOf) > 0 {
+		text = strings.TrimLeft(strings.TrimPrefix(text, strings.Join(k.oneOf, " | ")), ";: ")
+	}
+	if k.restart {
+		text = "**restart**; " + text
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(text, "|", "\\|"), "; ")
+}
+
+// TestExamples wants every YAML block of the documents to be a good file, but
+// for the files that it names, and the README's key to be what its command
+// makes.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, file := range []string{"README.md", "docs/configuration.md"} {
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t, file), -1) {
+			count++
+			l := &layers{file: file, environ: []string{"WORKER_KEY=x"}}
+			if _, _, bad := l.merge([]byte(block[1])); len(bad) > 0 {
+				t.Errorf("an example is refused: %v\n%s", bad, block[1])
+			}
+		}
+	}
+	if count < 7 {
+		t.Errorf("only %d examples were found", count)
+	}
+	readme := readPage(t, "README.md")
+	secret := regexp.MustCompile(`printf %s "(.+)" \| sha256sum`).FindStringSubmatch(readme)
+	if secret == nil || !strings.Contains(readme, fmt.Sprintf("sha256: %x\n", sha256.Sum256([]byte(secret[1])))) {
+		t.Error("the README's sha256 is not that of its key")
+	}
+}
+
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	do(t, err)
+	return string(text)
+}

@@ -1,0 +1,104 @@
+// The README's examples, run as they are pasted against what `make run` serves. Only the address is
+// another one: the test takes free ports.
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReadmeCurl(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("KVASIR_REAL") == "required" {
+			t.Fatal("the real part curl is missing")
+		}
+		t.Skip("SKIP real part: curl: not installed")
+	}
+	k := asMakeRun(t)
+	examples := readmeExamples(t, "sh", `(?m)^curl `)
+	if len(examples) < 2 {
+		t.Fatalf("only %d examples were found", len(examples))
+	}
+	streams := 0
+	for _, example := range examples {
+		out := paste(t, k, example, "sh", "-c")
+		if !strings.Contains(out, `"system_fingerprint":"kvasir-sim"`) && !strings.Contains(out, `"object":"chat.completion.chunk"`) {
+			t.Errorf("no answer of a simulated worker:\n%s\n%s", example, out)
+		}
+		if strings.Contains(example, `"stream": true`) {
+			streams++
+			if !strings.HasSuffix(out, "data: [DONE]\n\n") || strings.Count(out, "data: ") < 3 {
+				t.Errorf("no whole stream:\n%s\n%s", example, out)
+			}
+		}
+	}
+	if streams == 0 {
+		t.Error("no example streams")
+	}
+}
+
+func TestReadmePython(t *testing.T) {
+	part(t, "python-sdk")
+	k := asMakeRun(t)
+	examples := readmeExamples(t, "python", ``)
+	if len(examples) == 0 {
+		t.Fatal("no example was found")
+	}
+	for _, example := range examples {
+		out := paste(t, k, example, "../.cache/sdk-python/bin/python", "-c")
+		// It prints one answer whole and one as it comes.
+		if strings.Count(out, "simulated") < 2 {
+			t.Errorf("no two answers of a simulated worker:\n%s\n%s", example, out)
+		}
+	}
+}
+
+// asMakeRun serves config.yaml, as `make run` does.
+func asMakeRun(t *testing.T) *kvasir {
+	t.Helper()
+	config, err := os.ReadFile("../config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, string(config), "sim")
+}
+
+// readmeExamples are the README's code blocks of a language that match a pattern.
+func readmeExamples(t *testing.T, language, pattern string) []string {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		if regexp.MustCompile(pattern).MatchString(block[1]) {
+			found = append(found, block[1])
+		}
+	}
+	return found
+}
+
+// paste runs an example and returns what it prints.
+func paste(t *testing.T, k *kvasir, example string, program ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !strings.Contains(example, "http://127.0.0.1:8080/") {
+		t.Errorf("the example does not ask what make run serves:\n%s", example)
+	}
+	pasted := strings.ReplaceAll(example, "http://127.0.0.1:8080", k.url)
+	cmd := exec.CommandContext(ctx, program[0], append(program[1:], pasted)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v:\n%s\n%s\n%s", err, example, tail(string(out), 4000), tail(stderr.String(), 4000))
+	}
+	return string(out)
+}

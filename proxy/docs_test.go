@@ -1,0 +1,110 @@
+// Tests that the documents say what the code has: docs/metrics.md and the README's table of routes.
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
+
+// TestMetricsPage wants a row in docs/metrics.md for each metric of the
+// registry, with its type and labels, and no other row.
+func TestMetricsPage(t *testing.T) {
+	p := startProxy(t, settingsFor(goodWorker(t).url))
+	m := p.metrics
+	// A metric with labels has a type only once it has a series.
+	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
+		counters.WithLabelValues("a", "b")
+	}
+	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads} {
+		counters.WithLabelValues("a")
+	}
+	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte} {
+		histograms.WithLabelValues("a")
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]string{}
+	for _, f := range families {
+		types[f.GetName()] = strings.ToLower(f.GetType().String())
+	}
+	want := map[string]string{}
+	described := make(chan *prometheus.Desc, 1000)
+	m.registry.Describe(described)
+	close(described)
+	for d := range described {
+		found := describedMetric.FindStringSubmatch(d.String())
+		if found == nil || !strings.HasPrefix(found[1], "kvasir_") {
+			continue
+		}
+		labels := strings.Split(found[2], ",")
+		slices.Sort(labels)
+		want[found[1]] = types[found[1]] + " by " + strings.Join(labels, " ")
+	}
+	if len(want) < 20 {
+		t.Fatalf("only %d metrics are in the registry", len(want))
+	}
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (kvasir_\w+) \| (\w+) \|(.*?)\| (.+) \|$`).FindAllStringSubmatch(page(t, "../docs/metrics.md"), -1) {
+		labels := strings.Fields(strings.ReplaceAll(row[3], ",", " "))
+		slices.Sort(labels)
+		got[row[1]] = row[2] + " by " + strings.Join(labels, " ")
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("docs/metrics.md has\n%s\nthe registry\n%s", listed(got), listed(want))
+	}
+}
+
+// TestReadmeRoutes wants every route in the README's table, and no other.
+func TestReadmeRoutes(t *testing.T) {
+	_, table, _ := strings.Cut(page(t, "../README.md"), "\n## Routes\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	got := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(table, -1) {
+		method := ""
+		for _, word := range strings.Fields(strings.NewReplacer(",", " ", ";", " ").Replace(row[1])) {
+			if strings.HasPrefix(word, "/") {
+				got[word] = method
+			} else {
+				method = word
+			}
+		}
+	}
+	want := map[string]string{
+		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
+		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST",
+	}
+	for _, r := range routes {
+		want[r.path] = "POST"
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the README has\n%s\nthe routes are\n%s", listed(got), listed(want))
+	}
+}
+
+func page(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func listed(m map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "  %s %s\n", name, m[name])
+	}
+	return b.String()
+}
