@@ -5,13 +5,13 @@ FUZZTIME ?= 20s
 export FUZZTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real bench lint fmt fuzz clean
+.PHONY: help build run test test-real bench profile lint fmt fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
 
 build: ## bin/kvasir, one static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvasir .
+	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvasir .
 	@if ldd bin/kvasir >/dev/null 2>&1; then echo "bin/kvasir is not static" >&2; exit 1; fi
 
 run: build ## build, and serve config.yaml on 127.0.0.1:8080
@@ -25,6 +25,10 @@ test-real: build ## the heavy real engines: vLLM on CPU (3 GB of disk, 2.4 GB of
 
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)
 	go run ./scripts/bench $(BENCH)
+
+profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
+	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .
+	go run ./scripts/bench -peer=false -profile scripts/bench/kvasir.pgo throughput
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

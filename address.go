@@ -86,21 +86,25 @@ func checkURL(raw string) error {
 	if raw == "" {
 		return fmt.Errorf("is missing; give the worker's address, such as http://10.0.0.5:8000")
 	}
-	_, authority, _ := strings.Cut(raw, "//")
-	authority, _, _ = strings.Cut(authority, "/")
+	_, authority, found := strings.Cut(raw, "://")
+	if found {
+		authority, _, _ = strings.Cut(authority, "/")
+	} else {
+		authority = raw // no scheme, and perhaps a password all the same
+	}
 	if strings.Contains(authority, "@") {
 		// First, so that no other message quotes the password.
 		return fmt.Errorf("must not hold a user or password; send them with headers: {Authorization: ...} or key_file")
 	}
 	if strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return fmt.Errorf("%s has blanks or control characters", quote(raw))
+		return fmt.Errorf("%s has blanks or control characters", quoteURL(raw))
 	}
 	u, err := url.Parse(raw)
 	if err != nil || !strings.Contains(raw, "://") {
 		if _, errPlain := url.Parse("http://" + raw); errPlain == nil && !strings.Contains(raw, "//") && raw[0] != '/' {
-			return fmt.Errorf("%s has no scheme, did you mean %q?", quote(raw), "http://"+raw)
+			return fmt.Errorf("%s has no scheme, did you mean %s?", quoteURL(raw), quoteURL("http://"+raw))
 		}
-		return fmt.Errorf("%s is no URL such as http://10.0.0.5:8000", quote(raw))
+		return fmt.Errorf("%s is no URL such as http://10.0.0.5:8000", quoteURL(raw))
 	}
 	return checkURLParts(raw, u)
 }
@@ -109,17 +113,25 @@ func checkURLParts(raw string, u *url.URL) error {
 	port, errPort := strconv.Atoi(u.Port())
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%s: the scheme must be http or https%s", quote(raw), didYouMean(u.Scheme, []string{"http", "https"}))
+		return fmt.Errorf("%s: the scheme must be http or https%s", quoteURL(raw), didYouMean(u.Scheme, []string{"http", "https"}))
 	case u.Hostname() == "":
-		return fmt.Errorf("%s has no host", quote(raw))
+		return fmt.Errorf("%s has no host", quoteURL(raw))
 	case u.Port() != "" && (errPort != nil || port < 1 || port > 65535), strings.HasSuffix(u.Host, ":"):
-		return fmt.Errorf("%s: the port must be a number from 1 to 65535", quote(raw))
+		return fmt.Errorf("%s: the port must be a number from 1 to 65535", quoteURL(raw))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(raw, "#"):
-		return fmt.Errorf("%s must not have a query or fragment", quote(raw))
+		return fmt.Errorf("%s must not have a query or fragment after it", quoteURL(raw))
 	case u.Path == "/v1" || strings.HasSuffix(u.Path, "/v1"):
-		return fmt.Errorf("%s: leave out /v1, the routes begin with it, did you mean %q?", quote(raw), strings.TrimSuffix(raw, "/v1"))
+		return fmt.Errorf("%s: leave out /v1, the routes begin with it, did you mean %q?", quoteURL(raw), strings.TrimSuffix(raw, "/v1"))
 	}
 	return nil
+}
+
+// quoteURL is quote without the query and fragment, where keys are sent, too.
+func quoteURL(raw string) string {
+	if i := strings.IndexAny(raw, "?#"); i >= 0 {
+		raw = raw[:i]
+	}
+	return quote(raw)
 }
 
 // checkOrigin wants * or scheme://host[:port], as browsers send it.

@@ -12,12 +12,14 @@ import "time"
 //	min, max bounds, both allowed
 //	oneof    the values of an enumeration, divided by spaces
 //	restart  a change takes effect only after a restart
+//	secret   no message quotes what stands there, or under it: it is a key, or
+//	         one that somebody put into the wrong place
 //
 // Keys that belong to rooms not built yet stand in notBuiltIn, not here.
 type Config struct {
 	Server   serverConfig     `koanf:"server"`
 	Headers  headersConfig    `koanf:"headers"`
-	Keys     []keyConfig      `koanf:"keys"`
+	Keys     []keyConfig      `koanf:"keys" secret:"yes"`
 	Workers  []workerConfig   `koanf:"workers"`
 	Simulate []simulateConfig `koanf:"simulate" restart:"yes"`
 	Models   []modelConfig    `koanf:"models"`
@@ -82,8 +84,8 @@ type workerConfig struct {
 	Role        string            `koanf:"role" default:"both" oneof:"both prefill decode"`
 	Models      []string          `koanf:"models"`
 	MaxRequests int               `koanf:"max_requests" default:"0" min:"0" max:"1000000"`
-	Headers     map[string]string `koanf:"headers"`
-	KeyFile     filePath          `koanf:"key_file"`
+	Headers     map[string]string `koanf:"headers" secret:"yes"`
+	KeyFile     filePath          `koanf:"key_file" secret:"yes"`
 	TLS         workerTLSConfig   `koanf:"tls"`
 }
 

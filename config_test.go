@@ -70,6 +70,9 @@ func TestBadFiles(t *testing.T) {
 			if got != string(want) {
 				t.Errorf("errors are:\n%swant:\n%s", got, want)
 			}
+			if strings.Contains(got, "S3CRET") {
+				t.Errorf("a secret is quoted:\n%s", got)
+			}
 			for line := range strings.Lines(got) {
 				if !regexp.MustCompile(`^[a-z0-9-]+\.yaml:\d+:\d+: .|^and \d+ more$`).MatchString(line) {
 					t.Errorf("no file:line:column in %q", line)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -98,7 +99,7 @@ func (d *decoder) later(k *knownKey, path string, n *yaml.Node) {
 		return
 	}
 	is := "this"
-	if n.Kind == yaml.ScalarNode {
+	if n.Kind == yaml.ScalarNode && !k.secret {
 		is = quote(n.Value)
 	}
 	d.problem(n, path, "%s is not built in yet; only %s is", is, offWord(k.offText))
@@ -114,14 +115,14 @@ func offWord(text string) string {
 
 func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.problem(n, path, "must be a mapping of %s, is %s%s", words(childNames(k), "and"), describe(n), missingBlank(k, n))
+		d.problem(n, path, "must be a mapping of %s, is %s%s", words(childNames(k), "and"), k.describe(n), missingBlank(k, n))
 		return nil, false
 	}
 	m := map[string]any{}
-	for _, e := range d.entries(n, path) {
+	for _, e := range d.entries(k, n, path) {
 		c := k.child(e.key.Value)
 		if c == nil {
-			d.problem(e.key, join(path, shorten(e.key.Value)), "unknown key%s", unknownHint(k, e.key.Value))
+			d.problem(e.key, join(path, k.shown(e.key.Value)), "unknown key%s", unknownHint(k, e.key.Value))
 			continue
 		}
 		v, ok := d.value(c, join(path, c.name), e.value)
@@ -147,7 +148,7 @@ func missingBlank(k *knownKey, n *yaml.Node) string {
 func (d *decoder) list(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.SequenceNode {
 		hint := ""
-		if n.Kind == yaml.ScalarNode && len(n.Value) <= 80 {
+		if n.Kind == yaml.ScalarNode && len(n.Value) <= 80 && !k.secret {
 			elements := strings.Split(n.Value, ",")
 			for i := range elements {
 				if k.elem.kind == kindGroup {
@@ -158,7 +159,7 @@ func (d *decoder) list(k *knownKey, path string, n *yaml.Node) (any, bool) {
 		} else if n.Kind == yaml.MappingNode {
 			hint = "; begin each element with -"
 		}
-		d.problem(n, path, "must be a list, is %s%s", describe(n), hint)
+		d.problem(n, path, "must be a list, is %s%s", k.describe(n), hint)
 		return nil, false
 	}
 	list := make([]any, 0, len(n.Content))
@@ -205,13 +206,13 @@ func withDefaults(k *knownKey, m map[string]any) map[string]any {
 
 func (d *decoder) stringMap(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.problem(n, path, "must be a mapping of names to strings, is %s", describe(n))
+		d.problem(n, path, "must be a mapping of names to strings, is %s", k.describe(n))
 		return nil, false
 	}
-	text := &knownKey{kind: kindText, path: k.path + ".*"}
+	text := &knownKey{kind: kindText, path: k.path + ".*", secret: k.secret}
 	m := map[string]any{}
-	for _, e := range d.entries(n, path) {
-		if v, ok := d.value(text, join(path, shorten(e.key.Value)), e.value); ok {
+	for _, e := range d.entries(k, n, path) {
+		if v, ok := d.value(text, join(path, k.shown(e.key.Value)), e.value); ok {
 			m[e.key.Value] = v
 		}
 	}
@@ -220,10 +221,10 @@ func (d *decoder) stringMap(k *knownKey, path string, n *yaml.Node) (any, bool) 
 
 func (d *decoder) scalar(k *knownKey, path string, n *yaml.Node) (any, bool) {
 	if n.Kind != yaml.ScalarNode {
-		d.problem(n, path, "must be a %s, is %s", k.kind, describe(n))
+		d.problem(n, path, "must be a %s, is %s", k.kind, k.describe(n))
 		return nil, false
 	}
-	text, replaced, err := d.expand(n.Value)
+	text, replaced, err := d.expand(k, n.Value)
 	if err != nil {
 		d.problem(n, path, "%v", err)
 		return nil, false
@@ -238,6 +239,9 @@ func (d *decoder) scalar(k *knownKey, path string, n *yaml.Node) (any, bool) {
 		return nil, false
 	}
 	v, err := k.parse(text)
+	if err != nil && k.secret {
+		err = errors.New("must be " + k.wanted())
+	}
 	if err != nil {
 		d.problem(n, path, "%v", err)
 		return nil, false
@@ -264,8 +268,26 @@ func shorten(name string) string {
 	return name
 }
 
-// describe names what a node is, for "must be a list, is ...".
-func describe(n *yaml.Node) string {
+// shown is the name of an entry under k as a message may have it. Somebody who
+// writes "Authorization: Bearer KEY" in quotes makes a name of it: of a header
+// only what may be in its name is shown, and of the keys beside secrets only
+// those that resemble a known one.
+func (k *knownKey) shown(name string) string {
+	switch {
+	case !k.secret || nearest(name, childNames(k)) != "":
+		return shorten(name)
+	case k.kind == kindMap:
+		token := strings.TrimLeft(name, tokenChars)
+		if token != "" {
+			return shorten(name[:len(name)-len(token)]) + "..."
+		}
+		return shorten(name)
+	}
+	return "*"
+}
+
+// describe names what stands under k, for "must be a list, is ...".
+func (k *knownKey) describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
@@ -278,9 +300,16 @@ func describe(n *yaml.Node) string {
 	case "!!null":
 		return "empty"
 	case "!!bool":
-		return "the boolean " + quote(n.Value)
+		return k.article("boolean", n.Value)
 	case "!!int", "!!float":
-		return "the number " + quote(n.Value)
+		return k.article("number", n.Value)
 	}
-	return "the string " + quote(n.Value)
+	return k.article("string", n.Value)
+}
+
+func (k *knownKey) article(noun, value string) string {
+	if k.secret {
+		return "a " + noun
+	}
+	return "the " + noun + " " + quote(value)
 }

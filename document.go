@@ -70,6 +70,7 @@ func syntaxProblem(err error, data []byte) *problem {
 		name, _, _ = strings.Cut(name, "'")
 		near = data[:max(0, bytes.Index(data, []byte("*"+name)))+1]
 		line = 0
+		text = "unknown anchor" // the name may be a secret that begins with a *
 	}
 	if strings.HasPrefix(text, "did not find expected") {
 		line++ // yaml counts this one from 0

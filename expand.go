@@ -10,7 +10,7 @@ import (
 // default where VAR is unset or empty; $${ stands for a plain ${. It runs on
 // single values after the YAML was parsed, so that a value cannot add keys,
 // and what it puts in is not expanded again.
-func (d *decoder) expand(text string) (expanded string, replaced bool, err error) {
+func (d *decoder) expand(k *knownKey, text string) (expanded string, replaced bool, err error) {
 	if d.env == nil || !strings.Contains(text, "${") {
 		return text, false, nil
 	}
@@ -29,9 +29,9 @@ func (d *decoder) expand(text string) (expanded string, replaced bool, err error
 		b.WriteString(text[:i])
 		inside, rest, closed := strings.Cut(text[i+2:], "}")
 		if !closed {
-			return "", false, fmt.Errorf("%s is not closed with }; write $${ for a plain ${", quote(text[i:]))
+			return "", false, fmt.Errorf("%s is not closed with }; write $${ for a plain ${", k.quote(text[i:], "a ${"))
 		}
-		v, err := d.variable(inside)
+		v, err := d.variable(k, inside)
 		if err != nil {
 			return "", false, err
 		}
@@ -44,10 +44,10 @@ func (d *decoder) expand(text string) (expanded string, replaced bool, err error
 }
 
 // variable is the value of what stands between ${ and }.
-func (d *decoder) variable(inside string) (string, error) {
+func (d *decoder) variable(k *knownKey, inside string) (string, error) {
 	name, fallback, hasFallback := strings.Cut(inside, ":-")
 	if !isVariableName(name) {
-		return "", fmt.Errorf("%s is no variable; write ${NAME} or ${NAME:-default}, and $${ for a plain ${", quote("${"+inside+"}"))
+		return "", fmt.Errorf("%s is no variable; write ${NAME} or ${NAME:-default}, and $${ for a plain ${", k.quote("${"+inside+"}", "a ${...}"))
 	}
 	v, set := d.env(name)
 	switch {
@@ -57,6 +57,14 @@ func (d *decoder) variable(inside string) (string, error) {
 		return "", fmt.Errorf("the environment variable %s is not set; set it or write ${%s:-default}", name, name)
 	}
 	return v, nil
+}
+
+// quote is the text in quotes, or other words for it where it may be a secret.
+func (k *knownKey) quote(text, instead string) string {
+	if k.secret {
+		return instead
+	}
+	return quote(text)
 }
 
 func isVariableName(s string) bool {

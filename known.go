@@ -38,6 +38,7 @@ type knownKey struct {
 	oneOf    []string    // of an enumeration
 	min, max any         // bounds of the same type as value; nil: none
 	restart  bool
+	secret   bool       // messages do not quote values
 	off      *yaml.Node // of kindLater: what is accepted; nil: nothing
 	offText  string
 }
@@ -47,6 +48,7 @@ var knownKeys = buildKnownKeys()
 
 func buildKnownKeys() *knownKey {
 	root := keyOf(reflect.TypeFor[Config](), "", "", "")
+	root.inheritSecret()
 	for _, row := range notBuiltIn {
 		root.addLater(row)
 	}
@@ -56,7 +58,7 @@ func buildKnownKeys() *knownKey {
 // keyOf builds the key of one Go type. The tags were written by us, so what
 // is wrong with them is a bug.
 func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
-	k := &knownKey{name: name, path: path, restart: tag.Get("restart") == "yes"}
+	k := &knownKey{name: name, path: path, restart: tag.Get("restart") == "yes", secret: tag.Get("secret") == "yes"}
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		k.kind = kindDuration
@@ -101,6 +103,18 @@ func (k *knownKey) mustParse(tag reflect.StructTag, which string) any {
 	return v
 }
 
+// inheritSecret makes secret what stands under a secret key.
+func (k *knownKey) inheritSecret() {
+	for _, c := range k.children {
+		c.secret = c.secret || k.secret
+		c.inheritSecret()
+	}
+	if k.elem != nil {
+		k.elem.secret = k.elem.secret || k.secret
+		k.elem.inheritSecret()
+	}
+}
+
 // addLater hangs a row of notBuiltIn into the tree, with the groups above it.
 func (k *knownKey) addLater(row laterKey) {
 	at, path := k, ""
@@ -110,7 +124,7 @@ func (k *knownKey) addLater(row laterKey) {
 		path = join(path, name)
 		next := at.child(name)
 		if next == nil {
-			next = &knownKey{name: name, path: path, kind: kindGroup}
+			next = &knownKey{name: name, path: path, kind: kindGroup, secret: at.secret || name == "token"}
 			if i == len(parts)-1 {
 				next.kind, next.offText = kindLater, row.off
 				next.off = scalarNode(row.off)

@@ -6,9 +6,9 @@ import "go.yaml.in/yaml/v3"
 // An entry is one key of a mapping with its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries are a mapping's own keys and then those that its merge keys (<<)
+// entries are the own keys of the mapping under k and then those that its merge keys (<<)
 // add; duplicates are noted and left out.
-func (d *decoder) entries(n *yaml.Node, path string) []entry {
+func (d *decoder) entries(k *knownKey, n *yaml.Node, path string) []entry {
 	var own []entry
 	first := map[string]*yaml.Node{}
 	var merges []*yaml.Node
@@ -19,9 +19,9 @@ func (d *decoder) entries(n *yaml.Node, path string) []entry {
 		}
 		switch before := first[key.Value]; {
 		case key.Kind != yaml.ScalarNode:
-			d.problem(key, path, "a key must be plain text, is %s", describe(key))
+			d.problem(key, path, "a key must be plain text, is %s", k.describe(key))
 		case before != nil:
-			d.problem(key, join(path, shorten(key.Value)), "duplicate key, first at %s", d.at(before))
+			d.problem(key, join(path, k.shown(key.Value)), "duplicate key, first at %s", d.at(before))
 			d.problems[len(d.problems)-1].kept = true // the first one
 		case key.ShortTag() == "!!merge":
 			first[key.Value] = key
@@ -32,14 +32,14 @@ func (d *decoder) entries(n *yaml.Node, path string) []entry {
 		}
 	}
 	for _, m := range merges {
-		own = d.merge(own, first, m, path, 0)
+		own = d.merge(k, own, first, m, path, 0)
 	}
 	return own
 }
 
 // merge adds the keys of a merge key's mapping, or list of mappings, that are
 // not there yet.
-func (d *decoder) merge(to []entry, have map[string]*yaml.Node, n *yaml.Node, path string, depth int) []entry {
+func (d *decoder) merge(k *knownKey, to []entry, have map[string]*yaml.Node, n *yaml.Node, path string, depth int) []entry {
 	n, ok := d.visit(n, path)
 	if !ok {
 		return to
@@ -51,7 +51,7 @@ func (d *decoder) merge(to []entry, have map[string]*yaml.Node, n *yaml.Node, pa
 	switch n.Kind {
 	case yaml.SequenceNode:
 		for _, c := range n.Content {
-			to = d.merge(to, have, c, path, depth+1)
+			to = d.merge(k, to, have, c, path, depth+1)
 		}
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -61,14 +61,14 @@ func (d *decoder) merge(to []entry, have map[string]*yaml.Node, n *yaml.Node, pa
 			}
 			d.nodes++
 			if key.ShortTag() == "!!merge" {
-				to = d.merge(to, have, value, path, depth+1)
+				to = d.merge(k, to, have, value, path, depth+1)
 			} else if have[key.Value] == nil {
 				have[key.Value] = key
 				to = append(to, entry{key, value})
 			}
 		}
 	default:
-		d.problem(n, path, "a merge key (<<) takes a mapping, not %s", describe(n))
+		d.problem(n, path, "a merge key (<<) takes a mapping, not %s", k.describe(n))
 	}
 	return to
 }

@@ -4,6 +4,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -126,32 +127,43 @@ func (b *builder) worker(i int) proxy.Worker {
 
 // secret is the content of a key_file without the end of its line.
 func (b *builder) secret(path filePath) (string, error) {
-	data, err := b.read(path, maxSecretFile)
+	// Messages leave the path out: it may be the key itself.
+	data, err := b.readBytes(path, maxSecretFile)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot read the file: %w", err)
 	}
 	secret := strings.TrimRight(string(data), "\r\n")
 	switch {
 	case secret == "":
-		return "", fmt.Errorf("file %q is empty", path)
+		return "", errors.New("the file is empty")
 	case strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", fmt.Errorf("file %q must hold one line of visible ASCII: the key and nothing else", path)
+		return "", errors.New("the file must hold one line of visible ASCII: the key and nothing else")
 	}
 	return secret, nil
 }
 
-// read reads a file of at most limit bytes and remembers that it was one.
+// read reads a file of at most limit bytes.
 func (b *builder) read(path filePath, limit int64) ([]byte, error) {
+	data, err := b.readBytes(path, limit)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read file %q: %w", path, err)
+	}
+	return data, nil
+}
+
+// readBytes is read with errors that do not name the file. It remembers what
+// was read.
+func (b *builder) readBytes(path filePath, limit int64) ([]byte, error) {
 	data, err := readBounded(string(path))
 	b.files[string(path)] = sha256.Sum256(data)
 	if err != nil && strings.Contains(string(path), "~/") {
-		return nil, fmt.Errorf("cannot read file %q: %w; ~ means nothing here, write ${HOME}", path, bare(err))
+		return nil, fmt.Errorf("%w; ~ means nothing here, write ${HOME}", bare(err))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read file %q: %w", path, bare(err))
+		return nil, bare(err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("file %q is larger than %s", path, size(limit))
+		return nil, fmt.Errorf("it is larger than %s", size(limit))
 	}
 	return data, nil
 }

@@ -113,7 +113,7 @@ func simulated(addr string, values map[string]any) (simulateConfig, error) {
 		return c, usageError("--listen: " + err.Error())
 	}
 	v := &validation{}
-	v.name("--name", c.Name)
+	v.name("--name", c.Name, quote(c.Name))
 	v.modelNames("--model", []string{c.Model}, false)
 	if text := c.tooLong(); text != "" {
 		v.add(text, "--max-model-len")

@@ -113,8 +113,8 @@ func (v *validation) keys(keys []keyConfig) {
 		if k.Name == "" {
 			v.add("is missing; it stands for the key in logs", path+".name")
 		} else {
-			v.name(path+".name", k.Name)
-			v.once(names, k.Name, path+".name", fmt.Sprintf("%s is the name of another key", quote(k.Name)))
+			v.name(path+".name", k.Name, "this")
+			v.once(names, k.Name, path+".name", "is the name of another key")
 		}
 		switch {
 		case k.SHA256 != "" && k.KeyFile != "":
@@ -142,7 +142,7 @@ func (v *validation) workers(c *Config) {
 			v.add(err.Error(), path+".url")
 		}
 		if w.Name != "" {
-			v.name(path+".name", w.Name)
+			v.name(path+".name", w.Name, quote(w.Name))
 			v.once(names, w.Name, path+".name", fmt.Sprintf("%s is the name of another worker", quote(w.Name)))
 		}
 		v.modelNames(path+".models", w.Models, false)
@@ -158,7 +158,7 @@ func (v *validation) workers(c *Config) {
 	for i, s := range c.Simulate {
 		path := fmt.Sprintf("simulate[%d]", i)
 		canAnswer = canAnswer || s.Role != "prefill"
-		v.name(path+".name", s.Name)
+		v.name(path+".name", s.Name, quote(s.Name))
 		v.once(names, s.Name, path+".name", fmt.Sprintf("%s is the name of another worker", quote(s.Name)))
 		v.modelNames(path+".model", []string{s.Model}, false)
 		if text := s.tooLong(); text != "" {
@@ -178,11 +178,11 @@ func (v *validation) workerHeaders(path string, w *workerConfig) {
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(w.Headers)) {
 		value := w.Headers[name]
-		at := path + ".headers." + shorten(name)
+		at := path + ".headers." + knownKeys.child("workers").elem.child("headers").shown(name)
 		same := strings.ToLower(name)
 		switch {
 		case name == "" || strings.Trim(name, tokenChars) != "":
-			v.add(fmt.Sprintf("%s is no header name", quote(name)), at)
+			v.add("is no header name", at)
 		case slices.ContainsFunc(ownHeaders, func(h string) bool { return strings.EqualFold(h, name) }):
 			v.add("is set by Kvasir itself", at)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) || strings.TrimSpace(value) != value:
@@ -280,9 +280,9 @@ func (v *validation) modelNames(path string, names []string, choose bool) {
 const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // name wants a name that can be sent in a header and stand in a log line and
-// a metric: a token, or a host and port.
-func (v *validation) name(path, name string) {
+// a metric: a token, or a host and port. shown is how the message calls it.
+func (v *validation) name(path, name, shown string) {
 	if bad := strings.Trim(name, tokenChars+":/[]@"); bad != "" || len(name) > 128 {
-		v.add(fmt.Sprintf("%s cannot stand in a header: at most 128 letters, digits and - . _ : / @", quote(name)), path)
+		v.add(fmt.Sprintf("%s cannot stand in a header: at most 128 letters, digits and - . _ : / @", shown), path)
 	}
 }

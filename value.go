@@ -215,6 +215,21 @@ func (k *knownKey) inBounds(v any, text string) error {
 	return nil
 }
 
+// wanted is what may stand under k, for a message that must not say what does.
+func (k *knownKey) wanted() string {
+	s := "a " + string(k.kind)
+	switch {
+	case len(k.oneOf) > 0:
+		s = words(k.oneOf, "or")
+	case k.kind == kindInt:
+		s = "a whole number"
+	}
+	if k.min != nil && k.max != nil {
+		s += " from " + show(k.min) + " to " + show(k.max)
+	}
+	return s
+}
+
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:

@@ -22,6 +22,7 @@ const canary = "KvasirCanary7f3a"
 
 // TestCanary looks at stdout, stderr, /metrics and the health routes at the two most talkative levels.
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	for _, level := range []string{"debug", "trace"} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +45,7 @@ func TestCanary(t *testing.T) {
 
 // TestCanaryKeys: neither a good nor a bad key comes back in an error or a log.
 func TestCanaryKeys(t *testing.T) {
+	t.Parallel()
 	good := "sk-good-" + canary
 	file := t.TempDir() + "/key"
 	if err := os.WriteFile(file, []byte(good+"\n"), 0o600); err != nil {

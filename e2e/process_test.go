@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -50,7 +52,8 @@ func binary(t testing.TB) string {
 func spawn(t testing.TB, env []string, path string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(path, args...), exited: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
+	// What somebody set for a Kvasir of their own, or for these tests, is not for this one.
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "KVASIR_") }), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("cannot start %q: %v", path, err)

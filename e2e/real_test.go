@@ -97,6 +97,7 @@ func TestRealVLLM(t *testing.T) {
 	t.Run("go SDK", func(t *testing.T) { goSDK(t, to) })
 	t.Run("the same answer", func(t *testing.T) { sameAnswer(t, k, v) })
 	t.Run("a lost client frees the engine", func(t *testing.T) { lostClient(t, k, v) })
+	t.Run("SIGTERM to Kvasir in mid-stream", func(t *testing.T) { drainInMidStream(t, v) })
 	t.Run("SIGTERM in mid-stream", func(t *testing.T) { sigtermInMidStream(t, k, v) })
 
 	again := startVLLM(t, address)
@@ -116,11 +117,24 @@ const chatRoute = "/v1/chat/completions"
 func sameAnswer(t *testing.T, k *kvasir, v *vllm) {
 	post(t, v.url+chatRoute, ask(false, 64))
 	for _, stream := range []bool{false, true} {
-		direct := content(t, post(t, v.url+chatRoute, ask(stream, 64)))
-		through := content(t, post(t, k.url+chatRoute, ask(stream, 64)))
-		if direct == "" || through != direct {
-			t.Errorf("stream %t: through Kvasir %q, directly %q", stream, through, direct)
+		direct, through := post(t, v.url+chatRoute, ask(stream, 64)), post(t, k.url+chatRoute, ask(stream, 64))
+		if want, got := content(t, direct), content(t, through); want == "" || got != want {
+			t.Errorf("stream %t: through Kvasir %q, directly %q", stream, got, want)
 		}
+		if !stream {
+			sameReply(t, direct, through)
+		}
+	}
+}
+
+// sameReply: not only the text is the engine's, but every byte of a reply that is not streamed,
+// apart from what is new in each. (Events may hold one token or several, as the engine's clock has it.)
+func sameReply(t *testing.T, direct, through reply) {
+	t.Helper()
+	own := regexp.MustCompile(`"id":"[^"]*"|"created":\d+`)
+	want, got := own.ReplaceAllString(string(direct.body), ""), own.ReplaceAllString(string(through.body), "")
+	if got != want || through.header.Get("Content-Type") != direct.header.Get("Content-Type") {
+		t.Errorf("through Kvasir %s, directly %s", got, want)
 	}
 }
 
@@ -178,6 +192,21 @@ func beginLong(t *testing.T, k *kvasir, stream bool) func() {
 	}
 }
 
+// drainInMidStream: Kvasir is told to stop and lets the engine finish its answer first.
+func drainInMidStream(t *testing.T, v *vllm) {
+	k := serve(t, behind(map[string]string{"real": v.url}), "tiny-qwen")
+	stream := open(t, k.url+chatRoute, ask(true, 300))
+	seen := stream.skip(t, 5)
+	if err := k.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, patience, "Kvasir takes nothing new", func() bool { return !answers(k.url + "/readyz") })
+	got := stream.rest()
+	got.body = append(seen, got.body...)
+	wantFinished(t, got)
+	k.stop(t)
+}
+
 func sigtermInMidStream(t *testing.T, k *kvasir, v *vllm) {
 	stream := open(t, k.url+chatRoute, ask(true, 6000))
 	seen := stream.skip(t, 5)
@@ -193,11 +222,15 @@ func sigtermInMidStream(t *testing.T, k *kvasir, v *vllm) {
 	}
 }
 
-// usedAgain: Kvasir finds by itself that the worker is back.
+// usedAgain: Kvasir finds by itself that the worker is back, and from then on no request fails: the
+// connections to the former one are not used.
 func usedAgain(t *testing.T, k *kvasir) {
 	eventually(t, time.Minute, "an answer from the restarted worker", func() bool {
 		return post(t, k.url+chatRoute, ask(false, 4)).status == http.StatusOK
 	})
+	for i := range 8 {
+		wantFinished(t, post(t, k.url+chatRoute, ask(i%2 == 0, 4)))
+	}
 }
 
 // engineKilled: the API server lives on for a moment and reports the death of its engine in the

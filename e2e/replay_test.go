@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type recording struct {
 }
 
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	for _, through := range []string{"directly", "in slices"} {
 		t.Run(through, func(t *testing.T) {
 			t.Parallel()
@@ -82,11 +84,11 @@ func (r recording) replay(t *testing.T, k *kvasir, engine *replayEngine) {
 		if intact := r.wholeEvents(); !bytes.HasPrefix(got.body, intact) {
 			t.Errorf("before the cut came %.300q, want %.300q", got.body, intact)
 		}
-	case bytes.Contains(r.want.body, []byte(`data: {"error":`)) && !bytes.Contains(r.want.body, []byte(`"content":" `)):
-		// No content came before the error: Kvasir has looked for another worker, and there is none.
-		if !bytes.Contains(got.body, []byte(`"error"`)) {
-			t.Errorf("an engine's error came out as status %d, %.300q", got.status, got.body)
-		}
+	case r.errorBeforeContent() != nil:
+		// Kvasir has looked for another worker, and there is none: an HTTP error with the event's code.
+		r.want.body = r.errorBeforeContent()
+		r.want.status = http.StatusInternalServerError
+		r.wantSameError(t, got)
 	default:
 		if got.status != r.want.status || got.end != nil || !bytes.Equal(got.body, r.want.body) {
 			t.Errorf("status %d, end %v, body\n%q\nwant status %d, body\n%q", got.status, got.end, got.body, r.want.status, r.want.body)
@@ -101,15 +103,35 @@ func (r recording) replay(t *testing.T, k *kvasir, engine *replayEngine) {
 func (r recording) wantSameError(t *testing.T, got reply) {
 	t.Helper()
 	wantError(t, got, r.want.status)
-	var theirs, ours struct {
-		Error struct{ Message string }
+	want := engineMessage(r.want.body)
+	if want == "" {
+		return // no message at all: it is Kvasir's
 	}
-	if json.Unmarshal(r.want.body, &theirs) != nil {
-		return // not in OpenAI's shape: the message is Kvasir's
+	if message := engineMessage(got.body); message != want {
+		t.Errorf("message %q, want the engine's %q", message, want)
 	}
-	if err := json.Unmarshal(got.body, &ours); err != nil || ours.Error.Message != theirs.Error.Message {
-		t.Errorf("message %q, want the engine's %q", ours.Error.Message, theirs.Error.Message)
+}
+
+// engineMessage is the message of an error in OpenAI's shape, SGLang's or FastAPI's; "" if there is none.
+func engineMessage(body []byte) string {
+	var reply struct {
+		Error           struct{ Message string }
+		Message, Detail string
 	}
+	if json.Unmarshal(body, &reply) != nil {
+		return ""
+	}
+	return cmp.Or(reply.Error.Message, reply.Message, reply.Detail)
+}
+
+// errorBeforeContent is the data of the error event of a stream in which no content came before it.
+func (r recording) errorBeforeContent() []byte {
+	before, event, found := bytes.Cut(r.want.body, []byte(`data: {"error":`))
+	if !found || bytes.Contains(before, []byte(`"content":" `)) {
+		return nil
+	}
+	data, _, _ := bytes.Cut(event, []byte("\n\n"))
+	return append([]byte(`{"error":`), data...)
 }
 
 // wholeEvents are the events of a cut stream that came in full.

@@ -20,6 +20,7 @@ import (
 )
 
 func TestGoSDK(t *testing.T) {
+	t.Parallel()
 	goSDK(t, simTarget(t))
 }
 

@@ -39,11 +39,13 @@ func simTarget(t *testing.T) target {
 }
 
 func TestPythonSDK(t *testing.T) {
+	t.Parallel()
 	part(t, "python-sdk")
 	python(t, simTarget(t))
 }
 
 func TestNodeSDK(t *testing.T) {
+	t.Parallel()
 	part(t, "node-sdk")
 	node(t, simTarget(t))
 }

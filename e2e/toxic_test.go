@@ -91,6 +91,7 @@ var beforeReply = map[string]struct {
 }
 
 func TestNoReplyAndNoOtherWorker(t *testing.T) {
+	t.Parallel()
 	for name, fault := range beforeReply {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +105,7 @@ func TestNoReplyAndNoOtherWorker(t *testing.T) {
 }
 
 func TestNoReplyIsRetriedOnAnotherWorker(t *testing.T) {
+	t.Parallel()
 	for name, fault := range beforeReply {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,12 +121,20 @@ func TestNoReplyIsRetriedOnAnotherWorker(t *testing.T) {
 				}
 				wantFinished(t, got)
 			}
+			wantRetried(t, k)
 		})
 	}
 }
 
+// wantRetried: one of the requests at least was sent a second time.
+func wantRetried(t *testing.T, k *kvasir) {
+	t.Helper()
+	eventually(t, patience, "a retry is in the log", func() bool { return strings.Contains(k.output.String(), `"retries":1`) })
+}
+
 // TestRefusedConnection: nothing listens any more.
 func TestRefusedConnection(t *testing.T) {
+	t.Parallel()
 	k, _, w := alone(t)
 	w.Stop()
 	for _, stream := range []bool{false, true} {
@@ -137,6 +147,7 @@ func TestRefusedConnection(t *testing.T) {
 
 // TestCutInMidStream: content has gone out, so another worker is no help any more.
 func TestCutInMidStream(t *testing.T) {
+	t.Parallel()
 	far, near := simulate(t), simulate(t)
 	w := newWire(t, far.address)
 	k := serve(t, behind(map[string]string{"far": "http://" + w.Listen, "near": near.url()}), "sim")
@@ -147,32 +158,51 @@ func TestCutInMidStream(t *testing.T) {
 	})
 }
 
-// TestCutInBody: a reply that is not streamed and ends early is never a clean 200.
+// TestCutInBody: a reply that is not streamed is held until it is whole (up to 64 KiB), so one that
+// ends early is no answer at all, and another worker may give it.
 func TestCutInBody(t *testing.T) {
-	k, _, w := alone(t)
-	w.poison(toxin{"limit_data", "downstream", `{"bytes":1000}`})
-	got := post(t, k.url+"/v1/chat/completions", chat(false, 1000))
-	if got.status == http.StatusOK {
-		if got.end == nil {
-			t.Errorf("a cut body looks like success: %q", tail(string(got.body), 300))
+	t.Parallel()
+	cut := toxin{"limit_data", "downstream", `{"bytes":1000}`}
+	ask := chat(false, 200) // about 1.5 KB, 0.5 s
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		k, _, w := alone(t)
+		w.poison(cut)
+		wantError(t, post(t, k.url+"/v1/chat/completions", ask), http.StatusBadGateway)
+	})
+	t.Run("another worker", func(t *testing.T) {
+		t.Parallel()
+		far, near := simulate(t), simulate(t)
+		w := newWire(t, far.address)
+		k := serve(t, behind(map[string]string{"far": "http://" + w.Listen, "near": near.url()}), "sim")
+		k.waitWorkers(t, "far", "near")
+		w.poison(cut)
+		for range 2 {
+			got := post(t, k.url+"/v1/chat/completions", ask)
+			if from := got.header.Get("X-Kvasir-Worker"); from != "near" {
+				t.Errorf("answered by %q, want near", from)
+			}
+			wantFinished(t, got)
 		}
-		return
-	}
-	wantError(t, got, http.StatusBadGateway)
+		wantRetried(t, k)
+	})
 }
 
 // TestSilenceInMidStream: the idle clock ends a stream in which nothing comes any more, and the
 // worker is let go.
 func TestSilenceInMidStream(t *testing.T) {
+	t.Parallel()
 	k, far, w := alone(t)
-	started := make(chan reply, 1)
-	go func() { started <- post(t, k.url+"/v1/chat/completions", chat(true, 4000)) }()
-	eventually(t, patience, "the worker is at it", func() bool { return far.running(t) > 0 })
+	stream := open(t, k.url+"/v1/chat/completions", chat(true, 4000))
+	seen := stream.skip(t, 5)
 	if _, err := w.Toxics.AddToxicJson(strings.NewReader(`{"type":"timeout","stream":"downstream","attributes":{"timeout":0}}`)); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan reply, 1)
+	go func() { ended <- stream.rest() }()
 	select {
-	case got := <-started:
+	case got := <-ended:
+		got.body = append(seen, got.body...)
 		wantInterrupted(t, got)
 	case <-time.After(patience):
 		t.Fatal("the stream hangs although the idle clock is 2s")
@@ -182,6 +212,7 @@ func TestSilenceInMidStream(t *testing.T) {
 
 // Networks that are slow and right: the reply is whole.
 func TestSlowButRight(t *testing.T) {
+	t.Parallel()
 	for name, slow := range map[string]struct {
 		toxin
 		least, most time.Duration

@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -13,7 +14,7 @@ import (
 func (p *Proxy) account(x *exchange) {
 	f := &x.facts
 	x.spend()
-	m := p.metrics.of(x.route, f.status)
+	m := x.answers.of(f.status, x.route, p.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
@@ -23,10 +24,11 @@ func (p *Proxy) account(x *exchange) {
 	if f.why != "" {
 		p.metrics.ended.WithLabelValues(f.why).Inc()
 	}
-	if f.usage != noCounts && x.state.serves(x.model) {
-		p.metrics.tokens.WithLabelValues(x.model, "prompt").Add(float64(max(f.usage.promptTokens, 0)))
-		p.metrics.tokens.WithLabelValues(x.model, "completion").Add(float64(max(f.usage.completionTokens, 0)))
-		p.metrics.tokens.WithLabelValues(x.model, "cached").Add(float64(max(f.usage.cachedTokens, 0)))
+	if f.usage != noCounts && x.backend != nil {
+		t := x.backend.tokensOf(x.model, p.metrics)
+		t.prompt.Add(float64(max(f.usage.promptTokens, 0)))
+		t.completion.Add(float64(max(f.usage.completionTokens, 0)))
+		t.cached.Add(float64(max(f.usage.cachedTokens, 0)))
 	}
 	p.logRequest(x)
 }
@@ -58,29 +60,51 @@ func (p *Proxy) logRequest(x *exchange) {
 	e.Msg("request")
 }
 
-// routeMetrics are the children of one route and status, looked up once.
+// tokenMetrics are the token counters of one model.
+type tokenMetrics struct {
+	model                      string
+	prompt, completion, cached prometheus.Counter
+}
+
+// tokensOf finds the counters of a model that this worker answered for. Most
+// workers serve one, so the last one found is kept.
+func (b *backend) tokensOf(model string, m *metrics) *tokenMetrics {
+	if t := b.tokens.Load(); t != nil && t.model == model {
+		return t
+	}
+	t := &tokenMetrics{
+		model:      model,
+		prompt:     m.tokens.WithLabelValues(model, "prompt"),
+		completion: m.tokens.WithLabelValues(model, "completion"),
+		cached:     m.tokens.WithLabelValues(model, "cached"),
+	}
+	b.tokens.Store(t)
+	return t
+}
+
+// routeMetrics are the children of one route and status.
 type routeMetrics struct {
 	requests            prometheus.Counter
 	duration, firstByte prometheus.Observer
 }
 
-// of finds the children for a route and a status code without building labels
-// on each request.
-func (m *metrics) of(rt *route, status int) *routeMetrics {
-	k := routeStatus{rt, status}
-	if v, ok := m.byRoute.Load(k); ok {
-		return v.(*routeMetrics)
+// answers are the routeMetrics of one route by status code, each made when it is
+// first needed.
+type answers []atomic.Pointer[routeMetrics]
+
+// of finds the children for a status code without building labels.
+func (a answers) of(status int, rt *route, m *metrics) *routeMetrics {
+	if status < 0 || status >= len(a) {
+		status = 0
 	}
-	code := strconv.Itoa(status)
-	v, _ := m.byRoute.LoadOrStore(k, &routeMetrics{
-		requests:  m.requests.WithLabelValues(rt.path, code),
+	if v := a[status].Load(); v != nil {
+		return v
+	}
+	v := &routeMetrics{
+		requests:  m.requests.WithLabelValues(rt.path, strconv.Itoa(status)),
 		duration:  m.duration.WithLabelValues(rt.path),
 		firstByte: m.firstByte.WithLabelValues(rt.path),
-	})
-	return v.(*routeMetrics)
-}
-
-type routeStatus struct {
-	rt     *route
-	status int
+	}
+	a[status].Store(v)
+	return v
 }

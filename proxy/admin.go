@@ -13,6 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
+
+	"kvasir/kvroute"
 )
 
 // adminHandler routes requests of the admin listener.
@@ -66,12 +68,14 @@ func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(append(body, "]}"...))
 }
 
-// workerReasons names the workers that are not up, and counts those that are.
+// workerReasons names the workers that are not up, and counts those that are and can answer.
 func (p *Proxy) workerReasons(now time.Time) (why []string, up int) {
 	for _, b := range p.state.Load().backends {
 		st := b.Status(now)
 		if usable(st.State) {
-			up++
+			if b.Role() != kvroute.Prefill { // which answers nobody
+				up++
+			}
 			continue
 		}
 		why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))

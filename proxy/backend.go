@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -35,10 +37,12 @@ type backend struct {
 	base   string               // path before the route's, "" or "/like/this"
 	host   string               // Host header
 
-	fixed    []byte // header lines of the configuration, each with its CRLF
-	ownsAuth bool   // the configuration sends an Authorization of its own
+	fixed    []byte                 // header lines of the configuration, each with its CRLF
+	drops    func(name []byte) bool // a client's headers that do not go on
+	ownsAuth bool                   // the configuration sends an Authorization of its own
 
-	probe probe // what asking it found
+	probe  probe // what asking it found
+	tokens atomic.Pointer[tokenMetrics]
 }
 
 // newBackend makes the connections' home for one worker of the configuration.
@@ -65,6 +69,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		b.fixed = append(b.fixed, name+": "+value+"\r\n"...)
 		b.ownsAuth = b.ownsAuth || strings.EqualFold(name, "Authorization")
 	}
+	b.drops = dropsOf(w.Headers)
 	address, secure := u.Host, u.Scheme == "https"
 	if u.Port() == "" {
 		port := "80"
@@ -96,6 +101,21 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 	return b, nil
 }
 
+// dropsOf adds the names that the configuration sets to those that never go on:
+// a client could else say first what the worker takes for ours.
+func dropsOf(headers map[string]string) func(name []byte) bool {
+	if len(headers) == 0 {
+		return droppedFromRequest
+	}
+	var own []string
+	for name := range headers {
+		own = append(own, strings.ToLower(name))
+	}
+	return func(name []byte) bool {
+		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return foldIs(name, o) })
+	}
+}
+
 // dialWorker connects within the connect clock, TLS included.
 func dialWorker(addr string, conf *tls.Config, t Timeouts) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), t.Connect)
@@ -119,12 +139,14 @@ func dialWorker(addr string, conf *tls.Config, t Timeouts) (net.Conn, error) {
 // A workerConn is one connection to a worker, with a clock for each read.
 type workerConn struct {
 	net.Conn
-	raw   net.Conn
-	write time.Duration
-	used  bool   // has answered a request before this one
-	keep  func() // back into the pool
-	drop  func() // closed
-	ack   ackNow
+	raw     net.Conn
+	write   time.Duration
+	reading clock
+	writing clock
+	used    bool   // has answered a request before this one
+	keep    func() // back into the pool
+	drop    func() // closed
+	ack     ackNow
 }
 
 func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
@@ -133,37 +155,45 @@ func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
 	return c
 }
 
-// readWithin reads once and waits at most d for it.
-func (c *workerConn) readWithin(b []byte, d time.Duration) (int, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+// readWithin reads once and waits at most d for it, from now on.
+func (c *workerConn) readWithin(b []byte, now time.Time, d time.Duration) (int, error) {
+	if err := c.reading.wind(c.Conn.SetReadDeadline, now, d); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
+// gatherLimit is up to which size a request is copied together: below it, one
+// write of a copy is cheaper than one of several pieces.
+const gatherLimit = 32 << 10
+
 // send writes head and body in as few system calls as there are.
-func (c *workerConn) send(bufs net.Buffers) error {
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.write)); err != nil {
+func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
+	if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.write); err != nil {
 		return err
 	}
-	if c.Conn != c.raw {
-		return c.sendTLS(bufs)
-	}
-	_, err := bufs.WriteTo(c.raw)
-	return err
-}
-
-// sendTLS gathers first: TLS would make a record of each small piece.
-func (c *workerConn) sendTLS(bufs net.Buffers) error {
 	n := 0
 	for _, b := range bufs {
 		n += len(b)
 	}
-	all := make([]byte, 0, n)
+	if c.Conn == c.raw && n > gatherLimit {
+		return writePieces(c.raw, bufs)
+	}
+	// TLS would make a record of each piece: it always gets them in one.
+	buf := takeBuffer(n)
+	all := buf[:0]
 	for _, b := range bufs {
 		all = append(all, b...)
 	}
 	_, err := c.Conn.Write(all)
+	giveBuffer(buf)
+	return err
+}
+
+// writePieces is apart because WriteTo lets its receiver escape: small requests
+// would pay for it too.
+func writePieces(raw net.Conn, bufs net.Buffers) error {
+	_, err := bufs.WriteTo(raw)
 	return err
 }
 

@@ -36,6 +36,7 @@ type call struct {
 	b     *backend
 	conn  *workerConn
 	clock Timeouts
+	now   time.Time // when it last went on, after sending or waiting
 	sent  time.Time // when the request was written: the first-byte clock runs from here
 
 	head  replyHead // points into front
@@ -58,14 +59,21 @@ type holder interface {
 	unbind() (held bool) // false: it was closed
 }
 
+// An asker is a holder that has a request for a worker. What request returns
+// is valid until it is called again.
+type asker interface {
+	holder
+	request(*backend) net.Buffers
+}
+
 // open takes a connection, sends the request and reads the reply's head. A kept
 // connection that the worker closed in the meantime is replaced by a fresh one:
 // the worker has not seen the request.
-func (c *call) open(by holder, b *backend, clock Timeouts, request func(*backend) net.Buffers) error {
+func (c *call) open(by asker, b *backend, clock Timeouts) error {
 	waited := time.Duration(0)
 	for {
 		*c = call{b: b, clock: clock, buf: c.buf, waited: waited}
-		err := c.try(by, request)
+		err := c.try(by)
 		if !errors.Is(err, errStale) {
 			return err
 		}
@@ -75,23 +83,31 @@ func (c *call) open(by holder, b *backend, clock Timeouts, request func(*backend
 	}
 }
 
-func (c *call) try(by holder, request func(*backend) net.Buffers) error {
-	begin := time.Now()
+func (c *call) try(by asker) error {
+	c.now = time.Now()
 	conn, err := c.b.take()
-	c.waited += time.Since(begin)
+	if err != nil || !conn.used { // a kept one costs no waiting
+		c.wait(time.Now())
+	}
 	if err != nil {
 		return err
 	}
 	c.conn = conn
-	if !by.bind(conn) {
+	if !by.bind(conn.raw) { // not TLS: its Close can wait for a worker that does not read
 		return errGone
 	}
-	err = conn.send(request(c.b))
-	c.sent = time.Now()
-	if err != nil {
+	err = conn.send(by.request(c.b), c.now)
+	c.now = time.Now()
+	c.sent = c.now
+	if err == nil {
+		return c.readHead()
+	}
+	if isTimeout(err) || c.readHead() != nil {
 		return c.stale(err)
 	}
-	return c.readHead()
+	// It has answered before it read all, and hung up: 413 and 401 come so.
+	c.head.close = true
+	return nil
 }
 
 // stale turns the end of a kept connection without a byte of reply into errStale.
@@ -148,13 +164,15 @@ func (c *call) read(at int) (int, error) {
 	if len(c.buf)-tailroom-at < smallBuffer/4 {
 		c.grow(at)
 	}
-	limit := c.clock.Idle
-	begin := time.Now()
-	if !c.body {
-		limit = c.clock.FirstByte - begin.Sub(c.sent)
+	if at > headroom { // between the request and its reply, nothing else is done
+		c.now = time.Now()
 	}
-	n, err := c.conn.readWithin(c.buf[at:len(c.buf)-tailroom], limit)
-	c.waited += time.Since(begin)
+	limit := c.clock.Idle
+	if !c.body {
+		limit = c.clock.FirstByte - c.now.Sub(c.sent)
+	}
+	n, err := c.conn.readWithin(c.buf[at:len(c.buf)-tailroom], c.now, limit)
+	c.wait(time.Now())
 	switch {
 	case n > 0:
 		return n, nil
@@ -165,6 +183,12 @@ func (c *call) read(at int) (int, error) {
 	default:
 		return 0, err
 	}
+}
+
+// wait books the time until now as waiting.
+func (c *call) wait(now time.Time) {
+	c.waited += now.Sub(c.now)
+	c.now = now
 }
 
 // more reads once and decodes; io.EOF means that the body has ended rightly.
@@ -223,10 +247,10 @@ func (c *call) pass(n int) {
 func (c *call) grow(at int) {
 	bigger := takeBuffer(2 * len(c.buf))
 	copy(bigger, c.buf[:at])
-	if c.front == nil {
+	if c.front == nil && c.head.status >= 200 {
 		c.front = c.buf
 	} else {
-		giveBuffer(c.buf)
+		giveBuffer(c.buf) // the head does not point into it, or not yet
 	}
 	c.buf = bigger
 }

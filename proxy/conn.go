@@ -3,10 +3,12 @@ package proxy
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +36,10 @@ type clientConn struct {
 	raw      net.Conn // the socket itself
 	watch    *watcher
 	token    uint64 // the watcher's name for this connection
+
+	readBy  time.Time // until when fasthttp will wait for bytes; zero: for ever
+	reading clock
+	writing clock
 
 	ahead *[readAhead]byte // bytes read before they were asked for
 	from  int
@@ -63,6 +69,9 @@ func (c *clientConn) Read(b []byte) (int, error) {
 		}
 		return n, nil
 	}
+	if err := c.windRead(); err != nil {
+		return 0, err
+	}
 	if len(b) != 1 {
 		return c.Conn.Read(b)
 	}
@@ -74,6 +83,22 @@ func (c *clientConn) Read(b []byte) (int, error) {
 	}
 	c.from, c.to = 0, n
 	return c.Read(b)
+}
+
+// SetReadDeadline is fasthttp's: it names a new moment three times a request.
+// Only a Read that may have to wait makes it true.
+func (c *clientConn) SetReadDeadline(t time.Time) error {
+	c.readBy = t
+	return nil
+}
+
+func (c *clientConn) windRead() error {
+	if c.readBy.IsZero() {
+		c.reading = clock{}
+		return c.Conn.SetReadDeadline(time.Time{})
+	}
+	now := time.Now()
+	return c.reading.wind(c.Conn.SetReadDeadline, now, c.readBy.Sub(now))
 }
 
 func (c *clientConn) dropAhead() {
@@ -91,13 +116,13 @@ func (c *clientConn) Write(b []byte) (int, error) {
 		c.answered = false
 		return len(b), nil
 	}
-	return c.send(b)
+	return c.send(b, time.Now())
 }
 
 // send writes b to the client, whatever fasthttp is told.
-func (c *clientConn) send(b []byte) (int, error) {
+func (c *clientConn) send(b []byte, now time.Time) (int, error) {
 	if c.writeTimeout > 0 {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.writeTimeout)); err != nil {
+		if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout); err != nil {
 			return 0, err
 		}
 	}
@@ -209,12 +234,43 @@ func (c *clientConn) whenGone() <-chan struct{} {
 	return c.goneCh
 }
 
+// A patient listener waits where Accept fails for want of descriptors or memory.
+// fasthttp takes any error of Accept for the end of the listener.
+type patient struct{ net.Listener }
+
+// acceptAgain is how long it waits: enough for a connection to be closed.
+const acceptAgain = 10 * time.Millisecond
+
+// Accept waits for the next connection.
+func (l patient) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err == nil || !isPassing(err) {
+			return c, err
+		}
+		time.Sleep(acceptAgain)
+	}
+}
+
+// isPassing says that an error of accept(2) says nothing of the listener.
+func isPassing(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED:
+		return true
+	}
+	return false
+}
+
 // A clientListener hands out clientConns.
 type clientListener struct {
 	net.Listener
 	tls   *tls.Config // nil: plain
 	watch *watcher
-	write func() time.Duration // the write clock of a connection made now
+	write func() time.Duration // the clock of one write; nil: none
 }
 
 // Accept waits for the next client.
@@ -224,7 +280,10 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &clientConn{Conn: raw, raw: raw, watch: l.watch, writeTimeout: l.write()}
+		c := &clientConn{Conn: raw, raw: raw, watch: l.watch}
+		if l.write != nil {
+			c.writeTimeout = l.write()
+		}
 		if l.tls != nil {
 			c.Conn = tls.Server(raw, l.tls)
 		}

@@ -3,10 +3,13 @@ package proxy
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/google/uuid"
@@ -16,6 +19,11 @@ import (
 const (
 	headLimit      = 32 << 10 // a request head may have this many bytes, then 431
 	requestIDLimit = 128
+
+	// keepIdle is how long a client's connection may lie quiet between two
+	// requests: longer than clients and load balancers keep theirs (Go's 90 s, the
+	// usual 60 to 75 s), so that none sends on one that we are just closing.
+	keepIdle = 2 * time.Minute
 )
 
 // newServer is fasthttp closed up: what it leaves open (reference: h1spec and
@@ -26,7 +34,9 @@ func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 		Handler:                      p.guarded(handler),
 		ErrorHandler:                 p.unreadable,
 		HeaderReceived:               p.headReceived,
+		ExpectHandler:                p.expected,
 		ReadTimeout:                  p.state.Load().settings.Timeouts.Header,
+		IdleTimeout:                  keepIdle,
 		ReadBufferSize:               headLimit,
 		MaxRequestBodySize:           int(p.state.Load().settings.MaxBody),
 		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
@@ -45,6 +55,18 @@ func (p *Proxy) newServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 func (p *Proxy) headReceived(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	s := p.state.Load().settings
 	return fasthttp.RequestConfig{ReadTimeout: s.Timeouts.Body, MaxRequestBodySize: int(s.MaxBody)}
+}
+
+// expected answers a client that asks before it sends its body.
+func (p *Proxy) expected(ctx *fasthttp.RequestCtx) int {
+	limit := p.state.Load().settings.MaxBody
+	if int64(ctx.Request.Header.ContentLength()) <= limit {
+		return fasthttp.StatusContinue
+	}
+	e := tooLarge(limit)
+	p.metrics.refused(e.status)
+	refuseAndClose(ctx, e)
+	return e.status
 }
 
 // guarded refuses what no route should see, and keeps a panic to its request.
@@ -136,7 +158,8 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = methodNotAllowed
 	for i := range routes {
 		rt := &routes[i]
-		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt) })
+		books := make(answers, 600)
+		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, books) })
 	}
 	get(r, "/v1/models", p.listModels)
 	get(r, "/v1/models/{id:*}", p.showModel)
@@ -172,7 +195,18 @@ func requestID(ctx *fasthttp.RequestCtx) string {
 	if id := ctx.Request.Header.Peek("X-Request-Id"); len(id) > 0 && len(id) <= requestIDLimit && isPrintable(id) {
 		return string(id)
 	}
-	return uuid.NewString()
+	return newID()
+}
+
+// newID makes a UUID (version 4). It has to be unlike others, not secret: the
+// kernel's randomness would cost more than the rest of the head.
+func newID() string {
+	var id uuid.UUID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id.String()
 }
 
 func isPrintable(b []byte) bool {

@@ -60,6 +60,9 @@ func TestStrictness(t *testing.T) {
 		{"version 2.0", "GET /health HTTP/2.0\r\nHost: x\r\n\r\n", "505"},
 		{"no version", "GET /health\r\nHost: x\r\n\r\n", "400"},
 		{"odd version", "GET /health HTTP/x.y\r\nHost: x\r\n\r\n", ""},
+		{"blank in the target", "GET /health?a b HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
+		{"CR in the target", "GET /health?a\rX-A:b HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
+		{"NUL in the target", "GET /health?a\x00 HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
 		{"bad method", "G(T /health HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
 		{"large head", "GET /health HTTP/1.1\r\nHost: x\r\nX-A: " + strings.Repeat("a", 33<<10) + "\r\n\r\n", "431"},
 		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
@@ -345,7 +348,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- p.newServer(p.handler()).Serve(p.clients(ln, nil)) }()
+	go func() { done <- p.newServer(p.handler()).Serve(&clientListener{Listener: ln, watch: p.watch}) }()
 	c, err := net.Dial("unix", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -357,34 +360,4 @@ func TestUnixSocket(t *testing.T) {
 	_ = c.Close()
 	_ = ln.Close()
 	<-done
-}
-
-// TestWriteClockFollowsReload: it was read once, when serving began.
-func TestWriteClockFollowsReload(t *testing.T) {
-	s := settingsFor(goodWorker(t).url)
-	p := startProxy(t, s)
-	next := *s
-	next.Timeouts.Write = 7 * time.Second
-	if err := p.Apply(&next); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	clients := p.clients(ln, nil)
-	defer clients.Close()
-	dialed, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dialed.Close()
-	c, err := clients.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if got := c.(*clientConn).writeTimeout; got != 7*time.Second {
-		t.Errorf("the write clock of a new connection is %v", got)
-	}
 }

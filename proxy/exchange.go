@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -12,27 +13,36 @@ import (
 // An exchange is what the steps of the pipeline hand on. It belongs to one
 // goroutine and is reused for another request after release.
 type exchange struct {
+	turn // of this request alone
+
+	// Kept with what they have allocated, for the next request.
+	req    request
+	edit   splices
+	head   []byte      // of the request to the worker
+	pieces net.Buffers // head and body of it
+}
+
+// A turn is what an exchange knows of one request.
+type turn struct {
 	p     *Proxy
 	state *state // the configuration under which the request began
 	ctx   *fasthttp.RequestCtx
 	conn  *clientConn
 	route *route
 	key   *keyState // nil: no keys are configured
-
-	head   []byte      // of the request to the worker
-	pieces net.Buffers // head and body of it
+	spent bool      // its tokens are counted
 
 	body  []byte // as it was parsed: decompressed
-	req   request
-	edit  splices
 	model string // the model that answers
 
-	hidesUsage bool // the usage event is for us alone
+	hidesUsage bool     // the usage event is for us alone
+	backend    *backend // the worker that was last tried
 	call       call
 	events     eventFlow
 	reply      reply
 
-	facts facts
+	facts   facts
+	answers answers // the books of the route
 }
 
 // facts are what the log, the metrics and the reply headers say of a request.
@@ -57,9 +67,9 @@ type facts struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // begin takes an exchange for a request.
-func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route) *exchange {
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, books answers) *exchange {
 	x := exchanges.Get().(*exchange)
-	x.p, x.ctx, x.route = p, ctx, rt
+	x.p, x.ctx, x.route, x.answers = p, ctx, rt, books
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
@@ -73,15 +83,18 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route) *exchange {
 // release gives the exchange back. Nothing of it may be used after.
 func (p *Proxy) release(x *exchange) {
 	p.metrics.inFlight.Dec()
-	req, edit := x.req, x.edit // keep what they have allocated
-	req.reset()
-	edit.reset()
+	x.turn = turn{}
+	x.edit.reset() // req is emptied by its next parse
 	clear(x.pieces)
-	*x = exchange{req: req, edit: edit, head: x.head[:0], pieces: x.pieces[:0]}
+	x.head, x.pieces = x.head[:0], x.pieces[:0]
 	exchanges.Put(x)
 }
 
+// bind and unbind are the client's connection's.
+func (x *exchange) bind(c io.Closer) bool { return x.conn.bind(c) }
+func (x *exchange) unbind() bool          { return x.conn.unbind() }
+
 // overhead is what we added until now: everything that was no waiting.
-func (x *exchange) overhead() time.Duration {
-	return max(time.Since(x.ctx.Time())-x.facts.waited-x.call.waited, 0)
+func (x *exchange) overhead(now time.Time) time.Duration {
+	return max(now.Sub(x.ctx.Time())-x.facts.waited-x.call.waited, 0)
 }

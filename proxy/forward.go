@@ -38,6 +38,10 @@ func (x *exchange) forward() *apiError {
 			}
 			return x.giveUp(last, err)
 		}
+		if last != nil && !x.retry(last) {
+			place.Release()
+			return x.giveUp(last, nil)
+		}
 		last = x.attempt(place)
 		if last == nil {
 			return nil
@@ -50,22 +54,24 @@ func (x *exchange) forward() *apiError {
 		if !x.mayRetry(last) {
 			return x.giveUp(last, nil)
 		}
-		x.facts.retries++
-		x.p.metrics.retries.WithLabelValues(last.reason).Inc()
 	}
 }
 
-// mayRetry is the one retry rule.
+// mayRetry is the one retry rule, but for the budget.
 func (x *exchange) mayRetry(last *failure) bool {
-	switch {
-	case !last.retry || x.reply.began || x.conn.gone.Load() || x.p.stopping.Load():
-		return false
-	case x.facts.retries >= x.state.settings.Retry.Attempts:
-		return false
-	case !x.state.budget.Withdraw(time.Now()):
+	return last.retry && !x.reply.began && !x.conn.gone.Load() && !x.p.stopping.Load() &&
+		x.facts.retries < x.state.settings.Retry.Attempts
+}
+
+// retry takes one retry from the budget. It is asked when another worker was
+// found: without one nothing is sent again, and nothing is to be counted.
+func (x *exchange) retry(last *failure) bool {
+	if !x.state.budget.Withdraw(time.Now()) {
 		x.p.metrics.retriesDenied.Inc()
 		return false
 	}
+	x.facts.retries++
+	x.p.metrics.retries.WithLabelValues(last.reason).Inc()
 	return true
 }
 
@@ -90,9 +96,12 @@ func (x *exchange) place(tried []*kvroute.Worker) (kvroute.Placement, error) {
 }
 
 // fallBack turns to the next model when this one has no worker that is up, or
-// only workers that are too short for the prompt.
+// only workers that are too short for the prompt. A model that only the
+// configuration names has none that is up: its workers have not answered yet, or
+// there are none.
 func (x *exchange) fallBack(err error, last *failure) bool {
-	down := errors.Is(err, kvroute.ErrNoWorker)
+	down := errors.Is(err, kvroute.ErrNoWorker) || errors.Is(err, kvroute.ErrUnknownModel) || errors.Is(err, kvroute.ErrModelUnsure)
+	down = down && (last == nil || !last.busy) // load is no reason
 	if x.reply.began || !down && (last == nil || !last.short) {
 		return false
 	}
@@ -111,8 +120,8 @@ func (x *exchange) attempt(place kvroute.Placement) *failure {
 	defer place.Release()
 	defer x.callEnded()
 	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	x.facts.worker = b.Name()
-	err := x.call.open(x.conn, b, x.state.settings.Timeouts, x.request)
+	x.backend, x.facts.worker = b, b.Name()
+	err := x.call.open(x, b, x.state.settings.Timeouts)
 	var f *failure
 	if err == nil {
 		f, err = x.relay()
@@ -163,7 +172,7 @@ func broken(status int, reason, format, worker string) *failure {
 
 // judge tells the worker's health how the try went.
 func (x *exchange) judge(b *backend, f *failure) {
-	now := time.Now()
+	now := x.call.now
 	switch {
 	case f == nil && x.facts.why == "":
 		b.Succeeded(now)
@@ -171,11 +180,12 @@ func (x *exchange) judge(b *backend, f *failure) {
 		if x.facts.why == whyInterrupted {
 			x.p.workerFailed(b, now, "interrupted")
 		}
+	case f.reason == "shutdown" || f.reason == "client_gone": // says nothing of the worker
 	case f.busy:
 		b.Busy(now, f.err.retryAfter)
-	case f.err.status >= 500 && f.reason != "shutdown" && f.reason != "client_gone":
+	case f.err.status >= 500:
 		x.p.workerFailed(b, now, f.reason)
-	case f.err.status < 500:
+	default:
 		b.Succeeded(now)
 	}
 }
@@ -201,10 +211,12 @@ func (x *exchange) giveUp(last *failure, err error) *apiError {
 func (x *exchange) noPlace(err error) *apiError {
 	var unsure *kvroute.UnsureError
 	switch {
-	case errors.Is(err, kvroute.ErrUnknownModel):
+	case errors.Is(err, kvroute.ErrUnknownModel) && x.facts.fallbacks == 0:
 		return unknownModel(x.model)
 	case errors.As(err, &unsure):
 		return unavailable("no worker that answers serves the model "+strconv.Quote(x.model)+", and some have not answered yet; try again", time.Second)
+	case errors.Is(err, kvroute.ErrGone) && x.p.stopping.Load() && !x.conn.gone.Load():
+		return shuttingDown()
 	case errors.Is(err, kvroute.ErrGone):
 		x.facts.why = "client_gone"
 		return clientGone

@@ -38,8 +38,11 @@ func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
 		}
 		wire := tr.response[tr.head:]
 		step := 1
-		if len(wire) > 16<<10 {
+		switch {
+		case len(wire) > 16<<10:
 			step = 509 // the two metrics pages: every offset would take minutes
+		case h.length >= 0:
+			step = 61 // one number has been counted down wherever it is split
 		}
 		for i := 0; i <= len(wire); i += step {
 			got, f, err := feed(&h, wire, i)

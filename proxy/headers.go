@@ -23,7 +23,7 @@ func (x *exchange) request(b *backend) net.Buffers {
 	}
 	head = append(head, " HTTP/1.1\r\nHost: "...)
 	head = append(append(head, b.host...), "\r\n"...)
-	head = appendRequestHeaders(head, h.RawHeaders())
+	head = appendLines(head, h.RawHeaders(), b.drops)
 	head = append(head, b.fixed...)
 	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
 		head = append(append(append(head, "Authorization: "...), auth...), "\r\n"...)

@@ -123,7 +123,7 @@ func (x *exchange) admit() *apiError {
 	if x.key == nil {
 		return nil
 	}
-	if !x.permitted() || !x.state.serves(x.model) {
+	if !x.permitted(x.model) || !x.state.serves(x.model) {
 		return unknownModel(x.model)
 	}
 	now := x.ctx.Time()
@@ -136,10 +136,10 @@ func (x *exchange) admit() *apiError {
 	return nil
 }
 
-// permitted says whether the key may have the chosen model. One that may ask
-// for auto or MoM may have whatever they stand for.
-func (x *exchange) permitted() bool {
-	return x.key.allowed(x.model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
+// permitted says whether the key may have a model that was chosen for it. One
+// that may ask for auto or MoM may have whatever they stand for.
+func (x *exchange) permitted(model string) bool {
+	return x.key.allowed(model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
 }
 
 func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError {
@@ -149,11 +149,14 @@ func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError
 	}
 }
 
-// spend counts the tokens of an answer after the fact.
+// spend counts the tokens of an answer after the fact, once. It is called before
+// the answer's last byte is sent where they are known by then, so that the next
+// request of a client that waits for it finds them counted.
 func (x *exchange) spend() {
-	if x.key == nil || x.facts.usage.total() <= 0 {
+	if x.key == nil || x.spent || x.facts.usage.total() <= 0 {
 		return
 	}
+	x.spent = true
 	if b := x.key.tokensOf(x.model); b != nil {
 		b.Spend(time.Now(), float64(x.facts.usage.total()))
 	}

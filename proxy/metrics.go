@@ -3,7 +3,6 @@ package proxy
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,8 +33,6 @@ type metrics struct {
 	reloads       *prometheus.CounterVec
 	reloadGood    prometheus.Gauge
 	reloadTime    prometheus.Gauge
-
-	byRoute sync.Map // routeStatus -> *routeMetrics
 }
 
 var (

@@ -1,4 +1,4 @@
-// Panics: a bug ends one request, never the process.
+// Panics: a bug ends one request or probe, never the process.
 package proxy
 
 import (
@@ -7,12 +7,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// panicked answers for a request whose handling met a bug. fasthttp would let
-// the process die of it. The fault's text may hold bytes of the request, so the
-// log gets the stack alone.
-func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
+// noteBug counts a panic and logs where it came from. The fault's text may hold
+// bytes of a request, so the log gets the stack alone.
+func (p *Proxy) noteBug(fault any, what string) {
 	p.metrics.panics.Inc()
-	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", debug.Stack()).Msg("BUG: a request ended in a panic; please report it")
+	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", debug.Stack()).Msg("BUG: " + what + " ended in a panic; please report it")
+}
+
+// panicked answers for a request whose handling met a bug. fasthttp would let
+// the process die of it.
+func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
+	p.noteBug(fault, "a request")
 	ctx.Response.Reset()
 	writeError(ctx, &apiError{status: 500, kind: "server_error", code: "internal_error", message: "The gateway met a bug while handling this request; it is in its log"})
 	ctx.SetConnectionClose()

@@ -10,8 +10,8 @@ import (
 // serve takes one request of a route that is passed on to workers from its
 // first step to its last. Whatever happens, the client gets one answer, the
 // worker is let go, and one line says how it went.
-func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route) {
-	x := p.begin(ctx, rt)
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route, books answers) {
+	x := p.begin(ctx, rt, books)
 	defer p.end(x)
 	if err := x.answer(); err != nil {
 		x.refuse(err)

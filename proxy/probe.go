@@ -85,7 +85,7 @@ func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
 	pause := probeAgain
 	var asked time.Time // when it last told its models; zero: ask
 	for first := true; ; first = false {
-		err := b.ask(ctx, &asked)
+		err := p.askGuarded(ctx, b, &asked)
 		if ctx.Err() != nil {
 			return
 		}
@@ -107,6 +107,18 @@ func (p *Proxy) probeWorker(ctx context.Context, b *backend) {
 			return
 		}
 	}
+}
+
+// askGuarded is ask, with a bug in it told as a failed probe: whatever a worker
+// answers, the other workers' requests go on.
+func (p *Proxy) askGuarded(ctx context.Context, b *backend, asked *time.Time) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p.noteBug(fault, "a probe")
+			err = errors.New("a bug was met while asking it")
+		}
+	}()
+	return b.ask(ctx, asked)
 }
 
 // noteProbe tells the worker's health, and the log when it changes.
@@ -247,37 +259,42 @@ func engineOf(owner string) string {
 // requests go: the same connections, clocks and strictness.
 func (b *backend) get(ctx context.Context, path string) (status int, body []byte, err error) {
 	var c call
-	by := &lease{ctx: ctx}
+	by := &question{ctx: ctx, path: path}
 	defer func() { c.finish(by) }()
-	clock := Timeouts{FirstByte: probeTimeout, Idle: probeTimeout}
-	err = c.open(by, b, clock, func(b *backend) net.Buffers {
-		head := "GET " + b.base + path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
-		return net.Buffers{[]byte(head)}
-	})
+	err = c.open(by, b, Timeouts{FirstByte: probeTimeout, Idle: probeTimeout})
 	if err == nil {
-		err = c.hold(probeBody)
+		// Only here is EOF a right end: from open it is a worker that hung up.
+		if err = c.hold(probeBody); errors.Is(err, io.EOF) {
+			err = nil
+		}
 	}
 	switch {
 	case errors.Is(err, errFirstByte) || errors.Is(err, errIdle):
 		return 0, nil, fmt.Errorf("%s is not answered within %v", path, probeTimeout)
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil:
 		return 0, nil, fmt.Errorf("cannot ask %s: %w", path, err)
 	}
 	return c.head.status, bytes.Clone(c.payload()), nil
 }
 
-// A lease holds a call for as long as its context lives.
-type lease struct {
+// A question is a GET of our own, asked for as long as its context lives.
+type question struct {
 	ctx  context.Context
+	path string
 	stop func() bool
 }
 
-func (l *lease) bind(c io.Closer) bool {
-	l.stop = context.AfterFunc(l.ctx, func() { _ = c.Close() })
-	return l.ctx.Err() == nil
+func (q *question) request(b *backend) net.Buffers {
+	head := "GET " + b.base + q.path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
+	return net.Buffers{[]byte(head)}
 }
 
-func (l *lease) unbind() bool { return l.stop == nil || l.stop() }
+func (q *question) bind(c io.Closer) bool {
+	q.stop = context.AfterFunc(q.ctx, func() { _ = c.Close() })
+	return q.ctx.Err() == nil
+}
+
+func (q *question) unbind() bool { return q.stop == nil || q.stop() }
 
 // A CheckResult is what asking one worker of a configuration gave.
 type CheckResult struct {

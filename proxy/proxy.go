@@ -64,14 +64,11 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
-	return p.main.serve(p.newServer(p.handler()), p.clients(ln, tlsConf))
-}
-
-func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
-	return &clientListener{
-		Listener: ln, tls: tlsConf, watch: p.watch,
+	clients := &clientListener{
+		Listener: patient{ln}, tls: tlsConf, watch: p.watch,
 		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
+	return p.main.serve(p.newServer(p.handler()), clients)
 }
 
 // ServeAdmin serves metrics, health and reload on ln until Close.
@@ -79,7 +76,7 @@ func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
 		Handler: p.adminHandler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
-	}, ln)
+	}, patient{ln})
 }
 
 // A service is one server on its listener. It may be shut before it was started.

@@ -48,6 +48,10 @@ func (x *exchange) refuse(err *apiError) {
 		x.lostClient()
 		return
 	}
+	x.facts.overhead = x.overhead(time.Now())
+	if x.p.draining.Load() {
+		x.ctx.SetConnectionClose()
+	}
 	x.setOwnHeaders()
 	writeError(x.ctx, err)
 }

@@ -25,8 +25,9 @@ type reply struct {
 func (r *reply) begin(status int, header []byte, length int64, first []byte) error {
 	x := r.x
 	r.length = length
-	x.facts.firstByte = time.Since(x.ctx.Time())
-	x.facts.overhead = x.overhead()
+	now := time.Now()
+	x.facts.firstByte = now.Sub(x.ctx.Time())
+	x.facts.overhead = x.overhead(now)
 	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()
 	if length < 0 && !r.chunked {
 		x.ctx.SetConnectionClose() // HTTP/1.0: the end of the connection ends the body
@@ -64,7 +65,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	r.began = true
 	r.paid(len(first))
 	x.facts.status = status
-	_, err := x.conn.send(b)
+	_, err := x.conn.send(b, now)
 	giveBuffer(out)
 	return err
 }
@@ -74,12 +75,12 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 func (r *reply) write(buf []byte, start, end int) error {
 	r.paid(end - start)
 	if !r.chunked {
-		_, err := r.x.conn.send(buf[start:end])
+		_, err := r.x.conn.send(buf[start:end], r.x.call.now)
 		return err
 	}
 	behind := [tailroom]byte(buf[end : end+tailroom]) // may be the next event's
 	s, e := frameChunk(buf, start, end)
-	_, err := r.x.conn.send(buf[s:e])
+	_, err := r.x.conn.send(buf[s:e], r.x.call.now)
 	copy(buf[end:], behind[:])
 	return err
 }
@@ -95,7 +96,7 @@ func (r *reply) end() error {
 	if !r.chunked {
 		return nil
 	}
-	_, err := r.x.conn.send([]byte(lastChunk))
+	_, err := r.x.conn.send([]byte(lastChunk), r.x.call.now)
 	return err
 }
 
@@ -107,7 +108,7 @@ func (r *reply) breakOff(last []byte) {
 			b := appendChunkHead(nil, len(last))
 			last = append(append(b, last...), "\r\n"...)
 		}
-		_, _ = r.x.conn.send(last)
+		_, _ = r.x.conn.send(last, time.Now())
 	}
 	r.x.ctx.SetConnectionClose()
 	r.x.conn.abort(!r.chunked && r.length < 0)

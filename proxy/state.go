@@ -65,12 +65,12 @@ func (p *Proxy) Apply(s *Settings) error {
 		next.budget = old.budgetFor(s)
 	}
 	next.keys = newKeyring(s.Keys, ring)
+	p.probeAll(next)
 	p.state.Store(next)
 	next.pool.Start()
 	if old != nil {
 		old.retire(next)
 	}
-	p.probeAll(next)
 	return nil
 }
 
@@ -88,15 +88,30 @@ func newBudget(s *Settings) *kvroute.Budget {
 
 // backendFor is the old generation's backend when nothing about it has changed.
 func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
-	if old != nil && old.settings.Timeouts == t {
-		for _, b := range old.backends {
-			if b.settings.sameAs(w) {
-				return b, nil
-			}
+	if old == nil {
+		return newBackend(w, t)
+	}
+	var before *backend // the same server under other settings
+	for _, b := range old.backends {
+		if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
+			return b, nil
+		}
+		if b.Name() == w.Name && b.settings.URL == w.URL {
+			before = b
 		}
 	}
-	return newBackend(w, t)
+	b, err := newBackend(w, t)
+	if err == nil && before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
+		// What it serves is known until it answers again: requests need not wait for that.
+		if models, known := before.Models(); known {
+			b.SetModels(models)
+		}
+	}
+	return b, err
 }
+
+// dials says whether connections are made and written under the same clocks.
+func (t Timeouts) dials(o Timeouts) bool { return t.Connect == o.Connect && t.Write == o.Write }
 
 func (w Worker) sameAs(o Worker) bool {
 	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
@@ -140,12 +155,15 @@ func (x *exchange) hasFallback() bool {
 }
 
 // nextFallback is the model to ask next, "" at the end of the list: that of the
-// model first chosen, so that none is asked twice.
+// model first chosen, so that none is asked twice. A key gets none that it may
+// not have.
 func (x *exchange) nextFallback() string {
 	list := x.state.models[x.facts.chosen].Fallback
-	if x.facts.fallbacks >= len(list) {
-		return ""
+	for x.facts.fallbacks < len(list) {
+		x.facts.fallbacks++
+		if next := list[x.facts.fallbacks-1]; x.permitted(next) {
+			return next
+		}
 	}
-	x.facts.fallbacks++
-	return list[x.facts.fallbacks-1]
+	return ""
 }

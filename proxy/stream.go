@@ -31,18 +31,26 @@ func (x *exchange) relay() (*failure, error) {
 
 // relayBody passes on an answer that is no event stream. What fits the hold
 // limit is read whole before the client is sent anything, so that a worker that
-// dies over it costs a retry and no answer.
+// dies over it costs a retry and no answer. Only what is no JSON and of unknown
+// length, such as speech while it is made, goes on as it comes.
 func (x *exchange) relayBody() error {
 	c := &x.call
-	err := c.hold(holdLimit)
+	limit := holdLimit
+	if c.head.length < 0 && !foldHas(c.head.contentType, "application/json") {
+		limit = 1
+	}
+	err := c.hold(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	length, whole := c.head.length, c.ended
-	tail := tailOf(c.payload())
+	var tail *bodyTail
 	if whole {
 		length = int64(len(c.payload()))
-		x.facts.usage = usageOf(x.route.kind, c.payload())
+		x.facts.usage = usageNear(x.route.kind, c.payload())
+		x.spend()
+	} else {
+		tail = tailOf(c.payload())
 	}
 	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
 	err = x.reply.begin(c.head.status, header, length, c.payload())
@@ -67,6 +75,7 @@ func (x *exchange) relayRest(tail *bodyTail) error {
 		switch err := c.more(); {
 		case errors.Is(err, io.EOF):
 			x.facts.usage = tail.usage(x.route.kind)
+			x.spend()
 			return x.reply.end()
 		case err != nil:
 			x.interrupted(false)
@@ -185,6 +194,7 @@ func (x *exchange) endEvents() (*failure, error) {
 		c.pass(rest)
 	}
 	x.facts.usage = s.usage
+	x.spend()
 	if !s.finished() {
 		c.ended = false // the connection of a worker that lies about its end is not kept
 		x.interrupted(true)
@@ -232,6 +242,9 @@ func (x *exchange) interruption() *apiError {
 // lostClient notes that the client did not stay to the end.
 func (x *exchange) lostClient() {
 	x.facts.why = "client_gone"
+	if x.facts.usage == noCounts && x.reply.began {
+		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
+	}
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
@@ -241,7 +254,6 @@ func (x *exchange) answered() { x.conn.answered = true }
 
 // forgetBody frees the prompt while the answer streams: nothing is sent again.
 func (x *exchange) forgetBody() {
-	x.req.reset()
 	x.body = nil
 	x.ctx.Request.ResetBody()
 }
@@ -253,9 +265,6 @@ type bodyTail struct{ last []byte }
 const tailLength = 1 << 10
 
 func tailOf(payload []byte) *bodyTail {
-	if len(payload) < holdLimit {
-		return nil
-	}
 	t := &bodyTail{}
 	t.add(payload)
 	return t
@@ -274,9 +283,29 @@ func (t *bodyTail) add(payload []byte) {
 
 // usage reads the counts of the last `"usage":{...}`.
 func (t *bodyTail) usage(k kind) tokenCounts {
-	at := bytes.LastIndex(t.last, []byte(`"usage"`))
-	if at < 0 {
+	if t == nil {
 		return noCounts
 	}
-	return usageOf(k, append([]byte("{"), t.last[at:]...))
+	return usageNear(k, t.last)
 }
+
+// usageNear reads the counts of the "usage" member near the end of a body, where
+// engines put it: walking the whole answer for it costs as much as parsing the
+// request. Quotes inside strings are escaped, so text cannot hold it.
+func usageNear(k kind, body []byte) tokenCounts {
+	near := body[max(len(body)-tailLength, 0):]
+	for {
+		at := bytes.Index(near, usageMember)
+		if at < 0 {
+			return usageOf(k, body)
+		}
+		near = near[at+len(usageMember):]
+		o := replyObject{tokenCounts: noCounts}
+		w := replyWalker{b: bytes.TrimLeft(near, " :")}
+		if o.readUsage(&w); o.counted && !w.bad {
+			return o.tokenCounts
+		}
+	}
+}
+
+var usageMember = []byte(`"usage"`)

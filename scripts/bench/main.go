@@ -41,6 +41,7 @@ type options struct {
 	readers int // that stop
 	starts  int
 	strict  bool // a target that is missed is exit code 1
+	profile string
 }
 
 // measurement is one part of the table. They run in this order.
@@ -156,6 +157,7 @@ func (b *bench) parse(args []string) ([]measurement, error) {
 	f.IntVar(&b.streams, "streams", 10000, "idle streams")
 	f.IntVar(&b.readers, "readers", 200, "readers that stop")
 	f.IntVar(&b.starts, "starts", 10, "starts timed")
+	f.StringVar(&b.profile, "profile", "", "write a CPU profile of kvasir under load here, instead of measuring throughput")
 	f.BoolVar(&b.strict, "strict", false, "exit 1 when a target is missed")
 	f.Usage = func() {
 		fmt.Fprintf(f.Output(), "usage: bench [flags] [measurement ...]\n\nmeasurements, all of them by default:\n")

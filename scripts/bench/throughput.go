@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +61,9 @@ func measureThroughput(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer stopAll(ways)
+	if b.profile != "" {
+		return b.writeProfile(ctx, worker, find(ways, b.subject()), script)
+	}
 
 	wide, err := b.loadRounds(ctx, worker, ways, script, 64)
 	if err != nil {
@@ -70,6 +75,29 @@ func measureThroughput(ctx context.Context, b *bench) error {
 	}
 	b.reportThroughput(ways, wide, narrow)
 	return b.countAllocations(ctx, worker, find(ways, b.subject()), script)
+}
+
+// writeProfile keeps a CPU profile of the subject under load: the compiler
+// optimises by it (make profile).
+func (b *bench) writeProfile(ctx context.Context, worker, subject *way, script string) error {
+	const seconds = 20
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := b.loadOnce(ctx, worker, subject, script, 64, seconds+2)
+		loaded <- err
+	}()
+	client := http.Client{Timeout: (seconds + 10) * time.Second}
+	res, err := client.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", subject.admin, seconds))
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot profile %s: %w", subject.name, err), <-loaded)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 8<<20))
+	if err == nil {
+		err = os.WriteFile(b.profile, text, 0o644)
+	}
+	b.report.note("CPU profile", b.profile)
+	return errors.Join(err, <-loaded)
 }
 
 // countAllocations reads Kvasir's own count of heap objects around a round: all
