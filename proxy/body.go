@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/valyala/fasthttp"
@@ -29,6 +30,7 @@ func (x *exchange) unpack() ([]byte, *apiError) {
 	if len(coding) == 0 || string(coding) == "identity" {
 		return x.ctx.Request.Body(), nil
 	}
+	x.ctx.Request.Header.SetContentEncodingBytes(bytes.ToLower(coding)) // names of codings have no case, but fasthttp's have
 	limit := x.state.settings.MaxBody
 	body, err := x.ctx.Request.BodyUncompressedWithLimit(int(limit))
 	switch {

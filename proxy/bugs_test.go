@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,4 +406,54 @@ func TestClocksFollowAReload(t *testing.T) {
 	c := dial(t, p.addr) // and reads nothing
 	_, _ = io.WriteString(c, post("/v1/chat/completions", streamChat))
 	waitUntil(t, "the reader is dropped", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
+}
+
+// The slash of org/model comes escaped from OpenAI's SDKs.
+func TestModelWithASlashIsFound(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.Workers[0].Models = []string{"Qwen/Qwen3 8B"}
+	p := startProxy(t, s)
+	for _, id := range []string{"Qwen/Qwen3%208B", "Qwen%2FQwen3%208B", "Qwen%2fQwen3%208B"} {
+		resp, err := http.Get("http://" + p.addr + "/v1/models/" + id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("%s: got %d", id, resp.StatusCode)
+		}
+	}
+}
+
+// A stream kept its prompt in memory until its end.
+func TestStreamsForgetTheirPrompts(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		_, _ = io.WriteString(c, streamHead+chunk(delta("a")))
+		untilClosed(c)
+		return false
+	})
+	p := startProxy(t, settingsFor(w.url))
+	const streams, size = 16, 4 << 20
+	body := post("/v1/chat/completions", `{"model":"m","stream":true,"messages":[{"role":"user","content":"`+strings.Repeat("a", size)+`"}]}`)
+	before := liveHeap()
+	for range streams {
+		c := dial(t, p.addr)
+		_, _ = io.WriteString(c, body)
+		readUntil(t, c, delta("a"))
+		w.mu.Lock()
+		w.requests = nil
+		w.mu.Unlock()
+	}
+	if grown := liveHeap() - before; grown > streams*size/4 {
+		t.Errorf("%d streams with prompts of %d MiB hold %d MiB", streams, size>>20, grown>>20)
+	}
+}
+
+func liveHeap() int64 {
+	var m runtime.MemStats
+	for range 3 { // what lies in pools goes with the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -173,6 +173,7 @@ func get(r *router.Router, path string, h fasthttp.RequestHandler) {
 }
 
 func notFound(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	writeError(ctx, &apiError{
 		status: 404, kind: "invalid_request_error", code: "unknown_url",
 		message: "Unknown request URL: " + quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
@@ -183,6 +184,7 @@ func methodNotAllowed(ctx *fasthttp.RequestCtx) {
 	// The router names OPTIONS too, which only CORS answers.
 	allow := slices.DeleteFunc(strings.Split(string(ctx.Response.Header.Peek("Allow")), ", "), func(m string) bool { return m == "OPTIONS" })
 	ctx.Response.Header.Set("Allow", strings.Join(allow, ", "))
+	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
 	writeError(ctx, &apiError{
 		status: 405, kind: "invalid_request_error", code: "method_not_allowed",
 		message: "Not allowed to " + quoted(string(ctx.Method())) + " on " + quoted(string(ctx.Path())) + "; allowed: " + strings.Join(allow, ", "),

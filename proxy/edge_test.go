@@ -210,6 +210,9 @@ func TestPackedBody(t *testing.T) {
 	if a := p.ask(t, "/v1/chat/completions", packed.String(), "Content-Encoding: gzip"); a.StatusCode != 200 || w.seen()[0] != plainChat {
 		t.Errorf("got %d %q, the worker %q", a.StatusCode, a.body, w.seen())
 	}
+	if a := p.ask(t, "/v1/chat/completions", packed.String(), "Content-Encoding: GZip"); a.StatusCode != 200 || w.seen()[1] != plainChat {
+		t.Errorf("in capitals: %d %q", a.StatusCode, a.body)
+	}
 	if a := p.ask(t, "/v1/chat/completions", plainChat, "Content-Encoding: gzip"); a.StatusCode != 400 {
 		t.Errorf("no gzip got %d %q", a.StatusCode, a.body)
 	}
@@ -348,7 +351,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- p.newServer(p.handler()).Serve(&clientListener{Listener: ln, watch: p.watch}) }()
+	go func() { done <- p.newServer(p.handler()).Serve(p.clients(ln, nil)) }()
 	c, err := net.Dial("unix", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -360,4 +363,34 @@ func TestUnixSocket(t *testing.T) {
 	_ = c.Close()
 	_ = ln.Close()
 	<-done
+}
+
+// TestWriteClockFollowsReload: it was read once, when serving began.
+func TestWriteClockFollowsReload(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	p := startProxy(t, s)
+	next := *s
+	next.Timeouts.Write = 7 * time.Second
+	if err := p.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := p.clients(ln, nil)
+	defer clients.Close()
+	dialed, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialed.Close()
+	c, err := clients.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.(*clientConn).writeTimeout; got != 7*time.Second {
+		t.Errorf("the write clock of a new connection is %v", got)
+	}
 }

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"net/url"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -31,6 +32,9 @@ func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	id, _ := ctx.UserValue("id").(string)
+	if plain, err := url.PathUnescape(id); err == nil {
+		id = plain // OpenAI's SDKs escape the slash of org/model
+	}
 	for _, m := range s.listed(key) {
 		if m.id == id {
 			ctx.SetContentType("application/json")
@@ -63,8 +67,8 @@ type listing struct {
 	length    int // longest prompt and answer, in tokens; 0: unknown
 }
 
-// listed are the models that a key may see: MoM and auto, those that workers
-// serve, and those that only the configuration names.
+// listed are the models that a key may see: MoM and auto, and those that workers
+// serve.
 func (s *state) listed(key *keyState) []listing {
 	list := []listing{{id: "MoM", owner: "kvasir"}, {id: "auto", owner: "kvasir"}}
 	for _, m := range s.pool.Models() {

@@ -64,11 +64,14 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
-	clients := &clientListener{
+	return p.main.serve(p.newServer(p.handler()), p.clients(ln, tlsConf))
+}
+
+func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
+	return &clientListener{
 		Listener: patient{ln}, tls: tlsConf, watch: p.watch,
 		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
-	return p.main.serve(p.newServer(p.handler()), clients)
 }
 
 // ServeAdmin serves metrics, health and reload on ln until Close.

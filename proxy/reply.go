@@ -114,7 +114,7 @@ func (r *reply) breakOff(last []byte) {
 	r.x.conn.abort(!r.chunked && r.length < 0)
 }
 
-// appendStatusLine appends the status line and the date.
+// appendStatusLine appends the status line.
 func appendStatusLine(dst []byte, status int) []byte {
 	dst = append(dst, "HTTP/1.1 "...)
 	dst = strconv.AppendInt(dst, int64(status), 10)

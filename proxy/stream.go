@@ -56,8 +56,8 @@ func (x *exchange) relayBody() error {
 	err = x.reply.begin(c.head.status, header, length, c.payload())
 	giveBuffer(header[:cap(header)])
 	x.answered()
-	x.forgetBody()
 	if err == nil && !whole {
+		x.forgetBody()
 		err = x.relayRest(tail)
 	}
 	if err != nil {
@@ -253,7 +253,10 @@ func (x *exchange) lostClient() {
 func (x *exchange) answered() { x.conn.answered = true }
 
 // forgetBody frees the prompt while the answer streams: nothing is sent again.
+// An answer that is whole already does without.
 func (x *exchange) forgetBody() {
+	x.req.reset() // its fields are sub-slices of the body
+	clear(x.pieces)
 	x.body = nil
 	x.ctx.Request.ResetBody()
 }
