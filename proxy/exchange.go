@@ -98,3 +98,25 @@ func (x *exchange) unbind() bool          { return x.conn.unbind() }
 func (x *exchange) overhead(now time.Time) time.Duration {
 	return max(now.Sub(x.ctx.Time())-x.facts.waited-x.call.waited, 0)
 }
+
+// lostClient notes that the client did not stay to the end.
+func (x *exchange) lostClient() {
+	x.facts.why = "client_gone"
+	if x.facts.usage == noCounts && x.reply.began {
+		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
+	}
+	x.ctx.SetConnectionClose()
+	x.answered()
+}
+
+// answered keeps fasthttp's own reply back.
+func (x *exchange) answered() { x.conn.answered = true }
+
+// forgetBody frees the prompt while the answer streams: nothing is sent again.
+// An answer that is whole already does without.
+func (x *exchange) forgetBody() {
+	x.req.reset() // its fields are sub-slices of the body
+	clear(x.pieces)
+	x.body = nil
+	x.ctx.Request.ResetBody()
+}

@@ -22,76 +22,80 @@ type failure struct {
 	reason string // label of the metric
 }
 
+// A journey is a request on its way from worker to worker.
+type journey struct {
+	*exchange
+	tried []*kvroute.Worker // of the model that is asked now
+	last  *failure          // of the last one tried
+}
+
 // forward sends the request to one worker after another until one answers or
 // the rule says stop: only while nothing was sent to the client, at most
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *apiError {
 	x.state.budget.Deposit(x.ctx.Time())
-	var tried []*kvroute.Worker
-	var last *failure
+	j := journey{exchange: x}
 	for {
-		place, err := x.place(tried)
+		place, err := j.place()
 		if err != nil {
-			if x.fallBack(err, last) {
-				tried, last = nil, nil
+			if j.fallBack(err) {
 				continue
 			}
-			return x.giveUp(last, err)
+			return j.giveUp(err)
 		}
-		if last != nil && !x.retry(last) {
+		if j.last != nil && !j.retry() {
 			place.Release()
-			return x.giveUp(last, nil)
+			return j.giveUp(nil)
 		}
-		last = x.attempt(place)
-		if last == nil {
+		j.last = j.attempt(place)
+		if j.last == nil {
 			return nil
 		}
-		if last.short && x.fallBack(nil, last) {
-			tried, last = nil, nil
+		if j.last.short && j.fallBack(nil) {
 			continue
 		}
-		tried = append(tried, place.Worker)
-		if !x.mayRetry(last) {
-			return x.giveUp(last, nil)
+		j.tried = append(j.tried, place.Worker)
+		if !j.mayRetry() {
+			return j.giveUp(nil)
 		}
 	}
 }
 
 // mayRetry is the one retry rule, but for the budget.
-func (x *exchange) mayRetry(last *failure) bool {
-	return last.retry && !x.reply.began && !x.conn.gone.Load() && !x.p.stopping.Load() &&
-		x.facts.retries < x.state.settings.Retry.Attempts
+func (j *journey) mayRetry() bool {
+	return j.last.retry && !j.reply.began && !j.conn.gone.Load() && !j.p.stopping.Load() &&
+		j.facts.retries < j.state.settings.Retry.Attempts
 }
 
 // retry takes one retry from the budget. It is asked when another worker was
 // found: without one nothing is sent again, and nothing is to be counted.
-func (x *exchange) retry(last *failure) bool {
-	if !x.state.budget.Withdraw(time.Now()) {
-		x.p.metrics.retriesDenied.Inc()
+func (j *journey) retry() bool {
+	if !j.state.budget.Withdraw(time.Now()) {
+		j.p.metrics.retriesDenied.Inc()
 		return false
 	}
-	x.facts.retries++
-	x.p.metrics.retries.WithLabelValues(last.reason).Inc()
+	j.facts.retries++
+	j.p.metrics.retries.WithLabelValues(j.last.reason).Inc()
 	return true
 }
 
 // place finds a worker, waiting for one if all are full and the queue is on.
-func (x *exchange) place(tried []*kvroute.Worker) (kvroute.Placement, error) {
-	q := kvroute.Query{Now: x.ctx.Time(), Model: x.model, Tried: tried, Strict: x.hasFallback()}
-	if len(tried) > 0 {
+func (j *journey) place() (kvroute.Placement, error) {
+	q := kvroute.Query{Now: j.ctx.Time(), Model: j.model, Tried: j.tried, Strict: j.hasFallback()}
+	if len(j.tried) > 0 {
 		q.Now = time.Now()
 	}
-	place, err := x.state.pool.Place(q)
-	if !errors.Is(err, kvroute.ErrFull) || !x.state.settings.Routing.Queue || len(tried) > 0 {
+	place, err := j.state.pool.Place(q)
+	if !errors.Is(err, kvroute.ErrFull) || !j.state.settings.Routing.Queue || len(j.tried) > 0 {
 		return place, err
 	}
 	begin := time.Now()
-	x.p.metrics.queued.Inc()
-	place, err = x.state.pool.Wait(q, x.conn.whenGone(), x.state.settings.Routing.QueueTimeout)
-	x.p.metrics.queued.Dec()
+	j.p.metrics.queued.Inc()
+	place, err = j.state.pool.Wait(q, j.conn.whenGone(), j.state.settings.Routing.QueueTimeout)
+	j.p.metrics.queued.Dec()
 	waited := time.Since(begin)
-	x.facts.waited += waited
-	x.p.metrics.queueWait.Observe(waited.Seconds())
+	j.facts.waited += waited
+	j.p.metrics.queueWait.Observe(waited.Seconds())
 	return place, err
 }
 
@@ -99,56 +103,77 @@ func (x *exchange) place(tried []*kvroute.Worker) (kvroute.Placement, error) {
 // only workers that are too short for the prompt. A model that only the
 // configuration names has none that is up: its workers have not answered yet, or
 // there are none.
-func (x *exchange) fallBack(err error, last *failure) bool {
+func (j *journey) fallBack(err error) bool {
 	down := errors.Is(err, kvroute.ErrNoWorker) || errors.Is(err, kvroute.ErrUnknownModel) || errors.Is(err, kvroute.ErrModelUnsure)
-	down = down && (last == nil || !last.busy) // load is no reason
-	if x.reply.began || !down && (last == nil || !last.short) {
+	down = down && (j.last == nil || !j.last.busy) // load is no reason
+	if j.reply.began || !down && (j.last == nil || !j.last.short) {
 		return false
 	}
-	next := x.nextFallback()
+	next := j.nextFallback()
 	if next == "" {
 		return false
 	}
-	x.model = next
-	x.splice()
+	j.model = next
+	j.splice()
+	j.tried, j.last = nil, nil
 	return true
+}
+
+// hasFallback says whether another model may be asked after this one.
+func (j *journey) hasFallback() bool {
+	return j.facts.fallbacks < len(j.state.models[j.facts.chosen].Fallback)
+}
+
+// nextFallback is the model to ask next, "" at the end of the list: that of the
+// model first chosen, so that none is asked twice. A key gets none that it may
+// not have.
+func (j *journey) nextFallback() string {
+	list := j.state.models[j.facts.chosen].Fallback
+	for j.facts.fallbacks < len(list) {
+		j.facts.fallbacks++
+		if next := list[j.facts.fallbacks-1]; j.permitted(next) {
+			return next
+		}
+	}
+	return ""
 }
 
 // attempt sends the request to one worker and passes its answer on. It returns
 // nil when the client was answered, rightly or not.
-func (x *exchange) attempt(place kvroute.Placement) *failure {
+func (j *journey) attempt(place kvroute.Placement) *failure {
 	defer place.Release()
-	defer x.callEnded()
+	defer j.callEnded()
 	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	x.backend, x.facts.worker = b, b.Name()
-	err := x.call.open(x, b, x.state.settings.Timeouts)
+	j.backend, j.facts.worker = b, b.Name()
+	err := j.call.open(j.exchange, b, j.state.settings.Timeouts)
 	var f *failure
 	if err == nil {
-		f, err = x.relay()
+		r := relay{j.exchange}
+		f, err = r.pass()
 	}
 	if err != nil {
-		f = x.blame(err)
+		f = j.blame(err)
 	}
-	x.judge(b, f)
+	j.judge(f)
 	return f
 }
 
 // callEnded lets go of the worker, whatever happened.
-func (x *exchange) callEnded() {
-	x.facts.waited += x.call.waited
-	x.call.waited = 0
-	x.call.finish(x.conn)
+func (j *journey) callEnded() {
+	j.facts.waited += j.call.waited
+	j.call.waited = 0
+	j.call.finish(j.conn)
 }
 
 // blame says what a broken try means: to the client, and to the next worker.
-func (x *exchange) blame(err error) *failure {
-	name := x.facts.worker
+func (j *journey) blame(err error) *failure {
+	name := j.facts.worker
 	var head *badHead
 	switch {
-	case x.conn.gone.Load():
-		x.facts.why = "client_gone"
+	case j.conn.gone.Load():
+		j.facts.why = "client_gone"
 		return &failure{err: clientGone, reason: "client_gone"}
-	case x.p.stopping.Load():
+	case j.p.stopping.Load():
 		return &failure{err: shuttingDown(), reason: "shutdown"}
 	case errors.As(err, &head):
 		return broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
@@ -156,7 +181,7 @@ func (x *exchange) blame(err error) *failure {
 		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
 	case errors.Is(err, errIdle):
 		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
-	case x.call.conn == nil:
+	case j.call.conn == nil:
 		return broken(502, "connect", "worker %q cannot be reached", name)
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 		return broken(502, "no_reply", "worker %q closed the connection before it answered", name)
@@ -171,58 +196,58 @@ func broken(status int, reason, format, worker string) *failure {
 }
 
 // judge tells the worker's health how the try went.
-func (x *exchange) judge(b *backend, f *failure) {
-	now := x.call.now
+func (j *journey) judge(f *failure) {
+	b, now := j.backend, j.call.now
 	switch {
-	case f == nil && x.facts.why == "":
+	case f == nil && j.facts.why == "":
 		b.Succeeded(now)
 	case f == nil:
-		if x.facts.why == whyInterrupted {
-			x.p.workerFailed(b, now, "interrupted")
+		if j.facts.why == whyInterrupted {
+			j.p.workerFailed(b, now, "interrupted")
 		}
 	case f.reason == "shutdown" || f.reason == "client_gone": // says nothing of the worker
 	case f.busy:
 		b.Busy(now, f.err.retryAfter)
 	case f.err.status >= 500:
-		x.p.workerFailed(b, now, f.reason)
+		j.p.workerFailed(b, now, f.reason)
 	default:
 		b.Succeeded(now)
 	}
 }
 
 // giveUp is what the client is told: the last worker's own words if there are any.
-func (x *exchange) giveUp(last *failure, err error) *apiError {
-	switch {
+func (j *journey) giveUp(err error) *apiError {
+	switch last := j.last; {
 	case last != nil && last.body != nil:
-		x.facts.why = "worker_error"
-		if err := x.reply.begin(last.err.status, last.header, int64(len(last.body)), last.body); err != nil {
-			x.lostClient()
+		j.facts.why = "worker_error"
+		if err := j.reply.begin(last.err.status, last.header, int64(len(last.body)), last.body); err != nil {
+			j.lostClient()
 		}
-		x.answered()
+		j.answered()
 		return nil
 	case last != nil:
 		return last.err
 	default:
-		return x.noPlace(err)
+		return j.noPlace(err)
 	}
 }
 
 // noPlace says why no worker took the request.
-func (x *exchange) noPlace(err error) *apiError {
+func (j *journey) noPlace(err error) *apiError {
 	var unsure *kvroute.UnsureError
 	switch {
-	case errors.Is(err, kvroute.ErrUnknownModel) && x.facts.fallbacks == 0:
-		return unknownModel(x.model)
+	case errors.Is(err, kvroute.ErrUnknownModel) && j.facts.fallbacks == 0:
+		return unknownModel(j.model)
 	case errors.As(err, &unsure):
-		return unavailable("no worker that answers serves the model "+strconv.Quote(x.model)+", and some have not answered yet; try again", time.Second)
-	case errors.Is(err, kvroute.ErrGone) && x.p.stopping.Load() && !x.conn.gone.Load():
+		return unavailable("no worker that answers serves the model "+strconv.Quote(j.model)+", and some have not answered yet; try again", time.Second)
+	case errors.Is(err, kvroute.ErrGone) && j.p.stopping.Load() && !j.conn.gone.Load():
 		return shuttingDown()
 	case errors.Is(err, kvroute.ErrGone):
-		x.facts.why = "client_gone"
+		j.facts.why = "client_gone"
 		return clientGone
 	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
-		return unavailable("all workers of the model "+strconv.Quote(x.model)+" are busy; try again later", 2*time.Second)
+		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
 	default:
-		return unavailable("no worker of the model "+strconv.Quote(x.model)+" can be reached; try again later", 2*time.Second)
+		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
 	}
 }

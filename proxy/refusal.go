@@ -63,10 +63,10 @@ func reasonOf(err *apiError) string {
 	return err.kind
 }
 
-// relayError reads a worker's error reply and decides what it means. The
+// workerError reads a worker's error reply and decides what it means. The
 // client is sent nothing yet: another worker may do better.
-func (x *exchange) relayError() (*failure, error) {
-	c := &x.call
+func (r *relay) workerError() (*failure, error) {
+	c := &r.call
 	status := c.head.status
 	if err := c.hold(errorLimit); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -96,8 +96,8 @@ func (x *exchange) relayError() (*failure, error) {
 
 // failedFirst turns an error event that came before any content into the error
 // reply that it stands for: its status is known in time after all.
-func (x *exchange) failedFirst(event []byte) (*failure, error) {
-	x.call.ended = false // what follows the event is not worth reading
+func (r *relay) failedFirst(event []byte) (*failure, error) {
+	r.call.ended = false // what follows the event is not worth reading
 	f := &failure{
 		err: eventError(event), reason: "error_event", retry: true,
 		header: appendHeader(nil, "Content-Type", "application/json"),

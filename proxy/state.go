@@ -148,22 +148,3 @@ func (s *state) serves(model string) bool {
 	_, named := s.models[model]
 	return named || s.pool.Serves(model)
 }
-
-// hasFallback says whether another model may be asked after this one.
-func (x *exchange) hasFallback() bool {
-	return x.facts.fallbacks < len(x.state.models[x.facts.chosen].Fallback)
-}
-
-// nextFallback is the model to ask next, "" at the end of the list: that of the
-// model first chosen, so that none is asked twice. A key gets none that it may
-// not have.
-func (x *exchange) nextFallback() string {
-	list := x.state.models[x.facts.chosen].Fallback
-	for x.facts.fallbacks < len(list) {
-		x.facts.fallbacks++
-		if next := list[x.facts.fallbacks-1]; x.permitted(next) {
-			return next
-		}
-	}
-	return ""
-}
