@@ -145,9 +145,6 @@ func (b *builder) secret(path filePath) (string, error) {
 // read reads a file of at most limit bytes.
 func (b *builder) read(path filePath, limit int64) ([]byte, error) {
 	data, err := b.readBytes(path, limit)
-	if err != nil && strings.Contains(string(path), "~/") {
-		return nil, fmt.Errorf("cannot read file %q: %w; ~ means nothing here, write ${HOME}", path, err)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read file %q: %w", path, err)
 	}
@@ -159,6 +156,9 @@ func (b *builder) read(path filePath, limit int64) ([]byte, error) {
 func (b *builder) readBytes(path filePath, limit int64) ([]byte, error) {
 	data, err := readBounded(string(path))
 	b.files[string(path)] = sha256.Sum256(data)
+	if err != nil && strings.Contains(string(path), "~/") {
+		return nil, fmt.Errorf("%w; ~ means nothing here, write ${HOME}", bare(err))
+	}
 	if err != nil {
 		return nil, bare(err)
 	}

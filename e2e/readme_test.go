@@ -13,12 +13,7 @@ import (
 )
 
 func TestReadmeCurl(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("KVASIR_REAL") == "required" {
-			t.Fatal("the real part curl is missing")
-		}
-		t.Skip("SKIP real part: curl: not installed")
-	}
+	part(t, "readme-curl")
 	k := asMakeRun(t)
 	examples := readmeExamples(t, "sh", `(?m)^curl `)
 	if len(examples) < 2 {

@@ -131,7 +131,7 @@ func (j *journey) nextFallback() string {
 	list := j.state.models[j.facts.chosen].Fallback
 	for j.facts.fallbacks < len(list) {
 		j.facts.fallbacks++
-		if next := list[j.facts.fallbacks-1]; j.key.allowed(next) {
+		if next := list[j.facts.fallbacks-1]; j.permitted(next) {
 			return next
 		}
 	}

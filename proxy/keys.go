@@ -122,7 +122,7 @@ func (x *exchange) admit() *apiError {
 	if x.key == nil {
 		return nil
 	}
-	if !x.permitted() || !x.state.serves(x.model) {
+	if !x.permitted(x.model) || !x.state.serves(x.model) {
 		return unknownModel(x.model)
 	}
 	now := x.ctx.Time()
@@ -135,10 +135,10 @@ func (x *exchange) admit() *apiError {
 	return nil
 }
 
-// permitted says whether the key may have the chosen model. One that may ask
-// for auto or MoM may have whatever they stand for.
-func (x *exchange) permitted() bool {
-	return x.key.allowed(x.model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
+// permitted says whether the key may have a model that was chosen for it. One
+// that may ask for auto or MoM may have whatever they stand for.
+func (x *exchange) permitted(model string) bool {
+	return x.key.allowed(model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
 }
 
 func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError {

@@ -3,7 +3,7 @@
 # line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
-#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk (default: all)
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -56,6 +56,12 @@ node_sdk() {
   cp package-lock.json node_modules/.kvasir-lock
 }
 
+readme_curl() {
+  command -v curl >/dev/null && return 0
+  echo "no curl"
+  return 1
+}
+
 # why WHAT: the reason with the last line that the tool itself said.
 why() {
   echo "$1: $(grep -v '^ *$' "$root/$log" | tail -n 1 | cut -c1-200)"
@@ -72,7 +78,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done
