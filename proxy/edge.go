@@ -113,7 +113,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 		}
 		next(ctx)
 		if ok && !conn.booked {
-			books{e.Proxy}.aside(ctx)
+			books(e).aside(ctx)
 		}
 	}
 }
@@ -193,9 +193,9 @@ func (e edge) handler() fasthttp.RequestHandler {
 		a := make(answers, 600)
 		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { e.serve(ctx, rt, a) })
 	}
-	get(r, "/v1/models", modelList{e.Proxy}.all)
-	get(r, "/v1/models/{id:*}", modelList{e.Proxy}.one)
-	admin{e.Proxy}.healthRoutes(r)
+	get(r, "/v1/models", modelList(e).all)
+	get(r, "/v1/models/{id:*}", modelList(e).one)
+	admin(e).healthRoutes(r)
 	return r.Handler
 }
 
