@@ -72,6 +72,8 @@ func main() {
 		switch os.Args[1] {
 		case "worker":
 			exit(runWorker(os.Args[2:]))
+		case "bare":
+			exit(runBare(os.Args[2:]))
 		case "relay":
 			exit(runRelay(os.Args[2:]))
 		}

@@ -64,6 +64,7 @@ func (b *bench) startWays(ctx context.Context, dir, worker string, names ...stri
 const (
 	wayDirect = "direct"
 	wayRelay  = "TCP relay"
+	wayBare   = "bare fasthttp"
 	wayNginx  = "nginx"
 	wayRouter = "vllm-router"
 )
@@ -80,6 +81,8 @@ func (b *bench) startWay(ctx context.Context, dir, worker, name string) (*way, e
 	switch name {
 	case wayRelay:
 		w.proc, err = startSelf(dir, "relay", "-listen", address, "-to", worker)
+	case wayBare:
+		w.proc, err = startSelf(dir, "bare", "-listen", address, "-to", worker)
 	case wayNginx:
 		w.proc, err = startNginx(dir, "nginx-proxy", proxyConfig(address, worker, filepath.Base(dir) == "throughput"))
 	case wayRouter:

@@ -52,7 +52,7 @@ func measureThroughput(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer worker.stop()
-	names := []string{wayDirect, wayNginx, b.subject()}
+	names := []string{wayDirect, wayNginx, wayBare, b.subject()}
 	if b.peer {
 		names = append(names, wayRouter)
 	}
