@@ -165,7 +165,8 @@ const bytesPerToken = 4
 // did not come to say what it counted: whoever hangs up before the last event
 // would have everything for nothing otherwise. An event is about a token.
 func (x *exchange) spendUncounted() {
-	if asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone); asked {
+	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
+	if asked && (x.route.generates() || x.facts.why != "") {
 		x.spendTokens(x.prompt/bytesPerToken + x.events.contents)
 	}
 }

@@ -194,3 +194,29 @@ func TestEveryRequestHasALine(t *testing.T) {
 		t.Error("the log holds a client's path")
 	}
 }
+
+// What is never counted, such as tokenizing, costs nothing; a stream that was
+// asked not to count does.
+func TestWhatIsCounted(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, body string) bool {
+		out := httpReply(200, "application/json", `{"count":1,"tokens":[1]}`)
+		if strings.Contains(body, `"stream":true`) {
+			out = streamHead + chunk(roleEvent+delta("a")+finishEvent+doneEvent) + "0\r\n\r\n"
+		}
+		_, err := io.WriteString(c, out)
+		return err == nil
+	})
+	p := startProxy(t, keyed(settingsFor(w.url), Key{Name: "a", TokensPerMinute: 20}))
+	remaining := func(path, body string) string {
+		return p.ask(t, path, body, "Authorization: Bearer sk-a").Header.Get("x-ratelimit-remaining-tokens")
+	}
+	long := strings.Repeat("x", 400)
+	for range 2 {
+		if got := remaining("/tokenize", `{"model":"m","prompt":"`+long+`"}`); got != "20" {
+			t.Errorf("%s tokens are left", got)
+		}
+	}
+	uncounted := `{"model":"m","stream":true,"stream_options":{"continuous_usage_stats":true},"messages":[{"role":"user","content":"` + long + `"}]}`
+	remaining("/v1/chat/completions", uncounted)
+	waitUntil(t, "the tokens are taken", func() bool { return remaining("/tokenize", `{"model":"m","prompt":"x"}`) == "0" })
+}

@@ -19,6 +19,16 @@ type route struct {
 	kind kind
 }
 
+// generates says whether an answer of the route is generated text, which every
+// engine counts unless it is asked not to. Tokenizing, say, costs nobody a token.
+func (r *route) generates() bool {
+	switch r.kind {
+	case kindChat, kindText, kindResponses, kindMessages:
+		return true
+	}
+	return false
+}
+
 // countsUsage says whether a stream of the route ends with its usage when asked.
 func (r *route) countsUsage() bool { return r.kind == kindChat || r.kind == kindText }
 
