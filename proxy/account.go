@@ -84,6 +84,13 @@ func (b books) aside(ctx *fasthttp.RequestCtx) {
 		Int("status", status).Dur("total_ms", time.Since(ctx.Time())).Msg("request")
 }
 
+// unread notes a request that was no valid HTTP, too large or too slow. There is
+// nothing of it that could be named.
+func (b books) unread(err *apiError) {
+	b.metrics.unread.WithLabelValues(strconv.Itoa(err.status)).Inc()
+	b.log.Info().Str("route", "unreadable").Int("status", err.status).Msg("request")
+}
+
 // tokenMetrics are the token counters of one model.
 type tokenMetrics struct {
 	model                      string

@@ -78,15 +78,16 @@ func (e edge) isStranger(ctx *fasthttp.RequestCtx) bool {
 // expected answers a client that asks before it sends its body.
 func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	limit := e.state.Load().settings.MaxBody
-	if e.isStranger(ctx) {
-		refuseAndClose(ctx, invalidKey())
-		return fasthttp.StatusUnauthorized
-	}
-	if int64(ctx.Request.Header.ContentLength()) <= limit {
+	var refusal *apiError
+	switch {
+	case e.isStranger(ctx):
+		refusal = invalidKey()
+	case int64(ctx.Request.Header.ContentLength()) > limit:
+		refusal = tooLarge(limit)
+	default:
 		return fasthttp.StatusContinue
 	}
-	refusal := tooLarge(limit)
-	e.metrics.refused(refusal.status)
+	books(e).unread(refusal)
 	refuseAndClose(ctx, refusal)
 	return refusal.status
 }
@@ -100,7 +101,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			}
 		}()
 		if err := checkRequest(&ctx.Request.Header); err != nil {
-			e.metrics.refused(err.status)
+			books(e).unread(err)
 			refuseAndClose(ctx, err)
 			return
 		}
@@ -159,7 +160,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		refusal = invalid("", "The request is not valid HTTP/1.1")
 	}
-	e.metrics.refused(refusal.status)
+	books(e).unread(refusal)
 	refuseAndClose(ctx, refusal)
 }
 

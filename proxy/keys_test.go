@@ -190,6 +190,8 @@ func TestEveryRequestHasALine(t *testing.T) {
 		fetchFrom(t, p.addr, path)
 		waitUntil(t, path+" is in the log", func() bool { return strings.Contains(p.log.String(), `"route":"`+route+`"`) })
 	}
+	raw(t, p.addr, "GET /S3CRET HTTP/1.1\r\nS3CRET\r\n\r\n")
+	waitUntil(t, "what cannot be read is in the log", func() bool { return strings.Contains(p.log.String(), `"route":"unreadable"`) })
 	if strings.Contains(p.log.String(), "S3CRET") {
 		t.Error("the log holds a client's path")
 	}

@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,10 +96,6 @@ func newMetrics(p *Proxy, version string) *metrics {
 	m.reloadGood.Set(1)
 	m.reloadTime.Set(float64(time.Now().Unix()))
 	return m
-}
-
-func (m *metrics) refused(status int) {
-	m.unread.WithLabelValues(strconv.Itoa(status)).Inc()
 }
 
 // A workerCollector reads the workers' state when it is asked for.
