@@ -87,6 +87,9 @@ func (b books) aside(ctx *fasthttp.RequestCtx) {
 // unread notes a request that was no valid HTTP, too large or too slow. There is
 // nothing of it that could be named.
 func (b books) unread(err *apiError) {
+	if err.status == fasthttp.StatusUnauthorized {
+		b.metrics.refusedKeys.Inc()
+	}
 	b.metrics.unread.WithLabelValues(strconv.Itoa(err.status)).Inc()
 	b.log.Info().Str("route", "unreadable").Int("status", err.status).Msg("request")
 }

@@ -105,14 +105,13 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			refuseAndClose(ctx, err)
 			return
 		}
-		if e.cors(ctx) {
-			return
-		}
 		conn, ok := ctx.Conn().(*clientConn)
 		if ok {
 			conn.booked = false
 		}
-		next(ctx)
+		if !e.cors(ctx) {
+			next(ctx)
+		}
 		if ok && !conn.booked {
 			books(e).aside(ctx)
 		}

@@ -175,8 +175,13 @@ func TestHangingUpIsNotFree(t *testing.T) {
 func TestStrangersBodiesAreNotRead(t *testing.T) {
 	p := startProxy(t, keyed(settingsFor(goodWorker(t).url), Key{Name: "a"}))
 	large := strings.Replace(plainChat, "hi", strings.Repeat("x", 1<<20), 1)
-	if a := p.ask(t, "/v1/chat/completions", large, "Authorization: Bearer sk-b"); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
-		t.Errorf("got %d %v", a.StatusCode, a.Header)
+	for i, more := range []string{"X: y", "Expect: 100-continue"} {
+		if a := p.ask(t, "/v1/chat/completions", large, "Authorization: Bearer sk-b", more); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("got %d %v", a.StatusCode, a.Header)
+		}
+		if got := p.metric(t, "kvasir_keys_refused_total"); got != fmt.Sprint(i+1) {
+			t.Errorf("%s refused keys are counted after %d", got, i+1)
+		}
 	}
 	if a := p.ask(t, "/v1/chat/completions", large, "Authorization: Bearer sk-a"); a.StatusCode != 200 {
 		t.Errorf("a known key got %d %q", a.StatusCode, a.body)

@@ -58,6 +58,9 @@ func (p *Proxy) Apply(s *Settings) error {
 		o.After = old.pool
 	}
 	next.pool = kvroute.NewPool(o)
+	for i, w := range workers { // nothing can fail from here on
+		w.SetMaxRequests(s.Workers[i].MaxRequests)
+	}
 	next.budget = newBudget(s)
 	var ring *keyring
 	if old != nil {
@@ -94,7 +97,6 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	var before *backend // the same server under other settings
 	for _, b := range old.backends {
 		if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
-			b.SetMaxRequests(w.MaxRequests)
 			return b, nil
 		}
 		if b.Name() == w.Name && b.settings.URL == w.URL {
