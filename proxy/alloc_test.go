@@ -86,3 +86,46 @@ func BenchmarkPlainRequest(b *testing.B) {
 		once()
 	}
 }
+
+// An event on its way costs no allocation, also where its usage is hidden.
+func TestAllocationsOfAnEvent(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const events = 5000
+	head, event, end := []byte(streamHead+chunk(roleEvent)), []byte(chunk(delta("abc"))), []byte(chunk(finishEvent+usageEvent+doneEvent)+"0\r\n\r\n")
+	next := make(chan struct{}, 1)
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		if _, err := c.Write(head); err != nil {
+			return false
+		}
+		for range events {
+			<-next // one event a read: the proxy must not find several at once
+			if _, err := c.Write(event); err != nil {
+				return false
+			}
+		}
+		_, err := c.Write(end)
+		return err == nil
+	})
+	p := startProxy(t, settingsFor(w.url))
+	c := dial(t, p.addr)
+	_, _ = c.Write([]byte(post("/v1/chat/completions", streamChat)))
+	got := make([]byte, 64<<10)
+	read := func(n int) {
+		for range n {
+			next <- struct{}{}
+			if _, err := c.Read(got); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	read(500)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	read(events - 500)
+	runtime.ReadMemStats(&after)
+	if got := float64(after.Mallocs-before.Mallocs) / (events - 500); got > 0.1 { // probes go on meanwhile
+		t.Errorf("%.2f allocations an event", got)
+	}
+}

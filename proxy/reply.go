@@ -16,7 +16,7 @@ type reply struct {
 	x       *exchange
 	began   bool
 	chunked bool
-	length  int64 // bytes still owed of a body whose length was announced; -1: not announced
+	open    bool // only the end of the connection ends the body
 }
 
 // begin makes the head of the reply and sends it together with first, whose
@@ -24,12 +24,11 @@ type reply struct {
 // that nobody knows it yet.
 func (r *reply) begin(status int, header []byte, length int64, first []byte) error {
 	x := r.x
-	r.length = length
 	now := time.Now()
 	x.facts.firstByte = now.Sub(x.ctx.Time())
 	x.facts.overhead = x.overhead(now)
 	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()
-	if length < 0 && !r.chunked {
+	if r.open = length < 0 && !r.chunked; r.open {
 		x.ctx.SetConnectionClose() // HTTP/1.0: the end of the connection ends the body
 	}
 	if x.p.draining.Load() {
@@ -64,17 +63,15 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 		b = append(b, first...)
 	}
 	r.began = true
-	r.paid(len(first))
 	x.facts.status = status
 	_, err := x.conn.send(b, now)
 	giveBuffer(out)
 	return err
 }
 
-// write sends buf[start:end]. buf has headroom before start and tailroom behind
-// end, which are written over.
+// write sends buf[start:end]. buf has headroom before start, which is
+// written over, and tailroom behind end, which is left as it was.
 func (r *reply) write(buf []byte, start, end int) error {
-	r.paid(end - start)
 	if !r.chunked {
 		_, err := r.x.conn.send(buf[start:end], r.x.call.now)
 		return err
@@ -84,12 +81,6 @@ func (r *reply) write(buf []byte, start, end int) error {
 	_, err := r.x.conn.send(buf[s:e], r.x.call.now)
 	copy(buf[end:], behind[:])
 	return err
-}
-
-func (r *reply) paid(n int) {
-	if r.length >= 0 {
-		r.length -= int64(n)
-	}
 }
 
 // end ends the body rightly.
@@ -112,7 +103,7 @@ func (r *reply) breakOff(last []byte) {
 		_, _ = r.x.conn.send(last, time.Now())
 	}
 	r.x.ctx.SetConnectionClose()
-	r.x.conn.abort(!r.chunked && r.length < 0)
+	r.x.conn.abort(r.open)
 }
 
 // appendStatusLine appends the status line.

@@ -2,12 +2,15 @@
 package proxy
 
 // toolCalls reads the calls that an earlier answer made; the arguments are text.
-func (r *textReader) toolCalls() {
+func (r *textReader) toolCalls() { r.objects("an array of tool calls", (*textReader).callOrText) }
+
+// objects reads an array of objects, one after another; null stands for none.
+func (r *textReader) objects(what string, read func(*textReader)) {
 	if r.null() {
 		return
 	}
 	if r.peek() != '[' {
-		r.unlike("an array of tool calls")
+		r.unlike(what)
 		return
 	}
 	e := r.array()
@@ -16,7 +19,7 @@ func (r *textReader) toolCalls() {
 			r.unlike("an object")
 			break
 		}
-		r.callOrText()
+		read(r)
 	}
 	r.fault.inElement(e.index)
 }
@@ -43,24 +46,7 @@ func (r *textReader) callOrText() {
 }
 
 // tools reads the tools, or legacy functions, that the model may call.
-func (r *textReader) tools() {
-	if r.null() {
-		return
-	}
-	if r.peek() != '[' {
-		r.unlike("an array of tools")
-		return
-	}
-	e := r.array()
-	for r.element(&e) {
-		if r.peek() != '{' {
-			r.unlike("an object")
-			break
-		}
-		r.tool()
-	}
-	r.fault.inElement(e.index)
-}
+func (r *textReader) tools() { r.objects("an array of tools", (*textReader).tool) }
 
 // tool reads one tool, or the function within it.
 func (r *textReader) tool() {
