@@ -1,0 +1,141 @@
+// The table of types: what each is called, which function finds it, which
+// words must stand before it, and how sure a find is.
+
+package pii
+
+// Type is a kind of personal data. The zero Type is none.
+type Type uint8
+
+// The types. Those from Person to Title have no rules here: a tagger finds
+// names. Mobile numbers of China are PhoneNumber, so that allowing
+// PHONE_NUMBER allows them.
+const (
+	_ Type = iota
+	APIKey
+	Password
+	Crypto
+	IBAN
+	EmailAddress
+	DomainName
+	IPAddress
+	MACAddress
+	DateTime
+	CNResidentID
+	CreditCard
+	USSSN
+	Aadhaar
+	NHS
+	NINO
+	VAT
+	DriverLicense
+	Passport
+	MRN
+	BankNumber
+	PhoneNumber
+	ZipCode
+	Age
+	StreetAddress
+	Person
+	GPE
+	Organization
+	NRP
+	Title
+	types // how many, with none
+)
+
+// row is what the pass knows of a Type.
+//
+// A scanner is asked in the order of the table, which is the order of
+// strength: the first that answers has the place. digits is asked at a run of
+// digits, code at a token that mixes letters and digits; the other types hang
+// on other bytes ('@', "://", a word) and are called by name from scan.go.
+type row struct {
+	name  string
+	label label // the words that speak for this type
+	needs bool  // found only near such a word
+	// score is the share of finds that are right, as judged on the train
+	// rows and on ordinary prose and code; near is the same with a word of
+	// label before the value. 0: there is no such find.
+	score, near float32
+	digits      func(*scan, *digits) match
+	code        func(*scan, *code) match
+}
+
+// match is a scanner's answer: text[start:end] is of the type with this
+// score (0: the row's own). bad claims the place for a value with a wrong
+// check digit: nothing is found there and looser scanners are not asked.
+// The zero match says "not mine".
+type match struct {
+	start, end int
+	score      float32
+	bad        bool
+}
+
+var table = [types]row{
+	APIKey:        {name: "API_KEY", label: lKey, score: 0.99, near: 0.85},
+	Password:      {name: "PASSWORD", label: lPassword, needs: true, near: 0.85},
+	Crypto:        {name: "CRYPTO", score: 0.99, code: crypto},
+	IBAN:          {name: "IBAN_CODE", label: lIBAN, score: 0.99, code: iban},
+	EmailAddress:  {name: "EMAIL_ADDRESS", score: 0.99},
+	DomainName:    {name: "DOMAIN_NAME", score: 0.9},
+	IPAddress:     {name: "IP_ADDRESS", score: 0.95, digits: ipv4},
+	MACAddress:    {name: "MAC_ADDRESS", score: 0.95},
+	DateTime:      {name: "DATE_TIME", label: lDate, score: 0.9, digits: date},
+	CNResidentID:  {name: "CN_RESIDENT_ID", label: lResident, score: 0.99, digits: resident},
+	CreditCard:    {name: "CREDIT_CARD", label: lCard, score: 0.95, near: 0.99, digits: card},
+	USSSN:         {name: "US_SSN", label: lSSN, score: 0.85, near: 0.99, digits: ssn},
+	Aadhaar:       {name: "IN_AADHAAR", label: lAadhaar, score: 0.75, near: 0.99, digits: aadhaar},
+	NHS:           {name: "UK_NHS", label: lNHS, needs: true, near: 0.99, digits: nhs},
+	NINO:          {name: "UK_NINO", label: lNINO, score: 0.9, near: 0.99, code: nino},
+	VAT:           {name: "EU_VAT", label: lVAT, score: 0.8, near: 0.99, digits: vatDigits, code: vatCode},
+	DriverLicense: {name: "US_DRIVER_LICENSE", label: lLicence, needs: true, near: 0.85, digits: licenceDigits, code: licenceCode},
+	Passport:      {name: "US_PASSPORT", label: lPassport, needs: true, near: 0.9, digits: passportDigits, code: passportCode},
+	MRN:           {name: "MRN", label: lMRN, needs: true, near: 0.85, digits: recordDigits, code: recordCode},
+	BankNumber:    {name: "US_BANK_NUMBER", label: lBank, needs: true, near: 0.85, digits: accountDigits, code: accountCode},
+	PhoneNumber:   {name: "PHONE_NUMBER", label: lPhone, score: 0.8, near: 0.95, digits: phone},
+	ZipCode:       {name: "ZIP_CODE", label: lZip, score: 0.72, near: 0.9, digits: zipDigits, code: zipCode},
+	Age:           {name: "AGE", label: lAge, needs: true, near: 0.85, digits: age},
+	StreetAddress: {name: "STREET_ADDRESS", label: lAddress, score: 0.75, near: 0.8, digits: streetDigits},
+	Person:        {name: "PERSON"},
+	GPE:           {name: "GPE"},
+	Organization:  {name: "ORGANIZATION"},
+	NRP:           {name: "NRP"},
+	Title:         {name: "TITLE"},
+}
+
+// String returns the name as in Presidio, such as EMAIL_ADDRESS; types that
+// Presidio lacks are named alike.
+func (t Type) String() string {
+	if t == 0 || t >= types {
+		return "NONE"
+	}
+	return table[t].name
+}
+
+// ParseType returns the Type with that name, or 0 if there is none.
+func ParseType(name string) Type {
+	for t := Type(1); t < types; t++ {
+		if table[t].name == name {
+			return t
+		}
+	}
+	return 0
+}
+
+// Types returns how many types there are: they are 1 to Types.
+func Types() Type { return types - 1 }
+
+// The rows that are asked at digits, and at codes, in order.
+var (
+	askDigits = asked(func(r *row) bool { return r.digits != nil })
+	askCode   = asked(func(r *row) bool { return r.code != nil })
+)
+
+func asked(has func(*row) bool) (order []Type) {
+	for t := range table {
+		if has(&table[t]) {
+			order = append(order, Type(t))
+		}
+	}
+	return order
+}
