@@ -1,0 +1,108 @@
+// Tests of language: sentences of many languages, of the length of a question.
+package language
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sentences are rows of code and sentence, written for this test.
+func sentences(tb testing.TB) (rows [][2]string) {
+	file, err := os.ReadFile("testdata/languages.tsv")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(file)) {
+		code, text, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		rows = append(rows, [2]string{code, text})
+	}
+	return rows
+}
+
+func TestLanguages(t *testing.T) {
+	right, all := 0, 0
+	missed := map[string][]string{}
+	var sure, surelyRight int
+	for _, row := range sentences(t) {
+		code, confidence := Detect([]byte(row[1]))
+		all++
+		if code == row[0] {
+			right++
+		} else {
+			missed[row[0]] = append(missed[row[0]], code)
+		}
+		if confidence >= 0.8 {
+			sure++
+			if code == row[0] {
+				surelyRight++
+			}
+		}
+	}
+	t.Logf("%d of %d right; of %d with confidence 0.8, %d; missed %v", right, all, sure, surelyRight, missed)
+	if share := float64(right) / float64(all); share < 0.94 {
+		t.Errorf("%.3f of all are right", share)
+	}
+	for code, as := range missed {
+		if len(as) > 5 {
+			t.Errorf("%s is taken for %v", code, as)
+		}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "123 !?": "", "ᏣᎳᎩ": "", "\xff\xfe": "",
+		"ქართული": "ka", "한국어와 English": "ko", "请解释 HTTP 协议的三次握手": "zh",
+		"東京タワー": "ja", "漢字": "zh", "ສະບາຍດີ": "lo", "សួស្តី": "km", "ਸਤ ਸ੍ਰੀ ਅਕਾਲ": "pa", "Բարև": "hy", "ሰላም": "am",
+	} {
+		if got, _ := Detect([]byte(text)); got != want {
+			t.Errorf("%q is %q, not %q", text, got, want)
+		}
+	}
+}
+
+// One word is enough where it is a greeting; what could be any language is English.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"hola": "es", "danke": "de", "Merci": "fr", "ciao": "it", "obrigado": "pt", "Привет": "ru", "дякую": "uk",
+		"ok": "en", "lol": "en", "Paris": "en", "print(x)": "en", "SELECT * FROM users": "en",
+	} {
+		if got, _ := Detect([]byte(text)); got != want {
+			t.Errorf("%q is %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	codes := Codes()
+	if len(codes) < 60 || !slices.Contains(codes, "en") || !slices.Contains(codes, "zh") || slices.Contains(codes, "") {
+		t.Errorf("%d codes: %v", len(codes), codes)
+	}
+}
+
+func TestDetectAllocatesNothing(t *testing.T) {
+	text := []byte(strings.Repeat("Ein langer Text, der kein Ende nimmt. ", 1000))
+	if n := testing.AllocsPerRun(100, func() { Detect(text) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkDetect(b *testing.B) {
+	text := []byte(strings.Repeat("Ein langer Text, der kein Ende nimmt. ", 30))
+	for b.Loop() {
+		Detect(text)
+	}
+}
+
+func FuzzDetect(f *testing.F) {
+	f.Add([]byte("Wie geht es dir?"))
+	f.Add([]byte("\xf0\x9f"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		code, confidence := Detect(text)
+		if confidence < 0 || confidence > 1 || code == "" != (confidence == 0) {
+			t.Errorf("%q %v", code, confidence)
+		}
+	})
+}
