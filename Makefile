@@ -2,10 +2,11 @@
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 20s
+DATA     ?= ../shared/data
 export FUZZTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real bench profile lint fmt fuzz clean
+.PHONY: help build run test test-real bench profile train eval lint fmt fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -29,6 +30,12 @@ bench: build ## the measured goals as ratios against peers (BENCH="throughput st
 profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .
 	go run ./scripts/bench -peer=false -profile scripts/bench/kvasir.pgo throughput
+
+train: ## train the heads of the embedded classifiers (DATA=../shared/data), see docs/models.md
+	scripts/train/train.sh $(DATA)
+
+eval: ## measure the embedded classifiers on rows that they were not trained on (DATA=../shared/data)
+	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -floors scripts/train/floors.json
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

@@ -1,0 +1,346 @@
+// The sentence encoder: convolutions of widths 2, 3 and 5 over the tokens' rows, their sum, dense
+// layers. Universal Sentence Encoder multilingual v3, https://arxiv.org/abs/1907.04307.
+
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+const (
+	branchDim  = 256                  // values of one branch
+	branches   = 3                    // the convolutions of three widths
+	mixDim     = branches * branchDim // what the branches work on
+	featureDim = Dim + mixDim         // of a token: its row, and each branch
+	denseDim   = 320                  // between the dense layers
+)
+
+// widths and lefts are the tokens that each branch sees at once, and how many of them lie before.
+var widths, lefts = [branches]int{2, 3, 5}, [branches]int{0, 1, 2}
+
+// MaxTokens is how many tokens of a text Embed reads.
+const MaxTokens = 2048
+
+// spanTokens is how many tokens share one sum of features, of which the embedding of any run of
+// spans can be made.
+const (
+	spanTokens = 24
+	maxSpans   = (MaxTokens + 2 + spanTokens - 1) / spanTokens
+)
+
+// batchRuns is how many runs of spans go through the dense layers at a time.
+const batchRuns = 24
+
+// blockTokens is how many tokens are encoded at a time; halo are the tokens on each side that the
+// two layers of the widest branch look at beyond them.
+const (
+	blockTokens = 192
+	reachTokens = 2
+	halo        = 2 * reachTokens
+)
+
+// encoder holds the layers.
+type encoder struct {
+	project           linear // row -> the inputs of the branches
+	gain, shift       []float32
+	first, second     [branches]linear
+	sumGain, sumShift []float32
+	sum               linear    // features, summed over tokens -> 512
+	dense             [4]linear // 1 and 3 add to a half of what 0 and 2 give
+	epsilon           float32
+}
+
+// encoderScratch is the memory of Embed.
+type encoderScratch struct {
+	row    [Dim]float32
+	mixed  [(blockTokens + 2*halo) * mixDim]float32 // inputs of the branches, then their results
+	hidden [(blockTokens + 2*halo) * mixDim]float32 // after their first layer
+	scale  [blockTokens + 2*halo]float32
+	ids    [MaxTokens + 2]int32
+	n      int // of ids; 0: nothing is encoded
+	next   [MaxTokens + 2]int32
+	sums   [maxSpans][featureDim]float32 // of the normalised features of each span
+
+	all    [1]run
+	count  [batchRuns]float32              // tokens of the runs that finish works on
+	vector [batchRuns * featureDim]float32 // their sums
+	text   [batchRuns * Dim]float32        // what goes into a pair of dense layers
+	wide   [batchRuns * 2 * Dim]float32
+	left   [batchRuns * Dim]float32
+	narrow [batchRuns * Dim]float32
+}
+
+func (e *encoder) open(t *tensors) (err error) {
+	layer := func(l *linear, name string, in, out int) {
+		if err == nil {
+			*l, err = t.linear(name, in, out)
+		}
+	}
+	vector := func(v *[]float32, name string, n int) {
+		if err == nil {
+			*v, err = t.float32s(name, n)
+		}
+	}
+	layer(&e.project, "project", Dim, mixDim)
+	vector(&e.gain, "project.gain", mixDim)
+	vector(&e.shift, "project.shift", mixDim)
+	for i, n := range widths {
+		layer(&e.first[i], fmt.Sprintf("conv%d.first", n), n*branchDim, branchDim)
+		layer(&e.second[i], fmt.Sprintf("conv%d.second", n), n*branchDim, branchDim)
+	}
+	vector(&e.sumGain, "sum.gain", featureDim)
+	vector(&e.sumShift, "sum.shift", featureDim)
+	layer(&e.sum, "sum", featureDim, Dim)
+	layer(&e.dense[0], "dense0", Dim, 2*denseDim)
+	layer(&e.dense[1], "dense1", denseDim, denseDim)
+	layer(&e.dense[2], "dense2", denseDim, 2*Dim)
+	layer(&e.dense[3], "dense3", Dim, Dim)
+	var epsilon []float32
+	vector(&epsilon, "epsilon", 1)
+	if err == nil {
+		e.epsilon = epsilon[0]
+	}
+	return err
+}
+
+// Embed stores the embedding of a text in dst: of its tokens, with <s> and </s> around them. Its
+// length is 1, so that the dot product of two is their cosine. Tokens after the first MaxTokens are
+// not read. No tokens count as one unknown.
+func (m *Model) Embed(dst *[Dim]float32, tokens []Token, s *Scratch) {
+	n := m.encode(tokens, s)
+	s.encoder.all[0] = run{0, int32(spansOf(n))}
+	m.embedRuns(dst[:], s.encoder.all[:], s)
+}
+
+// encode sums up the features of the spans of a text, and returns the number of its ids with <s>
+// and </s>. A text that has just been encoded is not encoded again.
+func (m *Model) encode(tokens []Token, s *Scratch) (n int) {
+	if s.encoder == nil {
+		s.encoder = new(encoderScratch)
+	}
+	es := s.encoder
+	next := frame(es.next[:], tokens)
+	if slices.Equal(next, es.ids[:es.n]) {
+		return es.n
+	}
+	es.n = 0
+	n = copy(es.ids[:], next)
+	clear(es.sums[:spansOf(n)])
+	blocks := (n + blockTokens - 1) / blockTokens
+	for b := range blocks {
+		m.addBlock(es.ids[:n], b*n/blocks, (b+1)*n/blocks, s)
+	}
+	es.n = n
+	return n
+}
+
+// spansOf returns how many spans n ids make.
+func spansOf(n int) int { return (n + spanTokens - 1) / spanTokens }
+
+// A run is the spans [from, to) of the text encoded last.
+type run struct{ from, to int32 }
+
+// embedRuns stores the embedding of each run in dst, [len(runs)][Dim], as if it were a text (but
+// for what its tokens see beyond its ends).
+func (m *Model) embedRuns(dst []float32, runs []run, s *Scratch) {
+	es := s.encoder
+	for batches := (len(runs) + batchRuns - 1) / batchRuns; batches > 0; batches-- {
+		n := (len(runs) + batches - 1) / batches
+		for i, r := range runs[:n] {
+			sum := es.vector[i*featureDim:][:featureDim]
+			copy(sum, es.sums[r.from][:])
+			for j := r.from + 1; j < r.to; j++ {
+				kernel.addScaled(sum, es.sums[j][:], 0, 1)
+			}
+			es.count[i] = float32(min(int(r.to)*spanTokens, es.n) - int(r.from)*spanTokens)
+		}
+		m.encoder.finish(dst, n, s)
+		dst, runs = dst[n*Dim:], runs[n:]
+	}
+}
+
+// frame stores the ids of tokens with their borders in ids.
+func frame(ids []int32, tokens []Token) []int32 {
+	ids[0] = beginID
+	n := 1
+	for _, t := range tokens[:min(len(tokens), MaxTokens)] {
+		ids[n] = t.ID
+		n++
+	}
+	if n == 1 {
+		ids[n] = unknownID
+		n++
+	}
+	ids[n] = endID
+	return ids[:n+1]
+}
+
+// addBlock adds the normalised features of tokens [from, to) to the sums of their spans. Tokens on both sides are
+// encoded along as far as these see; beyond the ends of the text lie zeros.
+func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
+	e, es := &m.encoder, s.encoder
+	// Rows of the buffers are tokens lo, lo+1 ...; the quantised ones begin reachTokens earlier.
+	lo, hi := max(from-halo, 0), min(to+halo, len(ids))
+	rows := hi - lo
+	m.mix(ids[lo:hi], s)
+
+	q := s.activations((rows + 2*reachTokens) * mixDim)
+	q.clear(0, reachTokens*mixDim)
+	q.clear((reachTokens+rows)*mixDim, reachTokens*mixDim)
+	es.quantise(q, es.mixed[:], 0, rows)
+	// The first layer is needed as far as the second one sees.
+	first, last := max(from-lo-reachTokens, 0), min(to-lo+reachTokens, rows)
+	for i := range e.first {
+		e.convolve(&e.first[i], i, first, last, q, es.hidden[:], es.mixed[:], s)
+	}
+	es.quantise(q, es.hidden[:], first, last)
+	for i := range e.second {
+		e.convolve(&e.second[i], i, from-lo, to-lo, q, es.mixed[:], es.hidden[:], s)
+	}
+	for i := from; i < to; i++ {
+		// The row is decoded a second time: keeping it cost more, in cache.
+		m.Row(es.row[:], ids[i])
+		es.add(&es.sums[i/spanTokens], es.mixed[(i-lo)*mixDim:][:mixDim], e.epsilon)
+	}
+}
+
+// add adds a token's features, its row and mixed, to the sum, normalised.
+func (es *encoderScratch) add(dst *[featureDim]float32, mixed []float32, epsilon float32) {
+	sum, squares := kernel.moments(es.row[:])
+	sum2, squares2 := kernel.moments(mixed)
+	mean, factor := deviation(sum+sum2, squares+squares2, featureDim, epsilon)
+	kernel.addScaled(dst[:Dim], es.row[:], mean, factor)
+	kernel.addScaled(dst[Dim:], mixed, mean, factor)
+}
+
+// mix projects the tokens' rows to the inputs of the branches, and normalises them.
+func (m *Model) mix(ids []int32, s *Scratch) {
+	e, es := &m.encoder, s.encoder
+	q := s.activations(len(ids) * Dim)
+	for i, id := range ids {
+		m.Row(es.row[:], id)
+		es.scale[i] = q.fill(i*Dim, es.row[:])
+	}
+	s.job = job{
+		x: q, scale: es.scale[:len(ids)], taps: 1, seg: Dim, rowStride: Dim,
+		dst: es.mixed[:], dstStride: mixDim,
+	}
+	e.project.run(&s.job, len(ids), s)
+	for i := range ids {
+		x := es.mixed[i*mixDim:][:mixDim]
+		sum, squares := kernel.moments(x)
+		mean, factor := deviation(sum, squares, mixDim, e.epsilon)
+		kernel.normalise(x, e.gain, e.shift, mean, factor)
+	}
+}
+
+// quantise rounds rows [first, last) of x by their largest value, into q, whose rows begin
+// reachTokens earlier.
+func (es *encoderScratch) quantise(q quantised, x []float32, first, last int) {
+	scale := q.fill((reachTokens+first)*mixDim, x[first*mixDim:last*mixDim])
+	for i := range es.scale {
+		es.scale[i] = scale
+	}
+}
+
+// convolve applies one layer of branch i to rows [first, last) of q: ReLU, and its input added.
+func (e *encoder) convolve(l *linear, i, first, last int, q quantised, dst, res []float32, s *Scratch) {
+	at := first*mixDim + i*branchDim
+	s.job = job{
+		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: s.encoder.scale[:], taps: widths[i], seg: branchDim,
+		rowStride: mixDim, tapStride: mixDim,
+		dst: dst[at:], dstStride: mixDim, res: res[at:], resStride: mixDim, relu: true,
+	}
+	l.run(&s.job, last-first, s)
+}
+
+// deviation returns the mean of n values and one over their deviation.
+func deviation(sum, squares, n, epsilon float32) (mean, factor float32) {
+	mean = sum / n
+	variance := max(squares/n-float32(mean*mean), 0)
+	return mean, float32(1 / math.Sqrt(float64(variance+epsilon)))
+}
+
+// finish turns the sums over count tokens, rows rows in vector, into embeddings.
+func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
+	es := s.encoder
+	for r, count := range es.count[:rows] {
+		x := es.vector[r*featureDim:][:featureDim]
+		for i, v := range x {
+			x[i] = float32(v/count*e.sumGain[i]) + e.sumShift[i]
+		}
+	}
+	text := es.text[:rows*Dim]
+	e.sum.apply(text, es.vector[:], rows, s)
+	for r, count := range es.count[:rows] {
+		root := float32(math.Sqrt(float64(count)))
+		for i := range Dim {
+			text[r*Dim+i] *= root
+		}
+	}
+	middle := es.residual(e.dense[0:2], text, denseDim, rows, s)
+	for i, v := range middle {
+		middle[i] = max(v, 0)
+	}
+	in := es.text[:rows*denseDim]
+	copy(in, middle)
+	out := es.residual(e.dense[2:4], in, Dim, rows, s)
+	for r := range rows {
+		e.round(dst[r*Dim:][:Dim], out[r*Dim:][:Dim])
+	}
+}
+
+// round stores the hyperbolic tangents of x in dst, scaled to length 1.
+func (e *encoder) round(dst, x []float32) {
+	var squares float64
+	for i, v := range x {
+		t := tanh(v)
+		dst[i] = t
+		squares += float64(float64(t) * float64(t)) // converted, so that it is not fused
+	}
+	scale := float32(1 / math.Sqrt(max(squares, float64(e.epsilon))))
+	for i := range dst {
+		dst[i] *= scale
+	}
+}
+
+// tanh is the hyperbolic tangent to within 5e-7, as a quotient of polynomials fitted on [-7.9, 7.9]
+// (Eigen's ptanh). math.Tanh took 40 % of the time of a batch. Each product is converted, so that
+// none is fused.
+func tanh(x float32) float32 {
+	x = min(max(x, -7.90531110763549805), 7.90531110763549805)
+	y := float32(x * x)
+	p := float32(-2.76076847742355e-16)
+	for _, c := range [...]float32{
+		2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+		1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
+	} {
+		p = float32(p*y) + c
+	}
+	q := float32(1.19825839466702e-06)
+	for _, c := range [...]float32{1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03} {
+		q = float32(q*y) + c
+	}
+	return float32(x*p) / q
+}
+
+// residual applies a pair of layers to rows of x: the first gives two halves, the second takes the
+// first half after a ReLU, and the other half is added.
+func (es *encoderScratch) residual(pair []linear, x []float32, half, rows int, s *Scratch) []float32 {
+	wide, left, out := es.wide[:rows*2*half], es.left[:rows*half], es.narrow[:rows*half]
+	pair[0].apply(wide, x, rows, s)
+	for r := range rows {
+		for i, v := range wide[r*2*half:][:half] {
+			left[r*half+i] = max(v, 0)
+		}
+	}
+	pair[1].apply(out, left, rows, s)
+	for r := range rows {
+		for i, v := range wide[r*2*half+half:][:half] {
+			out[r*half+i] += v
+		}
+	}
+	return out
+}

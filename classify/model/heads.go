@@ -1,0 +1,131 @@
+// Heads: small layers that turn an embedding or n-grams into scores. Trained by scripts/train.
+
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// dense is a head over embeddings: a hidden layer with ReLU, and an output.
+type dense struct{ hidden, out linear }
+
+func (t *tensors) dense(name string, out int) (d dense, err error) {
+	scales, err := t.view(name+".hidden.scale", "F32", []int{-1})
+	if err != nil {
+		return d, err
+	}
+	hidden := len(scales) / 4
+	if hidden > maxHidden {
+		return d, fmt.Errorf("%d hidden values of %q are more than %d", hidden, name, maxHidden)
+	}
+	if d.hidden, err = t.linear(name+".hidden", Dim, hidden); err != nil {
+		return d, err
+	}
+	d.out, err = t.linear(name+".out", hidden, out)
+	return d, err
+}
+
+const (
+	maxHidden  = 1024
+	maxClasses = 16
+)
+
+// headScratch is the memory of the heads.
+type headScratch struct {
+	ngrams  Ngrams
+	hidden  [batchRuns * maxHidden]float32
+	scores  [batchRuns * maxClasses]float32
+	runs    [maxRuns]run
+	vectors [maxRuns * Dim]float32
+	chunks  [maxChunks]ngramSum
+}
+
+func (s *Scratch) forHeads() *headScratch {
+	if s.heads == nil {
+		s.heads = new(headScratch)
+	}
+	return s.heads
+}
+
+// apply returns the scores of rows embeddings, [rows][outputs], rows at most batchRuns. They are
+// valid until the next call.
+func (d *dense) apply(x []float32, rows int, s *Scratch) []float32 {
+	h := s.forHeads()
+	hidden, scores := h.hidden[:rows*d.hidden.out], h.scores[:rows*d.out.out]
+	d.hidden.apply(hidden, x, rows, s)
+	for i, v := range hidden {
+		hidden[i] = max(v, 0)
+	}
+	d.out.apply(scores, hidden, rows, s)
+	return scores
+}
+
+// ngramHead is a linear head over hashed n-grams.
+type ngramHead struct {
+	classes int
+	stride  int     // classes, filled up to a multiple of 4
+	mask    uint32  // buckets - 1
+	weights []int8  // [buckets][stride], times the n-gram's rarity
+	rarity  []uint8 // [buckets]
+	scale   []float32
+	bias    []float32
+}
+
+func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
+	h.classes, h.stride = classes, (classes+3)/4*4
+	if h.rarity, err = t.bytes(name+".idf", -1); err != nil {
+		return h, err
+	}
+	n := len(h.rarity)
+	if n == 0 || n&(n-1) != 0 || n > NgramBuckets {
+		return h, fmt.Errorf("%d buckets of %q are not a power of 2 up to %d", n, name, NgramBuckets)
+	}
+	h.mask = uint32(n - 1)
+	if h.weights, err = t.int8s(name+".weight", n, h.stride); err != nil {
+		return h, err
+	}
+	if h.scale, err = t.float32s(name+".scale", classes); err != nil {
+		return h, err
+	}
+	h.bias, err = t.float32s(name+".bias", classes)
+	return h, err
+}
+
+// ngramSum is what the n-grams of a piece of text add up to.
+type ngramSum struct {
+	sums    [maxClasses]int32
+	squares int64
+}
+
+// sum adds up the weights of n-grams.
+func (h *ngramHead) sum(dst *ngramSum, list []uint32) {
+	*dst = ngramSum{}
+	for _, f := range list {
+		f &= h.mask
+		r := int64(h.rarity[f])
+		dst.squares += r * r
+		for i, w := range h.weights[int(f)*h.stride:][:h.classes] {
+			dst.sums[i] += int32(w)
+		}
+	}
+}
+
+// scores stores the scores of one or two pieces together in dst, one a class: the sum of the
+// weights over the length of the vector of rarities.
+func (h *ngramHead) scores(dst []float32, a, b *ngramSum) {
+	squares := a.squares
+	if b != nil {
+		squares += b.squares
+	}
+	length := math.Sqrt(float64(max(squares, 1)))
+	for i := range h.classes {
+		sum := a.sums[i]
+		if b != nil {
+			sum += b.sums[i]
+		}
+		dst[i] = float32(float64(sum)/length*float64(h.scale[i])) + h.bias[i]
+	}
+}
+
+func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }

@@ -1,0 +1,145 @@
+// The forms of x86-64 processors: AVX-512 with VNNI, AVX2.
+
+package model
+
+import "golang.org/x/sys/cpu"
+
+// forms returns what this processor can run, the fastest first.
+func forms() []*form {
+	var all []*form
+	if x := &cpu.X86; x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+		all = append(all, &vnniForm)
+	}
+	if cpu.X86.HasAVX2 {
+		all = append(all, &avx2Form)
+	}
+	return append(all, &plainForm)
+}
+
+// vnniForm multiplies unsigned activations with signed weights, 64 products an instruction; the
+// sums start where the offset of 128 comes out even.
+var vnniForm = form{
+	name: "avx512vnni", width: 1, offset: 128, rows: 6,
+	block:     func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); blockVNNI(&a) },
+	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
+	weigh:     weighVNNI,
+	maxAbs:    maxAbsVector,
+	round:     roundVNNI,
+	moments:   momentsAVX512,
+	addScaled: addScaledAVX512,
+	normalise: normaliseAVX512,
+	decode:    decodeAVX512,
+	widen:     widenAVX2,
+}
+
+// avx2Form widens both sides to 16 bits: VPMADDUBSW would saturate.
+var avx2Form = form{
+	name: "avx2", width: 2, rows: 4,
+	block:     blocksAVX2,
+	single:    singlesAVX2,
+	maxAbs:    maxAbsVector,
+	round:     roundAVX2,
+	moments:   momentsAVX2,
+	addScaled: addScaledAVX2,
+	normalise: normaliseAVX2,
+	decode:    decodeAVX2,
+	widen:     widenAVX2,
+}
+
+// blockVNNI computes 6 rows x 64 outputs, singleVNNI one row.
+//
+//go:noescape
+func blockVNNI(a *args)
+
+//go:noescape
+func singleVNNI(a *args)
+
+//go:noescape
+func weighVNNI(sums *[tileOut]int32, w []int8)
+
+// blockAVX2 computes 4 rows x 8 outputs, singleAVX2 one row.
+//
+//go:noescape
+func blockAVX2(a *args)
+
+//go:noescape
+func singleAVX2(a *args)
+
+// The loops over vectors take multiples of 16 values.
+
+//go:noescape
+func maxAbsAVX2(x []float32) float32
+
+//go:noescape
+func roundAVX512(dst []byte, x []float32, inv float32)
+
+//go:noescape
+func roundWideAVX2(dst []byte, x []float32, inv float32)
+
+//go:noescape
+func momentsAVX2(x []float32) (sum, squares float32)
+
+//go:noescape
+func addScaledAVX2(dst, x []float32, mean, factor float32)
+
+//go:noescape
+func normaliseAVX2(x, gain, bias []float32, mean, factor float32)
+
+//go:noescape
+func decodeAVX2(dst []float32, row []byte, code *[16]float32)
+
+//go:noescape
+func widenAVX2(dst []float32, row []byte, scale, low float32)
+
+//go:noescape
+func momentsAVX512(x []float32) (sum, squares float32)
+
+//go:noescape
+func addScaledAVX512(dst, x []float32, mean, factor float32)
+
+//go:noescape
+func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
+
+//go:noescape
+func decodeAVX512(dst []float32, row []byte, code *[16]float32)
+
+// blocksAVX2 computes 64 outputs, 8 at a time.
+func blocksAVX2(l *linear, j *job, tile, r int) {
+	for shift := 0; shift < tileOut; shift += 8 {
+		a := newArgs(l, j, tile, shift, r)
+		blockAVX2(&a)
+	}
+}
+
+func singlesAVX2(l *linear, j *job, tile, r int) {
+	for shift := 0; shift < tileOut; shift += 8 {
+		a := newArgs(l, j, tile, shift, r)
+		singleAVX2(&a)
+	}
+}
+
+func maxAbsVector(x []float32) float32 {
+	n := len(x) &^ 15
+	return max(maxAbsAVX2(x[:n]), maxAbsPlain(x[n:]))
+}
+
+func roundVNNI(dst []byte, x []float32, inv float32) {
+	n := len(x) &^ 15
+	roundAVX512(dst[:n], x[:n], inv)
+	rest := dst[n:len(x)]
+	roundPlain(rest, x[n:], inv)
+	for i := range rest {
+		rest[i] ^= 0x80
+	}
+}
+
+func roundAVX2(dst []byte, x []float32, inv float32) {
+	n := len(x) &^ 15
+	roundWideAVX2(dst[:2*n], x[:n], inv)
+	var rest [16]byte
+	roundPlain(rest[:], x[n:], inv)
+	for i := range x[n:] {
+		v := int8(rest[i])
+		dst[2*(n+i)], dst[2*(n+i)+1] = byte(v), byte(v>>7)
+	}
+}

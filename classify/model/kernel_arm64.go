@@ -1,0 +1,113 @@
+// The forms of arm64 processors: dot products of bytes (ARMv8.2), plain NEON.
+
+package model
+
+import "golang.org/x/sys/cpu"
+
+// forms returns what this processor can run, the fastest first.
+func forms() []*form {
+	all := []*form{&neonForm, &plainForm}
+	if cpu.ARM64.HasASIMDDP {
+		return append([]*form{&sdotForm}, all...)
+	}
+	return all
+}
+
+// sdotForm and neonForm leave the loops over floats to the compiler: they are a small part there.
+var (
+	sdotForm = neon("sdot", 4, blocksSDOT, singlesSDOT)
+	neonForm = neon("neon", 2, blocksNEON, singlesNEON)
+)
+
+// neon is the plain form with dense layers of its own.
+func neon(name string, rows int, block, single func(l *linear, j *job, tile, r int)) form {
+	f := plainForm
+	f.name, f.rows, f.block, f.single = name, rows, block, single
+	return f
+}
+
+// sums is what the assembly is called with, and what it gives.
+type sums struct {
+	x         *byte // activations of the first row
+	w         *int8 // weights of the first of 16 outputs
+	out       *int32
+	taps      int
+	steps     int // of 4 inputs, in each tap
+	tapStride int // bytes
+	rowStride int // bytes
+}
+
+// accumulators are the sums of at most 4 rows.
+type accumulators [4][tileOut]int32
+
+// newSums describes the rows from r on and the 16 outputs from tile+first on.
+func newSums(l *linear, j *job, tile, first, r int) sums {
+	return sums{
+		x: &j.x.data[r*j.rowStride], w: &l.w[tile*l.in+4*first],
+		taps: j.taps, steps: j.seg / 4, tapStride: j.tapStride, rowStride: j.rowStride,
+	}
+}
+
+// finish stores the outputs of rows rows from r on.
+func (acc *accumulators) finish(l *linear, j *job, tile, r, rows int) {
+	for i := range rows {
+		finishPlain(&acc[i], l, j, tile, r+i)
+	}
+}
+
+// The four functions call the assembly directly: through a variable, what they pass would be moved
+// to the heap.
+
+func blocksSDOT(l *linear, j *job, tile, r int) {
+	var acc accumulators
+	for first := 0; first < tileOut; first += 16 {
+		a := newSums(l, j, tile, first, r)
+		a.out = &acc[0][first]
+		blockSDOT(&a)
+	}
+	acc.finish(l, j, tile, r, 4)
+}
+
+func singlesSDOT(l *linear, j *job, tile, r int) {
+	var acc accumulators
+	for first := 0; first < tileOut; first += 16 {
+		a := newSums(l, j, tile, first, r)
+		a.out = &acc[0][first]
+		singleSDOT(&a)
+	}
+	acc.finish(l, j, tile, r, 1)
+}
+
+func blocksNEON(l *linear, j *job, tile, r int) {
+	var acc accumulators
+	for first := 0; first < tileOut; first += 16 {
+		a := newSums(l, j, tile, first, r)
+		a.out = &acc[0][first]
+		blockNEON(&a)
+	}
+	acc.finish(l, j, tile, r, 2)
+}
+
+func singlesNEON(l *linear, j *job, tile, r int) {
+	var acc accumulators
+	for first := 0; first < tileOut; first += 16 {
+		a := newSums(l, j, tile, first, r)
+		a.out = &acc[0][first]
+		singleNEON(&a)
+	}
+	acc.finish(l, j, tile, r, 1)
+}
+
+// The block functions sum up 4 (SDOT) or 2 (NEON) rows, a row of sums each 256 bytes.
+
+//go:noescape
+func blockSDOT(a *sums)
+
+//go:noescape
+func singleSDOT(a *sums)
+
+//go:noescape
+func blockNEON(a *sums)
+
+//go:noescape
+func singleNEON(a *sums)

@@ -1,0 +1,132 @@
+// The inner loops in plain Go: the form that every machine has, and the one the others are held to.
+
+package model
+
+import "math"
+
+var plainForm = form{
+	name: "go", width: 1, rows: 4,
+	block: func(l *linear, j *job, tile, r int) {
+		for i := r; i < r+4; i++ {
+			singlePlain(l, j, tile, i)
+		}
+	},
+	single:    singlePlain,
+	maxAbs:    maxAbsPlain,
+	round:     roundPlain,
+	moments:   momentsPlain,
+	addScaled: addScaledPlain,
+	normalise: normalisePlain,
+	decode:    decodePlain,
+	widen:     widenPlain,
+}
+
+func singlePlain(l *linear, j *job, tile, r int) {
+	acc := *(*[tileOut]int32)(l.zero[tile:])
+	w := l.w[tile*l.in:]
+	for t := range j.taps {
+		x := j.x.data[r*j.rowStride+t*j.tapStride:][:j.seg]
+		for ; len(x) >= 4; x = x[4:] {
+			x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
+			step := (*[4 * tileOut]int8)(w)
+			for o := range acc {
+				acc[o] += x0*int32(step[4*o]) + x1*int32(step[4*o+1]) + x2*int32(step[4*o+2]) + x3*int32(step[4*o+3])
+			}
+			w = w[4*tileOut:]
+		}
+	}
+	finishPlain(&acc, l, j, tile, r)
+}
+
+// finishPlain turns 64 sums into floats: bias, ReLU and what is added.
+func finishPlain(acc *[tileOut]int32, l *linear, j *job, tile, r int) {
+	dst := (*[tileOut]float32)(j.dst[r*j.dstStride+tile-j.first:])
+	scale, bias := (*[tileOut]float32)(l.scale[tile:]), (*[tileOut]float32)(l.bias[tile:])
+	res := &noResidual
+	if j.res != nil {
+		res = (*[tileOut]float32)(j.res[r*j.resStride+tile:])
+	}
+	sx := j.scale[r]
+	for o, sum := range acc {
+		v := float32(float32(float32(sum)*sx)*scale[o]) + bias[o]
+		if j.relu {
+			v = max(v, 0)
+		}
+		dst[o] = v + res[o]
+	}
+}
+
+// noResidual is added where nothing is: one way for both cases, and both give the same zeros.
+var noResidual [tileOut]float32
+
+func maxAbsPlain(x []float32) float32 {
+	var top uint32 // absolute floats order as their bits do
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(top)
+}
+
+// roundMagic brings a float's integer part into its low bits, rounded half to even, for values
+// within +-2^22.
+const roundMagic = 3 << 22
+
+func roundPlain(dst []byte, x []float32, inv float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = byte(math.Float32bits(float32(v*inv) + roundMagic))
+	}
+}
+
+func momentsPlain(x []float32) (sum, squares float32) {
+	var a, b [16]float32
+	for ; len(x) >= 16; x = x[16:] {
+		for i, v := range (*[16]float32)(x) {
+			a[i] += v
+			b[i] += float32(v * v)
+		}
+	}
+	return fold(&a), fold(&b)
+}
+
+// fold adds 16 partial sums pairwise, halves first.
+func fold(a *[16]float32) float32 {
+	for n := 8; n > 0; n /= 2 {
+		for i := range n {
+			a[i] += a[i+n]
+		}
+	}
+	return a[0]
+}
+
+func addScaledPlain(dst, x []float32, mean, factor float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] += float32((v - mean) * factor)
+	}
+}
+
+func normalisePlain(x, gain, bias []float32, mean, factor float32) {
+	gain, bias = gain[:len(x)], bias[:len(x)]
+	for i, v := range x {
+		x[i] = float32(float32((v-mean)*factor)*gain[i]) + bias[i]
+	}
+}
+
+func decodePlain(dst []float32, row []byte, code *[16]float32) {
+	for ; len(row) >= 16; row = row[16:] {
+		low, high := (*[16]float32)(dst), (*[16]float32)(dst[16:])
+		for i, c := range (*[16]byte)(row) {
+			low[i] = code[c&15]
+			high[i] = code[c>>4]
+		}
+		dst = dst[32:]
+	}
+}
+
+func widenPlain(dst []float32, row []byte, scale, low float32) {
+	dst = dst[:len(row)]
+	for i, v := range row {
+		dst[i] = float32(float32(v)*scale) + low
+	}
+}

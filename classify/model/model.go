@@ -1,0 +1,140 @@
+// Package model turns text into numbers: tokens, the vectors of tokens, the embedding of a text.
+//
+//	m, err := model.Embedded()
+//	var s model.Scratch // one for each goroutine, reused
+//	tokens = m.Tokenize(tokens[:0], text, &s)
+//	var vector [model.Dim]float32
+//	m.Embed(&vector, tokens, &s) // cosine of two texts = dot product of their vectors
+//
+// The weights are those of Google's Universal Sentence Encoder multilingual v3 (Apache-2.0, see
+// NOTICE), made compact by scripts/train/table.py and embedded in the binary, where they are used
+// in place. Inner loops are in assembly for AVX-512 VNNI, AVX2 and arm64, else in Go; all give the
+// same bits, so that every machine judges alike.
+package model
+
+import (
+	"crypto/sha256"
+	_ "embed" // the weights
+	"encoding/hex"
+	"fmt"
+	"sync"
+)
+
+//go:embed weights/tokens.safetensors
+var tokensFile string
+
+//go:embed weights/encoder.safetensors
+var encoderFile string
+
+//go:embed weights/heads.safetensors
+var headsFile string
+
+//go:embed weights/guard.safetensors
+var guardFile string
+
+// Model is the tokenizer, the token table, the sentence encoder and the heads on them; read-only.
+type Model struct {
+	words    unigram
+	table    table
+	encoder  encoder
+	category categoryHead
+	guard    guardHead
+}
+
+// Embedded returns the model that the binary carries. It is opened once.
+func Embedded() (*Model, error) { return embedded() }
+
+var embedded = sync.OnceValues(func() (*Model, error) {
+	m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))
+	if err != nil {
+		return nil, err
+	}
+	return m, m.openHeads(bytesOf(headsFile), bytesOf(guardFile))
+})
+
+// Headless returns the model without its heads, which training makes anew.
+func Headless() (*Model, error) { return open(bytesOf(tokensFile), bytesOf(encoderFile)) }
+
+// openHeads adds the heads of two files, which must stay as they are.
+func (m *Model) openHeads(heads, guard []byte) error {
+	t, err := openTensors(heads)
+	if err != nil {
+		return err
+	}
+	if err := m.category.open(t); err != nil {
+		return fmt.Errorf("cannot open category head: %w", err)
+	}
+	if t, err = openTensors(guard); err != nil {
+		return err
+	}
+	if err := m.guard.open(t); err != nil {
+		return fmt.Errorf("cannot open guard head: %w", err)
+	}
+	return nil
+}
+
+// Hash returns a short hash of the embedded weights, 12 hexadecimal digits. The first call reads
+// all of them.
+func Hash() string { return hash() }
+
+var hash = sync.OnceValue(func() string {
+	h := sha256.New()
+	h.Write(bytesOf(tokensFile))
+	h.Write(bytesOf(encoderFile))
+	h.Write(bytesOf(headsFile))
+	h.Write(bytesOf(guardFile))
+	return hex.EncodeToString(h.Sum(nil))[:12]
+})
+
+// open makes a model of its two files, which must stay as they are.
+func open(tokens, encoder []byte) (*Model, error) {
+	m := new(Model)
+	t, err := openTensors(tokens)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.table.open(t); err != nil {
+		return nil, fmt.Errorf("cannot open token table: %w", err)
+	}
+	if err := m.openWords(t); err != nil {
+		return nil, fmt.Errorf("cannot open tokenizer: %w", err)
+	}
+	if t, err = openTensors(encoder); err != nil {
+		return nil, err
+	}
+	if err := m.encoder.open(t); err != nil {
+		return nil, fmt.Errorf("cannot open encoder: %w", err)
+	}
+	return m, nil
+}
+
+func (m *Model) openWords(t *tensors) error {
+	if len(m.table.kinds) <= endID {
+		return fmt.Errorf("a table of %d rows is too small", len(m.table.kinds))
+	}
+	pieces, err := t.view("pieces", "U32", []int{-1})
+	if err != nil {
+		return err
+	}
+	scores, err := t.view("scores", "F32", []int{len(m.table.kinds)})
+	if err != nil {
+		return err
+	}
+	unknown, err := t.float32s("unknown", 1)
+	if err != nil {
+		return err
+	}
+	units, err := t.view("charsmap", "U32", []int{-1})
+	if err != nil {
+		return err
+	}
+	replacements, err := t.bytes("replacements", -1)
+	if err != nil {
+		return err
+	}
+	m.words = unigram{
+		normal: newNormaliser(units, replacements),
+		pieces: trie(pieces), scores: scores, unknown: float64(unknown[0]),
+	}
+	return nil
+}

@@ -1,0 +1,25 @@
+// The memory of one judging.
+
+package model
+
+// Scratch is the memory that one call at a time works in: about 1.6 MB once every part has been
+// used, whatever the text. It grows at first use and is then reused. The zero value is ready.
+type Scratch struct {
+	quant    []byte            // activations of apply and Embed
+	rowScale [rowBlock]float32 // of the rows of apply's block
+	tail     [tileOut]float32  // a last tile that the outputs do not fill
+	job      job
+	tailJob  job
+
+	window  *window
+	encoder *encoderScratch
+	heads   *headScratch
+}
+
+// activations returns room for n activations.
+func (s *Scratch) activations(n int) quantised {
+	if n *= kernel.width; cap(s.quant) < n {
+		s.quant = make([]byte, n)
+	}
+	return quantised{s.quant[:n], kernel.width}
+}

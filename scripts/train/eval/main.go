@@ -1,0 +1,154 @@
+// Eval measures the embedded heads, as they are served, on rows that were not trained on.
+//
+//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-floors FILE]
+//
+// It prints a figure a line: what, the value in per cent, of how many rows. With -floors, a figure
+// below its floor or above its ceiling is an error.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"kvasir/classify/model"
+)
+
+// A row is one of rows.py, and what the heads say of it.
+type row struct {
+	Task, Text, Label, Source, Lang, Split, Role string
+
+	category   string
+	confidence float64
+	scores     model.Scores
+}
+
+func main() {
+	floors := flag.String("floors", "", "file of the figures to hold")
+	flag.Parse()
+	if err := run(os.Stdin, os.Stdout, *floors); err != nil {
+		fmt.Fprintln(os.Stderr, "eval:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer, floors string) error {
+	rows, err := read(in)
+	if err != nil {
+		return err
+	}
+	m, err := model.Embedded()
+	if err != nil {
+		return err
+	}
+	judge(m, rows)
+	figures := append(categoryFigures(rows), guardFigures(rows)...)
+	for _, f := range figures {
+		fmt.Fprintf(out, "%-64s %6.1f  of %d\n", f.name, 100*f.value, f.rows)
+	}
+	if floors == "" {
+		return nil
+	}
+	return hold(floors, figures)
+}
+
+func read(in io.Reader) ([]*row, error) {
+	var rows []*row
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 1<<20), 64<<20)
+	for lines.Scan() {
+		r := new(row)
+		if err := json.Unmarshal(lines.Bytes(), r); err != nil {
+			return nil, fmt.Errorf("cannot read row %d: %w", len(rows)+1, err)
+		}
+		rows = append(rows, r)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("cannot read rows: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("cannot measure: no rows")
+	}
+	return rows, nil
+}
+
+// judge asks the heads about all rows, on all cores.
+func judge(m *model.Model, rows []*row) {
+	next := make(chan *row)
+	var done sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		done.Go(func() {
+			s := new(model.Scratch)
+			var tokens []model.Token
+			for r := range next {
+				text := []byte(r.Text)
+				tokens = m.Tokenize(tokens[:0], text, s)
+				r.judge(m, text, tokens, s)
+			}
+		})
+	}
+	for _, r := range rows {
+		next <- r
+	}
+	close(next)
+	done.Wait()
+}
+
+func (r *row) judge(m *model.Model, text []byte, tokens []model.Token, s *model.Scratch) {
+	if r.Task == "guard" {
+		r.scores = m.Attack(text, tokens, s)
+		return
+	}
+	var vector [model.Dim]float32
+	m.Embed(&vector, tokens, s)
+	var p [len(model.Categories)]float32
+	m.Category(&p, text, &vector, s)
+	best := 0
+	for i, v := range p {
+		if v > p[best] {
+			best = i
+		}
+	}
+	r.category, r.confidence = model.Categories[best], float64(p[best])
+}
+
+// hold compares figures with their bounds: {"at least": {NAME: PER CENT}, "at most": {...}}.
+func hold(path string, figures []figure) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read floors: %w", err)
+	}
+	var bounds struct {
+		Least map[string]float64 `json:"at least"`
+		Most  map[string]float64 `json:"at most"`
+	}
+	if err := json.Unmarshal(text, &bounds); err != nil {
+		return fmt.Errorf("cannot read floors %q: %w", path, err)
+	}
+	known := make(map[string]float64)
+	for _, f := range figures {
+		known[f.name] = 100 * f.value
+	}
+	var broken []string
+	check := func(bounds map[string]float64, word string, holds func(value, bound float64) bool) {
+		for name, bound := range bounds {
+			if value, ok := known[name]; !ok {
+				broken = append(broken, fmt.Sprintf("%s is not measured", name))
+			} else if !holds(value, bound) {
+				broken = append(broken, fmt.Sprintf("%s is %.1f, must be at %s %.1f", name, value, word, bound))
+			}
+		}
+	}
+	check(bounds.Least, "least", func(value, bound float64) bool { return value >= bound })
+	check(bounds.Most, "most", func(value, bound float64) bool { return value <= bound })
+	if len(broken) > 0 {
+		return fmt.Errorf("cannot accept these weights:\n  %s", strings.Join(broken, "\n  "))
+	}
+	return nil
+}

