@@ -1,0 +1,216 @@
+// Package classify says what a request is about, whether it may pass, and what
+// follows: text to signals to a decision. It knows neither HTTP nor YAML.
+//
+//	c, err := classify.New(options)
+//	v := c.Judge(&request)
+//	defer v.Release()
+//	switch guard := v.Blocked(); {
+//	case guard != classify.Passed: // refused; v.Jailbreak and v.PII say why
+//	case v.Decision != nil:        // model, system prompt, reasoning ... as it says
+//	}
+//
+// Everything fails closed: a guard that must judge holds an error until it has
+// judged, so whatever cuts it short leaves one behind.
+package classify
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Role is who says a text.
+type Role uint8
+
+// The roles. All are judged: Tool and Document for instructions in what is
+// only to be read, the others for attacks, with the odds of priors.
+const (
+	User           Role = iota // also prompts, inputs and queries
+	System                     // system, developer, instructions
+	Assistant                  // earlier answers, reasoning, arguments of calls
+	Tool                       // results of tools and functions
+	ToolDefinition             // descriptions of the tools on offer
+	Document                   // documents to answer from or to rank
+	Other                      // a role that we do not know
+)
+
+// A Text is one string of a request as the model reads it: JSON escapes are
+// resolved, nothing else is changed.
+type Text struct {
+	Bytes   []byte // the caller's; read until Judge returns
+	Role    Role
+	Message int32 // index of its message or input item; -1: in none
+}
+
+// A Request is what is judged. It is the caller's and may be reused after
+// Judge has returned.
+type Request struct {
+	Texts []Text // in the body's order
+	Model string // as the client named it
+	Auto  bool   // it left the choice to us: MoM, auto
+
+	Messages int  // in the conversation, whoever says them
+	Turns    int  // of them, the user's
+	Tools    int  // on offer
+	Images   int  // parts that are images
+	Unread   int  // parts whose content nobody here can read: images, audio, files, unknown types
+	Results  int  // tool results: a tool loop is under way
+	Streamed bool // the answer
+
+	Also []Kind // computed whatever else asks for them, of those with a value of their own
+}
+
+// A Classifier judges requests by one generation of the configuration. It is
+// never changed; all its methods may be called at the same time.
+type Classifier struct {
+	options  Options
+	table    [rows]signal
+	own      []own  // signals of the user's making, in their order
+	auto     []rule // in the order in which they are asked
+	explicit []rule // those of auto that also concern requests that named a model
+	weights  weights
+	shared   *shared
+
+	threads  chan struct{} // holds one for each request that is judged now
+	verdicts sync.Pool
+
+	mu   sync.Mutex // guards the rest
+	free []*judging // memory of threads that judge nothing now, the warmest last
+}
+
+// New returns a classifier. What is wrong in the options is an error that names
+// the signal or the decision; an *UnknownError within knows what would do.
+func New(o Options) (*Classifier, error) {
+	w, err := embedded()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the embedded weights: %w", err)
+	}
+	return newWith(o, w)
+}
+
+func newWith(o Options, w weights) (*Classifier, error) {
+	c := &Classifier{options: o, table: table(), weights: w, shared: newShared()}
+	if c.options.Threads <= 0 {
+		c.options.Threads = runtime.GOMAXPROCS(0)
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := c.compileSignals(o.Signals); err != nil {
+		return nil, err
+	}
+	if err := c.compileDecisions(&o); err != nil {
+		return nil, err
+	}
+	c.threads = make(chan struct{}, c.options.Threads)
+	return c, nil
+}
+
+// check looks at the options of the guards and the category.
+func (c *Classifier) check() error {
+	o := &c.options
+	o.Category.Threshold = cmp.Or(o.Category.Threshold, 0.6)
+	o.Jailbreak.Threshold = cmp.Or(o.Jailbreak.Threshold, 0.7)
+	o.PII.Threshold = cmp.Or(o.PII.Threshold, 0.7)
+	for _, t := range []struct {
+		of    string
+		value float64
+	}{{"category", o.Category.Threshold}, {"jailbreak", o.Jailbreak.Threshold}, {"pii", o.PII.Threshold}} {
+		if !(t.value > 0 && t.value <= 1) {
+			return fmt.Errorf("cannot use the threshold %v of %s: it is not above 0 and at most 1", t.value, t.of)
+		}
+	}
+	if o.Jailbreak.Action == Redact {
+		return fmt.Errorf("cannot redact attacks: jailbreak blocks, annotates or is off")
+	}
+	for _, t := range o.PII.Allow {
+		if err := oneOf("PII type", t, piiTypes()); err != nil {
+			return fmt.Errorf("cannot allow a type of personal data: %w", err)
+		}
+	}
+	o.PII.Allow = slices.Clone(o.PII.Allow)
+	return nil
+}
+
+// Idle says that requests of this kind (auto: they leave the choice to us) are
+// never asked about anything, so that their texts need not even be collected.
+func (c *Classifier) Idle(auto bool) bool {
+	return !auto && c.options.Jailbreak.Action == Off && c.options.PII.Action == Off && len(c.explicit) == 0
+}
+
+// Judge says what was found in the request and what follows. It takes the
+// caller's goroutine and waits for a thread, both within the timeout. The
+// verdict is the caller's until Release.
+func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also after a panic
+	v = c.verdict()
+	deadline := c.deadline()
+	j := c.acquire(deadline)
+	if j == nil {
+		v.cut(ErrTimeout)
+		return v
+	}
+	defer func() { c.release(j, recover()) }()
+	j.judge(r, v, deadline)
+	return v
+}
+
+// deadline is when judging that begins now must end; zero: never.
+func (c *Classifier) deadline() time.Time {
+	if c.options.Timeout <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(c.options.Timeout)
+}
+
+// acquire waits for a thread; nil: the deadline came first.
+func (c *Classifier) acquire(deadline time.Time) *judging {
+	select {
+	case c.threads <- struct{}{}:
+	default:
+		if !c.wait(deadline) {
+			return nil
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := len(c.free) - 1
+	if last < 0 {
+		return newJudging(c)
+	}
+	j := c.free[last]
+	c.free = c.free[:last]
+	return j
+}
+
+func (c *Classifier) wait(deadline time.Time) bool {
+	if deadline.IsZero() {
+		c.threads <- struct{}{}
+		return true
+	}
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case c.threads <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// release gives the thread back. Memory that a panic left in the middle of
+// something, or that one huge request needed, goes.
+func (c *Classifier) release(j *judging, panicked any) {
+	if panicked != nil {
+		j.v.cut(newPanicError(panicked))
+	}
+	if panicked == nil && !j.broken && !j.huge() {
+		j.forget()
+		c.mu.Lock()
+		c.free = append(c.free, j)
+		c.mu.Unlock()
+	}
+	<-c.threads
+}

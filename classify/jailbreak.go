@@ -1,0 +1,197 @@
+// Jailbreak: attacks in what is said to the model, and instructions in what it
+// is only meant to read.
+package classify
+
+// KindJailbreak has the values of jailbreakTypes.
+const KindJailbreak Kind = "jailbreak"
+
+// The types of attack.
+const (
+	typeJailbreak = "jailbreak"          // rules are to be dropped, a role played that has none, secrets told
+	typeInjection = "prompt_injection"   // instructions hidden in a task
+	typeIndirect  = "indirect_injection" // instructions in a tool's result or a document
+)
+
+func jailbreakTypes() []string { return []string{typeJailbreak, typeInjection, typeIndirect} }
+
+// priors are the odds of an attack in what each role says, against those in a
+// user's text, on which the scores are calibrated. System text and the
+// descriptions of tools are the operator's as a rule and full of rules, roles
+// and prohibitions, which look like attacks; but a client may write them too,
+// so a clear attack counts there as well. Earlier answers are the client's word
+// for what the model said, and quote what they refuse. Of 298 written system
+// prompts 3.0 % are flagged with the odds of a user, none with these, which
+// still see 55 % of the attacks on dev in a system prompt (80 % from a user);
+// of 280 answers 1.8 % and none, with 60 % of the attacks.
+var priors = [...]float64{
+	User: 1, Other: 1, Tool: 1, Document: 1,
+	Assistant: 0.3, System: 0.2, ToolDefinition: 0.2,
+}
+
+// maxTurns and maxTurnBytes bound the user turns that are judged together, the
+// last ones, so that an attack split over them is seen.
+const (
+	maxTurns     = 8
+	maxTurnBytes = 2 << 10
+)
+
+// findJailbreak judges each message, its parts together, and, where that finds
+// nothing, the last user turns together. The verdict names the worst.
+func (j *judging) findJailbreak() error {
+	texts := j.r.Texts
+	for start := 0; start < len(texts); {
+		end := start + 1
+		for end < len(texts) && together(&texts[start], &texts[end]) {
+			end++
+		}
+		if err := j.attackIn(j.join(start, end), texts[start].Role, texts[start].Message); err != nil {
+			return err
+		}
+		start = end
+	}
+	b := &j.v.Jailbreak
+	if b.Score < j.c.options.Jailbreak.Threshold {
+		if err := j.attackOverTurns(); err != nil {
+			return err
+		}
+	}
+	b.Judged = true
+	b.Flagged = b.Score >= j.c.options.Jailbreak.Threshold
+	if !b.Flagged {
+		b.Type = ""
+	}
+	return nil
+}
+
+// together says that two texts are read as one: parts of one message, and the
+// many small strings that describe tools.
+func together(a, b *Text) bool {
+	if a.Role != b.Role {
+		return false
+	}
+	return a.Message == b.Message && a.Message >= 0 || a.Role == ToolDefinition
+}
+
+// join is the text of parts that are read as one, folded.
+func (j *judging) join(start, end int) []byte {
+	if end == start+1 {
+		return j.folded(start).bytes
+	}
+	j.joined = j.joined[:0]
+	for i := start; i < end; i++ {
+		j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
+	}
+	return j.joined
+}
+
+// attackOverTurns judges the last turns of the user as one text.
+func (j *judging) attackOverTurns() error {
+	texts := j.r.Texts
+	first, turns, size := len(texts), 0, 0
+	message, last := int32(-1), int32(-1)
+	for i := len(texts) - 1; i >= 0; i-- {
+		t := &texts[i]
+		if t.Role != User || t.Message < 0 {
+			continue
+		}
+		if size += len(t.Bytes) + 1; size > maxTurnBytes {
+			break
+		}
+		if t.Message != message {
+			if turns == maxTurns {
+				break
+			}
+			message, last, turns = t.Message, max(last, t.Message), turns+1
+		}
+		first = i
+	}
+	if turns < 2 {
+		return nil
+	}
+	j.joined = j.joined[:0]
+	for i := first; i < len(texts); i++ {
+		if texts[i].Role == User && texts[i].Message >= 0 {
+			j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
+		}
+	}
+	return j.attackIn(j.joined, User, last)
+}
+
+// attackIn judges one text piece by piece and keeps the worst.
+func (j *judging) attackIn(text []byte, role Role, message int32) error {
+	if len(text) == 0 {
+		return nil
+	}
+	key := j.c.shared.key(text)
+	s, ok := j.c.shared.attacks.get(key)
+	if !ok {
+		var err error
+		if s, err = j.attackOf(text); err != nil {
+			return err
+		}
+		j.c.shared.attacks.put(key, s)
+	}
+	score, kind := worst(s, role)
+	if score > j.v.Jailbreak.Score {
+		j.v.Jailbreak.Score, j.v.Jailbreak.Type, j.v.Jailbreak.Message = score, kind, message
+	}
+	return nil
+}
+
+// attackOf reads a text of any length. Of a long one every piece is judged by
+// its words, and the pieces that they speak against most, with the first and
+// the last, by the encoder too: it would take 100 ms for 100 KB.
+func (j *judging) attackOf(text []byte) (s attackScores, err error) {
+	if len(text) <= maxWhole {
+		return j.reader.attack(text), nil
+	}
+	var picked suspects
+	for p := (pieces{text: text, size: attackPiece}); p.next(); {
+		if j.overdue() {
+			return s, ErrTimeout
+		}
+		attack, indirect := j.reader.suspicion(p.piece)
+		picked.add(p, attack, indirect)
+	}
+	for _, p := range picked.pieces() {
+		if j.overdue() {
+			return s, ErrTimeout
+		}
+		one := j.reader.attack(p)
+		if one.attack > s.attack {
+			s.attack, s.injection = one.attack, one.injection
+		}
+		s.indirect = max(s.indirect, one.indirect)
+	}
+	return s, nil
+}
+
+// worst is the score that counts for a role, its prior applied, and the type.
+func worst(s attackScores, role Role) (score float64, kind string) {
+	switch {
+	case role == Tool || role == Document:
+		score, kind = float64(s.indirect), typeIndirect
+	case s.injection > 0.5:
+		score, kind = float64(s.attack), typeInjection
+	default:
+		score, kind = float64(s.attack), typeJailbreak
+	}
+	w := 1.0
+	if int(role) < len(priors) {
+		w = priors[role]
+	}
+	return score * w / (score*w + 1 - score), kind
+}
+
+func isJailbreak(j *judging, value string) (float64, bool) {
+	b := &j.v.Jailbreak
+	return b.Score, b.Flagged && b.Type == value
+}
+
+func foundJailbreak(j *judging) string {
+	b := &j.v.Jailbreak
+	if b.Type == "" {
+		return "none, " + scored(b.Score)
+	}
+	return b.Type + " " + scored(b.Score)
+}

@@ -1,0 +1,205 @@
+// Judge: the way of one request through guards, signals and decisions.
+package classify
+
+import (
+	"slices"
+	"time"
+
+	"kvasir/classify/pii"
+)
+
+// A judging is the memory of judging one request, and of the next one after.
+//
+//  1. Guards come first, and a guard's error is gone only when it has seen all
+//     it must see.
+//  2. A signal is computed at most once: done and own remember.
+//  3. Slices of texts stay valid until forget.
+type judging struct {
+	c        *Classifier
+	r        *Request
+	v        *Verdict
+	deadline time.Time
+	late     bool          // it has passed
+	within   time.Duration // of the signal under way: spent on others that it asked for
+	broken   bool          // there was a panic; this memory is not to be used again
+
+	done [rows]outcome
+	own  []answer // of Classifier.own
+
+	reader  reader
+	folds   folds
+	joined  []byte     // texts judged together
+	last    []byte     // the last user text; see lastUser
+	lastBuf []byte     // where it had to be put together
+	spans   []pii.Span // of one text
+	hits    hits
+	shape   shape // of the last user message
+}
+
+// An outcome is whether a signal was computed.
+type outcome struct {
+	done bool
+	err  error
+}
+
+// An answer is what a signal of the user's own came to.
+type answer struct {
+	outcome
+	score float64
+	holds bool
+}
+
+func newJudging(c *Classifier) *judging {
+	return &judging{c: c, own: make([]answer, len(c.own)), reader: c.weights.newReader()}
+}
+
+// maxMemory is how much one thread keeps between requests, in bytes, beside
+// what the weights need.
+const maxMemory = 4 << 20
+
+func (j *judging) huge() bool {
+	return j.folds.memory()+cap(j.joined)+cap(j.spans)*16 > maxMemory
+}
+
+// forget lets go of the request.
+func (j *judging) forget() {
+	j.r, j.v, j.late, j.last, j.shape = nil, nil, false, nil, shape{}
+	clear(j.done[:])
+	clear(j.own)
+	j.folds.reset()
+	j.reader.forget()
+}
+
+// judge is the whole way, in order.
+func (j *judging) judge(r *Request, v *Verdict, deadline time.Time) {
+	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
+	j.folds.begin(len(r.Texts))
+	if j.c.options.Jailbreak.Action != Off {
+		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)
+	}
+	var piiErr error
+	if j.c.options.PII.Action != Off {
+		piiErr = j.guard(rowPII, &j.c.options.PII.GuardOptions)
+	}
+	if g := v.Blocked(); g == ByJailbreak || g == ByFailedJailbreak {
+		v.PII.Err = piiErr
+		return
+	}
+	if r.Auto {
+		j.find(rowCategory) // for the headers; its error is in the timings
+	}
+	for _, kind := range r.Also {
+		j.findKind(kind)
+	}
+	j.decide()
+	j.deny()
+	v.PII.Err = piiErr // not before what may not pass is known
+}
+
+// guard computes what a guard must know. Its error is nil only when every text
+// was judged and there was nothing that could not be read.
+func (j *judging) guard(row int, o *GuardOptions) error {
+	if err := j.find(row); err != nil {
+		return err
+	}
+	if j.r.Unread > 0 && o.Action >= Redact {
+		return ErrUnread
+	}
+	return nil
+}
+
+// find computes a signal with a value of its own, once.
+func (j *judging) find(row int) error {
+	at := &j.done[row]
+	if !at.done && j.c.table[row].find != nil {
+		at.err = j.try(row, j.c.table[row].find)
+		at.done = true
+	}
+	return at.err
+}
+
+func (j *judging) findKind(kind Kind) {
+	for row := range j.c.table {
+		if j.c.table[row].kind == kind {
+			j.find(row)
+		}
+	}
+}
+
+// askOwn computes a signal of the user's own, once.
+func (j *judging) askOwn(i int) truth {
+	o, at := &j.c.own[i], &j.own[i]
+	if !at.done {
+		at.err = j.try(o.row, o.step)
+		at.done = true
+	}
+	if at.err != nil {
+		return unknown
+	}
+	return truly(at.holds)
+}
+
+// try runs one step of a signal, kept from taking more down with it.
+func (j *judging) try(row int, step func(*judging) error) (err error) {
+	kind, start, before := j.c.table[row].kind, time.Now(), j.within
+	j.within = 0
+	defer func() {
+		if p := recover(); p != nil {
+			j.broken = true
+			err = newPanicError(p)
+		}
+		all := time.Since(start)
+		j.took(kind, all-j.within, err)
+		j.within = before + all
+	}()
+	if j.c.options.Fault != nil {
+		j.c.options.Fault(kind)
+	}
+	if j.overdue() {
+		return ErrTimeout
+	}
+	return step(j)
+}
+
+// overdue says that judging has to end.
+func (j *judging) overdue() bool {
+	if !j.late && !j.deadline.IsZero() && time.Now().After(j.deadline) {
+		j.late = true
+	}
+	return j.late
+}
+
+// took adds up what a kind has cost.
+func (j *judging) took(kind Kind, d time.Duration, err error) {
+	for i := range j.v.Took {
+		if t := &j.v.Took[i]; t.Kind == kind {
+			t.Took += d
+			t.Err = t.Err || err != nil
+			return
+		}
+	}
+	j.v.Took = append(j.v.Took, Timing{kind, d, err != nil})
+}
+
+// deny finds the types that may not pass: those found that neither the guard
+// nor the decision allows.
+func (j *judging) deny() {
+	if j.c.options.PII.Action == Off || !j.v.PII.Judged {
+		return
+	}
+	var seen [256]bool // by type
+	for i := range j.v.PII.Spans {
+		t := j.v.PII.Spans[i].Type
+		if seen[t] {
+			continue
+		}
+		seen[t] = true
+		name := t.String()
+		allowed := slices.Contains(j.c.options.PII.Allow, name) ||
+			j.v.Decision != nil && slices.Contains(j.v.Decision.AllowPII, name)
+		if !allowed {
+			j.v.PII.Denied = append(j.v.PII.Denied, name)
+		}
+	}
+	slices.Sort(j.v.PII.Denied)
+}

@@ -1,0 +1,128 @@
+// PII: personal data in every text, by rules with check digits and, for names,
+// by the tagger.
+package classify
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kvasir/classify/pii"
+)
+
+// KindPII has the types of classify/pii as values.
+const KindPII Kind = "pii"
+
+func piiTypes() (names []string) {
+	for t := pii.Type(1); t <= pii.Types(); t++ {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+func (j *judging) findPII() error {
+	for i := range j.r.Texts {
+		if j.overdue() {
+			return ErrTimeout
+		}
+		if err := j.piiIn(i); err != nil {
+			return err
+		}
+	}
+	j.v.PII.Judged = true
+	return nil
+}
+
+// piiIn appends the spans of one text, in its own bytes, to the verdict.
+func (j *judging) piiIn(i int) error {
+	f := j.folded(i)
+	if len(f.bytes) == 0 {
+		return nil
+	}
+	j.spans = pii.Find(j.spans[:0], f.bytes)
+	for p := (pieces{text: f.bytes, size: maxPiece}); p.next(); {
+		if j.overdue() {
+			return ErrTimeout
+		}
+		j.namesIn(&p)
+	}
+	j.keepSpans(i, f)
+	return nil
+}
+
+// namesIn appends the names in one piece to spans.
+func (j *judging) namesIn(p *pieces) {
+	from := len(j.spans)
+	key := j.c.shared.key(p.piece)
+	if known, ok := j.c.shared.names.get(key); ok {
+		j.spans = append(j.spans, known.spans[:known.n]...)
+	} else {
+		j.spans = j.reader.names(j.spans, p.piece)
+		if known.n = copy(known.spans[:], j.spans[from:]); known.n == len(j.spans)-from {
+			j.c.shared.names.put(key, known)
+		}
+	}
+	for k := from; k < len(j.spans); k++ {
+		j.spans[k].Start += int32(p.at)
+		j.spans[k].End += int32(p.at)
+	}
+}
+
+// keepSpans moves what was found in one text into the verdict, sorted, those
+// above the threshold. Where two overlap, rules win over names and the first
+// over the later; what was decoded from one stretch all stands at that stretch.
+func (j *judging) keepSpans(i int, f *folded) {
+	n := 0
+	for _, s := range j.spans {
+		if float64(s.Score) >= j.c.options.PII.Threshold {
+			j.spans[n] = s
+			n++
+		}
+	}
+	spans := j.spans[:n]
+	slices.SortStableFunc(spans, func(a, b pii.Span) int { return int(a.Start - b.Start) })
+	first := len(j.v.PII.Spans)
+	for _, s := range spans {
+		decoded := f.decoded(s.Start)
+		s.Start, s.End = j.folds.original(f, s.Start, s.End)
+		kept := j.v.PII.Spans[first:]
+		switch last := len(kept) - 1; {
+		case decoded || last < 0 || kept[last].End <= s.Start:
+			j.v.PII.Spans = append(j.v.PII.Spans, Entity{i, s})
+		case isName(kept[last].Type) && (!isName(s.Type) || s.End > kept[last].End && s.Start == kept[last].Start):
+			kept[last] = Entity{i, s} // a rule, or the name whole that the piece before cut
+		}
+	}
+	if f.first != f.last {
+		found := j.v.PII.Spans[first:]
+		slices.SortStableFunc(found, func(a, b Entity) int {
+			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Type, b.Type), cmp.Compare(b.Score, a.Score))
+		})
+		found = slices.CompactFunc(found, func(a, b Entity) bool { return a.Start == b.Start && a.Type == b.Type })
+		j.v.PII.Spans = j.v.PII.Spans[:first+len(found)]
+	}
+}
+
+// isName says that only the tagger finds this type.
+func isName(t pii.Type) bool { return t >= pii.Person }
+
+func isPII(j *judging, value string) (float64, bool) {
+	for i := range j.v.PII.Spans {
+		if s := &j.v.PII.Spans[i]; s.Type.String() == value {
+			return float64(s.Score), true
+		}
+	}
+	return 0, false
+}
+
+func foundPII(j *judging) string {
+	var types []string
+	for i := range j.v.PII.Spans {
+		types = append(types, j.v.PII.Spans[i].Type.String())
+	}
+	slices.Sort(types)
+	if types = slices.Compact(types); len(types) == 0 {
+		return "none"
+	}
+	return strings.Join(types, ", ")
+}

@@ -1,0 +1,57 @@
+// Weights: the embedded ones of classify/model, as a reader.
+package classify
+
+import (
+	"kvasir/classify/model"
+	"kvasir/classify/pii"
+)
+
+type modelWeights struct{ m *model.Model }
+
+func embedded() (weights, error) {
+	m, err := model.Embedded()
+	if err != nil {
+		return nil, err
+	}
+	return modelWeights{m}, nil
+}
+
+func (w modelWeights) newReader() reader { return &modelReader{m: w.m} }
+
+// modelReader keeps the tokens of the text it read last, which the next
+// question is likely about.
+type modelReader struct {
+	m       *model.Model
+	scratch model.Scratch
+	tokens  []model.Token
+	of      []byte // the text of tokens
+}
+
+func (r *modelReader) tokenize(text []byte) []model.Token {
+	if len(text) == 0 || len(r.of) != len(text) || &r.of[0] != &text[0] {
+		r.tokens, r.of = r.m.Tokenize(r.tokens[:0], text, &r.scratch), text
+	}
+	return r.tokens
+}
+
+func (r *modelReader) forget() { r.of = nil }
+
+func (r *modelReader) embed(dst *[Dim]float32, text []byte) {
+	r.m.Embed(dst, r.tokenize(text), &r.scratch)
+}
+
+func (r *modelReader) names(dst []pii.Span, _ []byte) []pii.Span { return dst }
+
+// attack reads a text of any length.
+func (r *modelReader) attack(text []byte) attackScores {
+	s := r.m.Attack(text, r.tokenize(text), &r.scratch)
+	return attackScores{s.Attack, s.Injection, s.Indirect}
+}
+
+func (r *modelReader) suspicion(piece []byte) (attack, indirect float32) {
+	return r.m.Suspicion(piece, &r.scratch)
+}
+
+func (r *modelReader) category(dst *[len(Categories)]float32, text []byte, embedding *[Dim]float32) {
+	r.m.Category(dst, text, embedding, &r.scratch)
+}
