@@ -1,7 +1,11 @@
 // Config: every key of the configuration, with its default, its bounds and whether a change needs a restart.
 package main
 
-import "time"
+import (
+	"time"
+
+	"kvasir/classify"
+)
 
 // Config is the whole configuration as it was asked for, merged and checked;
 // proxy.Settings is what becomes of it. The tags are the contract, and
@@ -24,7 +28,13 @@ type Config struct {
 	Simulate []simulateConfig `koanf:"simulate" restart:"yes"`
 	Models   []modelConfig    `koanf:"models"`
 	Routing  routingConfig    `koanf:"routing"`
-	Log      logConfig        `koanf:"log"`
+
+	Classify      classifyConfig   `koanf:"classify"`
+	Signals       []signalConfig   `koanf:"signals"`
+	Decisions     []decisionConfig `koanf:"decisions"`
+	DecisionOrder string           `koanf:"decision_order" default:"first" oneof:"first priority"`
+
+	Log logConfig `koanf:"log"`
 }
 
 type serverConfig struct {
@@ -64,6 +74,7 @@ type retryConfig struct {
 }
 
 type headersConfig struct {
+	VSR    bool `koanf:"vsr" default:"true"`
 	Kvasir bool `koanf:"kvasir" default:"true"`
 }
 
@@ -112,9 +123,10 @@ type simulateConfig struct {
 }
 
 type modelConfig struct {
-	Name     string   `koanf:"name"`
-	Default  bool     `koanf:"default" default:"false"`
-	Fallback []string `koanf:"fallback"`
+	Name      string   `koanf:"name"`
+	Default   bool     `koanf:"default" default:"false"`
+	Fallback  []string `koanf:"fallback"`
+	Reasoning string   `koanf:"reasoning" default:"none" oneof:"qwen3 deepseek gpt-oss gpt none"`
 }
 
 type routingConfig struct {
@@ -122,6 +134,102 @@ type routingConfig struct {
 	Queue        string        `koanf:"queue" default:"auto" oneof:"auto off"`
 	MaxQueued    int           `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
 	QueueTimeout time.Duration `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
+}
+
+type classifyConfig struct {
+	Timeout   time.Duration   `koanf:"timeout" default:"1s" min:"1ms" max:"1m"`
+	Threads   int             `koanf:"threads" default:"0" min:"0" max:"1024"`
+	Category  categoryConfig  `koanf:"category"`
+	Jailbreak jailbreakConfig `koanf:"jailbreak"`
+	PII       piiConfig       `koanf:"pii"`
+}
+
+type categoryConfig struct {
+	Threshold float64 `koanf:"threshold" default:"0.6" min:"0.001" max:"1"`
+}
+
+type jailbreakConfig struct {
+	Action    string  `koanf:"action" default:"block" oneof:"block annotate off"`
+	Threshold float64 `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
+	OnError   string  `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
+	Status    int     `koanf:"status" default:"200" min:"200" max:"599"`
+}
+
+type piiConfig struct {
+	Action    string   `koanf:"action" default:"block" oneof:"block redact annotate off"`
+	Threshold float64  `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
+	Allow     []string `koanf:"allow"`
+	OnError   string   `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
+	Restore   bool     `koanf:"restore" default:"false"`
+	Status    int      `koanf:"status" default:"200" min:"200" max:"599"`
+}
+
+type signalConfig struct {
+	Name          string             `koanf:"name"`
+	Keywords      []string           `koanf:"keywords"`
+	Method        string             `koanf:"method" oneof:"exact regex fuzzy bm25"`
+	Operator      string             `koanf:"operator" oneof:"any all none"`
+	CaseSensitive bool               `koanf:"case_sensitive" default:"false"`
+	Phrases       []string           `koanf:"phrases"`
+	Aggregate     string             `koanf:"aggregate" oneof:"max mean any"`
+	Threshold     float64            `koanf:"threshold" min:"0" max:"1000"`
+	Tokens        rangeConfig        `koanf:"tokens"`
+	Conversation  conversationConfig `koanf:"conversation"`
+	Structure     structureConfig    `koanf:"structure"`
+}
+
+// A rangeConfig asks for a count within bounds, both included. Without any it asks for nothing.
+type rangeConfig struct {
+	Min float64 `koanf:"min" default:"0" min:"0"`
+	Max float64 `koanf:"max" default:"-1" min:"-1"`
+}
+
+// anyCount is the range of a key that nobody has set.
+var anyCount = rangeConfig{Max: -1}
+
+type conversationConfig struct {
+	Turns    rangeConfig `koanf:"turns"`
+	Messages rangeConfig `koanf:"messages"`
+	Tools    rangeConfig `koanf:"tools"`
+	Images   rangeConfig `koanf:"images"`
+	Results  rangeConfig `koanf:"results"`
+}
+
+type structureConfig struct {
+	Bytes      rangeConfig `koanf:"bytes"`
+	Words      rangeConfig `koanf:"words"`
+	Lines      rangeConfig `koanf:"lines"`
+	CodeBlocks rangeConfig `koanf:"code_blocks"`
+	URLs       rangeConfig `koanf:"urls"`
+	Questions  rangeConfig `koanf:"questions"`
+	Numbers    rangeConfig `koanf:"numbers"`
+	Lists      rangeConfig `koanf:"lists"`
+	Math       rangeConfig `koanf:"math"`
+}
+
+type decisionConfig struct {
+	Name             string             `koanf:"name"`
+	When             classify.Condition `koanf:"when"`
+	Priority         int                `koanf:"priority" default:"0"`
+	AppliesTo        string             `koanf:"applies_to" default:"auto" oneof:"auto all"`
+	Model            string             `koanf:"model"`
+	Reasoning        string             `koanf:"reasoning" oneof:"true false on off minimal low medium high xhigh"`
+	SystemPrompt     string             `koanf:"system_prompt"`
+	SystemPromptMode string             `koanf:"system_prompt_mode" default:"replace" oneof:"replace insert"`
+	PII              decisionPIIConfig  `koanf:"pii"`
+	Cache            decisionCache      `koanf:"cache"`
+	Refuse           string             `koanf:"refuse"`
+	MaxTokens        int                `koanf:"max_tokens" default:"0" min:"0" max:"16777216"`
+	MaxTemperature   float64            `koanf:"max_temperature" min:"0" max:"2"`
+	MaxChoices       int                `koanf:"max_choices" default:"0" min:"0" max:"1024"`
+}
+
+type decisionPIIConfig struct {
+	Allow []string `koanf:"allow"`
+}
+
+type decisionCache struct {
+	Threshold float64 `koanf:"threshold" default:"0" min:"0" max:"1"`
 }
 
 type logConfig struct {

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"kvasir/classify"
 	"kvasir/proxy"
 )
 
@@ -116,7 +118,18 @@ func TestFullFile(t *testing.T) {
 				MaxRequests: 64, Headers: map[string]string{"Authorization": "Bearer x", "X-Org": "1"}},
 			{Name: "10.0.0.6:8000", URL: "http://10.0.0.6:8000", Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"}},
 		},
-		Models:  []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}}, {Name: "tiny"}},
+		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Reasoning: "gpt-oss"}, {Name: "tiny", Reasoning: "none"}},
+		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true},
+		Classify: classify.Options{
+			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true,
+			Category:  classify.CategoryOptions{Threshold: 0.5},
+			Jailbreak: classify.GuardOptions{Action: classify.Off, Threshold: 0.9, AllowOnError: true},
+			PII: classify.PIIOptions{
+				GuardOptions: classify.GuardOptions{Action: classify.Redact, Threshold: 0.8, AllowOnError: true}, Allow: []string{"PERSON"},
+			},
+			Signals:   fullSignals,
+			Decisions: fullDecisions,
+		},
 		Routing: proxy.Routing{Policy: "p2c", Queue: false, MaxQueued: 1, QueueTimeout: time.Millisecond},
 	}
 	if !reflect.DeepEqual(g.settings, want) {
@@ -183,8 +196,55 @@ func mustMerge(t *testing.T, l *layers) *Config {
 	return c
 }
 
+func ptr[T any](v T) *T { return &v }
+
+var fullSignals = []classify.SignalOptions{
+	{Name: "urgent", Kind: "keyword", Keywords: []string{"asap"}, Method: "fuzzy", Operator: "all", CaseSensitive: true, Threshold: 0.7},
+	{Name: "refunds", Kind: "embedding", Phrases: []string{"I want my money back"}, Aggregate: "mean", Threshold: 0.6},
+	{Name: "long", Kind: "context", Features: []classify.Feature{{Name: "tokens", Min: 8000, Max: ptr(100000.0)}}},
+	{Name: "agent", Kind: "conversation", Features: []classify.Feature{
+		{Name: "turns", Min: 2}, {Name: "messages", Max: ptr(9.0)}, {Name: "tools", Min: 1}, {Name: "images", Min: 1}, {Name: "results", Min: 1},
+	}},
+	{Name: "page", Kind: "structure", Features: []classify.Feature{
+		{Name: "bytes", Min: 1}, {Name: "words", Min: 1}, {Name: "lines", Min: 1}, {Name: "code_blocks", Min: 1}, {Name: "urls", Min: 1},
+		{Name: "questions", Min: 1}, {Name: "numbers", Min: 1}, {Name: "lists", Min: 1}, {Name: "math", Min: 1},
+	}},
+}
+
+var fullDecisions = []classify.Decision{
+	{
+		Name: "maths", Priority: 7, Explicit: true,
+		When: classify.Condition{
+			Is: []classify.Is{{Kind: "category", Values: []string{"math", "physics"}}},
+			Any: []classify.Condition{
+				{Is: []classify.Is{{Kind: "keyword", Values: []string{"urgent"}}}},
+				{Not: &classify.Condition{All: []classify.Condition{
+					{Is: []classify.Is{{Kind: "language", Values: []string{"zh"}}}},
+					{Is: []classify.Is{{Kind: "complexity", Values: []string{"easy"}}}},
+				}}},
+			},
+		},
+		Model: "qwen", SystemPrompt: "Show each step.", InsertPrompt: true, Reasoning: "on", AllowPII: []string{"EMAIL_ADDRESS"},
+		CacheThreshold: 0.95, Refuse: "No.", MaxTokens: 100, MaxTemperature: 0.5, CapTemperature: true, MaxChoices: 2,
+	},
+	{Name: "rest"},
+}
+
+// The features of structure are those that the classifier counts.
+func TestStructureHasAllFeatures(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, k := range knownKeys.child("signals").elem.child("structure").children {
+		names = append(names, k.name)
+	}
+	if !slices.Equal(names, classify.Structures) {
+		t.Errorf("the keys are %v, the features %v", names, classify.Structures)
+	}
+}
+
 // TestBuiltIn parses the very file that is the documented example: apart from
-// the simulated engines it has nothing but defaults.
+// the simulated engines, what may pass and what is decided, it has nothing but
+// defaults.
 func TestBuiltIn(t *testing.T) {
 	t.Parallel()
 	c := mustMerge(t, &layers{})
@@ -197,7 +257,13 @@ func TestBuiltIn(t *testing.T) {
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}
-	bare.Simulate = c.Simulate
+	if allow := c.Classify.PII.Allow; !slices.Contains(allow, "PERSON") || !slices.Contains(allow, "EMAIL_ADDRESS") || slices.Contains(allow, "CREDIT_CARD") {
+		t.Errorf("personal data that may pass are %v", allow)
+	}
+	if len(c.Decisions) < 3 || len(c.Signals) < 2 || len(c.Models) != 1 {
+		t.Errorf("%d decisions, %d signals, %d models", len(c.Decisions), len(c.Signals), len(c.Models))
+	}
+	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
 	// An empty list and none are the same.
 	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {

@@ -74,6 +74,8 @@ func (d *decoder) value(k *knownKey, path string, n *yaml.Node) (v any, ok bool)
 		return d.list(k, path, n)
 	case kindMap:
 		return d.stringMap(k, path, n)
+	case kindWhen:
+		return d.when(k, path, n, 0)
 	}
 	return d.scalar(k, path, n)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"kvasir/classify"
 )
 
 // A kind says what stands under a key.
@@ -24,6 +26,7 @@ const (
 	kindFloat    kind = "number"
 	kindDuration kind = "duration"
 	kindSize     kind = "size"
+	kindWhen     kind = "condition"
 	kindLater    kind = "later" // a row of notBuiltIn
 )
 
@@ -66,6 +69,9 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
 		k.kind = kindSize
 	case t == reflect.TypeFor[filePath]():
 		k.kind = kindPath
+	case t == reflect.TypeFor[classify.Condition]():
+		k.kind = kindWhen
+		return k
 	case t.Kind() == reflect.Struct:
 		k.kind = kindGroup
 		for i := range t.NumField() {

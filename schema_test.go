@@ -55,6 +55,8 @@ func schemaOf(k *knownKey, descriptions map[string]string) map[string]any {
 		s["type"], s["properties"], s["additionalProperties"] = []string{"object", "null"}, props, false
 	case kindList:
 		s["type"], s["items"] = []string{"array", "null"}, schemaOf(k.elem, descriptions)
+	case kindWhen:
+		s["type"], s["$comment"] = "object", "signals and their values; all, any and not nest"
 	case kindMap:
 		s["type"], s["additionalProperties"] = []string{"object", "null"}, map[string]any{"type": []string{"string", "number"}}
 	case kindText, kindPath:

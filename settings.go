@@ -58,6 +58,9 @@ func (b *builder) settings() *proxy.Settings {
 		CORS:         c.Server.CORS,
 		Retry:        proxy.Retry(c.Server.Retry),
 		ReplyHeaders: c.Headers.Kvasir,
+		VSRHeaders:   c.Headers.VSR,
+		Classify:     c.classifyOptions(),
+		Guards:       c.guards(),
 		Keys:         b.keys(),
 		Routing: proxy.Routing{
 			Policy:       c.Routing.Policy,

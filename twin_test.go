@@ -81,6 +81,9 @@ func TestParserLosesText(t *testing.T) {
 // decoder has must be a default; texts that the parser made numbers of, and
 // what ${VAR} stands for, cannot be compared.
 func twins(k *knownKey, path string, mine, theirs any, compared *int) []string {
+	if k.kind == kindWhen { // no plain values: its own tests compare them
+		return nil
+	}
 	switch theirs := theirs.(type) {
 	case nil, map[any]any: // with keys that are no texts for the parser
 		return nil

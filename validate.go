@@ -50,6 +50,7 @@ func (c *Config) validate() []conflict {
 	v.keys(c.Keys)
 	v.workers(c)
 	v.models(c)
+	v.classify(c)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}

@@ -66,6 +66,10 @@ func (b books) line(x *exchange) {
 	if x.key != nil {
 		e.Str("key", x.key.Name)
 	}
+	if x.verdictWas {
+		e.Str("event", "routing_decision")
+		f.judgement.log(e)
+	}
 	e.Msg("request")
 }
 

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,29 @@ func (a admin) handler() fasthttp.RequestHandler {
 	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})))
 	r.POST("/reload", a.reload)
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
+	a.askingRoutes(r)
 	a.healthRoutes(r)
-	return r.Handler
+	return func(ctx *fasthttp.RequestCtx) {
+		defer func() {
+			if fault := recover(); fault != nil {
+				a.panicked(ctx, fault)
+			}
+		}()
+		r.Handler(ctx)
+	}
+}
+
+// maxAdminBody is how long a body may be, in bytes: a text to be asked about.
+const maxAdminBody = 4 << 20
+
+// unreadable answers a request that is no valid HTTP, or too large.
+func (a admin) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	refusal := invalid("", "The request is not valid HTTP/1.1")
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		refusal = tooLarge(maxAdminBody)
+		refusal.message = "The request body is larger than " + sizeText(maxAdminBody)
+	}
+	refuseAndClose(ctx, refusal)
 }
 
 // healthRoutes are on both listeners.

@@ -27,7 +27,13 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads} {
 		counters.WithLabelValues("a")
 	}
-	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte} {
+	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.unjudged} {
+		counters.WithLabelValues("a", "b")
+	}
+	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions} {
+		counters.WithLabelValues("a")
+	}
+	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte, m.score, m.took} {
 		histograms.WithLabelValues("a")
 	}
 	families, err := m.registry.Gather()
@@ -83,6 +89,7 @@ func TestReadmeRoutes(t *testing.T) {
 	want := map[string]string{
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
 		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST",
+		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}
 	for _, r := range routes {
 		want[r.path] = "POST"

@@ -68,7 +68,7 @@ func (s *eventFlow) look(event []byte) verdict {
 	if s.opened {
 		v = late(s.kind, event)
 	} else {
-		v = classify(s.kind, event)
+		v = weigh(s.kind, event)
 	}
 	s.opened = s.opened || v.content
 	if v.content {

@@ -82,7 +82,7 @@ func TestEventEndsInCRBeforeItsLF(t *testing.T) {
 	if n := s.next([]byte("\ndata: 2\n\n")); n != 10 {
 		t.Fatalf("n %d", n)
 	}
-	if v := classify(kindChat, []byte("\ndata: [DONE]\n\n")); !v.done {
+	if v := weigh(kindChat, []byte("\ndata: [DONE]\n\n")); !v.done {
 		t.Errorf("%+v", v)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/classify"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -18,6 +20,9 @@ type exchange struct {
 	// Kept with what they have allocated, for the next request.
 	req    request
 	edit   splices
+	asked  classify.Request // of the classifier
+	plain  []byte           // texts with their escapes resolved
+	veil   veil
 	head   []byte      // of the request to the worker
 	pieces net.Buffers // head and body of it
 }
@@ -35,6 +40,10 @@ type turn struct {
 	body   []byte // as it was parsed: decompressed
 	prompt int    // its bytes
 	model  string // the model that answers
+
+	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
+	verdictWas bool              // there was one
+	unveil     *unveiler         // puts hidden values back into the answer; nil: there is nothing to
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
@@ -63,6 +72,8 @@ type facts struct {
 	waited    time.Duration // of it, waiting for workers or for a place
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     tokenCounts
+
+	judgement judgement
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -84,10 +95,9 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange 
 // release gives the exchange back. Nothing of it may be used after.
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
+	x.forgetText()
 	x.turn = turn{}
-	x.edit.reset() // req is emptied by its next parse
-	clear(x.pieces)
-	x.head, x.pieces = x.head[:0], x.pieces[:0]
+	x.head = x.head[:0] // req is emptied by its next parse
 	exchanges.Put(x)
 }
 
@@ -113,11 +123,40 @@ func (x *exchange) lostClient() {
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }
 
+// forgetText gives the verdict back and empties what came of the body's text,
+// keeping no more memory than plain requests use.
+func (x *exchange) forgetText() {
+	if x.verdict != nil {
+		x.verdict.Release()
+		x.verdict = nil
+	}
+	x.asked.Texts = emptied(x.asked.Texts, 4096)
+	x.pieces = emptied(x.pieces, 4096)
+	if x.edit.reset(); cap(x.edit.edits) > 4096 {
+		x.edit = splices{}
+	}
+	if cap(x.plain) > 64<<10 {
+		x.plain = nil
+	}
+	x.plain = x.plain[:0]
+	x.veil = veil{} // its values are the client's
+}
+
+// emptied is list with nothing in it, and without its memory if that is more
+// than for most elements.
+func emptied[S ~[]E, E any](list S, most int) S {
+	if cap(list) > most {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
+
 // forgetBody frees the prompt while the answer streams: nothing is sent again.
 // An answer that is whole already does without.
 func (x *exchange) forgetBody() {
+	x.forgetText()
 	x.req.reset() // its fields are sub-slices of the body
-	clear(x.pieces)
 	x.body = nil
 	x.ctx.Request.ResetBody()
 }

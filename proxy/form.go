@@ -1,4 +1,4 @@
-// Form: multipart bodies, of which only the field `model` is read (RFC 7578).
+// Form: multipart bodies, of which the model and the texts are read (RFC 7578).
 package proxy
 
 import (
@@ -29,8 +29,9 @@ type formReader struct {
 	pos       int    // behind the last delimiter
 }
 
-// parseForm finds the model in the form's fields. File parts are stepped over,
-// the body is never copied. What readers of forms disagree about is refused.
+// parseForm finds the model and the texts in the form's fields. File parts are
+// stepped over, the body is never copied. What readers of forms disagree about
+// is refused, and so are fields that are not UTF-8 as they stand.
 func (r *request) parseForm(contentType []byte) *apiError {
 	form, refused := newForm(contentType, r.body)
 	if refused != nil {
@@ -63,6 +64,9 @@ func newForm(contentType, body []byte) (*formReader, *apiError) {
 	if err != nil || kind != "multipart/form-data" {
 		return nil, invalid("", "We could not read the form of your request: its Content-Type is `%s`. "+
 			"Send multipart/form-data with a boundary.", clip(string(contentType)))
+	}
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return nil, invalid("", "We could not read the form of your request: its charset is `%s`. Send UTF-8.", clip(charset))
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {
@@ -137,13 +141,14 @@ func (r *request) field(part textproto.MIMEHeader, value span) *apiError {
 	if err != nil || kind != "form-data" || hasExtendedName(dispositions[0]) {
 		return badForm(int(value.start), "a part has a Content-Disposition that cannot be read")
 	}
+	_, file := params["filename"]
 	if params["name"] != "model" {
-		return nil
+		return r.formText(part, params["name"], file, value)
 	}
 	if r.modelAt.given() {
 		return invalid("model", "Duplicate parameter: 'model' is given a second time at byte %d. Send it once.", value.start)
 	}
-	if _, file := params["filename"]; file {
+	if file {
 		return invalid("model", "Invalid type for 'model': expected a form field, but got a file instead, at byte %d.", value.start)
 	}
 	name := r.body[value.start:value.end:value.end]
@@ -152,6 +157,37 @@ func (r *request) field(part textproto.MIMEHeader, value span) *apiError {
 	}
 	r.model, r.modelAt = name, value
 	return nil
+}
+
+// formText takes a field's value for text, unless it is written as a name. Files
+// are media, but for one in the place of the prompt.
+func (r *request) formText(part textproto.MIMEHeader, name string, file bool, value span) *apiError {
+	if file && name != "prompt" || value.start == value.end {
+		return nil
+	}
+	if !asItStands(part) {
+		return badForm(int(value.start), "the field `%s` is encoded, or not UTF-8", clip(name))
+	}
+	role := roleOther
+	if name == "prompt" {
+		role = roleUser
+	} else if isName(r.body[value.start:value.end]) {
+		return nil
+	}
+	r.texts = append(r.texts, text{at: value, message: -1, role: role, bare: true})
+	return nil
+}
+
+// asItStands tells whether a part is UTF-8 that nobody decodes any further.
+func asItStands(part textproto.MIMEHeader) bool {
+	switch strings.ToLower(part.Get("Content-Transfer-Encoding")) {
+	case "", "7bit", "8bit", "binary":
+	default:
+		return false
+	}
+	_, params, err := mime.ParseMediaType(part.Get("Content-Type"))
+	charset := params["charset"]
+	return part.Get("Content-Type") == "" || err == nil && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // hasExtendedName tells whether a name is given as name*=, which only some

@@ -171,7 +171,7 @@ func (h *replyHead) parseFields() error {
 
 // appendHeaders appends the end-to-end header lines to dst, byte for byte.
 // Left out are hop-by-hop lines and Content-Length, because the body is framed
-// anew, and what Kvasir says itself: X-Request-Id, X-Kvasir-* and
+// anew, and what Kvasir says itself: X-Request-Id, X-Kvasir-*, X-Vsr-* and
 // Access-Control-*.
 func (h *replyHead) appendHeaders(dst []byte) []byte {
 	return appendLines(dst, h.lines, droppedFromReply)

@@ -40,7 +40,7 @@ func (x *exchange) request(b *backend) net.Buffers {
 func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 	dst = appendHeader(dst, "X-Request-Id", x.facts.id)
 	if x.state.settings.ReplyHeaders {
-		dst = appendHeader(dst, "x-kvasir-worker", x.facts.worker)
+		dst = appendFact(dst, "x-kvasir-worker", x.facts.worker) // none was asked where a guard refuses
 		if x.facts.fallbacks > 0 {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
 		}
@@ -48,6 +48,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)
 	}
+	dst = x.appendVSR(dst, x.facts.status)
 	if x.key != nil {
 		dst = x.appendLimits(dst)
 	}
@@ -73,13 +74,11 @@ func (x *exchange) setOwnHeaders() {
 	if x.state.settings.ReplyHeaders {
 		h.Set("x-kvasir-overhead-us", strconv.FormatInt(x.facts.overhead.Microseconds(), 10))
 	}
-	if x.key != nil {
-		for lines := x.appendLimits(nil); len(lines) > 0; {
-			var line []byte
-			line, lines = cutLine(lines)
-			if name, value, err := cutField(line); err == nil {
-				h.SetBytesKV(name, value)
-			}
+	for lines := x.appendLimits(x.appendVSR(nil, x.facts.status)); len(lines) > 0; {
+		var line []byte
+		line, lines = cutLine(lines)
+		if name, value, err := cutField(line); err == nil {
+			h.SetBytesKV(name, value)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func splitField(line []byte) (name, value []byte) {
 }
 
 func droppedFromReply(name []byte) bool {
-	return hopByHop(name) || foldIs(name, "content-length") || foldIs(name, "x-request-id") || foldHas(name, "x-kvasir-") ||
+	return hopByHop(name) || foldIs(name, "content-length") || foldIs(name, "x-request-id") || foldHas(name, "x-kvasir-") || foldHas(name, "x-vsr-") ||
 		foldHas(name, "access-control-") // which pages may ask is for server.cors to say
 }
 

@@ -33,30 +33,62 @@ func (r *textReader) item() {
 		case "type":
 			kind, _ = r.name()
 		case "role":
-			role, _ = r.name()
+			role = r.roleName()
 		case "content", "summary":
 			r.content()
 		case "arguments", "input", "code", "results", "queries":
 			r.anyText(roleUser)
 		case "output":
 			r.output()
-		default:
+		case "id", "call_id", "status", "encrypted_content", "result": // of an image_generation_call, an image
 			r.skip()
+		default:
+			r.looseText(roleUser)
 		}
 	}
 	switch {
 	case r.failed():
 		r.fault.in(m.key)
 	case role != nil:
-		r.setRole(mark, roleOf(role))
+		r.itemBy(roleOf(role), mark)
+		if kind != nil && string(kind) != "message" {
+			r.unread++
+		}
 	case kind == nil:
 		r.missing(start, "type")
 	default:
-		r.setRole(mark, roleOfItem(kind))
-		if len(r.texts) == mark {
+		said := roleOfItem(kind)
+		r.itemBy(said, mark)
+		if !isItem(kind) {
 			r.unread++
 		}
 	}
+}
+
+// itemBy notes whose item it was.
+func (r *textReader) itemBy(said textRole, mark int) {
+	r.setRole(mark, said)
+	r.turns.all++
+	switch said {
+	case roleUser:
+		r.turns.user++
+	case roleTool:
+		r.results++
+	}
+}
+
+// isItem recognises the items whose texts all stand where they are read, or
+// that refer to what was read before. A compaction is what the model wrote.
+func isItem(kind []byte) bool {
+	switch string(kind) {
+	case "message", "reasoning", "item_reference", "compaction",
+		"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",
+		"image_generation_call", "web_search_call", "file_search_call", "code_interpreter_call",
+		"local_shell_call", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output",
+		"mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response":
+		return true
+	}
+	return false
 }
 
 // output reads the result of a call: content parts, or text in any shape.

@@ -129,6 +129,15 @@ func (x *exchange) admit() *apiError {
 	if b := x.key.requests; b != nil && !b.Take(now, 1) {
 		return x.limited("requests", x.key.RequestsPerMinute, b.Until(now, 1))
 	}
+	return x.tokensLeft()
+}
+
+// tokensLeft asks whether the key has tokens of the chosen model left.
+func (x *exchange) tokensLeft() *apiError {
+	if x.key == nil {
+		return nil
+	}
+	now := x.ctx.Time()
 	if b := x.key.tokensOf(x.model); b != nil && b.Level(now) < 1 {
 		return x.limited("tokens", x.key.TokensPerMinute, b.Until(now, 1))
 	}

@@ -27,19 +27,26 @@ func (r *textReader) oneMessage() {
 	}
 	start, mark := r.pos, len(r.texts)
 	var role []byte
+	var content span
 	m := r.object()
 	for r.member(&m) {
 		switch string(m.key) {
 		case "role":
-			role, _ = r.name()
+			role = r.roleName()
 		case "content":
+			at := r.pos
 			r.content()
-		case "refusal", "reasoning_content", "reasoning", "thinking", "function_call":
+			content = span{int32(at), int32(r.pos)}
+		case "refusal", "reasoning_content", "reasoning", "thinking":
+			r.anyText(roleUser)
+		case "function_call":
 			r.callOrText()
 		case "tool_calls":
 			r.toolCalls()
-		default:
+		case "id", "tool_call_id", "audio", "annotations":
 			r.skip()
+		default: // templates are handed more than we know, such as a developer's tools
+			r.looseText(roleUser)
 		}
 	}
 	if r.failed() {
@@ -50,7 +57,17 @@ func (r *textReader) oneMessage() {
 		r.missing(start, "role")
 		return
 	}
-	r.setRole(mark, roleOf(role))
+	said := roleOf(role)
+	r.setRole(mark, said)
+	r.turns.all++
+	switch said {
+	case roleUser:
+		r.turns.user++
+	case roleTool:
+		r.results++
+	case roleSystem:
+		r.systems = append(r.systems, systemAt{whole: span{int32(start), int32(r.pos)}, content: content})
+	}
 }
 
 // setRole gives the texts from mark on, whose role stood nowhere near them,
@@ -109,7 +126,7 @@ func (r *textReader) part() {
 	}
 	start, mark := r.pos, len(r.texts)
 	var kind []byte
-	hasText := false
+	hasText, readable := false, false
 	m := r.object()
 	for r.member(&m) {
 		switch string(m.key) {
@@ -125,8 +142,10 @@ func (r *textReader) part() {
 			r.anyText(roleUser)
 		case "content":
 			r.content()
+		case "name":
+			r.nameText(roleUser)
 		case "source":
-			r.source()
+			readable = r.source()
 		default:
 			r.skip()
 		}
@@ -135,35 +154,44 @@ func (r *textReader) part() {
 		r.fault.in(m.key)
 		return
 	}
-	r.checkPart(start, mark, kind, hasText)
+	r.checkPart(start, mark, kind, hasText, readable)
 }
 
-// checkPart judges a part by its type, which may have stood behind its text.
-func (r *textReader) checkPart(start, mark int, kind []byte, hasText bool) {
+// checkPart judges a part by its type, which may have stood behind its text. A
+// part of another type cannot be read, whatever text comes with it.
+func (r *textReader) checkPart(start, mark int, kind []byte, hasText, readable bool) {
 	switch string(kind) {
 	case "":
 		r.missing(start, "type")
+	case "image_url", "image", "input_image", "input_audio", "audio_url", "video_url", "image_embeds", "input_video":
+		r.media++
 	case "text", "input_text", "output_text":
 		if !hasText {
 			r.missing(start, "text")
 		}
-	case "tool_result":
+	case "tool_result", "mcp_tool_result":
+		r.results++
 		r.setRole(mark, roleTool)
-	case "tool_use", "thinking", "refusal":
+	case "tool_use", "server_tool_use", "mcp_tool_use", "thinking", "refusal", "reasoning_text", "summary_text":
 		r.setRole(mark, roleAssistant)
-	default:
-		if len(r.texts) == mark {
+	case "search_result":
+		r.setRole(mark, roleDocument)
+	case "document":
+		r.setRole(mark, roleDocument)
+		if !readable {
 			r.unread++
 		}
+	default:
+		r.unread++
 	}
 }
 
-// source reads where an Anthropic document or image comes from; of type text
-// or content it is text itself.
-func (r *textReader) source() {
+// source reads where an Anthropic document or image comes from, and says
+// whether it is text itself: of type text or content.
+func (r *textReader) source() bool {
 	if r.peek() != '{' {
 		r.anyText(roleUser)
-		return
+		return false
 	}
 	mark := len(r.texts)
 	var kind []byte
@@ -181,9 +209,12 @@ func (r *textReader) source() {
 		}
 	}
 	r.fault.in(m.key)
-	if k := string(kind); !r.failed() && k != "text" && k != "content" {
+	k := string(kind)
+	readable := k == "text" || k == "content"
+	if !r.failed() && !readable {
 		r.texts = r.texts[:mark]
 	}
+	return readable
 }
 
 // nameIfString reads a string as name does and skips anything else.

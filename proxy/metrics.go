@@ -32,6 +32,7 @@ type metrics struct {
 	reloads       *prometheus.CounterVec
 	reloadGood    prometheus.Gauge
 	reloadTime    prometheus.Gauge
+	signalMetrics
 }
 
 var (
@@ -89,6 +90,17 @@ func newMetrics(p *Proxy, version string) *metrics {
 		reloads:       counters("kvasir_config_reloads_total", "Reloads of the configuration.", "result"),
 		reloadGood:    gauge("kvasir_config_last_reload_successful", "1 when the last reload was taken."),
 		reloadTime:    gauge("kvasir_config_last_reload_success_timestamp_seconds", "When a configuration was last taken."),
+		signalMetrics: signalMetrics{
+			computed:  counters("kvasir_signals_total", "Signals computed.", "signal"),
+			failed:    counters("kvasir_signal_errors_total", "Signals that could not be computed.", "signal"),
+			matched:   counters("kvasir_signal_matches_total", "Signals of the configuration that held, by their name.", "signal", "name"),
+			score:     histograms("kvasir_signal_score", "Probability of an attack, and confidence in the category.", scoreBuckets, "signal"),
+			took:      histograms("kvasir_signal_duration_seconds", "Time that a signal took.", shortBuckets, "signal"),
+			blocked:   counters("kvasir_blocked_total", "Requests refused by a guard or a decision, by what was found.", "guard", "type"),
+			redacted:  counters("kvasir_redacted_total", "Pieces of personal data that were replaced.", "type"),
+			unjudged:  counters("kvasir_unjudged_total", "Requests that a guard could not judge, by what became of them.", "guard", "result"),
+			decisions: counters("kvasir_decisions_total", "Requests that a decision held for.", "decision"),
+		},
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})
 	r.MustRegister(build)

@@ -9,9 +9,11 @@ import (
 
 // noteBug counts a panic and logs where it came from. The fault's text may hold
 // bytes of a request, so the log gets the stack alone.
-func (p *Proxy) noteBug(fault any, what string) {
+func (p *Proxy) noteBug(fault any, what string) { p.noteBugAt(fault, debug.Stack(), what) }
+
+func (p *Proxy) noteBugAt(fault any, stack []byte, what string) {
 	p.metrics.panics.Inc()
-	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", debug.Stack()).Msg("BUG: " + what + " ended in a panic; please report it")
+	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", stack).Msg("BUG: " + what + " ended in a panic; please report it")
 }
 
 // panicked answers for a request whose handling met a bug. fasthttp would let

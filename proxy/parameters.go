@@ -14,9 +14,13 @@ const maxModelName = 256
 func (r *request) members(need needs) {
 	m := r.object()
 	for r.member(&m) {
-		if !r.parameter(m.key) && !r.textParameter(m.key, need) {
+		switch {
+		case r.parameter(m.key) || r.textParameter(m.key, need):
+		case handover(m.key):
 			r.skip()
 			r.noteHandover(&m)
+		default:
+			r.furtherParameter(m.key)
 		}
 	}
 	r.fault.in(m.key)
@@ -38,17 +42,21 @@ func (r *request) parameter(key []byte) bool {
 	case "user":
 		r.fields.user = r.optional()
 	case "n":
-		r.fields.n = r.integer()
+		r.fields.n = r.orNull((*request).integer)
 	case "max_tokens":
-		r.fields.maxTokens = r.integer()
+		r.fields.maxTokens = r.orNull((*request).integer)
 	case "max_completion_tokens", "max_output_tokens":
-		r.fields.maxCompletion = r.integer()
+		r.fields.maxCompletion = r.orNull((*request).integer)
 	case "temperature":
-		r.fields.temperature = r.real()
+		r.fields.temperature = r.orNull((*request).real)
+	case "reasoning_effort":
+		r.fields.effort = r.skip()
+	case "reasoning":
+		r.fields.reasoning = r.orNull(func(r *request) span { return r.located((*textReader).effort) })
 	case "seed":
 		r.fields.seed = r.optional()
 	case "response_format":
-		r.fields.responseFormat = r.flat()
+		r.fields.responseFormat = r.located(func(t *textReader) { t.looseText(roleTools) })
 	case "cache_salt":
 		r.fields.cacheSalt = r.optional()
 	case "vllm_xargs":
@@ -79,23 +87,51 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	case "prompt_embeds": // vLLM: in place of a prompt
 		if r.optional().given() {
 			r.given |= needsPrompt
+			r.unread++
 		}
 	case "input":
 		r.readInput(need)
 	case "system":
 		r.system(need)
-	case "instructions", "chat_template":
+	case "instructions":
+		r.fields.instructions = r.orNull(func(r *request) span { return r.located(func(t *textReader) { t.anyText(roleSystem) }) })
+	case "chat_template":
 		r.anyText(roleSystem)
+	case "chat_template_kwargs": // what templates make of it is theirs: any string may come to stand in the prompt
+		r.fields.templateArgs = r.orNull(func(r *request) span { return r.located((*textReader).templateArgs) })
 	case "suffix", "query", "queries", "text_1", "data_1":
-		r.anyText(roleUser)
+		r.textOrTokens(roleUser)
 	case "documents", "text_2", "data_2", "items":
-		r.anyText(roleDocument)
+		r.textOrTokens(roleDocument)
+	case "previous_input_messages": // vLLM: before the input
+		r.anyText(roleUser)
 	case "prediction":
 		r.predicted()
 	default:
 		return false
 	}
 	return true
+}
+
+// furtherParameter reads a parameter that we do nothing with. Engines have
+// hundreds and invent more, such as the schemas and choices that guide an
+// answer: whatever is not known to stay away from the model may be text.
+func (r *request) furtherParameter(key []byte) {
+	switch string(key) {
+	case "metadata", "stop", "stop_sequences", "stop_regex", "logit_bias", "safety_identifier", "prompt_cache_key",
+		"mcp_servers", "custom_logit_processor":
+		r.skip()
+	case "image", "images", "mask", "ref_audio", "input_reference":
+		if !r.null() {
+			r.skip()
+			r.media++
+		}
+	case "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "structural_tag",
+		"regex", "ebnf", "json_schema", "text":
+		r.looseText(roleTools) // what an answer must look like, as much the developer's as tools are
+	default:
+		r.looseText(roleOther)
+	}
 }
 
 func (r *request) readInput(need needs) {
@@ -121,7 +157,7 @@ func (r *request) system(need needs) {
 		return
 	}
 	mark := len(r.texts)
-	r.content()
+	r.fields.system = r.orNull(func(r *request) span { return r.located((*textReader).content) })
 	r.setRole(mark, roleSystem)
 }
 
@@ -130,6 +166,53 @@ func (r *request) predicted() {
 	mark := len(r.texts)
 	r.callOrText()
 	r.setRole(mark, roleAssistant)
+}
+
+// templateArgs reads the arguments of the chat template. Nobody knows where a
+// template puts them.
+func (r *textReader) templateArgs() {
+	if r.peek() != '{' {
+		r.anyText(roleSystem)
+		return
+	}
+	m := r.object()
+	for r.member(&m) {
+		switch string(m.key) {
+		case "enable_thinking":
+			r.args[0] = r.skip()
+		case "thinking":
+			r.args[1] = r.skip()
+		default:
+			r.keyText(&m, roleOther)
+			r.looseText(roleOther)
+		}
+	}
+	r.fault.in(m.key)
+}
+
+// effort reads the reasoning parameter of /v1/responses.
+func (r *textReader) effort() {
+	if r.peek() != '{' {
+		r.skip()
+		return
+	}
+	m := r.object()
+	for r.member(&m) {
+		if string(m.key) == "effort" {
+			r.effortAt = r.skip()
+		} else {
+			r.skip()
+		}
+	}
+	r.fault.in(m.key)
+}
+
+// orNull returns where the value stands that read reads, also where it is null.
+func (r *request) orNull(read func(*request) span) span {
+	if r.peek() == 'n' {
+		return r.skip()
+	}
+	return read(r)
 }
 
 // located returns where the value stands that read reads; null counts as absent.

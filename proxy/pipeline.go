@@ -33,6 +33,13 @@ func (x *exchange) answer() *apiError {
 	if err := x.admit(); err != nil { // may this key have it, now
 		return err
 	}
+	x.judge()                          // what it is about, and whether it may pass
+	if err := x.decide(); err != nil { // what follows
+		return err
+	}
+	if answered, err := x.guard(); answered || err != nil {
+		return err
+	}
 	x.splice() // what changes in the body on its way
 	return x.forward()
 }
@@ -54,6 +61,8 @@ func (x *exchange) splice() {
 		x.req.setModel(&x.edit, x.model)
 	}
 	x.req.stripHandover(&x.edit)
+	x.effects()
+	x.redact()
 	if x.hidesUsage = x.req.stream && x.route.countsUsage() && !x.req.usage.include && !x.req.usage.continuous; x.hidesUsage {
 		x.req.askUsage(&x.edit)
 	}

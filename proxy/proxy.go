@@ -78,7 +78,7 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 // ServeAdmin serves metrics, health and reload on ln until Close.
 func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
-		Handler: admin{p}.handler(), ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, MaxRequestBodySize: maxAdminBody, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
 	}, patient{ln})
 }

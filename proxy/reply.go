@@ -37,6 +37,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	out := takeBuffer(len(header) + len(first) + 2<<10)
 	b := appendStatusLine(out[:0], status)
 	b = append(b, header...)
+	x.facts.status = status
 	b = x.appendOwnHeaders(b)
 	switch {
 	case status == 204: // has no body, and no length either (RFC 9110, 8.6)
@@ -63,7 +64,6 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 		b = append(b, first...)
 	}
 	r.began = true
-	x.facts.status = status
 	_, err := x.conn.send(b, now)
 	giveBuffer(out)
 	return err
@@ -80,6 +80,20 @@ func (r *reply) write(buf []byte, start, end int) error {
 	s, e := frameChunk(buf, start, end)
 	_, err := r.x.conn.send(buf[s:e], r.x.call.now)
 	copy(buf[end:], behind[:])
+	return err
+}
+
+// send sends bytes that have no room around them, if there are any.
+func (r *reply) send(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if r.chunked {
+		out := takeBuffer(len(b) + headroom + tailroom)
+		defer giveBuffer(out)
+		b = append(append(appendChunkHead(out[:0], len(b)), b...), "\r\n"...)
+	}
+	_, err := r.x.conn.send(b, r.x.call.now)
 	return err
 }
 

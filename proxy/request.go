@@ -39,8 +39,8 @@ type usageOptions struct {
 	continuous bool // and with every event
 }
 
-// requestFields are where the values of single parameters stand. One that is
-// null counts as absent.
+// requestFields are where the values of single parameters stand, null included
+// where a splice may have to replace it; elsewhere null counts as absent.
 type requestFields struct {
 	tools          span
 	user           span
@@ -51,6 +51,11 @@ type requestFields struct {
 	seed           span
 	responseFormat span
 	cacheSalt      span
+	instructions   span // of /v1/responses
+	system         span // of /v1/messages
+	effort         span // reasoning_effort
+	reasoning      span // of /v1/responses; reasoningEffort is in it
+	templateArgs   span // chat_template_kwargs; thinkingArgs are in it
 }
 
 // needs is what a route's body must have.
@@ -108,6 +113,9 @@ func (r *request) parse(rt route, body, contentType []byte) *apiError {
 // what requests use.
 func (r *request) reset() {
 	keep := textReader{message: -1}
+	if cap(r.systems) <= maxSystems {
+		keep.systems = r.systems[:0]
+	}
 	if cap(r.texts) <= 4096 {
 		keep.texts = r.texts[:0]
 	}

@@ -102,6 +102,9 @@ func tellRequest(rt route, body, contentType []byte) (lines []string) {
 	for _, x := range r.texts {
 		say("%s %d %q", roles[x.role], x.message, x.appendTo(nil, body))
 	}
+	if r.media > 0 {
+		say("media %d", r.media)
+	}
 	if r.unread > 0 {
 		say("unread %d", r.unread)
 	}

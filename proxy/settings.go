@@ -4,6 +4,8 @@ package proxy
 import (
 	"crypto/tls"
 	"time"
+
+	"kvasir/classify"
 )
 
 // Settings is everything the proxy is told by its configuration. It is plain
@@ -15,8 +17,12 @@ type Settings struct {
 	CORS     []string // allowed origins, "*" for any; empty: CORS is off
 	Retry    Retry
 
-	// ReplyHeaders sends the x-kvasir-* family with every reply.
+	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
+	VSRHeaders   bool
+
+	Classify classify.Options
+	Guards   Guards
 
 	Keys    []Key // empty: everybody may ask
 	Workers []Worker
@@ -32,6 +38,13 @@ type Timeouts struct {
 	FirstByte time.Duration // until the first byte of the worker's body
 	Idle      time.Duration // between two reads of the worker's body after that
 	Write     time.Duration // for one write to a client or a worker
+}
+
+// Guards is how the proxy answers for the guards of Classify.
+type Guards struct {
+	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
+	PIIStatus       int  // the same
+	Restore         bool // redacted values are put back into the answer
 }
 
 // Retry bounds what is sent again to another worker.
@@ -68,6 +81,8 @@ type Model struct {
 	Name     string
 	Default  bool     // what MoM and auto stand for
 	Fallback []string // asked instead when no worker of this one is up, or the prompt is too long for it
+
+	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
 }
 
 // Routing is how a worker is chosen among those that serve the model.

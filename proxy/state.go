@@ -5,18 +5,21 @@ import (
 	"maps"
 	"slices"
 
+	"kvasir/classify"
 	"kvasir/kvroute"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
 type state struct {
-	settings *Settings
-	pool     *kvroute.Pool
-	backends map[*kvroute.Worker]*backend
-	keys     *keyring
-	budget   *kvroute.Budget
-	models   map[string]Model // what the configuration says of a name
-	standard string           // what MoM and auto stand for; "": the first model served
+	settings   *Settings
+	pool       *kvroute.Pool
+	backends   map[*kvroute.Worker]*backend
+	keys       *keyring
+	budget     *kvroute.Budget
+	models     map[string]Model // what the configuration says of a name
+	classifier *classify.Classifier
+	deciding   *classify.Classifier // of texts on the admin listener
+	standard   string               // what MoM and auto stand for; "": the first model served
 }
 
 // isAutoModel recognises the names that leave the choice to us.
@@ -53,6 +56,12 @@ func (p *Proxy) Apply(s *Settings) error {
 	if err != nil {
 		return err
 	}
+	if next.classifier, err = classify.New(s.Classify); err != nil {
+		return err
+	}
+	if next.deciding, err = classify.New(withoutBlocks(s.Classify)); err != nil {
+		return err
+	}
 	o := kvroute.PoolOptions{Workers: workers, Policy: policy, MaxQueued: s.Routing.MaxQueued}
 	if old != nil {
 		o.After = old.pool
@@ -75,6 +84,13 @@ func (p *Proxy) Apply(s *Settings) error {
 		old.retire(next)
 	}
 	return nil
+}
+
+// withoutBlocks has every guard on and none that ends the judging: who asks
+// about a text on the admin listener wants to know everything.
+func withoutBlocks(o classify.Options) classify.Options {
+	o.Jailbreak.Action, o.PII.Action = classify.Annotate, classify.Annotate
+	return o
 }
 
 func (s *state) budgetFor(next *Settings) *kvroute.Budget {

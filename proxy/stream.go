@@ -43,24 +43,32 @@ func (r *relay) pass() (*failure, error) {
 func (r *relay) body() error {
 	c := &r.call
 	limit := holdLimit
-	if c.head.length < 0 && !foldHas(c.head.contentType, "application/json") {
+	json := foldHas(c.head.contentType, "application/json")
+	switch {
+	case json && r.unveil != nil:
+		limit = unveilLimit
+	case c.head.length < 0 && !json:
 		limit = 1
 	}
 	err := c.hold(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	payload := c.payload()
 	length, whole := c.head.length, c.ended
 	var tail *bodyTail
 	if whole {
-		length = int64(len(c.payload()))
+		if json && r.unveil != nil {
+			payload = r.unveil.body(payload)
+		}
+		length = int64(len(payload))
 		r.facts.usage = usageNear(r.route.kind, c.payload())
 		r.spend()
 	} else {
 		tail = tailOf(c.payload())
 	}
 	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err = r.reply.begin(c.head.status, header, length, c.payload())
+	err = r.reply.begin(c.head.status, header, length, payload)
 	giveBuffer(header[:cap(header)])
 	r.answered()
 	if err == nil && !whole {
@@ -169,14 +177,20 @@ func (r *relay) passEvents() (*failure, error) {
 // sendEvents writes the first n bytes of the payload.
 func (r *relay) sendEvents(n int) error {
 	c := &r.call
-	if r.reply.began {
-		if n == 0 {
-			return nil
-		}
+	events := c.payload()[:n]
+	if r.unveil != nil {
+		events = r.unveil.events(events)
+	}
+	switch {
+	case r.reply.began && len(events) == 0:
+		return nil
+	case r.reply.began && r.unveil != nil:
+		return r.reply.send(events)
+	case r.reply.began:
 		return r.reply.write(c.buf, c.start, c.start+n)
 	}
 	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err := r.reply.begin(c.head.status, header, -1, c.payload()[:n])
+	err := r.reply.begin(c.head.status, header, -1, events)
 	giveBuffer(header[:cap(header)])
 	r.answered()
 	r.forgetBody()
@@ -210,10 +224,22 @@ func (r *relay) endEvents() (*failure, error) {
 	if s.failed {
 		r.facts.why = "worker_error"
 	}
-	if err := r.reply.end(); err != nil {
+	err := r.reply.send(r.stillHeld())
+	if err == nil {
+		err = r.reply.end()
+	}
+	if err != nil {
 		r.lostClient()
 	}
 	return nil, nil
+}
+
+// stillHeld is what was held back of a text that comes to no placeholder now.
+func (r *relay) stillHeld() []byte {
+	if r.unveil == nil {
+		return nil
+	}
+	return r.unveil.last()
 }
 
 // interrupted ends an answer that was begun and cannot be finished: an error in
@@ -231,7 +257,7 @@ func (r *relay) interrupted(tell bool) {
 	r.facts.usage = r.events.usage
 	var last []byte
 	if tell && r.facts.streamed {
-		last = r.events.appendError(nil, r.interruption())
+		last = r.events.appendError(append(last, r.stillHeld()...), r.interruption())
 	}
 	r.reply.breakOff(last)
 }

@@ -1,6 +1,8 @@
 // Texts: every part of a request that a model reads as text, and who says it.
 package proxy
 
+import "bytes"
+
 // A textRole is who says a text.
 type textRole uint8
 
@@ -20,49 +22,128 @@ type text struct {
 	message int32    // index of its message or input item; -1: in none
 	role    textRole // who says it
 	escaped bool     // its bytes are not yet the text: there is an escape in it
+	bare    bool     // a form's field, or a number: at has no quotes around it
 }
 
 // maxTexts is how many texts one request may have: a bound on what is kept of
 // a body, 4 MiB.
 const maxTexts = 1 << 18
 
+const tooManyTexts = "The request has more than 262144 texts"
+
 // appendTo appends the text as it is meant, escapes resolved, to dst. body is
 // the body that was parsed.
 func (t text) appendTo(dst, body []byte) []byte {
-	raw := body[t.at.start+1 : t.at.end-1]
+	raw := t.inside().of(body)
 	if t.escaped {
 		return appendUnescaped(dst, raw)
 	}
 	return append(dst, raw...)
 }
 
+// inside is where the text stands without its quotes.
+func (t text) inside() span {
+	if t.bare {
+		return t.at
+	}
+	return span{t.at.start + 1, t.at.end - 1}
+}
+
 // A textReader is a jsonScanner that collects texts.
 type textReader struct {
 	jsonScanner
-	texts   []text
-	unread  int   // parts with something else than text: images, audio, files, unknown types
-	message int32 // the message or item at hand, -1 between them
+	texts     []text
+	unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
+	media     int // images, audio and video
+	results   int // of tools
+	toolCount int // tools on offer
+	turns     turns
+	systems   []systemAt // system and developer messages
+	args      [2]span    // the values of enable_thinking and thinking in chat_template_kwargs
+	effortAt  span       // the value of effort in reasoning
+	message   int32      // the message or item at hand, -1 between them
 }
 
-// text reads the string at pos as a text. Empty ones are not kept.
+// A systemAt is where a message with the system prompt stands.
+type systemAt struct {
+	whole   span
+	content span // zero: it has none
+}
+
+// maxSystems is for how many system messages memory is kept between requests.
+const maxSystems = 64
+
+// turns counts the messages or items of a conversation.
+type turns struct {
+	all, user int
+}
+
+// text reads the string at pos as a text.
 func (r *textReader) text(role textRole) {
-	end, escaped := r.str(r.pos)
-	if end < 0 {
+	if end := r.keep(r.pos, role); end >= 0 {
+		r.pos = end
+	}
+}
+
+// keep takes the string at start for a text, if it is not empty, and returns
+// the offset behind it.
+func (r *textReader) keep(start int, role textRole) int {
+	end, escaped := r.str(start)
+	switch {
+	case end < 0 || end-start == 2:
+	case len(r.texts) == maxTexts:
+		return r.stop(faultOther, start, tooManyTexts)
+	default:
+		r.texts = append(r.texts, text{at: span{int32(start), int32(end)}, message: r.message, role: role, escaped: escaped})
+	}
+	return end
+}
+
+// nameText reads a string that names something. What looks like a name is
+// none of the model's reading; what does not is text that somebody hid there.
+func (r *textReader) nameText(role textRole) {
+	if r.peek() != '"' {
+		r.anyText(role)
 		return
 	}
-	at := span{int32(r.pos), int32(end)}
-	if r.pos = end; at.end-at.start == 2 {
-		return
+	mark := len(r.texts)
+	r.text(role)
+	if len(r.texts) > mark && isName(r.texts[mark].inside().of(r.body)) {
+		r.texts = r.texts[:mark]
 	}
-	if len(r.texts) == maxTexts {
-		r.stop(faultOther, int(at.start), "The request has more than 262144 texts")
-		return
+}
+
+// roleName reads the name of a role. Templates write it beside the content, so
+// one that is not written as a name is text.
+func (r *textReader) roleName() []byte {
+	name, at := r.name()
+	if !r.failed() && !isName(name) {
+		r.keep(int(at.start), roleOther)
 	}
-	r.texts = append(r.texts, text{at, r.message, role, escaped})
+	return name
+}
+
+// isName tells whether s is written as identifiers are, and short, with too
+// few digits for a number that means somebody.
+func isName(s []byte) bool {
+	if len(s) > 64 {
+		return false
+	}
+	digits := 0
+	for _, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c == '_', c == '-', c == '.', c == '/', c == ':', c == '#', c == '$':
+		default:
+			return false
+		}
+	}
+	return digits < 7
 }
 
 // anyText takes the value at pos for text in whatever shape it comes: every
-// string in it is one, object keys are not.
+// string in it is one, and every key that is not written as a name.
 func (r *textReader) anyText(role textRole) {
 	switch r.peek() {
 	case '"':
@@ -76,21 +157,98 @@ func (r *textReader) anyText(role textRole) {
 	case '{':
 		m := r.object()
 		for r.member(&m) {
+			r.keyText(&m, role)
 			r.anyText(role)
 		}
 		r.fault.in(m.key)
 	default:
-		r.skip()
+		r.number(role)
+	}
+}
+
+// looseText is anyText for what is written by name as often as in words: a
+// string that looks like a name is none. JSON schemas are read so, which engines
+// show the model with their keys, and parameters that nobody here knows.
+func (r *textReader) looseText(role textRole) {
+	switch r.peek() {
+	case '[':
+		e := r.array()
+		for r.element(&e) {
+			r.looseText(role)
+		}
+		r.fault.inElement(e.index)
+	case '{':
+		m := r.object()
+		for r.member(&m) {
+			r.keyText(&m, role)
+			if string(m.key) == "description" && r.peek() == '"' {
+				r.text(role)
+			} else {
+				r.looseText(role)
+			}
+		}
+		r.fault.in(m.key)
+	case '"':
+		r.nameText(role)
+	default:
+		r.number(role)
+	}
+}
+
+// number reads a number, true, false or null. A number whose whole part is long
+// may mean somebody: it is a text, without quotes.
+func (r *textReader) number(role textRole) {
+	at := r.skip()
+	whole := at.of(r.body)
+	if end := bytes.IndexAny(whole, ".eE"); end >= 0 {
+		whole = whole[:end]
+	}
+	switch {
+	case isName(whole):
+	case len(r.texts) == maxTexts:
+		r.stop(faultOther, int(at.start), tooManyTexts)
+	default:
+		r.texts = append(r.texts, text{at: at, message: r.message, role: role, bare: true})
+	}
+}
+
+// keyText takes the key of the member at hand for a text, unless it is a name.
+func (r *textReader) keyText(m *members, role textRole) {
+	if !isName(m.key) {
+		r.keep(m.start, role)
 	}
 }
 
 // prompt reads what is to be completed, embedded, spoken ...: a string, an
-// array of strings, or token ids, which are no text.
+// array of strings, or token ids, which nobody here can read.
 func (r *textReader) prompt() {
 	switch r.peek() {
 	case '"', '[':
-		r.anyText(roleUser)
+		r.textOrTokens(roleUser)
 	default:
 		r.unlike("a string, an array of strings or token ids")
+	}
+}
+
+// textOrTokens is anyText where an array of numbers means token ids.
+func (r *textReader) textOrTokens(role textRole) {
+	if r.peek() != '[' {
+		r.anyText(role)
+		return
+	}
+	tokens := false
+	e := r.array()
+	for r.element(&e) {
+		switch r.peek() {
+		case '[', '"', '{':
+			r.textOrTokens(role)
+		default:
+			tokens = true
+			r.skip()
+		}
+	}
+	r.fault.inElement(e.index)
+	if tokens {
+		r.unread++
 	}
 }

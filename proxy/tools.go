@@ -24,8 +24,9 @@ func (r *textReader) objects(what string, read func(*textReader)) {
 	r.fault.inElement(e.index)
 }
 
-// callOrText reads a function call, or the object that wraps one: arguments
-// and input are text, names and ids are not. Anything but an object is text.
+// callOrText reads a function call, or the object that wraps one: arguments,
+// input and what nobody knows are text, names and ids are not. Anything but an
+// object is text.
 func (r *textReader) callOrText() {
 	if r.peek() != '{' {
 		r.anyText(roleUser)
@@ -38,17 +39,25 @@ func (r *textReader) callOrText() {
 			r.callOrText()
 		case "arguments", "input", "text", "content":
 			r.anyText(roleUser)
-		default:
+		case "id", "call_id", "type", "index":
 			r.skip()
+		default:
+			r.looseText(roleUser)
 		}
 	}
 	r.fault.in(m.key)
 }
 
 // tools reads the tools, or legacy functions, that the model may call.
-func (r *textReader) tools() { r.objects("an array of tools", (*textReader).tool) }
+func (r *textReader) tools() {
+	r.objects("an array of tools", func(r *textReader) {
+		r.toolCount++
+		r.tool()
+	})
+}
 
-// tool reads one tool, or the function within it.
+// tool reads one tool, or the function within it. What gives access to a
+// server is not shown to the model, anything else may be.
 func (r *textReader) tool() {
 	m := r.object()
 	for r.member(&m) {
@@ -61,35 +70,11 @@ func (r *textReader) tool() {
 			}
 		case "description":
 			r.anyText(roleTools)
-		case "parameters", "input_schema":
-			r.descriptions()
-		default:
+		case "server_url", "authorization", "headers":
 			r.skip()
+		default:
+			r.looseText(roleTools)
 		}
 	}
 	r.fault.in(m.key)
-}
-
-// descriptions finds the descriptions at any depth of a JSON schema.
-func (r *textReader) descriptions() {
-	switch r.peek() {
-	case '[':
-		e := r.array()
-		for r.element(&e) {
-			r.descriptions()
-		}
-		r.fault.inElement(e.index)
-	case '{':
-		m := r.object()
-		for r.member(&m) {
-			if string(m.key) == "description" && r.peek() == '"' {
-				r.text(roleTools)
-			} else {
-				r.descriptions()
-			}
-		}
-		r.fault.in(m.key)
-	default:
-		r.skip()
-	}
 }

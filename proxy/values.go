@@ -72,20 +72,6 @@ func (s *jsonScanner) optional() span {
 	return s.skip()
 }
 
-// flat takes any value, and of an object sees to it that no key comes twice.
-func (s *jsonScanner) flat() span {
-	if s.peek() != '{' {
-		return s.optional()
-	}
-	start := s.pos
-	m := s.object()
-	for s.member(&m) {
-		s.skip()
-	}
-	s.fault.in(m.key)
-	return span{int32(start), int32(s.pos)}
-}
-
 // real takes a number, or null for absent.
 func (s *jsonScanner) real() span {
 	if c := s.peek(); c != '-' && c-'0' > 9 && c != 'n' {

@@ -23,7 +23,7 @@ type verdict struct {
 	tokenCounts
 }
 
-// classify reads one whole event of a stream of kind k. Data that is not
+// weigh reads one whole event of a stream of kind k. Data that is not
 // understood is content: it belongs to the client. It looks at the event only
 // during the call.
 //
@@ -32,7 +32,7 @@ type verdict struct {
 //     and messages also type "error" and response.failed.
 //   - content: what readChoice, judgeResponses and judgeMessages say; never with failure.
 //   - done of a responses stream is also response.failed and .incomplete.
-func classify(k kind, event []byte) verdict {
+func weigh(k kind, event []byte) verdict {
 	v := verdict{tokenCounts: noCounts}
 	name, data := eventFields(event)
 	switch {
@@ -110,9 +110,9 @@ func (v *verdict) judgeMessages(typ []byte) {
 	}
 }
 
-// late is classify for a stream whose content has begun: it is cheaper, and
+// late is weigh for a stream whose content has begun: it is cheaper, and
 // its content is always true where there is data. Every other field is as
-// classify says.
+// weigh says.
 //
 // A chunk between the first and the last says finish_reason null and no usage.
 // That is seen without reading it: a quote inside a JSON string is escaped, so
@@ -122,7 +122,7 @@ func late(k kind, event []byte) verdict {
 	if (k == kindChat || k == kindText) && midChunk(event) {
 		return verdict{content: true, tokenCounts: noCounts}
 	}
-	v := classify(k, event)
+	v := weigh(k, event)
 	v.content = !v.comment && !v.failure
 	return v
 }

@@ -142,17 +142,17 @@ func TestClassify(t *testing.T) {
 		{kindOpaque, `data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", "content"},
 		{kindForm, `data: {"type":"transcript.text.done","usage":{"input_tokens":1,"output_tokens":2}}` + "\n\n", "content 1/2/-1"},
 	} {
-		if got := classify(c.kind, []byte(c.event)).marks(); got != c.want {
+		if got := weigh(c.kind, []byte(c.event)).marks(); got != c.want {
 			t.Errorf("kind %d %q:\n got %q\nwant %q", c.kind, c.event, got, c.want)
 		}
 		sameLate(t, c.kind, []byte(c.event))
 	}
 }
 
-// sameLate checks that late says what classify says, but for content.
+// sameLate checks that late says what weigh says, but for content.
 func sameLate(t *testing.T, k kind, event []byte) {
 	t.Helper()
-	want, got := classify(k, event), late(k, event)
+	want, got := weigh(k, event), late(k, event)
 	want.content = !want.comment && !want.failure
 	if got != want {
 		t.Errorf("kind %d %q:\n late %q\nexact %q", k, event, got.marks(), want.marks())
@@ -192,7 +192,7 @@ func TestClassifyTranscripts(t *testing.T) {
 			}
 		}
 		for _, event := range tr.events() {
-			marks := classify(tr.kind, []byte(event)).marks()
+			marks := weigh(tr.kind, []byte(event)).marks()
 			if marks == "" {
 				marks = "-"
 			}
@@ -293,7 +293,7 @@ func TestEventsAllocs(t *testing.T) {
 				if n == 0 {
 					break
 				}
-				classify(streams[i].kind, b[:n])
+				weigh(streams[i].kind, b[:n])
 				late(streams[i].kind, b[:n])
 				b = b[n:]
 			}
@@ -304,7 +304,7 @@ func TestEventsAllocs(t *testing.T) {
 	}
 }
 
-// FuzzClassify: late agrees with classify, and both with the slow twin where
+// FuzzClassify: late agrees with weigh, and both with the slow twin where
 // it has an opinion.
 func FuzzClassify(f *testing.F) {
 	for _, tr := range readTranscripts(f) {
@@ -317,14 +317,14 @@ func FuzzClassify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, event []byte, k uint8) {
 		kind := kind(k % 6)
 		sameLate(t, kind, event)
-		got := classify(kind, event)
+		got := weigh(kind, event)
 		if want, ok := slowClassify(kind, event); ok && got != want {
 			t.Fatalf("%q: %s, want %s", event, got.marks(), want.marks())
 		}
 	})
 }
 
-// slowClassify is classify by encoding/json. It has no opinion on other kinds
+// slowClassify is weigh by encoding/json. It has no opinion on other kinds
 // than chat and text, more than one line, escapes (keys are compared as
 // written), duplicate keys, and what is nearly too deep.
 func slowClassify(k kind, event []byte) (v verdict, ok bool) {
@@ -435,7 +435,7 @@ func BenchmarkClassify(b *testing.B) {
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()
 			for b.Loop() {
-				classify(c.kind, event)
+				weigh(c.kind, event)
 			}
 		})
 		b.Run("late/"+c.name, func(b *testing.B) {

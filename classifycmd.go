@@ -1,0 +1,284 @@
+// `kvasir classify`: what the classifiers say of texts, one JSON line for each.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"kvasir/classify"
+	"kvasir/proxy"
+)
+
+func classifyCommand() *cobra.Command {
+	var flags configFlags
+	cmd := &cobra.Command{
+		Use:   "classify",
+		Short: "Say what the classifiers find in texts, one JSON line each",
+		Long: `Reads lines {"text": "..."} or {"messages": [...]} and writes for each, in the
+same order, its category with confidence and scores, the jailbreak score and
+whether the guard would act, the personal data with their places in Unicode
+code points, the language, and the microseconds it took. A line that cannot be
+read gets {"error": ...} and the exit code 1. All processors are used.`,
+		Example: `  echo '{"text": "What is the integral of x squared?"}' | kvasir classify
+  kvasir classify --config kvasir.yaml < in.jsonl > out.jsonl`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.checkSet(); err != nil {
+				return err
+			}
+			g, _, err := flags.layers(cmd).load()
+			if err != nil {
+				return err
+			}
+			return classifyLines(g.config, os.Stdin, cmd.OutOrStdout())
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// maxLine is how long one line may be, in bytes.
+const maxLine = 64 << 20
+
+// A classifiedLine is one line of input on its way to one of output.
+type classifiedLine struct {
+	in   []byte
+	out  []byte
+	bad  bool
+	done chan struct{}
+}
+
+// classifyLines classifies on all processors and keeps the order.
+func classifyLines(c *Config, in io.Reader, out io.Writer) error {
+	classifier, err := classify.New(c.asking())
+	if err != nil {
+		return err
+	}
+	threads := runtime.GOMAXPROCS(0)
+	work := make(chan *classifiedLine)
+	ordered := make(chan *classifiedLine, 16*threads)
+	var workers sync.WaitGroup
+	for range threads {
+		workers.Add(1)
+		go lineClassifier{c: classifier}.run(work, &workers)
+	}
+	read := make(chan error, 1)
+	unwritten := make(chan struct{}) // closed when nobody takes the output any more
+	go func() { read <- splitLines(in, work, ordered, unwritten) }()
+	w := bufio.NewWriterSize(out, 64<<10)
+	bad := 0
+	var writing error
+	for line := range ordered {
+		<-line.done
+		if line.bad {
+			bad++
+		}
+		if writing != nil {
+			continue
+		}
+		if _, writing = w.Write(line.out); writing == nil && len(ordered) == 0 {
+			writing = w.Flush()
+		}
+		if writing != nil {
+			close(unwritten)
+		}
+	}
+	workers.Wait()
+	reading := <-read
+	if writing == nil {
+		writing = w.Flush()
+	}
+	switch {
+	case writing != nil:
+		return fmt.Errorf("cannot write the output: %w", writing)
+	case reading != nil:
+		return reading
+	case bad > 0:
+		return fmt.Errorf("%d lines could not be read; their errors are in the output", bad)
+	}
+	return nil
+}
+
+// splitLines hands out the lines until stop, and closes both channels at the end.
+func splitLines(in io.Reader, work, ordered chan<- *classifiedLine, stop <-chan struct{}) error {
+	defer close(ordered)
+	defer close(work)
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for n := 0; lines.Scan(); n++ {
+		in := lines.Bytes()
+		if n == 0 {
+			in = bytes.TrimPrefix(in, []byte("\ufeff")) // as some systems begin a file
+		}
+		if len(bytes.TrimSpace(in)) == 0 {
+			continue
+		}
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		line := &classifiedLine{in: bytes.Clone(in), done: make(chan struct{})}
+		ordered <- line
+		work <- line
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("a line is longer than %s", size(maxLine))
+	}
+	return lines.Err()
+}
+
+// asking are the options with every guard on and none that ends the judging:
+// who asks wants to know everything.
+func (c *Config) asking() classify.Options {
+	o := c.classifyOptions()
+	o.Timeout, o.Decisions = 0, nil
+	o.Jailbreak.Action, o.PII.Action = classify.Annotate, classify.Annotate
+	return o
+}
+
+// A lineClassifier is one thread of it.
+type lineClassifier struct {
+	c       *classify.Classifier
+	reading proxy.Reading
+	one     classify.Request
+}
+
+func (l lineClassifier) run(work <-chan *classifiedLine, done *sync.WaitGroup) {
+	defer done.Done()
+	for line := range work {
+		out, err := l.classify(line.in)
+		if err == nil {
+			line.out, err = json.Marshal(out)
+		}
+		if err != nil {
+			line.bad = true
+			line.out, _ = json.Marshal(map[string]string{"error": err.Error()})
+		}
+		line.out = append(line.out, '\n')
+		line.in = nil // it may wait long for a line before it
+		close(line.done)
+	}
+}
+
+// classified is one line of output.
+type classified struct {
+	Category  categoryFound  `json:"category"`
+	Jailbreak jailbreakFound `json:"jailbreak"`
+	PII       []entityFound  `json:"pii"`
+	Language  string         `json:"language"`
+	Micros    int64          `json:"micros"`
+}
+
+type categoryFound struct {
+	Label      string             `json:"label"`
+	Confidence float64            `json:"confidence"`
+	Second     string             `json:"second"`
+	Entropy    float64            `json:"entropy"`
+	Scores     map[string]float32 `json:"scores"`
+}
+
+type jailbreakFound struct {
+	Score   float64 `json:"score"`
+	Flagged bool    `json:"flagged"`
+	Type    string  `json:"type,omitempty"`
+}
+
+type entityFound struct {
+	Type    string  `json:"type"`
+	Start   int     `json:"start"`
+	End     int     `json:"end"`
+	Text    string  `json:"text"`
+	Score   float32 `json:"score"`
+	Message *int32  `json:"message,omitempty"` // of messages only
+}
+
+func (l *lineClassifier) classify(line []byte) (any, error) {
+	var asked struct {
+		Text     *string         `json:"text"`
+		Messages json.RawMessage `json:"messages"`
+	}
+	err := json.Unmarshal(line, &asked)
+	var unlike *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &unlike) && unlike.Field == "":
+		return nil, fmt.Errorf(`the line must be an object with "text" or "messages", is a JSON %s`, unlike.Value)
+	case errors.As(err, &unlike):
+		return nil, fmt.Errorf("%q must be a string, is a JSON %s", unlike.Field, unlike.Value)
+	case err != nil:
+		return nil, fmt.Errorf("the line is not JSON: %w", err)
+	}
+	r := &l.one
+	switch {
+	case asked.Text != nil:
+		r.Texts = append(r.Texts[:0], classify.Text{Bytes: []byte(*asked.Text), Role: classify.User})
+		r.Messages, r.Turns = 1, 1
+	case asked.Messages != nil:
+		var err error
+		if r, err = l.reading.Chat(line); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, errors.New(`the line has neither "text" nor "messages"`)
+	}
+	r.Auto, r.Also = true, []classify.Kind{classify.KindCategory, classify.KindLanguage}
+	start := time.Now()
+	v := l.c.Judge(r)
+	defer v.Release()
+	micros := time.Since(start).Microseconds()
+	if err := errors.Join(v.Jailbreak.Err, v.PII.Err); err != nil {
+		return nil, err
+	}
+	found := &classified{
+		Category:  categoryOf(v),
+		Jailbreak: jailbreakFound{v.Jailbreak.Score, v.Jailbreak.Flagged, v.Jailbreak.Type},
+		PII:       entitiesOf(v, r, asked.Text == nil),
+		Language:  v.Language.Code,
+		Micros:    micros,
+	}
+	return found, nil
+}
+
+func categoryOf(v *classify.Verdict) categoryFound {
+	c := &v.Category
+	found := categoryFound{c.Label, c.Confidence, c.Second, c.Entropy, make(map[string]float32, len(c.Scores))}
+	for i, label := range classify.Categories {
+		found.Scores[label] = c.Scores[i]
+	}
+	return found
+}
+
+// entitiesOf lists the spans with their places in code points.
+func entitiesOf(v *classify.Verdict, r *classify.Request, messages bool) []entityFound {
+	found := make([]entityFound, 0, len(v.PII.Spans))
+	text, bytes, points := -1, 0, 0 // where the count has come to
+	for i := range v.PII.Spans {
+		e := &v.PII.Spans[i]
+		if e.Text != text || int(e.Start) < bytes {
+			text, bytes, points = e.Text, 0, 0
+		}
+		of := r.Texts[e.Text].Bytes
+		points += utf8.RuneCount(of[bytes:e.Start])
+		bytes = int(e.Start)
+		one := entityFound{
+			Type: e.Type.String(), Start: points, End: points + utf8.RuneCount(of[e.Start:e.End]),
+			Text: string(of[e.Start:e.End]), Score: e.Score,
+		}
+		if messages {
+			message := r.Texts[e.Text].Message
+			one.Message = &message
+		}
+		found = append(found, one)
+	}
+	return found
+}

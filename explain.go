@@ -1,0 +1,305 @@
+// `kvasir explain`: what is found in one request, which decision follows and why, without sending it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kvasir/classify"
+	"kvasir/proxy"
+)
+
+func explainCommand() *cobra.Command {
+	var flags configFlags
+	var asJSON bool
+	var route string
+	cmd := &cobra.Command{
+		Use:   "explain",
+		Short: "Say what would become of a request and why, without sending it",
+		Long: `Reads the body of one request and says every signal, what the guards do, each
+decision with the parts of its condition, and what follows. Nothing is sent.
+Personal data are named by their type and place, never shown.`,
+		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
+  kvasir explain --config kvasir.yaml --json < request.json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.checkSet(); err != nil {
+				return err
+			}
+			g, _, err := flags.layers(cmd).load()
+			if err != nil {
+				return err
+			}
+			body, err := io.ReadAll(io.LimitReader(os.Stdin, maxLine))
+			if err != nil {
+				return fmt.Errorf("cannot read the request: %w", err)
+			}
+			e, err := explain(g.config, route, body)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				out := json.NewEncoder(cmd.OutOrStdout())
+				out.SetIndent("", "  ")
+				return out.Encode(e)
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), e.text())
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().StringVar(&route, "route", "/v1/chat/completions", "the route that the body is for")
+	return cmd
+}
+
+// An explanation is everything that is known of a request before it is sent.
+type explanation struct {
+	Asked     string           `json:"model_asked"`
+	Auto      bool             `json:"auto"`
+	Signals   []signalFound    `json:"signals"`
+	Outcome   string           `json:"outcome"` // passed, blocked by jailbreak ...
+	Decisions []decisionTested `json:"decisions"`
+	Effects   []string         `json:"effects"`
+}
+
+type signalFound struct {
+	Signal string  `json:"signal"`
+	Found  string  `json:"found"`
+	Micros float64 `json:"micros"`
+}
+
+type decisionTested struct {
+	Name  string       `json:"name"`
+	Holds string       `json:"holds"` // yes, no, unknown
+	Taken bool         `json:"taken"`
+	Why   string       `json:"why,omitempty"`
+	Asked []conditions `json:"asked,omitempty"`
+}
+
+type conditions struct {
+	Depth int    `json:"depth"`
+	What  string `json:"what"`
+	Found string `json:"found"`
+	Holds string `json:"holds"`
+}
+
+func explain(c *Config, route string, body []byte) (*explanation, error) {
+	o := c.classifyOptions()
+	o.Timeout = 0
+	classifier, err := classify.New(o)
+	if err != nil {
+		return nil, err
+	}
+	var reading proxy.Reading
+	r, err := reading.Read(route, body)
+	if err != nil {
+		return nil, err
+	}
+	r.Also = []classify.Kind{classify.KindCategory, classify.KindLanguage, classify.KindComplexity, classify.KindContext}
+	v, reasons := classifier.Explain(r)
+	defer v.Release()
+	e := &explanation{Asked: r.Model, Auto: r.Auto, Signals: signalsOf(c, v), Outcome: outcomeOf(v)}
+	for _, reason := range reasons {
+		d := decisionTested{Name: reason.Decision, Holds: reason.Holds, Taken: reason.Taken, Why: reason.Why}
+		for _, a := range reason.Asked {
+			d.Asked = append(d.Asked, conditions(a))
+		}
+		e.Decisions = append(e.Decisions, d)
+	}
+	e.Effects = effectsOf(c, v, r)
+	return e, nil
+}
+
+func outcomeOf(v *classify.Verdict) string {
+	switch v.Blocked() {
+	case classify.ByJailbreak:
+		return "blocked by the jailbreak guard: " + v.Jailbreak.Type
+	case classify.ByPII:
+		return "blocked by the pii guard: " + strings.Join(v.PII.Denied, ", ")
+	case classify.ByFailedJailbreak:
+		return "refused: the jailbreak guard cannot judge it: " + v.Jailbreak.Err.Error()
+	case classify.ByFailedPII:
+		return "refused: the pii guard cannot judge it: " + v.PII.Err.Error()
+	}
+	if v.Decision != nil && v.Decision.Refuse != "" {
+		return "refused by the decision " + v.Decision.Name
+	}
+	return "passes"
+}
+
+// signalsOf are the signals that were computed, guards first.
+func signalsOf(c *Config, v *classify.Verdict) (found []signalFound) {
+	for _, t := range v.Took {
+		text := ""
+		switch t.Kind {
+		case classify.KindJailbreak:
+			text = fmt.Sprintf("%.3f, acts from %g (%s)", v.Jailbreak.Score, c.Classify.Jailbreak.Threshold, c.Classify.Jailbreak.Action)
+			if v.Jailbreak.Flagged {
+				text += fmt.Sprintf(": %s in message %d", v.Jailbreak.Type, v.Jailbreak.Message)
+			}
+		case classify.KindPII:
+			text = entitiesText(v)
+		case classify.KindCategory:
+			k := &v.Category
+			text = fmt.Sprintf("%s %.3f, then %s; %.2f bits of doubt", k.Label, k.Confidence, k.Second, k.Entropy)
+			if k.Name != k.Label {
+				text += fmt.Sprintf("; counts as %s below %g", k.Name, c.Classify.Category.Threshold)
+			}
+		case classify.KindLanguage:
+			text = fmt.Sprintf("%s %.2f", v.Language.Code, v.Language.Confidence)
+		case classify.KindComplexity:
+			text = fmt.Sprintf("%s %.2f", v.Complexity.Level, v.Complexity.Score)
+		case classify.KindContext:
+			text = fmt.Sprintf("about %d tokens", v.Tokens)
+		case classify.KindSentence:
+			text = "the embedding of the last user text"
+		default:
+			text = matchesText(v, t.Kind)
+		}
+		if t.Err {
+			text = "could not be computed"
+		}
+		found = append(found, signalFound{string(t.Kind), text, float64(t.Took.Nanoseconds()) / 1000})
+	}
+	return found
+}
+
+// entitiesText counts what was found by type: what may not pass is marked.
+func entitiesText(v *classify.Verdict) string {
+	counts := map[string]int{}
+	var order []string
+	for i := range v.PII.Spans {
+		name := v.PII.Spans[i].Type.String()
+		if counts[name]++; counts[name] == 1 {
+			order = append(order, name)
+		}
+	}
+	if len(order) == 0 {
+		return "nothing"
+	}
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%d %s", counts[name], name)
+		if slices.Contains(v.PII.Denied, name) {
+			order[i] += " (may not pass)"
+		}
+	}
+	return strings.Join(order, ", ")
+}
+
+func matchesText(v *classify.Verdict, kind classify.Kind) string {
+	var names []string
+	for _, m := range v.Matched {
+		if m.Kind == kind {
+			names = append(names, fmt.Sprintf("%s %.2f", m.Name, m.Score))
+		}
+	}
+	if len(names) == 0 {
+		return "none holds"
+	}
+	return strings.Join(names, ", ")
+}
+
+// effectsOf says what the decision changes.
+func effectsOf(c *Config, v *classify.Verdict, r *classify.Request) (effects []string) {
+	d := v.Decision
+	model := r.Model
+	if r.Auto {
+		model = c.standardModel()
+	}
+	if d != nil && d.Model != "" {
+		model = d.Model
+	}
+	if v.Blocked() != classify.Passed || d != nil && d.Refuse != "" {
+		return []string{"no model is asked"}
+	}
+	effects = append(effects, "model: "+model)
+	if c.Classify.PII.Action == "redact" && len(v.PII.Denied) > 0 {
+		effects = append(effects, "redacted: "+strings.Join(v.PII.Denied, ", "))
+	}
+	if d == nil {
+		return effects
+	}
+	if d.SystemPrompt != "" {
+		how := "in place of the client's"
+		if d.InsertPrompt {
+			how = "before the client's"
+		}
+		effects = append(effects, fmt.Sprintf("system prompt, %s: %s", how, d.SystemPrompt))
+	}
+	if d.Reasoning != "" {
+		family := "none"
+		for _, m := range c.Models {
+			if m.Name == model {
+				family = m.Reasoning
+			}
+		}
+		if family == "none" {
+			family = "none: the model has no switch (models[].reasoning)"
+		}
+		effects = append(effects, fmt.Sprintf("reasoning %s, switched as %s", d.Reasoning, family))
+	}
+	for _, limit := range []struct {
+		name  string
+		value float64
+	}{{"max_tokens", float64(d.MaxTokens)}, {"temperature", d.MaxTemperature}, {"n", float64(d.MaxChoices)}} {
+		if limit.value > 0 {
+			effects = append(effects, fmt.Sprintf("%s at most %g", limit.name, limit.value))
+		}
+	}
+	return effects
+}
+
+// standardModel is what MoM and auto stand for, as far as the configuration says.
+func (c *Config) standardModel() string {
+	for _, m := range c.Models {
+		if m.Default {
+			return m.Name
+		}
+	}
+	for _, s := range c.Simulate {
+		return s.Model
+	}
+	return "the first model that is served"
+}
+
+// text is the explanation for people.
+func (e *explanation) text() string {
+	var b strings.Builder
+	asked := e.Asked
+	if e.Auto {
+		asked = strings.TrimSpace(asked + " (left to Kvasir)")
+	}
+	fmt.Fprintf(&b, "model asked  %s\noutcome      %s\n\nsignals\n", asked, e.Outcome)
+	for _, s := range e.Signals {
+		fmt.Fprintf(&b, "  %-12s %s (%.0f us)\n", s.Signal, s.Found, s.Micros)
+	}
+	b.WriteString("\ndecisions\n")
+	for _, d := range e.Decisions {
+		fmt.Fprintf(&b, "  %-12s %s", d.Name, d.Holds)
+		if d.Taken {
+			b.WriteString(", taken")
+		}
+		if d.Why != "" {
+			b.WriteString(", " + d.Why)
+		}
+		b.WriteByte('\n')
+		for _, a := range d.Asked {
+			fmt.Fprintf(&b, "    %s%s", strings.Repeat("  ", a.Depth), a.What)
+			if a.Found != "" {
+				b.WriteString(": " + a.Found)
+			}
+			fmt.Fprintf(&b, " -> %s\n", a.Holds)
+		}
+	}
+	b.WriteString("\neffects\n")
+	for _, effect := range e.Effects {
+		fmt.Fprintf(&b, "  %s\n", effect)
+	}
+	return b.String()
+}

@@ -1,0 +1,240 @@
+// Asking: the classifiers over HTTP on the admin listener, in Semantic Router's shapes.
+package proxy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"kvasir/classify"
+)
+
+// askingRoutes are POST /api/v1/classify/{intent,pii,security} and /api/v1/similarity.
+func (a admin) askingRoutes(r *router.Router) {
+	r.POST("/api/v1/classify/intent", asked(a.intent))
+	r.POST("/api/v1/classify/pii", asked(a.pii))
+	r.POST("/api/v1/classify/security", asked(a.security))
+	r.POST("/api/v1/similarity", asked(a.similarity))
+}
+
+// A textQuestion is the body of all of them.
+type textQuestion struct {
+	Text    *string `json:"text"`
+	Text1   *string `json:"text1"` // similarity
+	Text2   *string `json:"text2"`
+	Options struct {
+		ReturnProbabilities bool     `json:"return_probabilities"`
+		ConfidenceThreshold float64  `json:"confidence_threshold"`
+		EntityTypes         []string `json:"entity_types"` // pii: only these; empty or "all": every type
+	} `json:"options"`
+}
+
+// asked reads the question and writes the answer.
+func asked(answer func(*textQuestion) (any, *apiError)) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		var q textQuestion
+		if err := json.Unmarshal(ctx.Request.Body(), &q); err != nil {
+			writeError(ctx, invalid("", "We could not parse the JSON body of your request: %v", err))
+			return
+		}
+		out, refused := answer(&q)
+		if refused != nil {
+			writeError(ctx, refused)
+			return
+		}
+		body, err := json.Marshal(out)
+		if err != nil {
+			writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+			return
+		}
+		ctx.SetContentType("application/json")
+		ctx.Response.SetBodyRaw(body)
+	}
+}
+
+// judgeText judges one user text with every guard on and none that ends it.
+func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *apiError) {
+	if q.Text == nil || *q.Text == "" {
+		return nil, 0, invalid("text", "you must provide a text parameter: a string that is not empty")
+	}
+	start := time.Now()
+	v := c.Judge(&classify.Request{
+		Texts: []classify.Text{{Bytes: []byte(*q.Text), Role: classify.User}}, Auto: true, Messages: 1, Turns: 1, Also: also,
+	})
+	for _, err := range []error{v.Jailbreak.Err, v.PII.Err} {
+		if err != nil {
+			v.Release()
+			return nil, 0, &apiError{status: 503, kind: "server_error", code: "guard_failed", message: "The text could not be judged: " + err.Error()}
+		}
+	}
+	return v, time.Since(start), nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+type intentAnswer struct {
+	Classification struct {
+		Category   string  `json:"category"`
+		Confidence float64 `json:"confidence"`
+		Took       float64 `json:"processing_time_ms"`
+	} `json:"classification"`
+	Probabilities map[string]float32 `json:"probabilities,omitempty"`
+	Model         string             `json:"recommended_model"`
+	Decision      string             `json:"routing_decision,omitempty"`
+}
+
+// intent says the category, and what MoM would make of the text.
+func (a admin) intent(q *textQuestion) (any, *apiError) {
+	s := a.state.Load()
+	v, took, refused := a.judgeText(s.deciding, q, classify.KindCategory)
+	if refused != nil {
+		return nil, refused
+	}
+	defer v.Release()
+	out := &intentAnswer{Model: s.defaultModel()}
+	k := &v.Category
+	out.Classification.Category, out.Classification.Confidence, out.Classification.Took = k.Name, k.Confidence, milliseconds(took)
+	if t := q.Options.ConfidenceThreshold; t > 0 {
+		out.Classification.Category = k.Label
+		if k.Confidence < t {
+			out.Classification.Category = "other"
+		}
+	}
+	if q.Options.ReturnProbabilities {
+		out.Probabilities = make(map[string]float32, len(k.Scores))
+		for i, label := range classify.Categories {
+			out.Probabilities[label] = k.Scores[i]
+		}
+	}
+	if d := v.Decision; d != nil {
+		out.Decision = d.Name
+		if d.Model != "" {
+			out.Model = d.Model
+		}
+	}
+	return out, nil
+}
+
+type piiAnswer struct {
+	Has      bool        `json:"has_pii"`
+	Entities []piiEntity `json:"entities"`
+	Masked   string      `json:"masked_text"`
+	Advice   string      `json:"security_recommendation"`
+	Took     float64     `json:"processing_time_ms"`
+}
+
+type piiEntity struct {
+	Type       string  `json:"type"`
+	Value      string  `json:"value"`
+	Confidence float32 `json:"confidence"`
+	Start      int     `json:"start_position"` // code points
+	End        int     `json:"end_position"`
+	Masked     string  `json:"masked_value"`
+}
+
+// pii lists personal data. The advice is what the guard's allow list makes of them.
+func (a admin) pii(q *textQuestion) (any, *apiError) {
+	v, took, refused := a.judgeText(a.state.Load().deciding, q)
+	if refused != nil {
+		return nil, refused
+	}
+	defer v.Release()
+	wanted := q.Options.EntityTypes
+	known := classify.Values(classify.KindPII)
+	for _, t := range wanted {
+		if t != "all" && !slices.Contains(known, t) {
+			return nil, invalid("options.entity_types", "`%s` is no type of personal data; the types are %s", clip(t), strings.Join(known, ", "))
+		}
+	}
+	out := &piiAnswer{Entities: []piiEntity{}, Advice: "allow", Took: milliseconds(took)}
+	text := *q.Text
+	bytes, points := 0, 0
+	var masked []byte
+	for i := range v.PII.Spans {
+		e := &v.PII.Spans[i]
+		name := e.Type.String()
+		if len(wanted) > 0 && !slices.Contains(wanted, name) && !slices.Contains(wanted, "all") || float64(e.Score) < q.Options.ConfidenceThreshold {
+			continue
+		}
+		start, end := int(e.Start), int(e.End)
+		masked = append(append(masked, text[bytes:start]...), "["+name+"]"...)
+		points += utf8.RuneCountInString(text[bytes:start])
+		one := piiEntity{Type: name, Value: text[start:end], Confidence: e.Score, Start: points, Masked: "[" + name + "]"}
+		points += utf8.RuneCountInString(one.Value)
+		one.End, bytes = points, end
+		out.Entities = append(out.Entities, one)
+		if v.PII.Denies(e.Type) {
+			out.Advice = "block"
+		}
+	}
+	out.Has = len(out.Entities) > 0
+	out.Masked = string(append(masked, text[bytes:]...))
+	return out, nil
+}
+
+type securityAnswer struct {
+	Is         bool     `json:"is_jailbreak"`
+	Risk       float64  `json:"risk_score"` // probability of an attack
+	Types      []string `json:"detection_types"`
+	Confidence float64  `json:"confidence"` // in the answer, whichever it is
+	Advice     string   `json:"recommendation"`
+	Reasoning  string   `json:"reasoning"`
+	Patterns   []string `json:"patterns_detected"`
+	Took       float64  `json:"processing_time_ms"`
+}
+
+func (a admin) security(q *textQuestion) (any, *apiError) {
+	s := a.state.Load()
+	v, took, refused := a.judgeText(s.deciding, q)
+	if refused != nil {
+		return nil, refused
+	}
+	defer v.Release()
+	j := &v.Jailbreak
+	out := &securityAnswer{
+		Is: j.Flagged, Risk: j.Score, Types: []string{}, Confidence: 1 - j.Score, Advice: "allow", Patterns: []string{}, Took: milliseconds(took),
+		Reasoning: "the probability of an attack, " + decimal3(j.Score) + ", is below the threshold of " + decimal3(s.settings.Classify.Jailbreak.Threshold),
+	}
+	if j.Flagged {
+		out.Types, out.Confidence, out.Advice = []string{j.Type}, j.Score, "block"
+		out.Patterns = out.Types
+		out.Reasoning = "the probability of an attack, " + decimal3(j.Score) + ", reaches the threshold of " + decimal3(s.settings.Classify.Jailbreak.Threshold)
+	}
+	return out, nil
+}
+
+type similarityAnswer struct {
+	Model      string  `json:"model_used"`
+	Similarity float64 `json:"similarity"` // cosine
+	Took       float64 `json:"processing_time_ms"`
+}
+
+func (a admin) similarity(q *textQuestion) (any, *apiError) {
+	if q.Text1 == nil || q.Text2 == nil || *q.Text1 == "" || *q.Text2 == "" {
+		return nil, invalid("text1", "you must provide text1 and text2: strings that are not empty")
+	}
+	c := a.state.Load().deciding
+	first, took1, refused := a.judgeText(c, &textQuestion{Text: q.Text1}, classify.KindSentence)
+	if refused != nil {
+		return nil, refused
+	}
+	defer first.Release()
+	second, took2, refused := a.judgeText(c, &textQuestion{Text: q.Text2}, classify.KindSentence)
+	if refused != nil {
+		return nil, refused
+	}
+	defer second.Release()
+	if first.Embedding == nil || second.Embedding == nil {
+		return nil, invalid("text1", "there is nothing to compare in one of the texts")
+	}
+	cosine := 0.0 // both have length 1
+	for i, x := range first.Embedding {
+		cosine += float64(x) * float64(second.Embedding[i])
+	}
+	return &similarityAnswer{Model: "universal-sentence-encoder-multilingual", Similarity: cosine, Took: milliseconds(took1 + took2)}, nil
+}

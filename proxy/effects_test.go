@@ -1,0 +1,208 @@
+// Effects of decisions on bodies, as transcripts.
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"kvasir/classify"
+)
+
+var rewriteEffects = flag.Bool("rewrite-effects", false, "write what was found into testdata/effects.txt")
+
+// TestEffects reads testdata/effects.txt: blocks of
+//
+//	# what this is about
+//	path family what [what...]
+//	body
+//	= the body that is sent
+//
+// where what is replace:PROMPT, insert:PROMPT, reasoning:VALUE, tokens:N,
+// choices:N or temperature:F; _ stands for a space.
+func TestEffects(t *testing.T) {
+	const file = "testdata/effects.txt"
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for block := range strings.SplitSeq(strings.TrimSpace(string(old)), "\n\n") {
+		lines := strings.Split(block, "\n")
+		if len(lines) < 3 {
+			t.Fatalf("a block of %d lines: %s", len(lines), block)
+		}
+		found := strings.Join(append(lines[:3:3], "= "+applied(t, lines[1], lines[2])), "\n")
+		all = append(all, found)
+		if !*rewriteEffects && found != block {
+			t.Errorf("found:\n%s\n\nwant:\n%s", found, block)
+		}
+	}
+	if *rewriteEffects {
+		if err := os.WriteFile(file, []byte(strings.Join(all, "\n\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func applied(t *testing.T, how, body string) string {
+	t.Helper()
+	fields := strings.Fields(how)
+	rt := routeOf(t, fields[0])
+	var r request
+	if err := r.parse(rt, []byte(body), nil); err != nil {
+		t.Fatalf("%s: %s", body, err.message)
+	}
+	var s splices
+	w := writer{&r, &s, rt.kind}
+	var d classify.Decision
+	for _, f := range fields[2:] {
+		name, value, _ := strings.Cut(f, ":")
+		value = strings.ReplaceAll(value, "_", " ")
+		switch name {
+		case "replace", "insert":
+			w.systemPrompt(value, name == "insert")
+		case "reasoning":
+			w.reasoning(fields[1], value)
+		case "tokens":
+			_, _ = fmt.Sscan(value, &d.MaxTokens)
+		case "choices":
+			_, _ = fmt.Sscan(value, &d.MaxChoices)
+		case "temperature":
+			d.CapTemperature = true
+			_, _ = fmt.Sscan(value, &d.MaxTemperature)
+		default:
+			t.Fatalf("unknown effect %q", f)
+		}
+	}
+	w.caps(&d)
+	sent := bytes.Join(s.segments(nil, r.body), nil)
+	if !json.Valid(sent) {
+		t.Errorf("not JSON: %s", sent)
+	}
+	var again request
+	if err := again.parse(rt, sent, nil); err != nil {
+		t.Errorf("what is sent is not what is taken: %s: %s", err.message, sent)
+	}
+	return string(sent)
+}
+
+func routeOf(t *testing.T, path string) route {
+	t.Helper()
+	for _, rt := range routes {
+		if rt.path == path {
+			return rt
+		}
+	}
+	t.Fatalf("no route %q", path)
+	return route{}
+}
+
+// A refusal is what the route's clients can read, streamed or not.
+func TestRefusals(t *testing.T) {
+	r := refusal{id: "pii-violation", model: `a "b"`, text: "No.\nNot [EMAIL_ADDRESS]", created: 1700000000, usage: true}
+	for _, c := range []struct {
+		kind   kind
+		path   string // to the text
+		reason string
+	}{
+		{kindChat, "choices 0 message content", "choices 0 finish_reason"},
+		{kindText, "choices 0 text", "choices 0 finish_reason"},
+		{kindResponses, "output 0 content 0 text", "incomplete_details reason"},
+		{kindMessages, "content 0 text", "stop_reason"},
+	} {
+		var body any
+		if err := json.Unmarshal(r.appendTo(nil, c.kind, false), &body); err != nil {
+			t.Fatalf("kind %d: %v", c.kind, err)
+		}
+		if got := at(body, c.path); got != r.text {
+			t.Errorf("kind %d says %q", c.kind, got)
+		}
+		want := "content_filter"
+		if c.kind == kindMessages {
+			want = "refusal"
+		}
+		if got := at(body, c.reason); got != want {
+			t.Errorf("kind %d ends with %q, want %q", c.kind, got, want)
+		}
+		events := r.appendTo(nil, c.kind, true)
+		var flow eventFlow
+		flow.begin(c.kind, false)
+		if pass, skip := flow.scan(events); pass != len(events) || skip != 0 || !flow.finished() || !flow.done {
+			t.Errorf("kind %d: the stream is not taken for a finished one: %d of %d bytes\n%s", c.kind, pass, len(events), events)
+		}
+		var text strings.Builder
+		for event := range strings.SplitSeq(strings.TrimSpace(string(events)), "\n\n") {
+			_, data, _ := strings.Cut(event, "data: ")
+			if data == "[DONE]" {
+				continue
+			}
+			var e any
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				t.Fatalf("kind %d: %v in %s", c.kind, err, data)
+			}
+			for _, path := range []string{"choices 0 delta content", "choices 0 text", "delta", "delta text"} {
+				if s, ok := at(e, path).(string); ok {
+					text.WriteString(s)
+				}
+			}
+		}
+		if text.String() != r.text {
+			t.Errorf("kind %d streams %q", c.kind, text.String())
+		}
+	}
+}
+
+// at walks into decoded JSON; nil where there is nothing.
+func at(v any, path string) any {
+	for key := range strings.FieldsSeq(path) {
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[key]
+		case []any:
+			if key != "0" || len(in) == 0 {
+				return nil
+			}
+			v = in[0]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// Offsets go from the text as it is meant to its bytes in the body.
+func TestOffsetsOfEscapedText(t *testing.T) {
+	body := []byte(`{"model":"m","messages":[{"role":"user","content":"a\n\"\u00e9\ud83d\ude00 x@y.zz é\/ end"}]}`)
+	var r request
+	if err := r.parse(route{path: "/v1/chat/completions", kind: kindChat}, body, nil); err != nil {
+		t.Fatal(err.message)
+	}
+	text := r.texts[0]
+	plain := text.appendTo(nil, body)
+	for _, part := range []string{"a", "\n", `"`, "é", "😀", "x@y.zz", "é/", "end"} {
+		start := bytes.Index(plain, []byte(part))
+		o := offsets{raw: int(text.inside().start)}
+		from := o.to(body, start, true)
+		to := o.to(body, start+len(part), true)
+		if got := appendUnescaped(nil, body[from:to]); string(got) != part {
+			t.Errorf("%q is found at %q", part, body[from:to])
+		}
+	}
+}
+
+func TestPlaceholdersTellValuesApart(t *testing.T) {
+	var v veil
+	var got []string
+	for _, value := range []string{"PERSON Ann", "PERSON Bob", "PERSON Ann", "GPE Oslo", "PERSON Cem"} {
+		kind, value, _ := strings.Cut(value, " ")
+		got = append(got, string(v.placeholder(kind, []byte(value))))
+	}
+	if want := "[PERSON] [PERSON_2] [PERSON] [GPE] [PERSON_3]"; strings.Join(got, " ") != want {
+		t.Errorf("placeholders are %s, want %s", strings.Join(got, " "), want)
+	}
+}

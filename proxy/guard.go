@@ -1,0 +1,141 @@
+// Guards: what the classifier's guards, and decisions that refuse, do to a request.
+package proxy
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/classify"
+)
+
+// How an answer came about: the values of x-vsr-response-path.
+const (
+	pathUpstream = "upstream"
+	pathBlocked  = "blocked"
+	pathRefused  = "fast_response"
+	pathError    = "error"
+)
+
+// guard ends the request where a guard or the decision says no. Whatever could
+// not be judged passes only where the configuration says so.
+func (x *exchange) guard() (answered bool, err *apiError) {
+	v := x.verdict
+	if v == nil {
+		return false, nil
+	}
+	g := &x.state.settings.Guards
+	switch v.Blocked() {
+	case classify.ByJailbreak:
+		x.blocked("jailbreak", v.Jailbreak.Type)
+		return x.deny(g.JailbreakStatus, refusal{
+			id: "jailbreak-blocked", model: "security-filter",
+			text: "I cannot process this request as it appears to contain a potential jailbreak attempt (type: " + v.Jailbreak.Type +
+				", confidence: " + decimal3(v.Jailbreak.Score) +
+				"). Please rephrase your request in a way that complies with our usage policies.",
+		})
+	case classify.ByPII:
+		x.blocked("pii", v.PII.Denied...)
+		return x.deny(g.PIIStatus, refusal{
+			id: "pii-violation", model: x.model,
+			text: "I cannot process this request as it contains personally identifiable information ([" + strings.Join(v.PII.Denied, " ") +
+				"]) that is not allowed for the '" + x.model + "' model according to the configured privacy policy. " +
+				"Please remove any sensitive information and try again.",
+		})
+	case classify.ByFailedJailbreak:
+		return false, x.unjudged("jailbreak", v.Jailbreak.Err)
+	case classify.ByFailedPII:
+		return false, x.unjudged("pii", v.PII.Err)
+	}
+	x.passedUnjudged()
+	if d := v.Decision; d != nil && d.Refuse != "" {
+		x.facts.judgement.path = pathRefused
+		x.p.metrics.blocked.WithLabelValues("decision", d.Name).Inc()
+		x.facts.judgement.guard = "decision"
+		return x.deny(fasthttp.StatusOK, refusal{id: "fast", model: x.model, text: d.Refuse})
+	}
+	return false, nil
+}
+
+// blocked notes that a guard refuses the request, and for which types.
+func (x *exchange) blocked(guard string, types ...string) {
+	j := &x.facts.judgement
+	j.guard, j.path = guard, pathBlocked
+	for _, t := range types {
+		x.p.metrics.blocked.WithLabelValues(guard, t).Inc()
+	}
+}
+
+// unjudged refuses what a mandatory guard could not judge.
+func (x *exchange) unjudged(guard string, err error) *apiError {
+	j := &x.facts.judgement
+	j.guard, j.path = guard, pathError
+	x.p.metrics.unjudged.WithLabelValues(guard, "refused").Inc()
+	if errors.Is(err, classify.ErrUnread) {
+		return &apiError{
+			status: 400, kind: "invalid_request_error", code: "unjudged_content",
+			message: "The " + guard + " guard cannot read a part of this request: " + err.Error() +
+				". Send it as text, or set classify." + guard + ".on_error: allow",
+		}
+	}
+	why := "a bug, which is in the log" // its text may be anything
+	if errors.Is(err, classify.ErrTimeout) {
+		why = err.Error()
+	}
+	return &apiError{
+		status: 503, kind: "server_error", code: "guard_failed",
+		message: "The " + guard + " guard could not judge this request: " + why + ". Ask again; nothing was sent to a model",
+	}
+}
+
+// passedUnjudged counts what passes though a guard could not judge it.
+func (x *exchange) passedUnjudged() {
+	v := x.verdict
+	if v.Jailbreak.Err != nil {
+		x.facts.judgement.unjudged = "jailbreak"
+		x.p.metrics.unjudged.WithLabelValues("jailbreak", "allowed").Inc()
+	}
+	if v.PII.Err != nil {
+		x.facts.judgement.unjudged = "pii"
+		x.p.metrics.unjudged.WithLabelValues("pii", "allowed").Inc()
+	}
+}
+
+// deny answers with a refusal: as an answer of the route where the status is
+// 200, else as an error.
+func (x *exchange) deny(status int, r refusal) (bool, *apiError) {
+	x.facts.why = "blocked"
+	if !x.route.generates() && status == fasthttp.StatusOK {
+		status = fasthttp.StatusBadRequest // there is no answer to say it in
+	}
+	if status != fasthttp.StatusOK {
+		return false, &apiError{status: status, kind: "invalid_request_error", code: "content_filter", message: r.text}
+	}
+	r.created = x.ctx.Time().Unix()
+	r.usage = x.req.usage.include
+	body := r.appendTo(nil, x.route.kind, x.req.stream)
+	contentType := "application/json"
+	length := int64(len(body))
+	if x.req.stream {
+		contentType, length = "text/event-stream; charset=utf-8", -1
+	}
+	header := appendHeader(nil, "Content-Type", contentType)
+	if x.req.stream {
+		header = appendHeader(header, "Cache-Control", "no-cache")
+	}
+	x.call.now = time.Now() // of the writes: no worker was called
+	err := x.reply.begin(status, header, length, body)
+	x.answered()
+	if err == nil {
+		err = x.reply.end()
+	}
+	if err != nil {
+		x.lostClient()
+	}
+	return true, nil
+}
+
+func decimal3(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) }

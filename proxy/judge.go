@@ -1,0 +1,96 @@
+// Judging: the request to the guards and to the decision, and what both mean for it.
+package proxy
+
+import (
+	"kvasir/classify"
+)
+
+// A judgement is what the reply's headers, the log and the metrics say of a
+// verdict. Its strings are the configuration's or constants, never the text's.
+type judgement struct {
+	category   string  // "": not asked for
+	confidence float64 // of it
+	decision   string
+	reasoning  string // on, off, an effort; "": as the client asked
+	injected   bool   // the decision's system prompt is in the body
+	path       string // of the answer: upstream, blocked, fast_response, error
+	guard      string // that blocked
+	attack     string // the type of a jailbreak
+	score      float64
+	judged     bool // the jailbreak guard has
+	types      []string
+	denied     []string
+	redacted   int
+	matched    []classify.Match
+	language   string
+	complexity string
+	unjudged   string // the guard that could not judge and let pass
+}
+
+// judge asks the classifier. Nothing of the request is changed yet.
+func (x *exchange) judge() {
+	c := x.state.classifier
+	if c.Idle(x.auto()) || !x.route.judged() {
+		return
+	}
+	x.verdict, x.verdictWas = c.Judge(x.question()), true
+	books{x.p}.judged(x)
+}
+
+// judged says whether the texts of a route come before a model.
+func (r *route) judged() bool { return r.path != "/detokenize" }
+
+// question is the request as the classifier reads it: valid until the body goes.
+func (x *exchange) question() *classify.Request {
+	q, r := &x.asked, &x.req
+	q.Texts = q.Texts[:0]
+	x.plain = x.plain[:0]
+	for _, t := range r.texts {
+		q.Texts = append(q.Texts, classify.Text{Bytes: x.plainText(t), Role: roles[t.role], Message: t.message})
+	}
+	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.stream
+	q.Messages, q.Turns, q.Results = r.turns.all, r.turns.user, r.results
+	q.Tools, q.Images, q.Unread = r.toolCount, r.media, r.unread
+	return q
+}
+
+// plainText is the text as it is meant: of the body where it can be, else of a
+// memory that the exchange keeps.
+func (x *exchange) plainText(t text) []byte {
+	if !t.escaped {
+		return t.inside().of(x.body)
+	}
+	start := len(x.plain)
+	x.plain = t.appendTo(x.plain, x.body)
+	return x.plain[start:len(x.plain):len(x.plain)]
+}
+
+var roles = [...]classify.Role{
+	roleUser: classify.User, roleSystem: classify.System, roleAssistant: classify.Assistant, roleTool: classify.Tool,
+	roleTools: classify.ToolDefinition, roleDocument: classify.Document, roleOther: classify.Other,
+}
+
+// auto says whether the client left the model to us.
+func (x *exchange) auto() bool { return x.facts.asked == "" || isAutoModel(x.facts.asked) }
+
+// decide lets the decision choose the model, if the key may have it.
+func (x *exchange) decide() *apiError {
+	d := x.decision()
+	if d == nil {
+		return nil
+	}
+	x.facts.judgement.decision = d.Name
+	if d.Model == "" || d.Model == x.model || x.key != nil && !x.permitted(d.Model) {
+		return nil
+	}
+	x.model, x.facts.chosen = d.Model, d.Model
+	return x.tokensLeft()
+}
+
+// decision is the one that holds, nil if none does.
+func (x *exchange) decision() *classify.Decision {
+	if x.verdict == nil {
+		return nil
+	}
+	return x.verdict.Decision
+}

@@ -1,0 +1,99 @@
+// The books of judging: metrics and log fields of what was found. Never the text.
+package proxy
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"kvasir/classify"
+)
+
+// signalMetrics are what is counted of each signal.
+type signalMetrics struct {
+	computed  *prometheus.CounterVec
+	failed    *prometheus.CounterVec
+	matched   *prometheus.CounterVec
+	score     *prometheus.HistogramVec
+	took      *prometheus.HistogramVec
+	blocked   *prometheus.CounterVec
+	redacted  *prometheus.CounterVec
+	unjudged  *prometheus.CounterVec
+	decisions *prometheus.CounterVec
+}
+
+var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
+
+// judged takes over what the verdict says, and counts it.
+func (b books) judged(x *exchange) {
+	v, j, m := x.verdict, &x.facts.judgement, b.metrics
+	for _, t := range v.Took {
+		m.computed.WithLabelValues(string(t.Kind)).Inc()
+		m.took.WithLabelValues(string(t.Kind)).Observe(t.Took.Seconds())
+		if t.Err {
+			m.failed.WithLabelValues(string(t.Kind)).Inc()
+		}
+	}
+	for _, err := range [...]error{v.Jailbreak.Err, v.PII.Err} {
+		var bug *classify.PanicError
+		if errors.As(err, &bug) {
+			b.noteBugAt(bug.Value, bug.Stack, "a guard")
+		}
+	}
+	j.matched = append(j.matched[:0], v.Matched...)
+	for i := range v.Matched {
+		m.matched.WithLabelValues(string(v.Matched[i].Kind), v.Matched[i].Name).Inc()
+	}
+	if v.Jailbreak.Judged {
+		j.judged, j.score, j.attack = true, v.Jailbreak.Score, v.Jailbreak.Type
+		m.score.WithLabelValues("jailbreak").Observe(j.score)
+	}
+	if v.Category.Judged {
+		j.category, j.confidence = v.Category.Name, v.Category.Confidence
+		m.score.WithLabelValues("category").Observe(j.confidence)
+	}
+	j.language, j.complexity = v.Language.Code, v.Complexity.Level
+	j.types, j.denied = typesOf(v.PII.Spans), append([]string(nil), v.PII.Denied...)
+	if v.Decision != nil {
+		m.decisions.WithLabelValues(v.Decision.Name).Inc()
+	}
+}
+
+// typesOf lists the types among the spans, each once.
+func typesOf(spans []classify.Entity) []string {
+	var seen uint64
+	var types []string
+	for i := range spans {
+		if bit := uint64(1) << (spans[i].Type & 63); seen&bit == 0 {
+			seen |= bit
+			types = append(types, spans[i].Type.String())
+		}
+	}
+	return types
+}
+
+func thousandths(p float64) float64 { return math.Round(p*1000) / 1000 }
+
+// log adds what was decided to the request's line.
+func (j *judgement) log(e *zerolog.Event) {
+	if j.judged {
+		e.Float64("jailbreak_score", thousandths(j.score))
+	}
+	if j.category != "" {
+		e.Str("category", j.category).Float64("category_confidence", thousandths(j.confidence))
+	}
+	for _, f := range [...]struct{ name, value string }{
+		{"decision", j.decision}, {"reasoning", j.reasoning}, {"language", j.language}, {"complexity", j.complexity},
+		{"pii_types", strings.Join(j.types, ",")}, {"blocked_by", j.guard}, {"unjudged_by", j.unjudged},
+	} {
+		if f.value != "" {
+			e.Str(f.name, f.value)
+		}
+	}
+	if j.redacted > 0 {
+		e.Int("redacted", j.redacted)
+	}
+}

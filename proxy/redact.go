@@ -1,0 +1,146 @@
+// Redaction: personal data give way to placeholders in the forwarded body.
+package proxy
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"kvasir/classify"
+)
+
+// redact splices a placeholder in the place of each piece of personal data
+// that may not pass. Equal values get equal placeholders; different ones of a
+// type are numbered, so that a model can tell two people apart: [PERSON],
+// [PERSON_2].
+func (x *exchange) redact() {
+	v := x.verdict
+	if v == nil || x.state.settings.Classify.PII.Action != classify.Redact {
+		return
+	}
+	x.veil.reset()
+	others := splices{edits: x.edit.edits[:len(x.edit.edits):len(x.edit.edits)]}
+	seek := offsets{text: -1}
+	numbers := int32(0) // the end of the last one that is replaced
+	for i := range v.PII.Spans {
+		e := &v.PII.Spans[i]
+		if !v.PII.Denies(e.Type) {
+			continue
+		}
+		t := x.req.texts[e.Text]
+		if e.Text != seek.text {
+			seek = offsets{text: e.Text, raw: int(t.inside().start)}
+		}
+		value := x.asked.Texts[e.Text].Bytes[e.Start:e.End]
+		at := span{seek.to(x.body, int(e.Start), t.escaped), 0}
+		at.end = seek.to(x.body, int(e.End), t.escaped)
+		if others.covers(at) {
+			continue
+		}
+		name := e.Type.String()
+		if x.facts.fallbacks == 0 {
+			x.p.metrics.redacted.WithLabelValues(name).Inc()
+		}
+		with := x.veil.placeholder(name, value)
+		if t.bare && x.req.whole.given() { // a number: the whole of it, once
+			if at.start >= numbers {
+				x.edit.replace(t.at, append(append([]byte{'"'}, with...), '"'))
+			}
+			numbers = t.at.end
+			continue
+		}
+		x.edit.replace(at, with)
+	}
+	x.facts.judgement.redacted = x.veil.count
+	if x.unveil = nil; x.state.settings.Guards.Restore {
+		x.unveil = newUnveiler(&x.veil, x.route.kind)
+	}
+}
+
+// offsets finds where in a body the bytes of a text stand, going forward only.
+type offsets struct {
+	text  int
+	raw   int // in the body
+	plain int // the same place in the text with its escapes resolved
+}
+
+// to goes on to plain offset at, a border between characters, and returns
+// where that is in the body.
+func (o *offsets) to(body []byte, at int, escaped bool) int32 {
+	if !escaped {
+		o.raw, o.plain = o.raw+at-o.plain, at
+	}
+	for o.plain < at {
+		c := body[o.raw]
+		switch {
+		case c != '\\':
+			o.raw++
+			o.plain++
+		case body[o.raw+1] != 'u':
+			o.raw += 2
+			o.plain++
+		default:
+			r := hexUnit(body[o.raw+2:])
+			o.raw += 6
+			if r>>10 == 0xD800>>10 {
+				r = 0x10000
+				o.raw += 6
+			}
+			o.plain += utf8.RuneLen(r)
+		}
+	}
+	return int32(o.raw)
+}
+
+// A veil is what was hidden in one request, and under what names.
+type veil struct {
+	hidden []hidden
+	count  int // pieces, equal ones counted again
+}
+
+type hidden struct {
+	kind        string
+	value       string // as it is meant, no escapes
+	placeholder string // with its brackets
+}
+
+func (v *veil) reset() { v.hidden, v.count = v.hidden[:0], 0 }
+
+// placeholder returns the one for the value. A request with very many
+// different values has them all, but finds equal ones only among the first.
+func (v *veil) placeholder(kind string, value []byte) []byte {
+	v.count++
+	same := 0
+	for i := range v.hidden {
+		h := &v.hidden[i]
+		if h.kind != kind {
+			continue
+		}
+		if h.value == string(value) {
+			return []byte(h.placeholder)
+		}
+		same++
+	}
+	name := "[" + kind + "]"
+	if same > 0 {
+		name = "[" + kind + "_" + strconv.Itoa(same+1) + "]"
+	}
+	if len(v.hidden) < maxHidden {
+		v.hidden = append(v.hidden, hidden{kind, string(value), name})
+	}
+	return []byte(name)
+}
+
+// maxHidden is how many different values of a request are told apart: each is
+// compared with those before it.
+const maxHidden = 256
+
+// covers says whether what stands at at is going already. It looks at every
+// edit: redact asks it of the few that were there before its own.
+func (s *splices) covers(at span) bool {
+	for _, e := range s.edits {
+		if e.kind != editInsert && e.at.start < at.end && at.start < e.at.end {
+			return true
+		}
+	}
+	return false
+}

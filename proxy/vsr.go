@@ -1,0 +1,141 @@
+// The x-vsr-* headers: what semantic routers tell clients about a request.
+package proxy
+
+import (
+	"strconv"
+	"strings"
+
+	"kvasir/classify"
+)
+
+// vsrSchema is the version of the header family: that of vLLM Semantic Router
+// whose names these are, with the blocking headers of its v0.1.
+const vsrSchema = "2"
+
+// appendVSR appends the headers of a reply with this status.
+func (x *exchange) appendVSR(dst []byte, status int) []byte {
+	if !x.state.settings.VSRHeaders {
+		return dst
+	}
+	j := &x.facts.judgement
+	path := j.path
+	if path == "" {
+		path = pathUpstream
+		if status >= 400 {
+			path = pathError
+		}
+	}
+	dst = appendHeader(dst, "x-vsr-schema-version", vsrSchema)
+	dst = appendHeader(dst, "x-vsr-response-path", path)
+	if j.guard != "" {
+		return j.appendBlock(dst)
+	}
+	if status >= 300 {
+		return dst
+	}
+	dst = appendFact(dst, "x-vsr-selected-model", x.model)
+	if j.category != "" {
+		dst = appendFact(dst, "x-vsr-selected-category", j.category)
+		dst = append(dst, "x-vsr-selected-confidence: "...)
+		dst = append(strconv.AppendFloat(dst, j.confidence, 'f', 4, 64), "\r\n"...)
+	}
+	dst = appendFact(dst, "x-vsr-selected-decision", j.decision)
+	if j.reasoning != "" {
+		dst = appendFact(dst, "x-vsr-selected-reasoning", onOff(j.reasoning != "off"))
+	}
+	if j.decision != "" {
+		dst = appendFact(dst, "x-vsr-injected-system-prompt", strconv.FormatBool(j.injected))
+	}
+	for _, kind := range matchedKinds {
+		dst = j.appendMatched(dst, kind.of, kind.header)
+	}
+	return dst
+}
+
+// appendBlock appends what is said of a request that a guard or a decision
+// refused: the types that were found, never the values.
+func (j *judgement) appendBlock(dst []byte) []byte {
+	dst = appendFact(dst, "x-vsr-selected-category", j.category)
+	dst = appendFact(dst, "x-vsr-selected-decision", j.decision)
+	if j.path != pathBlocked {
+		return dst
+	}
+	switch j.guard {
+	case "pii":
+		dst = appendHeader(dst, "x-vsr-pii-violation", "true")
+		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
+	case "jailbreak":
+		dst = appendHeader(dst, "x-vsr-jailbreak-blocked", "true")
+		dst = appendHeader(dst, "x-vsr-jailbreak-type", j.attack)
+		dst = append(dst, "x-vsr-jailbreak-confidence: "...)
+		dst = append(strconv.AppendFloat(dst, j.score, 'f', 3, 64), "\r\n"...)
+	}
+	return dst
+}
+
+// matchedKinds are the headers that list the names of what holds.
+var matchedKinds = [...]struct {
+	of     classify.Kind
+	header string
+}{
+	{classify.KindKeyword, "x-vsr-matched-keywords"},
+	{classify.KindEmbedding, "x-vsr-matched-embeddings"},
+	{classify.KindCategory, "x-vsr-matched-domains"},
+	{classify.KindLanguage, "x-vsr-matched-language"},
+	{classify.KindContext, "x-vsr-matched-context"},
+	{classify.KindStructure, "x-vsr-matched-structure"},
+	{classify.KindComplexity, "x-vsr-matched-complexity"},
+	{classify.KindConversation, "x-vsr-matched-conversation"},
+	{classify.KindJailbreak, "x-vsr-matched-jailbreak"},
+	{classify.KindPII, "x-vsr-matched-pii"},
+}
+
+func (j *judgement) appendMatched(dst []byte, kind classify.Kind, header string) []byte {
+	first := true
+	for i := range j.matched {
+		m := &j.matched[i]
+		if m.Kind != kind {
+			continue
+		}
+		if first {
+			dst = append(append(dst, header...), ": "...)
+			first = false
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendVisible(dst, m.Name)
+	}
+	if !first {
+		dst = append(dst, "\r\n"...)
+	}
+	return dst
+}
+
+// appendFact appends a header unless it has nothing to say.
+func appendFact(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(append(dst, name...), ": "...)
+	return append(appendVisible(dst, value), "\r\n"...)
+}
+
+// appendVisible appends a value that somebody wrote, so that it stays one
+// header: line breaks and controls become spaces.
+func appendVisible(dst []byte, value string) []byte {
+	for i := range len(value) {
+		c := value[i]
+		if c < ' ' || c == 0x7f {
+			c = ' '
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
