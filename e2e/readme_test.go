@@ -22,6 +22,18 @@ func TestReadmeCurl(t *testing.T) {
 	streams := 0
 	for _, example := range examples {
 		out := paste(t, k, example, "sh", "-c")
+		switch {
+		case strings.Contains(example, "grep -i x-vsr"):
+			if !strings.Contains(out, "x-vsr-selected-category: math\r\n") || !strings.Contains(out, "x-vsr-selected-decision: maths\r\n") {
+				t.Errorf("not decided as the README says:\n%s\n%s", example, out)
+			}
+			continue
+		case strings.Contains(example, "Charge my card"):
+			if !strings.Contains(out, `"finish_reason":"content_filter"`) || !strings.Contains(out, "x-vsr-pii-types: CREDIT_CARD\r\n") {
+				t.Errorf("not blocked as the README says:\n%s\n%s", example, out)
+			}
+			continue
+		}
 		if !strings.Contains(out, `"system_fingerprint":"kvasir-sim"`) && !strings.Contains(out, `"object":"chat.completion.chunk"`) {
 			t.Errorf("no answer of a simulated worker:\n%s\n%s", example, out)
 		}

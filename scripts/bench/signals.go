@@ -1,0 +1,127 @@
+//go:build linux
+
+// Signals: what judging costs through the proxy, every signal on against every feature off.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// allSignals has both guards and decisions that ask for every signal, none of
+// which holds: nothing of the request changes, and the worker does the same.
+const allSignals = `classify: {jailbreak: {action: block}, pii: {action: block, allow: [PERSON, GPE, ORGANIZATION, NRP, TITLE, AGE, DATE_TIME, STREET_ADDRESS, DOMAIN_NAME]}}
+signals:
+  - {name: words, keywords: [zyzzyva, quetzal]}
+  - {name: near, phrases: [I want my money back], threshold: 0.99}
+  - {name: long, tokens: {min: 1000000}}
+  - {name: agent, conversation: {tools: {min: 100}}}
+  - {name: code, structure: {code_blocks: {min: 100}}}
+decisions:
+  - name: all
+    applies_to: all
+    when:
+      all:
+        - any: [{category: history}, {keyword: words}, {embedding: near}, {context: long}, {conversation: agent}, {structure: code}, {language: sw}, {complexity: hard}]
+        - {model: never}
+    refuse: "BUG: this decision cannot hold"
+`
+
+// askedScript posts a chat each time; QUESTION in it is made of words at
+// random, so that no result of an earlier request is of use.
+const askedScript = `local words = {"river","engine","garden","teacher","window","market","island","kettle","bridge","doctor","forest","camera","winter","pencil","station",
+"village","mirror","harbour","ladder","candle","mountain","blanket","orchard","compass","lantern","theatre","library","kitchen","festival","bicycle"}
+math.randomseed(tonumber(tostring({}):match("0x(%%x+)"), 16) %% 2147483647)
+local function word() return words[math.random(#words)] end
+local body = [==[%s]==]
+request = function()
+  local q = "Why is the " .. word() .. " near the " .. word() .. " older than the " .. word() .. " of the " .. word() .. " and its " .. word() .. "?"
+  return wrk.format("POST", nil, {["Content-Type"]="application/json"}, (body:gsub("QUESTION", q)))
+end
+done = function(s, latency, requests)
+  local e = s.errors
+  io.write(string.format("BENCH %%d %%d %%d %%d %%d %%d\n", s.requests, s.duration, s.bytes,
+    e.connect + e.read + e.write + e.status + e.timeout, latency:percentile(50), latency:percentile(99)))
+end
+`
+
+func measureSignals(ctx context.Context, b *bench) error {
+	dir, err := b.workDir("signals")
+	if err != nil {
+		return err
+	}
+	worker, err := startFastWorker(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer worker.stop()
+	const off, on = "features off", "all signals on"
+	var ways []*way
+	defer func() { stopAll(ways) }()
+	for _, name := range []string{off, on} {
+		w, err := b.startKvasir(dir, name, worker.address, name == on)
+		if err != nil {
+			return err
+		}
+		ways = append(ways, w)
+		if err := w.accepts(ctx); err != nil {
+			return err
+		}
+	}
+	const short = `{"model":"plain","messages":[{"role":"user","content":"QUESTION"}]}`
+	t := table{title: "Judging, c=64", head: []string{"request", off + " req/s", on + " req/s", "ratio", off + " p50", on + " p50"}}
+	for _, k := range []struct{ name, body string }{
+		{"a short question, each different", short},
+		{"2 KB, each different", strings.Replace(chat2K(), `"content":"The`, `"content":"QUESTION The`, 1)},
+		{"2 KB, always the same", chat2K()},
+	} {
+		script := filepath.Join(dir, "asked.lua")
+		if err := os.WriteFile(script, fmt.Appendf(nil, askedScript, strings.ReplaceAll(k.body, "%", "%%")), 0o644); err != nil {
+			return fmt.Errorf("cannot write script of wrk: %w", err)
+		}
+		found, err := b.loadRounds(ctx, worker, ways, script, 64)
+		if err != nil {
+			return err
+		}
+		each := ratios(rates(found[on]), rates(found[off]))
+		t.rows = append(t.rows, []string{k.name, fmt.Sprintf("%.0f", median(rates(found[off]))), fmt.Sprintf("%.0f", median(rates(found[on]))),
+			fmt.Sprintf("%.2f x", median(each)), micros(median(latencies(found[off], false))), micros(median(latencies(found[on], false)))})
+		if k.body == short {
+			b.report.judge(verdict{"all signals on, c=64, short questions, against features off", fmt.Sprintf("%.2f x (rounds %s)", median(each), spread(each)), ">= 0.35 x", median(each) >= 0.35})
+		} else {
+			b.report.note("all signals on, c=64, "+k.name, fmt.Sprintf("%.2f x (rounds %s)", median(each), spread(each)))
+		}
+	}
+	b.report.add(t)
+	return nil
+}
+
+// startKvasir starts Kvasir with every feature off or with every signal on.
+func (b *bench) startKvasir(dir, name, worker string, signals bool) (*way, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	config := kvasirConfig(address, admin, worker, nil)
+	if signals {
+		off := "classify: {jailbreak: {action: \"off\"}, pii: {action: \"off\"}}\n"
+		if !strings.Contains(config, off) {
+			panic("BUG: the configuration does not switch classify off")
+		}
+		config = strings.Replace(config, off, allSignals, 1)
+	}
+	file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".yaml")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		return nil, fmt.Errorf("cannot write config: %w", err)
+	}
+	w := &way{name: name, address: address, admin: admin}
+	w.proc, err = startProcess(dir, "kvasir-"+strings.ReplaceAll(name, " ", "-"), nil, b.kvasir, "serve", "--config", file)
+	return w, err
+}
