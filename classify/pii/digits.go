@@ -70,9 +70,11 @@ func (d *digits) shape(seps string, lengths ...int) bool {
 }
 
 // alone says whether the first k groups are a number of their own: nothing
-// joins them to digits before or after but a space.
+// joins them to digits before or after but a space or a parenthesis.
 func (d *digits) alone(k int) bool {
-	if d.joined != sepNone && d.joined != sepSpace && d.joined != sepWide {
+	switch d.joined {
+	case sepNone, sepSpace, sepWide, sepParen: // sepParen: "1) 4111 ..."
+	default:
 		return false
 	}
 	if k == d.g {
@@ -207,12 +209,33 @@ func (s *scan) read(d *digits, i int) bool {
 			break
 		}
 	}
+	if d.joined == sepDot && d.g > 0 && s.nextField(d) {
+		d.joined = sepNone
+	}
 	if d.paren && (d.g < 2 || d.groups[1].sep != sepParen) {
 		if d.paren = false; !d.plus {
 			d.start = d.groups[0].start
 		}
 	}
 	return d.g > 0
+}
+
+// nextField says whether the comma before the run ends a field of a table, as
+// in "17,4111111111111111": what follows is neither three digits, as between
+// thousands, nor the decimals of a number below one, or it goes on as no amount
+// does.
+func (s *scan) nextField(d *digits) bool {
+	comma, size := foldBefore(s.text, d.groups[0].start)
+	if comma != ',' {
+		return false
+	}
+	if d.groups[0].n == 3 {
+		return d.g > 1 && d.groups[1].sep == sepDash
+	}
+	before := d.groups[0].start - size
+	zero, n := foldBefore(s.text, before)
+	digit, _ := foldBefore(s.text, before-n)
+	return d.groups[0].n > 3 && !(zero == '0' && !isDigit(digit))
 }
 
 // readBefore looks at what stands before the first digit.

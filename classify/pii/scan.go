@@ -240,6 +240,17 @@ func (s *scan) wide(i int) int {
 	return i
 }
 
+// account says whether a find in the URL url is of a number that must not leave,
+// and the URL itself says so: "?card=". Other long numbers in URLs name pages,
+// and one of ten has a check digit by chance.
+func (s *scan) account(t Type, m match, url *Span) bool {
+	switch l := table[t].label; l {
+	case lCard, lSSN, lAadhaar, lNHS, lNINO, lResident:
+		return s.labelEnd > int(url.Start) && s.near(l, m.start)
+	}
+	return false
+}
+
 // emit puts a find of type t into the spans. Of finds that overlap the
 // stronger stays, which is the one earlier in the table; a host name gives up
 // only its tail.
@@ -257,7 +268,7 @@ func (s *scan) emit(t Type, m match) {
 	}
 	from := at
 	for from > s.base && s.out[from-1].End > span.Start {
-		if old := &s.out[from-1]; old.Type == DomainName && old.Start < span.Start && t < DomainName {
+		if old := &s.out[from-1]; old.Type == DomainName && old.Start < span.Start && (t < DomainName || s.account(t, m, old)) {
 			old.End = min(old.End, span.Start)
 			break
 		} else if old.Type <= t && !(old.Type == t && span.End-span.Start > old.End-old.Start) {

@@ -69,7 +69,7 @@ var entries = []entry{
 		chave+secreta ключ+api токен ключ अनाम`},
 	{label: lPassword, words: `password passwords passwd passphrase pwd pass+word passcode userpassword loginpassword adminpassword dbpassword pw kennwort passwort passwörter
 		mot+passe passe contraseña contrasena contraseñas clave senha senhas palavra+passe password+è parola+ordine wachtwoord lösenord adgangskode passord salasana
-		hasło hasła heslo jelszó пароль пароля паролем пароли κωδικός şifre şifresi mật+khẩu पासवर्ड পাসওয়ার্ড كلمة+المرور كلمة+السر סיסמה סיסמא รหัสผ่าน sandi kata+sandi`},
+		hasło hasła heslo jelszó пароль пароля паролем пароли κωδικός şifre şifresi şifrem şifremiz parola parolam parolası mật+khẩu पासवर्ड পাসওয়ার্ড كلمة+المرور كلمة+السر סיסמה סיסמא รหัสผ่าน sandi kata+sandi`},
 	{label: lResident, words: `resident+id chinese+id id+card identity+card`},
 	{label: lIBAN, words: `iban ibans`},
 	{label: lDate, words: `born birthday birthdate dob date birth geboren geburtsdatum geburtstag datum né née naissance nacido nacida nacimiento fecha
@@ -85,7 +85,7 @@ var entries = []entry{
 		for of to at on under with as by me us him them here have please registered ending found associated valid login user account accounts and from admin root
 		meine mein ihre ihr die der das den unter für mit neue neues von mon ma mes votre vos le la les sous est+le avec mi su el los con tu nuevo nueva meu minha sua seu o novo nova mio mia tuo
 		suo il nuovo di de del da do mijn uw het een min mitt mit ditt moje mój twoje jest+to номер мой моя твой ваш это`},
-	{use: wIs, words: `is are was were be being been set equals becomes has had using used lautet ist sind war wurde est était sont es era son fue é era foi è era sono was+set är er jest to+jest это był olan is+now`},
+	{use: wIs, words: `is are was were be being been set equals becomes has had using used lautet ist sind war wurde est était sont es era son fue é era foi è era sono was+set är er jest to+jest هي هو это był olan is+now`},
 	{use: wJoin, words: `s of de del della di da do du la le of+the des en`},
 	{use: wWeekday, words: `monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag
 		lundi mardi mercredi jeudi vendredi samedi dimanche понедельник вторник среду четверг пятницу субботу воскресенье maandag dinsdag woensdag donderdag vrijdag zaterdag zondag lunes miércoles jueves viernes sábado domingo lunedì martedì mercoledì giovedì venerdì`},

@@ -1,0 +1,43 @@
+// One list of values from two: what the rules found and what a tagger found.
+
+package pii
+
+// Merge appends to dst the spans of rules and of names, each sorted by Start and not overlapping,
+// and returns it, sorted and not overlapping. Of two that overlap the stronger type stays: what has
+// a form of its own before addresses and postal codes, these before names; of equal ones the
+// longer. dst must not lie in the memory of rules or names.
+func Merge(dst, rules, names []Span) []Span {
+	base := len(dst)
+	for len(rules) > 0 || len(names) > 0 {
+		from := &rules
+		if len(rules) == 0 || len(names) > 0 && names[0].Start < rules[0].Start {
+			from = &names
+		}
+		s := (*from)[0]
+		*from = (*from)[1:]
+		// s begins where the last one does or later, so it overlaps that one at most.
+		if n := len(dst); n == base || dst[n-1].End <= s.Start {
+			dst = append(dst, s)
+		} else if s.Beats(dst[n-1]) {
+			dst[n-1] = s
+		}
+	}
+	return dst
+}
+
+// Beats says whether s stays where it overlaps other.
+func (s Span) Beats(other Span) bool {
+	a, b := s.Type.strength(), other.Type.strength()
+	return a > b || a == b && s.End-s.Start > other.End-other.Start
+}
+
+// strength orders the types by how much their form alone says.
+func (t Type) strength() int {
+	switch t {
+	case Person, GPE, Organization, NRP, Title:
+		return 0
+	case StreetAddress, ZipCode:
+		return 1
+	}
+	return 2
+}
