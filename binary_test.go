@@ -95,7 +95,7 @@ func TestExitCodes(t *testing.T) {
 		{"help check", "", 0, `(?s)Examples:.*kvasir check --config config\.yaml --live.*Usage:\n  kvasir check \[flags\]`, ``},
 		{"help nothing", "", 2, ``, usage + `there is no command "nothing"`},
 		{"simulate --help", "", 0, `(?s)Examples:.*Usage:.*--max-batched-tokens int +tokens of one pass \(default 8192\)`, ``},
-		{"version", "", 0, `^kvasir v0\.0\.1-test\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nnvml helper: not built in\n$`, ``},
+		{"version", "", 0, `^kvasir v0\.0\.1-test\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nweights: [0-9a-f]{12}\nnvml helper: not built in\n$`, ``},
 		{"--version", "", 0, `^kvasir v0\.0\.1-test\n$`, ``},
 	} {
 		t.Run(tt.args+" "+tt.env, func(t *testing.T) {

@@ -143,7 +143,7 @@ func splitLines(in io.Reader, work, ordered chan<- *classifiedLine, stop <-chan 
 func (c *Config) asking() classify.Options {
 	o := c.classifyOptions()
 	o.Timeout, o.Decisions = 0, nil
-	o.Jailbreak.Action, o.PII.Action = classify.Annotate, classify.Annotate
+	o.Jailbreak.Action, o.PII.Action, o.PII.All = classify.Annotate, classify.Annotate, true
 	return o
 }
 

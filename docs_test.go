@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -141,6 +142,23 @@ func TestExamples(t *testing.T) {
 	secret := regexp.MustCompile(`printf %s "(.+)" \| sha256sum`).FindStringSubmatch(readme)
 	if secret == nil || !strings.Contains(readme, fmt.Sprintf("sha256: %x\n", sha256.Sum256([]byte(secret[1])))) {
 		t.Error("the README's sha256 is not that of its key")
+	}
+}
+
+// TestSignalExamples wants every YAML block of docs/signals.md to be a good file
+// with a worker beside it, down to the names and what they refer to.
+func TestSignalExamples(t *testing.T) {
+	t.Parallel()
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t, "docs/signals.md"), -1)
+	for _, block := range blocks {
+		file := filepath.Join(t.TempDir(), "kvasir.yaml")
+		do(t, os.WriteFile(file, []byte(block[1]+"workers: [{url: http://127.0.0.1:1}]\n"), 0o644))
+		if _, _, err := (&layers{file: file}).load(); err != nil {
+			t.Errorf("an example is refused: %v\n%s", err, block[1])
+		}
+	}
+	if len(blocks) < 11 {
+		t.Errorf("only %d examples were found", len(blocks))
 	}
 }
 

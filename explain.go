@@ -91,7 +91,7 @@ type conditions struct {
 
 func explain(c *Config, route string, body []byte) (*explanation, error) {
 	o := c.classifyOptions()
-	o.Timeout = 0
+	o.Timeout, o.PII.All = 0, true
 	classifier, err := classify.New(o)
 	if err != nil {
 		return nil, err

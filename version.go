@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"kvasir/classify/model"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -36,5 +38,6 @@ func printVersion(w io.Writer) {
 		}
 		fmt.Fprintf(w, "build: %s\n", strings.Join(flags, " "))
 	}
+	fmt.Fprintf(w, "weights: %s\n", model.Hash())
 	fmt.Fprintln(w, "nvml helper: not built in")
 }

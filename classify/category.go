@@ -21,9 +21,6 @@ func categories() []string { return Categories[:] }
 // findCategory judges the last user text, its beginning and its end if it is
 // long (see lastUser).
 func (j *judging) findCategory() error {
-	if err := j.find(rowSentence); err != nil {
-		return err
-	}
 	c := &j.v.Category
 	text := j.lastUser()
 	if len(text) == 0 {
@@ -31,7 +28,7 @@ func (j *judging) findCategory() error {
 	}
 	key, ok := j.c.shared.key(text), false
 	if c.Scores, ok = j.c.shared.category.get(key); !ok {
-		j.reader.category(&c.Scores, text, &j.v.embedding)
+		j.reader.category(&c.Scores, text)
 		j.c.shared.category.put(key, c.Scores)
 	}
 	best, second := 0, 1

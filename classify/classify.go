@@ -72,6 +72,7 @@ type Classifier struct {
 	auto     []rule // in the order in which they are asked
 	explicit []rule // those of auto that also concern requests that named a model
 	weights  weights
+	names    bool // the tagger has to look for names
 	shared   *shared
 
 	threads  chan struct{} // holds one for each request that is judged now
@@ -132,6 +133,7 @@ func (c *Classifier) check() error {
 		}
 	}
 	o.PII.Allow = slices.Clone(o.PII.Allow)
+	c.names = c.asksForNames(o.Decisions)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (saying) embed(dst *[Dim]float32, text []byte) {
 	dst[len(text)%Dim] = 1
 }
 
-func (saying) category(dst *[len(Categories)]float32, text []byte, _ *[Dim]float32) {
+func (saying) category(dst *[len(Categories)]float32, text []byte) {
 	clear(dst[:])
 	dst[10] = 1 // other
 	if bytes.Contains(text, []byte("MATHS")) {

@@ -79,8 +79,11 @@ const typicalWord = 4.8
 // traits is how many there are.
 const traits = 13
 
-// traitsOf are the traits of a text, each about 0 to 1.
-func traitsOf(s *shape, text []byte) (x [traits]float64) {
+// traitCounts are how many words of each group stand in a text.
+type traitCounts [len(groups)]int
+
+// traitsOf are the traits of a text of this shape, each about 0 to 1.
+func traitsOf(s *shape, counts traitCounts) (x [traits]float64) {
 	words := math.Log1p(float64(s.words) - 0.4*float64(s.unspaced))
 	x[0] = 1
 	x[1] = words / 5
@@ -94,7 +97,7 @@ func traitsOf(s *shape, text []byte) (x [traits]float64) {
 	if spaced := s.words - s.unspaced; spaced > s.unspaced {
 		x[8] = min(float64(s.letters)/float64(spaced), 12) / 12
 	}
-	for i, n := range occurring(text) {
+	for i, n := range counts {
 		x[9+i] = min(float64(n), 4) / 4
 	}
 	return x
@@ -117,7 +120,7 @@ var traitWords = sync.OnceValue(func() *matcher {
 })
 
 // occurring counts which words of each group stand in the text.
-func occurring(text []byte) (n [len(groups)]int) {
+func occurring(text []byte) (n traitCounts) {
 	var seen [maxTraitWords / 64]uint64 // by pattern
 	has := func(p int) bool { return seen[p/64]>>(p%64)&1 != 0 }
 	traitWords().search(text, false, has, func(p int) bool {
@@ -142,8 +145,15 @@ func (j *judging) findComplexity() error {
 	if err := j.find(rowStructure); err != nil || j.shape.bytes == 0 {
 		return err
 	}
+	text := j.lastUser()
+	key := j.c.shared.key(text)
+	counts, ok := j.c.shared.words.get(key)
+	if !ok {
+		counts = occurring(text)
+		j.c.shared.words.put(key, counts)
+	}
 	c := &j.v.Complexity
-	for i, x := range traitsOf(&j.shape, j.lastUser()) {
+	for i, x := range traitsOf(&j.shape, counts) {
 		c.Score += x * complexityRule[i]
 	}
 	c.Score = min(max(c.Score, 0), 1)

@@ -2,6 +2,11 @@
 // is only meant to read.
 package classify
 
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
 // KindJailbreak has the values of jailbreakTypes.
 const KindJailbreak Kind = "jailbreak"
 
@@ -33,6 +38,7 @@ var priors = [...]float64{
 const (
 	maxTurns     = 8
 	maxTurnBytes = 2 << 10
+	maxTurn      = 512 // bytes of one turn
 )
 
 // findJailbreak judges each message, its parts together, and, where that finds
@@ -84,33 +90,33 @@ func (j *judging) join(start, end int) []byte {
 	return j.joined
 }
 
-// attackOverTurns judges the last turns of the user as one text.
+// attackOverTurns judges the last turns of the user as one text. A long turn is
+// left out, not the end of the search: it would be a way around it.
 func (j *judging) attackOverTurns() error {
 	texts := j.r.Texts
 	first, turns, size := len(texts), 0, 0
 	message, last := int32(-1), int32(-1)
-	for i := len(texts) - 1; i >= 0; i-- {
+	for i := len(texts) - 1; i >= 0 && turns <= maxTurns; i-- {
 		t := &texts[i]
-		if t.Role != User || t.Message < 0 {
+		if t.Role != User || t.Message < 0 || len(j.folded(i).bytes) > maxTurn {
 			continue
 		}
-		if size += len(t.Bytes) + 1; size > maxTurnBytes {
+		if size += len(j.folded(i).bytes) + 1; size > maxTurnBytes {
 			break
 		}
 		if t.Message != message {
-			if turns == maxTurns {
-				break
-			}
 			message, last, turns = t.Message, max(last, t.Message), turns+1
 		}
-		first = i
+		if turns <= maxTurns {
+			first = i
+		}
 	}
 	if turns < 2 {
 		return nil
 	}
 	j.joined = j.joined[:0]
 	for i := first; i < len(texts); i++ {
-		if texts[i].Role == User && texts[i].Message >= 0 {
+		if t := &texts[i]; t.Role == User && t.Message >= 0 && len(j.folded(i).bytes) <= maxTurn {
 			j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
 		}
 	}
@@ -142,6 +148,9 @@ func (j *judging) attackIn(text []byte, role Role, message int32) error {
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
 func (j *judging) attackOf(text []byte) (s attackScores, err error) {
+	if !speaks(text) {
+		return s, nil
+	}
 	if len(text) <= maxWhole {
 		return j.reader.attack(text), nil
 	}
@@ -166,11 +175,33 @@ func (j *judging) attackOf(text []byte) (s attackScores, err error) {
 	return s, nil
 }
 
+// fewLetters are too few to order anybody anything, and too few for the weights
+// to say anything of: numbers, single letters, marks.
+const fewLetters = 6
+
+// speaks says whether a text has that many letters; one of a script without
+// small letters counts double.
+func speaks(text []byte) bool {
+	letters := 0
+	for len(text) > 0 && letters < fewLetters {
+		r, size := utf8.DecodeRune(text)
+		text = text[size:]
+		switch {
+		case unicode.IsUpper(r) || unicode.IsLower(r):
+			letters++
+		case unicode.IsLetter(r):
+			letters += 2
+		}
+	}
+	return letters >= fewLetters
+}
+
 // worst is the score that counts for a role, its prior applied, and the type.
 func worst(s attackScores, role Role) (score float64, kind string) {
 	switch {
 	case role == Tool || role == Document:
-		score, kind = float64(s.indirect), typeIndirect
+		// A client may put into a document what it would not say itself.
+		score, kind = max(float64(s.indirect), odds(float64(s.attack), quoted)), typeIndirect
 	case s.injection > 0.5:
 		score, kind = float64(s.attack), typeInjection
 	default:
@@ -180,8 +211,15 @@ func worst(s attackScores, role Role) (score float64, kind string) {
 	if int(role) < len(priors) {
 		w = priors[role]
 	}
-	return score * w / (score*w + 1 - score), kind
+	return odds(score, w), kind
 }
+
+// quoted are the odds of a direct attack in what is only to be read, which
+// quotes people who order others about.
+const quoted = 0.3
+
+// odds is the probability whose odds are w times those of p.
+func odds(p, w float64) float64 { return p * w / (p*w + 1 - p) }
 
 func isJailbreak(j *judging, value string) (float64, bool) {
 	b := &j.v.Jailbreak

@@ -29,6 +29,8 @@ type judging struct {
 	reader  reader
 	folds   folds
 	joined  []byte     // texts judged together
+	edges   []edge     // of joined, where parts of a message meet
+	halves  []Entity   // of personal data that lie over two parts
 	last    []byte     // the last user text; see lastUser
 	lastBuf []byte     // where it had to be put together
 	spans   []pii.Span // of one text
@@ -58,7 +60,7 @@ func newJudging(c *Classifier) *judging {
 const maxMemory = 4 << 20
 
 func (j *judging) huge() bool {
-	return j.folds.memory()+cap(j.joined)+cap(j.spans)*16 > maxMemory
+	return j.folds.memory()+cap(j.joined)+cap(j.spans)*16+(cap(j.edges)+cap(j.halves))*24 > maxMemory
 }
 
 // forget lets go of the request.

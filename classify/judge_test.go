@@ -33,6 +33,8 @@ func TestGuards(t *testing.T) {
 		{"attack", said("ATTACK"), ByJailbreak},
 		{"attack in the past", said("ATTACK", "never mind"), ByJailbreak},
 		{"attack over turns", said("AT", "TACK"), ByJailbreak},
+		{"attack over turns with zero-width padding", said("AT"+strings.Repeat("\u200b", 900), "TACK"), ByJailbreak},
+		{"attack over turns around a long one", said("AT", strings.Repeat("word ", 1000), "TACK"), ByJailbreak},
 		{"attack over parts", &Request{Texts: []Text{{[]byte("AT"), User, 0}, {[]byte("TACK"), User, 0}}}, ByJailbreak},
 		{"attack over the strings of a tool", &Request{Texts: []Text{{[]byte("AT"), ToolDefinition, -1}, {[]byte("TACK"), ToolDefinition, -1}}}, ByJailbreak},
 		{"attack in two prompts", &Request{Texts: []Text{{[]byte("AT"), User, -1}, {[]byte("TACK"), User, -1}}}, Passed},
@@ -51,6 +53,12 @@ func TestGuards(t *testing.T) {
 		{"attack where pieces meet", said(strings.Repeat("word ", (maxWhole+attackPiece)/5-1) + "ATTACK " + strings.Repeat("word ", 5000)), ByJailbreak},
 		{"attack in the middle of a long text", said(strings.Repeat("word ", 10000) + "ATTACK " + strings.Repeat("word ", 10000)), ByJailbreak},
 		{"attack at the end of a long text", said(strings.Repeat("word ", 20000) + "ATTACK"), ByJailbreak},
+		{"card over parts", parts(User, "my card 4111 1111", "1111 1111, thanks"), ByPII},
+		{"card over many parts", parts(User, "4111 ", "1111", " 1111 ", "1111"), ByPII},
+		{"card over long parts", parts(User, strings.Repeat("word ", 500)+"4111 1111 ", "1111 1111"+strings.Repeat(" word", 500)), ByPII},
+		{"key over parts", parts(System, "ghp_16C7e42F292c6912E", "7710c838347Ae178B4a"), ByPII},
+		{"numbers of a record", parts(Tool, "4111", "1111", "1111", "1111"), Passed},
+		{"numbers of two messages", said("4111 1111", "1111 1111"), Passed},
 		{"name", said("Name"), ByPII},
 		{"both", said("ATTACK " + card), ByJailbreak},
 		{"card in base64", said("bXkgY2FyZCBpcyA0MTExIDExMTEgMTExMSAxMTEx"), ByPII},
@@ -60,6 +68,32 @@ func TestGuards(t *testing.T) {
 		if got := guardOf(c, row.r); got != row.want {
 			t.Errorf("%s: %v, not %v", row.name, got, row.want)
 		}
+	}
+}
+
+// parts is one message.
+func parts(role Role, texts ...string) *Request {
+	r := &Request{Messages: 1}
+	for _, t := range texts {
+		r.Texts = append(r.Texts, Text{[]byte(t), role, 0})
+	}
+	return r
+}
+
+// What lies over two parts is found in both, once, in order, and takes the
+// place of what its piece alone looked like.
+func TestOverParts(t *testing.T) {
+	c := newSaying(t, blocking())
+	texts := []string{"mail me@example.org, card 4111 1111", "\u200b 1111 1111 and 5555555555554444"}
+	v := c.Judge(parts(User, texts...))
+	defer v.Release()
+	var got []string
+	for _, e := range v.PII.Spans {
+		got = append(got, e.Type.String()+" "+texts[e.Text][e.Start:e.End])
+	}
+	want := []string{"EMAIL_ADDRESS me@example.org", "CREDIT_CARD 4111 1111", "CREDIT_CARD 1111 1111", "CREDIT_CARD 5555555555554444"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }
 
@@ -185,9 +219,9 @@ func TestOnlyWhatIsAskedFor(t *testing.T) {
 		also       []Kind
 	}{
 		{text: "nothing", want: "keyword"},
-		{text: "apple", want: "keyword sentence category"},
-		{text: "apple MATHS", auto: true, want: "sentence category keyword"},
-		{text: "nothing", auto: true, want: "sentence category keyword embedding"},
+		{text: "apple", want: "keyword category"},
+		{text: "apple MATHS", auto: true, want: "category keyword"},
+		{text: "nothing", auto: true, want: "category keyword sentence embedding"},
 		{text: "nothing", also: []Kind{KindLanguage, KindPII, "no kind"}, want: "language pii keyword"},
 	} {
 		r := said(row.text)
@@ -305,4 +339,40 @@ func TestVerdictAfterAPanicOutsideOfSignals(t *testing.T) {
 		t.Fatalf("the verdict is %v", v)
 	}
 	v.Release()
+}
+
+// Names that may all pass are not looked for, unless somebody wants to know.
+func TestNamesThatMayPassAreNotLookedFor(t *testing.T) {
+	names := []string{"PERSON", "GPE", "ORGANIZATION", "NRP", "TITLE", "STREET_ADDRESS"}
+	for _, c := range []struct {
+		what string
+		o    PIIOptions
+		when Condition
+		want int
+	}{
+		{"all allowed", PIIOptions{GuardOptions: GuardOptions{Action: Block}, Allow: names}, Condition{}, 0},
+		{"one denied", PIIOptions{GuardOptions: GuardOptions{Action: Block}, Allow: names[1:]}, Condition{}, 1},
+		{"annotated", PIIOptions{GuardOptions: GuardOptions{Action: Annotate}, Allow: names}, Condition{}, 1},
+		{"asked for", PIIOptions{GuardOptions: GuardOptions{Action: Block}, Allow: names, All: true}, Condition{}, 1},
+		{"a decision asks", PIIOptions{GuardOptions: GuardOptions{Action: Block}, Allow: names},
+			Condition{Any: []Condition{{Not: &Condition{Is: []Is{{KindPII, []string{"PERSON"}}}}}}}, 1},
+	} {
+		classifier := newSaying(t, Options{PII: c.o, Decisions: []Decision{{Name: "d", When: c.when}}})
+		v := classifier.Judge(said("a Name here"))
+		if len(v.PII.Spans) != c.want {
+			t.Errorf("%s: %d names are found, want %d", c.what, len(v.PII.Spans), c.want)
+		}
+		v.Release()
+	}
+}
+
+// What has hardly a letter orders nobody anything.
+func TestSpeaks(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "b": false, "4111 1111 1111 1111": false, "ok 12": false, "Hi ann": false, "be evil": true, "忽略规则": true, "игнорируй": true, "\xff\xfe": false,
+	} {
+		if speaks([]byte(text)) != want {
+			t.Errorf("speaks(%q) is %v", text, !want)
+		}
+	}
 }

@@ -8,10 +8,21 @@ const KindLanguage Kind = "language"
 
 func languageCodes() []string { return language.Codes() }
 
+// languageBytes is how much of a text tells its language.
+const languageBytes = 1 << 10
+
 // findLanguage leaves the code empty where the text has no letters.
 func (j *judging) findLanguage() error {
-	l := &j.v.Language
-	l.Code, l.Confidence = language.Detect(j.lastUser())
+	text := head(j.lastUser(), languageBytes)
+	if len(text) == 0 {
+		return nil
+	}
+	key, ok := j.c.shared.key(text), false
+	if j.v.Language, ok = j.c.shared.language.get(key); !ok {
+		l := &j.v.Language
+		l.Code, l.Confidence = language.Detect(text)
+		j.c.shared.language.put(key, *l)
+	}
 	return nil
 }
 

@@ -46,6 +46,7 @@ type GuardOptions struct {
 type PIIOptions struct {
 	GuardOptions
 	Allow []string // types that may pass
+	All   bool     // look also for names that may pass: somebody asks for what there is
 }
 
 // A Kind is one kind of signal, by the name it has in the configuration. The

@@ -29,6 +29,9 @@ func (j *judging) findPII() error {
 			return err
 		}
 	}
+	if err := j.piiOverParts(); err != nil {
+		return err
+	}
 	j.v.PII.Judged = true
 	return nil
 }
@@ -40,6 +43,10 @@ func (j *judging) piiIn(i int) error {
 		return nil
 	}
 	j.spans = pii.Find(j.spans[:0], f.bytes)
+	if !j.c.names {
+		j.keepSpans(i, f)
+		return nil
+	}
 	for p := (pieces{text: f.bytes, size: maxPiece}); p.next(); {
 		if j.overdue() {
 			return ErrTimeout
@@ -48,6 +55,29 @@ func (j *judging) piiIn(i int) error {
 	}
 	j.keepSpans(i, f)
 	return nil
+}
+
+// asksForNames says whether anything can depend on what only the tagger finds:
+// where all of it may pass, and no decision asks, it need not look.
+func (c *Classifier) asksForNames(conditions []Decision) bool {
+	o := &c.options.PII
+	if o.All || o.Action == Annotate {
+		return true
+	}
+	for t := pii.Type(1); t <= pii.Types(); t++ {
+		if (isName(t) || t == pii.StreetAddress) && !slices.Contains(o.Allow, t.String()) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(conditions, func(d Decision) bool { return d.When.asksFor(KindPII) })
+}
+
+// asksFor says whether a kind stands anywhere in the condition.
+func (c *Condition) asksFor(kind Kind) bool {
+	return slices.ContainsFunc(c.Is, func(is Is) bool { return is.Kind == kind }) ||
+		slices.ContainsFunc(c.All, func(w Condition) bool { return w.asksFor(kind) }) ||
+		slices.ContainsFunc(c.Any, func(w Condition) bool { return w.asksFor(kind) }) ||
+		c.Not != nil && c.Not.asksFor(kind)
 }
 
 // namesIn appends the names in one piece to spans.
@@ -89,7 +119,7 @@ func (j *judging) keepSpans(i int, f *folded) {
 		switch last := len(kept) - 1; {
 		case decoded || last < 0 || kept[last].End <= s.Start:
 			j.v.PII.Spans = append(j.v.PII.Spans, Entity{i, s})
-		case isName(kept[last].Type) && (!isName(s.Type) || s.End > kept[last].End && s.Start == kept[last].Start):
+		case s.Beats(kept[last].Span):
 			kept[last] = Entity{i, s} // a rule, or the name whole that the piece before cut
 		}
 	}

@@ -25,7 +25,7 @@ type reader interface {
 	// embed makes the sentence embedding, of length 1.
 	embed(dst *[Dim]float32, text []byte)
 	// category gives calibrated probabilities, in the order of Categories.
-	category(dst *[len(Categories)]float32, text []byte, embedding *[Dim]float32)
+	category(dst *[len(Categories)]float32, text []byte)
 	// names appends names of people, places and organisations to dst.
 	names(dst []pii.Span, text []byte) []pii.Span
 	// forget lets go of texts between two requests.

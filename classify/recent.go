@@ -22,6 +22,8 @@ type shared struct {
 	names    recent[nameSpans]
 	sentence recent[[Dim]float32]
 	category recent[[len(Categories)]float32]
+	language recent[Language]
+	words    recent[traitCounts]
 }
 
 func newShared() *shared {
@@ -30,6 +32,8 @@ func newShared() *shared {
 	s.names.init(4096)
 	s.sentence.init(1024)
 	s.category.init(4096)
+	s.language.init(4096)
+	s.words.init(4096)
 	return s
 }
 

@@ -35,8 +35,8 @@ func TestEqualTextsShare(t *testing.T) {
 			wait time.Duration
 			want int32
 		}{
-			{"one", User, 0, 1}, {"one", User, 0, 1}, {"two", User, 0, 2}, {"one", System, 0, 2},
-			{"one", User, 59 * time.Second, 2}, {"one", User, 2 * time.Second, 3},
+			{"text one", User, 0, 1}, {"text one", User, 0, 1}, {"text two", User, 0, 2}, {"text one", System, 0, 2},
+			{"text one", User, 59 * time.Second, 2}, {"text one", User, 2 * time.Second, 3},
 		} {
 			time.Sleep(row.wait)
 			c.Judge(&Request{Texts: []Text{{[]byte(row.text), row.role, 0}}}).Release()

@@ -52,7 +52,8 @@ func (w wire) poison(bad toxin) {
 	}
 }
 
-// behind is a configuration with short clocks and these workers, by name.
+// behind is a configuration with short clocks and these workers, by name, and without guards: what
+// is tested is the way of the bytes.
 func behind(workers map[string]string) string {
 	config := `
 server:
@@ -60,6 +61,7 @@ server:
   drain: {delay: 0s, timeout: 5s}
   retry: {attempts: 2, budget: 1.0}
 routing: {policy: round_robin}
+classify: {jailbreak: {action: "off"}, pii: {action: "off"}}
 log: {level: debug, format: json}
 workers:
 `

@@ -57,7 +57,9 @@ func TestRedactionOfManySpansIsLinear(t *testing.T) {
 // did not know, unknown parts that brought a text along, names of roles, keys.
 func TestNoTextGoesAroundTheGuards(t *testing.T) {
 	w := goodWorker(t)
-	p := startProxy(t, guarded(classify.Block, w.url))
+	s := guarded(classify.Block, w.url)
+	s.Classify.Jailbreak.Action = classify.Off // what it thinks of a bare card number changes with its weights
+	p := startProxy(t, s)
 	const messages = `"messages":[{"role":"user","content":"hi"}]`
 	for name, c := range map[string]struct{ path, body string }{
 		"response_format":         {"/v1/chat/completions", `{"model":"m",` + messages + `,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"type":"object","properties":{"x":{"description":"TEXT"}}}}}}`},

@@ -89,7 +89,7 @@ func (p *Proxy) Apply(s *Settings) error {
 // withoutBlocks has every guard on and none that ends the judging: who asks
 // about a text on the admin listener wants to know everything.
 func withoutBlocks(o classify.Options) classify.Options {
-	o.Jailbreak.Action, o.PII.Action = classify.Annotate, classify.Annotate
+	o.Jailbreak.Action, o.PII.Action, o.PII.All = classify.Annotate, classify.Annotate, true
 	return o
 }
 

@@ -5,6 +5,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // message is one message of a chat request.
@@ -100,13 +101,14 @@ func messageText(o Options, f *fields, i int, content json.RawMessage) (text str
 		if json.Unmarshal(content, &parts) != nil {
 			f.fail(invalid("dict_type", loc, "Input should be a valid dictionary", describe(content), ""))
 		}
+		var all strings.Builder
 		for _, part := range parts {
 			if part.Type != "text" {
 				f.fail(refuse(o.Model+" is not a multimodal model", ""))
 			}
-			text += part.Text
+			all.WriteString(part.Text)
 		}
-		return text
+		return all.String()
 	}
 	f.fail(invalid("string_type", loc, "Input should be a valid string", describe(content), ""))
 	return ""

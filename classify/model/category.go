@@ -13,7 +13,7 @@ var Categories = [...]string{
 // maxCategoryText is how much of a text Category looks for n-grams in, in bytes.
 const maxCategoryText = 8 << 10
 
-// categoryHead mixes two views: the embedding, which knows languages and everyday words, and
+// categoryHead mixes two views: the view of the encoder, which knows languages and everyday words, and
 // n-grams, which know the words of the field.
 type categoryHead struct {
 	net    dense
@@ -36,16 +36,15 @@ func (c *categoryHead) open(t *tensors) (err error) {
 	return err
 }
 
-// Category stores in dst how probable each of Categories is, calibrated, for a text and its
-// embedding.
-func (m *Model) Category(dst *[len(Categories)]float32, text []byte, embedding *[Dim]float32, s *Scratch) {
+// Category stores in dst how probable each of Categories is, calibrated, for a text of these tokens.
+// What Embed or Attack have just encoded is not encoded again.
+func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []Token, s *Scratch) {
 	c, h := &m.category, s.forHeads()
 	var sum ngramSum
 	c.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
 	var words [maxClasses]float32
 	c.ngrams.scores(words[:], &sum, nil)
-	copy(h.vectors[:Dim], embedding[:])
-	scores := c.net.apply(h.vectors[:Dim], 1, s)
+	scores := c.net.apply(m.view(tokens, s), 1, s)
 	top := float32(math.Inf(-1))
 	for i, v := range scores {
 		dst[i] = float32((v + float32(words[i]*c.share)) * c.factor)

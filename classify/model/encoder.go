@@ -63,13 +63,16 @@ type encoderScratch struct {
 	next   [MaxTokens + 2]int32
 	sums   [maxSpans][featureDim]float32 // of the normalised features of each span
 
-	all    [1]run
-	count  [batchRuns]float32              // tokens of the runs that finish works on
-	vector [batchRuns * featureDim]float32 // their sums
-	text   [batchRuns * Dim]float32        // what goes into a pair of dense layers
-	wide   [batchRuns * 2 * Dim]float32
-	left   [batchRuns * Dim]float32
-	narrow [batchRuns * Dim]float32
+	all      [1]run
+	whole    [viewDim]float32     // the view of the whole text asked for last,
+	wholeIDs [MaxTokens + 2]int32 // whose ids are these
+	wholeN   int
+	count    [batchRuns]float32              // tokens of the runs that finish works on
+	vector   [batchRuns * featureDim]float32 // their sums
+	text     [batchRuns * Dim]float32        // what goes into a pair of dense layers
+	wide     [batchRuns * 2 * Dim]float32
+	left     [batchRuns * Dim]float32
+	narrow   [batchRuns * Dim]float32
 }
 
 func (e *encoder) open(t *tensors) (err error) {
@@ -109,9 +112,26 @@ func (e *encoder) open(t *tensors) (err error) {
 // length is 1, so that the dot product of two is their cosine. Tokens after the first MaxTokens are
 // not read. No tokens count as one unknown.
 func (m *Model) Embed(dst *[Dim]float32, tokens []Token, s *Scratch) {
+	copy(dst[:], m.view(tokens, s))
+}
+
+// view returns the view of a whole text; it is valid until the next call.
+func (m *Model) view(tokens []Token, s *Scratch) []float32 {
+	if es := s.encoder; es != nil && slices.Equal(frame(es.next[:], tokens), es.wholeIDs[:es.wholeN]) {
+		return es.whole[:]
+	}
 	n := m.encode(tokens, s)
-	s.encoder.all[0] = run{0, int32(spansOf(n))}
-	m.embedRuns(dst[:], s.encoder.all[:], s)
+	es := s.encoder
+	es.all[0] = run{0, int32(spansOf(n))}
+	m.viewRuns(es.whole[:], es.all[:], s)
+	es.keepWhole(es.whole[:])
+	return es.whole[:]
+}
+
+// keepWhole keeps the view of all of the text encoded last.
+func (es *encoderScratch) keepWhole(view []float32) {
+	copy(es.whole[:], view)
+	es.wholeN = copy(es.wholeIDs[:], es.ids[:es.n])
 }
 
 // encode sums up the features of the spans of a text, and returns the number of its ids with <s>
@@ -136,15 +156,29 @@ func (m *Model) encode(tokens []Token, s *Scratch) (n int) {
 	return n
 }
 
+// Forget lets go of the text encoded last, which is encoded anew when it comes again.
+func (s *Scratch) Forget() {
+	if s.encoder != nil {
+		s.encoder.n, s.encoder.wholeN = 0, 0
+		clear(s.encoder.ids[:])
+		clear(s.encoder.next[:])
+	}
+}
+
 // spansOf returns how many spans n ids make.
 func spansOf(n int) int { return (n + spanTokens - 1) / spanTokens }
 
 // A run is the spans [from, to) of the text encoded last.
 type run struct{ from, to int32 }
 
-// embedRuns stores the embedding of each run in dst, [len(runs)][Dim], as if it were a text (but
-// for what its tokens see beyond its ends).
-func (m *Model) embedRuns(dst []float32, runs []run, s *Scratch) {
+// viewDim is the length of what the heads see of a run of spans: its embedding, and before the
+// dense layers what these make it of. The dense layers were trained to tell meanings apart and drop
+// the rest; with both, a head finds 8 more of 100 attacks than with the embedding alone.
+const viewDim = 2 * Dim
+
+// viewRuns stores the view of each run in dst, [len(runs)][viewDim], as if it were a text (but for
+// what its tokens see beyond its ends). Both halves have the length 1.
+func (m *Model) viewRuns(dst []float32, runs []run, s *Scratch) {
 	es := s.encoder
 	for batches := (len(runs) + batchRuns - 1) / batchRuns; batches > 0; batches-- {
 		n := (len(runs) + batches - 1) / batches
@@ -157,7 +191,7 @@ func (m *Model) embedRuns(dst []float32, runs []run, s *Scratch) {
 			es.count[i] = float32(min(int(r.to)*spanTokens, es.n) - int(r.from)*spanTokens)
 		}
 		m.encoder.finish(dst, n, s)
-		dst, runs = dst[n*Dim:], runs[n:]
+		dst, runs = dst[n*viewDim:], runs[n:]
 	}
 }
 
@@ -263,7 +297,7 @@ func deviation(sum, squares, n, epsilon float32) (mean, factor float32) {
 	return mean, float32(1 / math.Sqrt(float64(variance+epsilon)))
 }
 
-// finish turns the sums over count tokens, rows rows in vector, into embeddings.
+// finish turns the sums over count tokens, rows rows in vector, into views.
 func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
 	es := s.encoder
 	for r, count := range es.count[:rows] {
@@ -276,8 +310,15 @@ func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
 	e.sum.apply(text, es.vector[:], rows, s)
 	for r, count := range es.count[:rows] {
 		root := float32(math.Sqrt(float64(count)))
-		for i := range Dim {
-			text[r*Dim+i] *= root
+		var squares float64
+		for i, v := range text[r*Dim:][:Dim] {
+			v *= root
+			text[r*Dim+i] = v
+			squares += float64(float64(v) * float64(v)) // converted, so that it is not fused
+		}
+		scale := float32(1 / math.Sqrt(max(squares, float64(e.epsilon))))
+		for i, v := range text[r*Dim:][:Dim] {
+			dst[r*viewDim+Dim+i] = v * scale
 		}
 	}
 	middle := es.residual(e.dense[0:2], text, denseDim, rows, s)
@@ -288,7 +329,7 @@ func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
 	copy(in, middle)
 	out := es.residual(e.dense[2:4], in, Dim, rows, s)
 	for r := range rows {
-		e.round(dst[r*Dim:][:Dim], out[r*Dim:][:Dim])
+		e.round(dst[r*viewDim:][:Dim], out[r*Dim:][:Dim])
 	}
 }
 

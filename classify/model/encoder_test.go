@@ -189,10 +189,10 @@ func TestBlocksDoNotShow(t *testing.T) {
 		for i, from := range borders[:len(borders)-1] {
 			m.addBlock(ids, from, borders[i+1], &s)
 		}
-		var vector [Dim]float32
 		s.encoder.n = len(ids)
-		m.embedRuns(vector[:], []run{{0, int32(spansOf(len(ids)))}}, &s)
-		return vector
+		var view [viewDim]float32
+		m.viewRuns(view[:], []run{{0, int32(spansOf(len(ids)))}}, &s)
+		return [Dim]float32(view[:])
 	}
 	whole = sums(0, len(ids))
 	for _, at := range []int{1, 2, 3, 4, 5, 60, 116, 117, 118, 119} {

@@ -1,6 +1,8 @@
-// The guard's view of a text: windows of several lengths, each with an embedding and n-grams.
+// The guard's view of a text: windows of several lengths, each with a view and n-grams.
 
 package model
+
+import "math"
 
 const (
 	chunkSpans = 4 // spans whose n-grams are collected together
@@ -28,17 +30,18 @@ func appendWindows(dst []run, n int) []run {
 	return dst
 }
 
-// chunkOf returns the bytes of text that belong to chunk i of a text of these tokens: from its
-// first token to that of the next chunk. The first id is <s>.
-func chunkOf(text []byte, tokens []Token, i int) []byte {
-	start, end := int32(0), int32(len(text))
-	if first := i*chunkSpans*spanTokens - 1; first >= 0 && first < len(tokens) {
-		start = tokens[first].Start
+// bytesOfTokens returns the bytes from the first of tokens to the last.
+func bytesOfTokens(text []byte, tokens []Token) []byte {
+	if len(tokens) == 0 {
+		return nil
 	}
-	if next := (i+1)*chunkSpans*spanTokens - 1; next < len(tokens) {
-		end = tokens[next].Start
-	}
-	return text[min(start, end):end]
+	return text[tokens[0].Start:max(tokens[len(tokens)-1].End, tokens[0].Start)]
+}
+
+// chunkOf returns the tokens of chunk i of a text of these tokens. The first id is <s>.
+func chunkOf(tokens []Token, i int) []Token {
+	first, next := i*chunkSpans*spanTokens-1, (i+1)*chunkSpans*spanTokens-1
+	return tokens[min(max(first, 0), len(tokens)):min(next, len(tokens))]
 }
 
 // chunksOf returns how many chunks n spans make.
@@ -57,10 +60,36 @@ const (
 
 // guardHead scores windows. A text is as bad as its worst window.
 type guardHead struct {
-	net          dense
-	ngrams       ngramHead
-	share        []float32 // of the n-grams, for each output
-	scale, shift []float32 // calibration of each output
+	net    dense
+	ngrams ngramHead
+	// Calibration of each output in each script: the n-grams' share, then factor and summand.
+	share, scale, shift [scripts][]float32
+}
+
+// Scripts differ in what n-grams know of them and in how high their innocent texts score.
+const (
+	alphabetic = iota
+	ideographic
+	scripts
+)
+
+// scriptOf returns the script of most of a text. An ideograph counts for as much as three letters.
+func scriptOf(text []byte) int {
+	letters, ideographs := 0, 0
+	for i := 0; i < len(text); {
+		r, size := lowerAt(text, i)
+		i += size
+		switch {
+		case isIdeograph(r):
+			ideographs++
+		case isLetter(r):
+			letters++
+		}
+	}
+	if 3*ideographs > letters {
+		return ideographic
+	}
+	return alphabetic
 }
 
 func (g *guardHead) open(t *tensors) (err error) {
@@ -70,14 +99,19 @@ func (g *guardHead) open(t *tensors) (err error) {
 	if g.ngrams, err = t.ngramHead("guard.ngram", guardNgramOuts); err != nil {
 		return err
 	}
-	if g.share, err = t.float32s("guard.mix", guardOuts); err != nil {
-		return err
+	for _, part := range []struct {
+		name string
+		to   *[scripts][]float32
+	}{{"guard.mix", &g.share}, {"guard.scale", &g.scale}, {"guard.shift", &g.shift}} {
+		values, err := t.float32s(part.name, scripts, guardOuts)
+		if err != nil {
+			return err
+		}
+		for i := range part.to {
+			part.to[i] = values[i*guardOuts:][:guardOuts]
+		}
 	}
-	if g.scale, err = t.float32s("guard.scale", guardOuts); err != nil {
-		return err
-	}
-	g.shift, err = t.float32s("guard.shift", guardOuts)
-	return err
+	return nil
 }
 
 // Scores are what the guard thinks of a text: calibrated probabilities.
@@ -89,9 +123,11 @@ type Scores struct {
 	From, To  int     // tokens of the window with the highest Attack
 }
 
-// Attack judges a text of these tokens, of any length.
+// Attack judges a text of these tokens, of any length. Embed and Category of the same tokens cost
+// next to nothing after it: the view of the whole text is one of those that it needs.
 func (m *Model) Attack(text []byte, tokens []Token, s *Scratch) Scores {
 	worst := m.attackPart(text, tokens[:min(len(tokens), MaxTokens)], s)
+	s.encoder.keepWhole(s.forHeads().views[:viewDim]) // the first run was the whole text
 	// Parts overlap, so that what lies over a border is whole in one.
 	const step = MaxTokens - 8*spanTokens
 	for at := step; at+8*spanTokens < len(tokens); at += step {
@@ -103,6 +139,40 @@ func (m *Model) Attack(text []byte, tokens []Token, s *Scratch) Scores {
 		worst.Harmful = max(worst.Harmful, scores.Harmful)
 		worst.Indirect = max(worst.Indirect, scores.Indirect)
 	}
+	return m.closer(worst, text, tokens, s)
+}
+
+// A long text has many windows, and the worst of many innocent ones is worse than that of a few:
+// its log odds are this much lower for each factor of e in length. Fitted on the sources and
+// manuals that scripts/train/rows.py holds out.
+const (
+	perLength  = 0.25
+	freeTokens = 128
+)
+
+// lengthOdds is what the log odds of a text of n tokens lose.
+func lengthOdds(n int) float32 {
+	if n <= freeTokens {
+		return 0
+	}
+	return float32(perLength * math.Log(float64(n)/freeTokens))
+}
+
+// zoomed is from how many tokens on the worst window of a text is judged once more for itself.
+const zoomed = 8 * spanTokens
+
+// closer judges the worst window of a long text by itself: what stands around a short attack speaks
+// for it in a window that holds both.
+func (m *Model) closer(worst Scores, text []byte, tokens []Token, s *Scratch) Scores {
+	if len(tokens) < zoomed || worst.To-worst.From > len(tokens)/2 {
+		return worst
+	}
+	scores := m.attackPart(text, tokens[worst.From:worst.To], s)
+	lost := float64(lengthOdds(len(tokens)) - lengthOdds(worst.To-worst.From))
+	attack := float32(1 / (1 + math.Exp(lost)*(1/float64(max(scores.Attack, 1e-9))-1)))
+	if attack > worst.Attack {
+		worst.Attack, worst.Injection = attack, scores.Injection
+	}
 	return worst
 }
 
@@ -111,12 +181,12 @@ func (m *Model) attackPart(text []byte, tokens []Token, s *Scratch) Scores {
 	n := m.encode(tokens, s)
 	spans, h := spansOf(n), s.forHeads()
 	runs := appendWindows(h.runs[:0], spans)
-	m.embedRuns(h.vectors[:], runs, s)
+	m.viewRuns(h.views[:], runs, s)
 	var best [guardOuts]float32
 	where := run{}
 	for at := 0; at < len(runs); at += batchRuns {
 		rows := min(batchRuns, len(runs)-at)
-		scores := m.guard.net.apply(h.vectors[at*Dim:], rows, s)
+		scores := m.guard.net.apply(h.views[at*viewDim:], rows, s)
 		for r := range rows {
 			for k, v := range scores[r*guardOuts:][:guardOuts] {
 				if at+r == 0 || v > best[k] {
@@ -128,12 +198,17 @@ func (m *Model) attackPart(text []byte, tokens []Token, s *Scratch) Scores {
 			}
 		}
 	}
-	words := m.guard.words(text, tokens, chunksOf(spans), h)
-	for k, v := range words {
-		best[k] += float32(v * m.guard.share[k])
+	g, script := &m.guard, scriptOf(bytesOfTokens(text, tokens))
+	for k, v := range g.words(text, tokens, chunksOf(spans), h) {
+		best[k] += float32(v * g.share[script][k])
 	}
 	for k, v := range best {
-		best[k] = sigmoid(float32(v*m.guard.scale[k]) + m.guard.shift[k])
+		best[k] = float32(v*g.scale[script][k]) + g.shift[script][k]
+	}
+	best[attackOut] -= lengthOdds(n)
+	best[indirectOut] -= lengthOdds(n)
+	for k, v := range best {
+		best[k] = sigmoid(v)
 	}
 	from := max(int(where.from)*spanTokens-1, 0) // the first id is <s>
 	return Scores{
@@ -145,7 +220,7 @@ func (m *Model) attackPart(text []byte, tokens []Token, s *Scratch) Scores {
 // words returns the highest scores that the n-grams of any two neighbouring chunks have.
 func (g *guardHead) words(text []byte, tokens []Token, chunks int, h *headScratch) (best [guardNgramOuts]float32) {
 	for i := range chunks {
-		g.ngrams.sum(&h.chunks[i], h.ngrams.Collect(chunkOf(text, tokens, i)))
+		g.ngrams.sum(&h.chunks[i], h.ngrams.Collect(bytesOfTokens(text, chunkOf(tokens, i))))
 	}
 	if chunks == 1 {
 		g.ngrams.scores(best[:], &h.chunks[0], nil)

@@ -1,4 +1,4 @@
-// Heads: small layers that turn an embedding or n-grams into scores. Trained by scripts/train.
+// Heads: small layers that turn views or n-grams into scores. Trained by scripts/train.
 
 package model
 
@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// dense is a head over embeddings: a hidden layer with ReLU, and an output.
+// dense is a head over views: a hidden layer with ReLU, and an output.
 type dense struct{ hidden, out linear }
 
 func (t *tensors) dense(name string, out int) (d dense, err error) {
@@ -19,7 +19,7 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 	if hidden > maxHidden {
 		return d, fmt.Errorf("%d hidden values of %q are more than %d", hidden, name, maxHidden)
 	}
-	if d.hidden, err = t.linear(name+".hidden", Dim, hidden); err != nil {
+	if d.hidden, err = t.linear(name+".hidden", viewDim, hidden); err != nil {
 		return d, err
 	}
 	d.out, err = t.linear(name+".out", hidden, out)
@@ -33,12 +33,12 @@ const (
 
 // headScratch is the memory of the heads.
 type headScratch struct {
-	ngrams  Ngrams
-	hidden  [batchRuns * maxHidden]float32
-	scores  [batchRuns * maxClasses]float32
-	runs    [maxRuns]run
-	vectors [maxRuns * Dim]float32
-	chunks  [maxChunks]ngramSum
+	ngrams Ngrams
+	hidden [batchRuns * maxHidden]float32
+	scores [batchRuns * maxClasses]float32
+	runs   [maxRuns]run
+	views  [maxRuns * viewDim]float32
+	chunks [maxChunks]ngramSum
 }
 
 func (s *Scratch) forHeads() *headScratch {
@@ -48,7 +48,7 @@ func (s *Scratch) forHeads() *headScratch {
 	return s.heads
 }
 
-// apply returns the scores of rows embeddings, [rows][outputs], rows at most batchRuns. They are
+// apply returns the scores of rows views, [rows][outputs], rows at most batchRuns. They are
 // valid until the next call.
 func (d *dense) apply(x []float32, rows int, s *Scratch) []float32 {
 	h := s.forHeads()
@@ -64,16 +64,15 @@ func (d *dense) apply(x []float32, rows int, s *Scratch) []float32 {
 // ngramHead is a linear head over hashed n-grams.
 type ngramHead struct {
 	classes int
-	stride  int     // classes, filled up to a multiple of 4
 	mask    uint32  // buckets - 1
-	weights []int8  // [buckets][stride], times the n-gram's rarity
+	weights []int8  // [buckets][classes], times the n-gram's rarity
 	rarity  []uint8 // [buckets]
 	scale   []float32
 	bias    []float32
 }
 
 func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
-	h.classes, h.stride = classes, (classes+3)/4*4
+	h.classes = classes
 	if h.rarity, err = t.bytes(name+".idf", -1); err != nil {
 		return h, err
 	}
@@ -82,7 +81,7 @@ func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
 		return h, fmt.Errorf("%d buckets of %q are not a power of 2 up to %d", n, name, NgramBuckets)
 	}
 	h.mask = uint32(n - 1)
-	if h.weights, err = t.int8s(name+".weight", n, h.stride); err != nil {
+	if h.weights, err = t.int8s(name+".weight", n, classes); err != nil {
 		return h, err
 	}
 	if h.scale, err = t.float32s(name+".scale", classes); err != nil {
@@ -105,7 +104,7 @@ func (h *ngramHead) sum(dst *ngramSum, list []uint32) {
 		f &= h.mask
 		r := int64(h.rarity[f])
 		dst.squares += r * r
-		for i, w := range h.weights[int(f)*h.stride:][:h.classes] {
+		for i, w := range h.weights[int(f)*h.classes:][:h.classes] {
 			dst.sums[i] += int32(w)
 		}
 	}

@@ -32,13 +32,15 @@ var headsFile string
 //go:embed weights/guard.safetensors
 var guardFile string
 
-// Model is the tokenizer, the token table, the sentence encoder and the heads on them; read-only.
+// Model is the tokenizer, the token table, the sentence encoder, the heads on them and the tagger;
+// read-only.
 type Model struct {
 	words    unigram
 	table    table
 	encoder  encoder
 	category categoryHead
 	guard    guardHead
+	tagger   tagger
 }
 
 // Embedded returns the model that the binary carries. It is opened once.
@@ -48,6 +50,9 @@ var embedded = sync.OnceValues(func() (*Model, error) {
 	m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))
 	if err != nil {
 		return nil, err
+	}
+	if err := m.openTagger(bytesOf(taggerFile)); err != nil {
+		return nil, fmt.Errorf("cannot open tagger: %w", err)
 	}
 	return m, m.openHeads(bytesOf(headsFile), bytesOf(guardFile))
 })
@@ -83,6 +88,7 @@ var hash = sync.OnceValue(func() string {
 	h.Write(bytesOf(encoderFile))
 	h.Write(bytesOf(headsFile))
 	h.Write(bytesOf(guardFile))
+	h.Write(bytesOf(taggerFile))
 	return hex.EncodeToString(h.Sum(nil))[:12]
 })
 

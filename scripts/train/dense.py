@@ -1,4 +1,4 @@
-"""Small dense heads over sentence embeddings: one hidden layer, several of them averaged.
+"""Small dense heads over views of texts: one hidden layer, several of them averaged.
 
 Written out in numpy: with one hidden layer the gradient is six lines, and nothing else here needs
 an autograd library of half a gigabyte.
@@ -7,6 +7,7 @@ an autograd library of half a gigabyte.
 import numpy as np
 
 import container
+import features
 
 SCALE = 16.0  # an embedding of length 1 has values of about 1/22
 
@@ -19,7 +20,7 @@ class Net:
         self.rate, self.decay, self.steps, self.step = rate, decay, steps, 0
         def uniform(out, width):
             return rng.uniform(-1, 1, (out, width)).astype(np.float32) / np.float32(np.sqrt(width))
-        self.values = [uniform(hidden, 512), np.zeros(hidden, np.float32), uniform(outputs, hidden), np.zeros(outputs, np.float32)]
+        self.values = [uniform(hidden, features.DIM), np.zeros(hidden, np.float32), uniform(outputs, hidden), np.zeros(outputs, np.float32)]
         self.first = [np.zeros_like(v) for v in self.values]
         self.second = [np.zeros_like(v) for v in self.values]
 
@@ -28,7 +29,7 @@ class Net:
         return (self.rng.random(shape, np.float32) >= drop).astype(np.float32) / np.float32(1 - drop)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        """Outputs for x [rows, 512], with values left out; what backward needs is kept."""
+        """Outputs for x [rows, features.DIM], with values left out; what backward needs is kept."""
         w, b, v, c = self.values
         self.x = x * self.keep(x.shape, self.drop_in)
         hidden = self.x @ w.T + b

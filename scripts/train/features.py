@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import scipy.sparse
 
-DIM = 512
+DIM = 1024
 BUCKETS = 1 << 18
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -18,14 +18,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 @dataclasses.dataclass
 class Features:
     """Of n texts. Windows and chunks of text i are rows [p[i], p[i+1]) of theirs."""
-    window: np.ndarray          # [windows, 512] float16 embeddings; the first of a text is the whole
+    window: np.ndarray          # [windows, DIM] float16: embedding, and what it is made of; a text's first is the whole
     window_at: np.ndarray       # [n+1]
     span: np.ndarray            # [windows, 2] first and last span
     chunk: scipy.sparse.csr_matrix  # [chunks, BUCKETS] ones
     chunk_at: np.ndarray        # [n+1]
     text: scipy.sparse.csr_matrix   # [n, BUCKETS] ones
+    script: np.ndarray          # [n] 0: letters, 1: ideographs
 
-    def embedding(self) -> np.ndarray:
+    def whole(self) -> np.ndarray:
         return self.window[self.window_at[:-1]].astype(np.float32)
 
 
@@ -53,7 +54,7 @@ def read(texts: list[str], cache: str, name: str) -> Features:
     def csr(kind):
         at = z[kind + "_at"]
         return scipy.sparse.csr_matrix((np.ones(at[-1], np.float32), z[kind], at), shape=(len(at) - 1, BUCKETS))
-    return Features(z["window"], z["window_n"], z["span"], csr("chunk"), z["chunk_n"], csr("text"))
+    return Features(z["window"], z["window_n"], z["span"], csr("chunk"), z["chunk_n"], csr("text"), z["script"])
 
 
 def save(path: str, program: str, texts: list[str]):
@@ -61,7 +62,7 @@ def save(path: str, program: str, texts: list[str]):
     source = path + ".in"
     with open(source, "wb") as f:
         f.write(rows)
-    window, span, window_n = [], [], [0]
+    window, span, window_n, script = [], [], [0], []
     lists, list_at, chunk_n, text, text_at = [], [0], [0], [], [0]
     with open(source, "rb") as f:
         run = subprocess.Popen([program], stdin=f, stdout=subprocess.PIPE)
@@ -69,6 +70,7 @@ def save(path: str, program: str, texts: list[str]):
         def number():
             return int.from_bytes(out.read(4), "little")
         for _ in texts:
+            script.append(number())
             n = number()
             raw = np.frombuffer(out.read(n * (8 + 4 * DIM)), np.uint8).reshape(n, 8 + 4 * DIM)
             span.append(raw[:, :8].copy().view(np.int32))
@@ -86,4 +88,4 @@ def save(path: str, program: str, texts: list[str]):
             raise RuntimeError("cannot dump features")
     os.remove(source)
     np.savez(path, window=np.concatenate(window), span=np.concatenate(span), window_n=np.array(window_n), chunk=np.concatenate(lists),
-             chunk_at=np.array(list_at), chunk_n=np.array(chunk_n), text=np.concatenate(text), text_at=np.array(text_at))
+             chunk_at=np.array(list_at), chunk_n=np.array(chunk_n), text=np.concatenate(text), text_at=np.array(text_at), script=np.array(script))

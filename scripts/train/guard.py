@@ -18,8 +18,10 @@ BUCKETS = 1 << 17
 OUTPUTS = ["attack", "harmful", "indirect", "injection"]
 ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
 LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
+SCRIPTS = 2  # features.Features.script
 SEEDS = 3
-EPOCHS = 12
+HIDDEN = 256
+EPOCHS = 20
 MOST_WINDOWS = 24  # of a text, drawn anew in each epoch
 FOLDS = 4
 
@@ -50,14 +52,15 @@ def weights(rows: list[dict]) -> np.ndarray:
 
 class Head:
     """net: layers of dense.average; ngram: (weights, biases, idf); mix: the n-grams' share for each
-    output; scale, shift: of each output's calibration."""
+    script and output; scale, shift: their calibration."""
 
     def __init__(self, rows: list[dict], f: features.Features, chosen: np.ndarray, seed: int, seeds: int = SEEDS):
         t, w = targets(rows), weights(rows)
         self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
         self.ngram = train_ngrams(rows, f, t, chosen)
-        self.mix = np.array([0.6, 0.3, 0.3, 0], np.float32)
-        self.scale, self.shift = np.ones(4, np.float32), np.zeros(4, np.float32)
+        # N-grams of ideographs are rarer in the rows, and say less.
+        self.mix = np.array([[0.6, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0]], np.float32)
+        self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores of the net and of the n-grams, [n, OUTPUTS] each, uncalibrated."""
@@ -76,7 +79,8 @@ class Head:
     def logits(self, f: features.Features, chosen: np.ndarray | None = None) -> np.ndarray:
         chosen = np.arange(len(f.window_at) - 1) if chosen is None else chosen
         net, linear = self.parts(f, chosen)
-        return (net + linear * self.mix) * self.scale + self.shift
+        script = f.script[chosen]
+        return (net + linear * self.mix[script]) * self.scale[script] + self.shift[script]
 
     def tensors(self) -> dict[str, np.ndarray]:
         w, b, idf = self.ngram
@@ -100,7 +104,7 @@ def windows(f: features.Features, chosen: np.ndarray, rng) -> tuple[np.ndarray, 
 def train_net(f: features.Features, t: np.ndarray, w: np.ndarray, chosen: np.ndarray, seed: int) -> dense.Net:
     rng = np.random.default_rng(seed)
     batches = len(chosen) // 128
-    net = dense.Net(rng, 128, len(OUTPUTS), 0.15, 0.4, rate=1e-3, decay=0.02, steps=EPOCHS * batches)
+    net = dense.Net(rng, HIDDEN, len(OUTPUTS), 0.15, 0.4, rate=1e-3, decay=0.02, steps=EPOCHS * batches)
     for _ in range(EPOCHS):
         for b in np.array_split(rng.permutation(chosen), batches):
             x, owner = windows(f, b, rng)

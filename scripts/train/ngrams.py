@@ -33,8 +33,7 @@ def weigh(x: sp.csr_matrix, idf: np.ndarray, y: sp.csr_matrix | None = None) -> 
 
 
 def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a head: weights times idf as int8 [bucket][class], classes filled up to a
-    multiple of 4, and the idf in steps."""
+    """The tensors of a head: weights times idf as int8 [bucket][class], and the idf in steps."""
     step = idf.max() / 255
     steps = np.rint(idf / step)
     product = np.asarray(w, np.float64) * steps
@@ -42,7 +41,5 @@ def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict
     top = np.maximum(np.quantile(np.abs(product), 0.9999, axis=1), 1e-9)
     scale = top / 127
     q = np.clip(np.rint(product / scale[:, None]), -127, 127).astype(np.int8)
-    table = np.zeros((q.shape[1], -(-q.shape[0] // 4) * 4), np.int8)
-    table[:, :q.shape[0]] = q.T
-    return {name + ".weight": table, name + ".idf": steps.astype(np.uint8), name + ".scale": scale.astype(np.float32),
+    return {name + ".weight": np.ascontiguousarray(q.T), name + ".idf": steps.astype(np.uint8), name + ".scale": scale.astype(np.float32),
             name + ".bias": np.asarray(bias, np.float32)}

@@ -93,6 +93,30 @@ def written(folder: str = WRITTEN):
             yield base | {"task": "guard", "text": said, "label": label, "role": role}
 
 
+def long_texts():
+    """Long innocent texts: the sources of the Go standard library and Python's language reference,
+    in pieces of 1 to 12 KB. They come with the tools that training needs anyway, at the versions
+    that go.mod and train.sh name (BSD, PSF licence)."""
+    import pydoc_data.topics
+    import subprocess
+    root = os.path.join(subprocess.run(["go", "env", "GOROOT"], capture_output=True, text=True, check=True).stdout.strip(), "src")
+    texts = [("code", os.path.relpath(p, root), p) for p in sorted(glob.glob(os.path.join(root, "**", "*.go"), recursive=True))
+             if "testdata" not in p and number(os.path.relpath(p, root)) % 12 == 0]
+    pieces = [("manual", topic, text) for topic, text in sorted(pydoc_data.topics.topics.items())]
+    for family, name, path in texts:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            pieces.append((family, name, f.read()))
+    for family, name, text in pieces:
+        at = 0
+        while len(text) - at > 800:
+            seed = number(f"{name} {at}")
+            end = min(len(text), at + 1000 + seed % 11000)
+            split = "held" if number(name) % 100 < HELD_PERCENT else "train"
+            yield {"task": "guard", "text": text[at:end], "label": "benign", "role": "user", "source": "long/" + family, "lang": "en",
+                   "split": split, "open": True, "cluster": number(name)}
+            at = end + 20000 * (family == "code")
+
+
 TURN = re.compile(r"^@(system|user|assistant|tool|document):[ \t]*", re.M)
 
 
@@ -179,6 +203,6 @@ if __name__ == "__main__":
     for row in public(sys.argv[1]):
         if row["split"] == "dev":
             print(json.dumps(row, ensure_ascii=False))
-    for row in written():
+    for row in list(written()) + list(long_texts()):
         if row["split"] == "held":
             print(json.dumps(row, ensure_ascii=False))

@@ -7,6 +7,7 @@ machine.
 """
 
 import argparse
+import json
 import os
 import time
 
@@ -15,6 +16,7 @@ import numpy as np
 import category
 import compose
 import container
+import dense
 import features
 import guard
 import rows as sources
@@ -22,7 +24,7 @@ import rows as sources
 SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
 FLAGGED = 0.7  # the shipped threshold: a score of this lets MISTAKES of the innocent texts through
-MISTAKES = 0.01
+MISTAKES = 0.013
 
 
 def main():
@@ -34,7 +36,7 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.cache, exist_ok=True)
 
-    rows = list(sources.public(options.data)) + list(sources.written())
+    rows = list(sources.public(options.data)) + list(sources.written()) + list(sources.long_texts())
     if options.only != "guard":
         save(options, "heads", train_category(rows, options.cache))
     if options.only != "category":
@@ -47,6 +49,15 @@ def save(options, name: str, tensors: dict):
     say(f"{name}: {os.path.getsize(path)} bytes")
 
 
+def fixture(rows: list[dict], f: features.Features, values: np.ndarray, name: str):
+    """Writes what Python makes of some rows, for a test that Go makes the same of them."""
+    some = [i for i, r in enumerate(rows) if r["split"] == "held" and len(r["text"]) < 3000][::max(1, len(rows) // 400)][:40]
+    path = os.path.join(features.ROOT, "classify/model/testdata", name + ".jsonl")
+    with open(path, "w", encoding="utf-8") as out:
+        for i in some:
+            out.write(json.dumps({"text": rows[i]["text"], "want": [round(float(v), 4) for v in values[i]]}, ensure_ascii=False) + "\n")
+
+
 def say(text: str):
     print(time.strftime("%H:%M:%S"), text, flush=True)
 
@@ -54,7 +65,7 @@ def say(text: str):
 def train_category(rows: list[dict], cache: str) -> dict:
     rows = [r for r in rows if r["task"] == "category"]
     head = category.Head([r for r in rows if r["split"] == "train" and r["open"]], cache, SEED)
-    dev = [r for r in rows if r["split"] != "train"]
+    dev = [r for r in rows if r["split"] != "train" and r["open"]]
     f = features.read([r["text"] for r in dev], cache, "category-dev")
     head.calibrate(dev, f)
     p = head.probabilities(f)
@@ -62,6 +73,7 @@ def train_category(rows: list[dict], cache: str) -> dict:
     for source in sorted({r["source"] for r in dev}):
         own = np.array([r["source"] == source for r in dev])
         say(f"category {source}: {right[own].mean():.3f} of {own.sum()}, mean confidence {p[own].max(1).mean():.3f}")
+    fixture(dev, f, p, "category")
     return head.tensors()
 
 
@@ -73,29 +85,40 @@ def train_guard(rows: list[dict], cache: str) -> dict:
     net, linear = guard.unseen(seen, f, SEED)
     say("guard: scored by folds")
     head = guard.Head(seen, f, np.arange(len(seen)), SEED)
-    dev = [r for r in rows if r["task"] == "guard" and r["split"] == "dev"]
+    dev = [r for r in rows if r["task"] == "guard" and r["split"] == "dev" and r["open"]]
     fd = features.read([r["text"] for r in dev], cache, "guard-dev")
     netd, lineard = head.parts(fd, np.arange(len(dev)))
-    calibrate(head, seen + dev, np.r_[net, netd], np.r_[linear, lineard])
+    calibrate(head, seen + dev, np.r_[net, netd], np.r_[linear, lineard], np.r_[f.script, fd.script])
+    held = [r for r in rows if r["task"] == "guard" and r["split"] == "held"]
+    fh = features.read([r["text"] for r in held], cache, "guard-held")
+    fixture(held, fh, dense.sigmoid(head.logits(fh)), "guard")
     return head.tensors()
 
 
-def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.ndarray):
+def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.ndarray, script: np.ndarray):
     """Sets scale and shift of each output, on scores by heads that have not seen the rows. FLAGGED is
-    where MISTAKES of the innocent rows lie above; the slope is the most likely one."""
+    where MISTAKES of the innocent rows of a script lie above; the slope is the most likely one."""
     t = guard.targets(rows)
-    plain = np.array([not r["source"].startswith("composed/") for r in rows])
+    plain = np.array([not r["source"].startswith("composed/") and r["role"] != "system" for r in rows])
     for k, name in enumerate(guard.OUTPUTS):
-        z = net[:, k] + head.mix[k] * linear[:, k]
+        strict = name in ("attack", "indirect")
+        base = np.log(FLAGGED / (1 - FLAGGED)) if strict else 0.0
+        z = net[:, k] + head.mix[script, k] * linear[:, k]
         no, yes = (t[:, k] == 0) & plain, (t[:, k] == 1) & plain
-        at = float(np.quantile(z[no], 1 - MISTAKES)) if name in ("attack", "indirect") else 0.0
-        base = np.log(FLAGGED / (1 - FLAGGED)) if name in ("attack", "indirect") else 0.0
+        at = np.zeros(guard.SCRIPTS)
+        for s in range(guard.SCRIPTS):
+            own = no & (script == s)
+            if strict and own.sum() > 300:
+                at[s] = np.quantile(z[own], 1 - MISTAKES)
+            elif strict:
+                at[s] = np.quantile(z[no], 1 - MISTAKES)
+        z = z - at[script]
         def loss(slope):
-            p = 1 / (1 + np.exp(-np.clip((z - at) * slope + base, -30, 30)))
+            p = dense.sigmoid(z * slope + base)
             return -np.log(p[yes] + 1e-9).mean() - np.log(1 - p[no] + 1e-9).mean()
-        slope = float(min(np.arange(0.2, 4, 0.05), key=loss)) if yes.any() and no.any() else 1.0
-        head.scale[k], head.shift[k] = slope, base - at * slope
-        say(f"guard {name}: {(z[yes] > at).mean():.3f} of {yes.sum()} found, {(z[no] > at).mean():.4f} of {no.sum()} mistaken, slope {slope:.2f}")
+        slope = float(min(np.arange(0.2, 4, 0.05), key=loss))
+        head.scale[:, k], head.shift[:, k] = slope, base - at * slope
+        say(f"guard {name}: {(z[yes] > 0).mean():.3f} of {yes.sum()} found, {(z[no] > 0).mean():.4f} of {no.sum()} mistaken, slope {slope:.2f}")
 
 
 if __name__ == "__main__":

@@ -105,10 +105,8 @@ func (r *row) judge(m *model.Model, text []byte, tokens []model.Token, s *model.
 		r.scores = m.Attack(text, tokens, s)
 		return
 	}
-	var vector [model.Dim]float32
-	m.Embed(&vector, tokens, s)
 	var p [len(model.Categories)]float32
-	m.Category(&p, text, &vector, s)
+	m.Category(&p, text, tokens, s)
 	best := 0
 	for i, v := range p {
 		if v > p[best] {

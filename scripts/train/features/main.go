@@ -2,8 +2,8 @@
 //
 //	features < rows.jsonl > features.bin
 //
-// A line of the input is {"text": ...}. For each, little-endian: the number of windows (uint32),
-// their first and last span (2 x int32 each) and embeddings (512 float32 each); the number of
+// A line of the input is {"text": ...}. For each, little-endian: the script and the number of
+// windows (uint32), their first and last span (2 x int32 each) and views (1024 float32 each); the number of
 // chunks, and for each the number of its n-grams and these (uint32); the number of n-grams of the
 // whole text and these.
 package main
@@ -42,12 +42,13 @@ func run(in io.Reader, out io.Writer) error {
 			return fmt.Errorf("cannot read row: %w", err)
 		}
 		f := m.Features([]byte(row.Text), s)
-		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(f.Windows)))
+		b = binary.LittleEndian.AppendUint32(b[:0], uint32(f.Script))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(f.Windows)))
 		for i, window := range f.Windows {
 			if b, err = binary.Append(b, binary.LittleEndian, window); err != nil {
 				return err
 			}
-			if b, err = binary.Append(b, binary.LittleEndian, f.Embeddings[i][:]); err != nil {
+			if b, err = binary.Append(b, binary.LittleEndian, f.Views[i][:]); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,212 @@
+// The tagger against what training computed, on long texts, in time and memory.
+
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"kvasir/classify/pii"
+)
+
+// tagged returns the names in text, as "TYPE:name".
+func tagged(m *Model, text string, s *Scratch) (names []string) {
+	for _, e := range m.Tag(nil, []byte(text), m.Tokenize(nil, []byte(text), s), s) {
+		names = append(names, e.Type.String()+":"+text[e.Start:e.End])
+	}
+	return names
+}
+
+// TestTaggerAgrees compares the scores of the tags with those that training computed in float32,
+// on rows that training did not see. int8 costs a little: 0.15 on average, of scores whose distances
+// are about 10, and one word in 100 may get another tag.
+func TestTaggerAgrees(t *testing.T) {
+	m := embeddedModel(t)
+	file, err := os.Open("testdata/tagger.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var s Scratch
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	words, other, off := 0, 0, 0.0
+	for lines.Scan() {
+		var row struct {
+			Text   string
+			Scores [][]float64
+			Tags   []uint8
+		}
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		text := []byte(row.Text)
+		m.Tag(nil, text, nil, &s) // makes the scratch
+		b := s.tagger
+		b.begin(text)
+		b.fill(&m.tagger.lists)
+		if b.size != len(row.Tags) {
+			t.Fatalf("%q has %d words, training saw %d", text, b.size, len(row.Tags))
+		}
+		m.scoreWords(0, b.size, m.Tokenize(nil, text, &s), &s)
+		m.tagger.decode(b, 0, b.size)
+		for i, scores := range row.Scores {
+			for k, v := range scores {
+				off += math.Abs(v - float64(b.score[i*tags+k]))
+			}
+			if b.tag[i] != row.Tags[i] {
+				other++
+			}
+		}
+		words += b.size
+	}
+	if words < 200 {
+		t.Fatalf("fixture has %d words", words)
+	}
+	off /= float64(words * tags)
+	t.Logf("%d words: scores differ by %.3f on average, %d tags differ", words, off, other)
+	if off > 0.15 || other*100 > words {
+		t.Errorf("cannot accept scores that differ by %.3f on average and %d other tags of %d", off, other, words)
+	}
+}
+
+func TestTaggerFinds(t *testing.T) {
+	m := embeddedModel(t)
+	var s Scratch
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"Hi, my name is Sarah Connor and I live in Berlin.", []string{"PERSON:Sarah Connor", "GPE:Berlin"}},
+		{"Please ask Kaito Yamamoto whether Siemens AG has paid.", []string{"PERSON:Kaito Yamamoto", "ORGANIZATION:Siemens AG"}},
+		{"my friend julia moved to chicago last week", []string{"PERSON:julia", "GPE:chicago"}},
+		{"如果王建国同意，我们明天去上海。", []string{"PERSON:王建国", "GPE:上海"}},
+		{"Ich heiße Jürgen Schneider und wohne in Hamburg.", []string{"PERSON:Jürgen Schneider", "GPE:Hamburg"}},
+		{"How do I sort a list of numbers in Python?", nil},
+		{"The May deadline will not move; mark it in your calendar.", nil},
+		{"Die Rose im Garten blüht im Sommer.", nil},
+		{"", nil},
+		{" \n ", nil},
+	} {
+		if got := tagged(m, c.text, &s); !slices.Equal(got, c.want) {
+			t.Errorf("%q: found %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+// TestTaggerLong puts names far into a long text: they are found there as in the short one, in
+// whatever block they lie.
+func TestTaggerLong(t *testing.T) {
+	m := embeddedModel(t)
+	var s Scratch
+	const sentence = "Then my colleague Emily Watson flew to Toronto for the weekend. "
+	const filler = "there was not much to see on the way and so we went on. "
+	for n := range 40 {
+		text := strings.Repeat(filler, n) + sentence + strings.Repeat(filler, 30)
+		if got, want := tagged(m, text, &s), []string{"PERSON:Emily Watson", "GPE:Toronto"}; !slices.Equal(got, want) {
+			t.Errorf("after %d sentences: found %q, want %q", n, got, want)
+		}
+	}
+	text := strings.Repeat(sentence, 1500)
+	if got := tagged(m, text, &s); len(got) < 2990 {
+		t.Errorf("found %d names in 1500 sentences with two each", len(got))
+	}
+}
+
+// TestTaggerSpans holds for any text: spans lie within it, in order, and are not empty.
+func TestTaggerSpans(t *testing.T) {
+	m := embeddedModel(t)
+	var s Scratch
+	for _, text := range []string{
+		"\xff\xfeJohn \xc3", strings.Repeat("A", 9000), strings.Repeat("John Smith ", 4000), strings.Repeat("王", 3000),
+		strings.Repeat("\u0301", 2000), strings.Repeat("@", 3000), "𝓙𝓸𝓱𝓷 Ｊｏｈｎ", "Anna\u200bMaria",
+	} {
+		checkTagged(t, m, []byte(text), &s)
+	}
+}
+
+// TestTaggerGate says which texts the network is run for, and on which words.
+func TestTaggerGate(t *testing.T) {
+	m := embeddedModel(t)
+	for text, want := range map[string]string{
+		"how do i sort a list of numbers? i tried it twice.": "",
+		"The list is long. It has many items, and it grows.": "",
+		"1234 5678 !! ...": "",
+		"how do i tell my friend julia that i am late today, without being rude?":  "i tell my friend julia that i am late",
+		"then we met Zorblax on the way, and then we went home and had some cake.": "then we met Zorblax on the way,",
+		"今天王小明来了": "今天王小明来了",
+	} {
+		b := new(tagScratch)
+		b.begin([]byte(text))
+		b.fill(&m.tagger.lists)
+		got := ""
+		if from, to := b.candidates(b.size); from < to {
+			got = text[b.words[from].start:b.words[to-1].end]
+		}
+		if got != want {
+			t.Errorf("%q: looks at %q, want %q", text, got, want)
+		}
+	}
+}
+
+func checkTagged(t *testing.T, m *Model, text []byte, s *Scratch) {
+	t.Helper()
+	last := int32(0)
+	for _, e := range m.Tag(nil, text, m.Tokenize(nil, text, s), s) {
+		if e.Start < last || e.End <= e.Start || int(e.End) > len(text) || !(e.Score > 0 && e.Score <= 1) || e.Type < pii.StreetAddress {
+			t.Fatalf("bad span %+v in a text of %d bytes", e, len(text))
+		}
+		last = e.End
+	}
+}
+
+func FuzzTag(f *testing.F) {
+	for _, text := range []string{"John Smith lives in New York", "王小明\u200b@x #y", "a\xffB\n\n.C", "McDonald’s O'Neill-Ünal"} {
+		f.Add([]byte(text))
+	}
+	m := embeddedModel(f)
+	var s Scratch
+	f.Fuzz(func(t *testing.T, text []byte) { checkTagged(t, m, text, &s) })
+}
+
+func TestTaggerAllocates(t *testing.T) {
+	m := embeddedModel(t)
+	var s Scratch
+	text := []byte(strings.Repeat("Ada Lovelace wrote to Charles Babbage in London. ", 400))
+	tokens := m.Tokenize(nil, text, &s)
+	dst := m.Tag(nil, text, tokens, &s)
+	if n := testing.AllocsPerRun(5, func() { dst = m.Tag(dst[:0], text, tokens, &s) }); n > 0 {
+		t.Errorf("Tag allocates %v times", n)
+	}
+}
+
+func BenchmarkTag(b *testing.B) {
+	m := embeddedModel(b)
+	var s Scratch
+	prose := []byte(strings.Repeat("The committee will publish its report on renewable energy next Thursday; early drafts by Ingrid Solberg suggest that storage, not generation, has become the bottleneck in Norway. ", 600))
+	plain := bytes.ToLower(bytes.ReplaceAll(bytes.ReplaceAll(prose, []byte("Ingrid Solberg"), []byte("the author")), []byte("Norway"), []byte("the end")))
+	for _, c := range []struct {
+		name   string
+		text   []byte
+		tokens int
+	}{{"64 tokens", prose, 64}, {"512 tokens", prose, 512}, {"100 KB", prose[:100<<10], 0}, {"100 KB without names", plain[:min(len(plain), 100<<10)], 0}} {
+		b.Run(c.name, func(b *testing.B) {
+			text, tokens := c.text, m.Tokenize(nil, c.text, &s)
+			if c.tokens > 0 {
+				tokens = tokens[:c.tokens]
+				text = text[:tokens[c.tokens-1].End]
+			}
+			b.SetBytes(int64(len(text)))
+			var dst []Tagged
+			for b.Loop() {
+				dst = m.Tag(dst[:0], text, tokens, &s)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Parts: personal data that begin in one part of a message and end in the next.
+// A worker's template puts the parts together, so that a card number cut in two
+// reaches the model whole.
+package classify
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"kvasir/classify/pii"
+)
+
+// partEdge is how many bytes of each end of a part are looked at with its
+// neighbours: more than any value of one line and what announces it.
+const partEdge = 128
+
+// An edge is a stretch of a part among those that are read together.
+type edge struct {
+	at, n int32 // in the joined bytes
+	text  int
+	from  int32 // in the part, folded
+}
+
+// piiOverParts looks at the ends of the parts of each message of those who
+// write to the model. In what an assistant or a tool says the texts of one
+// message are fields of a record, whose digits do not belong together.
+func (j *judging) piiOverParts() error {
+	texts := j.r.Texts
+	j.halves = j.halves[:0]
+	for start := 0; start < len(texts); {
+		end := start + 1
+		for end < len(texts) && together(&texts[start], &texts[end]) {
+			end++
+		}
+		if role := texts[start].Role; end > start+1 && (role == User || role == System) {
+			if j.overdue() {
+				return ErrTimeout
+			}
+			j.piiInParts(start, end)
+		}
+		start = end
+	}
+	if len(j.halves) > 0 {
+		j.keepHalves()
+	}
+	return nil
+}
+
+// piiInParts finds what lies over the ends of the parts [start, end).
+func (j *judging) piiInParts(start, end int) {
+	j.joined, j.edges = j.joined[:0], j.edges[:0]
+	for i := start; i < end; i++ {
+		f := j.folded(i)
+		own := f.bytes
+		if f.first != f.last {
+			own = own[:f.own]
+		}
+		if len(own) <= 2*partEdge {
+			j.addEdge(i, own, 0)
+			continue
+		}
+		first := own[:partEdge]
+		first = first[:bytes.LastIndexAny(first, " \n")+1]
+		last := own[len(own)-partEdge:]
+		last = last[bytes.IndexAny(last, " \n")+1:]
+		j.addEdge(i, first, 0)
+		j.joined = append(j.joined, "\n\n"...)
+		j.addEdge(i, last, int32(len(own)-len(last)))
+	}
+	j.spans = pii.Find(j.spans[:0], j.joined)
+	edges := j.edges
+	for _, s := range j.spans {
+		for len(edges) > 0 && edges[0].at+edges[0].n <= s.Start {
+			edges = edges[1:]
+		}
+		if float64(s.Score) >= j.c.options.PII.Threshold {
+			j.halve(s, edges)
+		}
+	}
+}
+
+func (j *judging) addEdge(text int, stretch []byte, from int32) {
+	j.edges = append(j.edges, edge{int32(len(j.joined)), int32(len(stretch)), text, from})
+	j.joined = append(j.joined, stretch...)
+}
+
+// halve adds to halves what stands in each of the edges of a span that begins
+// in the first of them and does not end there.
+func (j *judging) halve(s pii.Span, edges []edge) {
+	if len(edges) == 0 || s.End <= edges[0].at+edges[0].n {
+		return
+	}
+	for _, e := range edges {
+		if e.at >= s.End {
+			return
+		}
+		from, to := max(s.Start, e.at), min(s.End, e.at+e.n)
+		for from < to && j.joined[from] == ' ' {
+			from++
+		}
+		if from == to {
+			continue
+		}
+		half := s
+		half.Start, half.End = j.folds.original(&j.folds.texts[e.text], from-e.at+e.from, to-e.at+e.from)
+		j.halves = append(j.halves, Entity{e.text, half})
+	}
+}
+
+// keepHalves moves the halves, sorted as they were found, into the verdict, in
+// the place of what they alone looked like; one that is part of something
+// longer in its own text goes.
+func (j *judging) keepHalves() {
+	spans := slices.DeleteFunc(j.v.PII.Spans, func(e Entity) bool {
+		at, _ := slices.BinarySearchFunc(j.halves, e, func(h, e Entity) int {
+			return cmp.Or(cmp.Compare(h.Text, e.Text), cmp.Compare(h.End, e.Start+1))
+		})
+		for ; at < len(j.halves) && j.halves[at].Text == e.Text && j.halves[at].Start < e.End; at++ {
+			h := &j.halves[at]
+			if e.Start >= h.Start && e.End <= h.End {
+				return true
+			}
+			h.End = h.Start // not to be kept; it stays in order
+		}
+		return false
+	})
+	for _, h := range j.halves {
+		if h.End > h.Start {
+			spans = append(spans, h)
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b Entity) int {
+		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Start, b.Start))
+	})
+	j.v.PII.Spans = spans
+}
