@@ -29,20 +29,7 @@ type linear struct {
 // tilesOf returns the number of tiles of out outputs.
 func tilesOf(out int) int { return (out + tileOut - 1) / tileOut }
 
-// packTiles puts weights [out][in], row-major, into the order that newLinear takes. in must be a
-// multiple of 4.
-func packTiles(w []int8, in, out int) []int8 {
-	packed := make([]int8, tilesOf(out)*tileOut*in)
-	for o := range out {
-		tile := packed[o/tileOut*tileOut*in:]
-		for i := range in {
-			tile[i/4*4*tileOut+o%tileOut*4+i%4] = w[o*in+i]
-		}
-	}
-	return packed
-}
-
-// newLinear makes a layer from weights in tiles (packTiles, or a file that holds them so), used in
+// newLinear makes a layer from weights in tiles (container.tiles of scripts/train makes them), used in
 // place, and one scale and bias an output. in must be a multiple of 4.
 func newLinear(w []int8, scale, bias []float32, in, out int) linear {
 	tiles := tilesOf(out)

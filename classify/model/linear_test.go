@@ -292,3 +292,16 @@ func BenchmarkLinear(b *testing.B) {
 		})
 	}
 }
+
+// packTiles puts weights [out][in], row-major, into the order that newLinear takes, as
+// container.tiles of scripts/train does. in must be a multiple of 4.
+func packTiles(w []int8, in, out int) []int8 {
+	packed := make([]int8, tilesOf(out)*tileOut*in)
+	for o := range out {
+		tile := packed[o/tileOut*tileOut*in:]
+		for i := range in {
+			tile[i/4*4*tileOut+o%tileOut*4+i%4] = w[o*in+i]
+		}
+	}
+	return packed
+}

@@ -161,7 +161,7 @@ func (t *tensors) float32s(name string, shape ...int) ([]float32, error) {
 	return values, nil
 }
 
-// linear returns the dense layer NAME: NAME.weight (I8, tiles as packTiles makes them), NAME.scale
+// linear returns the dense layer NAME: NAME.weight (I8, in tiles), NAME.scale
 // and NAME.bias (F32 [out]).
 func (t *tensors) linear(name string, in, out int) (linear, error) {
 	w, err := t.int8s(name+".weight", tilesOf(out), in/4, tileOut, 4)

@@ -65,7 +65,7 @@ func TestCarriers(t *testing.T) {
 		if len(f) != 3 {
 			continue
 		}
-		typ := ParseType(f[0])
+		typ := typeNamed(f[0])
 		if typ == 0 {
 			t.Fatalf("cannot find type %q", f[0])
 		}

@@ -112,16 +112,6 @@ func (t Type) String() string {
 	return table[t].name
 }
 
-// ParseType returns the Type with that name, or 0 if there is none.
-func ParseType(name string) Type {
-	for t := Type(1); t < types; t++ {
-		if table[t].name == name {
-			return t
-		}
-	}
-	return 0
-}
-
 // Types returns how many types there are: they are 1 to Types.
 func Types() Type { return types - 1 }
 
