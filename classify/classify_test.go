@@ -14,7 +14,7 @@ type saying struct{}
 
 func (saying) newReader() reader { return saying{} }
 
-func (saying) attack(text []byte) (s attackScores) {
+func (saying) attack(text []byte, _ bool) (s attackScores) {
 	if bytes.Contains(text, []byte("ATTACK")) || bytes.Contains(text, []byte("AT\nTACK\n")) {
 		s.attack = 0.99
 	}
@@ -25,7 +25,7 @@ func (saying) attack(text []byte) (s attackScores) {
 }
 
 func (s saying) suspicion(piece []byte) (attack, indirect float32) {
-	found := s.attack(piece)
+	found := s.attack(piece, true)
 	return found.attack, found.indirect
 }
 

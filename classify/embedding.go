@@ -1,6 +1,8 @@
 // Embedding: how near the last user text is to phrases of the configuration.
 package classify
 
+import "kvasir/classify/model"
+
 import (
 	"fmt"
 	"math"
@@ -14,17 +16,54 @@ const KindEmbedding Kind = "embedding"
 const KindSentence Kind = "sentence"
 
 func (j *judging) findSentence() error {
-	text := j.lastUser()
-	if len(text) == 0 {
-		return nil
+	if text := j.lastUser(); len(text) > 0 {
+		j.sentence(&j.v.embedding, text)
+		j.v.Embedding = j.v.embedding[:]
 	}
-	key, ok := j.c.shared.key(text), false
-	if j.v.embedding, ok = j.c.shared.sentence.get(key); !ok {
-		j.reader.embed(&j.v.embedding, text)
-		j.c.shared.sentence.put(key, j.v.embedding)
-	}
-	j.v.Embedding = j.v.embedding[:]
 	return nil
+}
+
+// sentence makes the embedding of a folded text, or finds it.
+func (j *judging) sentence(dst *[Dim]float32, text []byte) {
+	key, ok := j.c.shared.key(text), false
+	if *dst, ok = j.c.shared.sentence.get(key); !ok {
+		j.reader.embed(dst, text)
+		j.c.shared.sentence.put(key, *dst)
+	}
+}
+
+// foldVersion goes up when folding makes another text of the same bytes, and so another embedding.
+const foldVersion = "1"
+
+// EmbeddingVersion names what embeddings are made with: those of two versions are not comparable.
+func EmbeddingVersion() string { return model.EncoderHash() + "-" + foldVersion }
+
+// Embed makes the sentence embedding, of length 1, of one text: the one that
+// Judge makes of it as a user's last. It says whether there is one: not of a
+// text without anything to read, and not when no thread was free within the
+// timeout. A text that was judged or embedded a short while ago costs a copy.
+func (c *Classifier) Embed(dst *[Dim]float32, text []byte) (ok bool) {
+	j := c.acquire(c.deadline())
+	if j == nil {
+		return false
+	}
+	j.v = c.verdict() // that a panic is noted in
+	v := j.v
+	defer func() {
+		p := recover()
+		ok = ok && p == nil
+		c.release(j, p)
+		v.Release()
+	}()
+	if c.options.Fault != nil {
+		c.options.Fault(KindSentence)
+	}
+	j.folds.begin(1)
+	if text = j.shorten(j.folds.fold(0, text).bytes); len(text) == 0 {
+		return false
+	}
+	j.sentence(dst, text)
+	return true
 }
 
 // defaultCosine is the threshold where the configuration names none.

@@ -50,7 +50,7 @@ func (j *judging) findJailbreak() error {
 		for end < len(texts) && together(&texts[start], &texts[end]) {
 			end++
 		}
-		if err := j.attackIn(j.join(start, end), texts[start].Role, texts[start].Message); err != nil {
+		if err := j.attackIn(start, end); err != nil {
 			return err
 		}
 		start = end
@@ -78,16 +78,12 @@ func together(a, b *Text) bool {
 	return a.Message == b.Message && a.Message >= 0 || a.Role == ToolDefinition
 }
 
-// join is the text of parts that are read as one, folded.
-func (j *judging) join(start, end int) []byte {
-	if end == start+1 {
-		return j.folded(start).bytes
-	}
+// join puts the parts that are read as one together, folded.
+func (j *judging) join(start, end int) {
 	j.joined = j.joined[:0]
 	for i := start; i < end; i++ {
 		j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
 	}
-	return j.joined
 }
 
 // attackOverTurns judges the last turns of the user as one text. A long turn is
@@ -120,19 +116,46 @@ func (j *judging) attackOverTurns() error {
 			j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
 		}
 	}
-	return j.attackIn(j.joined, User, last)
+	return j.attackInJoined(User, last)
 }
 
-// attackIn judges one text piece by piece and keeps the worst.
-func (j *judging) attackIn(text []byte, role Role, message int32) error {
-	if len(text) == 0 {
-		return nil
+// Questions that are asked of one text in more than one way.
+const (
+	asRead   = 1 // as what is only to be read
+	asFolded = 2 // it is folded already
+)
+
+// attackIn judges the texts [start, end) as one. A single one that came of late is not even folded.
+func (j *judging) attackIn(start, end int) error {
+	t := &j.r.Texts[start]
+	if end > start+1 {
+		j.join(start, end)
+		return j.attackInJoined(t.Role, t.Message)
 	}
-	key := j.c.shared.key(text)
+	return j.attackOnce(j.c.shared.key(t.Bytes), start, t.Role, t.Message)
+}
+
+// attackInJoined judges the joined texts. The reader must not take them for others of the same length
+// that were in their place.
+func (j *judging) attackInJoined(role Role, message int32) error {
+	j.reader.forget()
+	return j.attackOnce(j.c.shared.key(j.joined).with(asFolded), -1, role, message)
+}
+
+// attackOnce judges text i, or with -1 the joined ones, unless its result is known, and keeps the worst.
+func (j *judging) attackOnce(key textKey, i int, role Role, message int32) error {
+	read := role == Tool || role == Document
+	if read {
+		key = key.with(asRead)
+	}
 	s, ok := j.c.shared.attacks.get(key)
 	if !ok {
+		text := j.joined
+		if i >= 0 {
+			text = j.folded(i).bytes
+		}
 		var err error
-		if s, err = j.attackOf(text); err != nil {
+		if s, err = j.attackOf(text, read); err != nil {
 			return err
 		}
 		j.c.shared.attacks.put(key, s)
@@ -147,12 +170,12 @@ func (j *judging) attackIn(text []byte, role Role, message int32) error {
 // attackOf reads a text of any length. Of a long one every piece is judged by
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
-func (j *judging) attackOf(text []byte) (s attackScores, err error) {
+func (j *judging) attackOf(text []byte, read bool) (s attackScores, err error) {
 	if !speaks(text) {
 		return s, nil
 	}
 	if len(text) <= maxWhole {
-		return j.reader.attack(text), nil
+		return j.reader.attack(text, read), nil
 	}
 	var picked suspects
 	for p := (pieces{text: text, size: attackPiece}); p.next(); {
@@ -166,7 +189,7 @@ func (j *judging) attackOf(text []byte) (s attackScores, err error) {
 		if j.overdue() {
 			return s, ErrTimeout
 		}
-		one := j.reader.attack(p)
+		one := j.reader.attack(p, read)
 		if one.attack > s.attack {
 			s.attack, s.injection = one.attack, one.injection
 		}

@@ -36,7 +36,7 @@ type finder interface {
 
 // newKeyword: operator any asks for one of the keywords, all for each, none for
 // none.
-func newKeyword(_ *Classifier, o *SignalOptions) (test, error) {
+func newKeyword(c *Classifier, o *SignalOptions) (test, error) {
 	if err := checkKeywords(o); err != nil {
 		return nil, err
 	}
@@ -57,10 +57,9 @@ func newKeyword(_ *Classifier, o *SignalOptions) (test, error) {
 		threshold = defaultBM25
 	}
 	n := len(o.Keywords)
-	return func(j *judging) (float64, bool, error) {
+	return sharedKeyword(uint64(len(c.own)), func(j *judging, start, end int) (float64, bool, error) {
 		h := &j.hits
 		h.begin(n, weigh, operator == "all")
-		start, end := j.lastMessage()
 		for i := start; i < end && !h.enough(); i++ {
 			if j.overdue() {
 				return 0, false, ErrTimeout
@@ -80,7 +79,27 @@ func newKeyword(_ *Classifier, o *SignalOptions) (test, error) {
 			return 1 - min(score, 1), !some, nil
 		}
 		return score, some, nil
-	}, nil
+	}), nil
+}
+
+// sharedKeyword asks for the last user message, texts [start, end), unless it is one text that came of
+// late.
+func sharedKeyword(signal uint64, ask func(j *judging, start, end int) (float64, bool, error)) test {
+	return func(j *judging) (float64, bool, error) {
+		start, end := j.lastMessage()
+		if end != start+1 {
+			return ask(j, start, end)
+		}
+		key := j.c.shared.key(j.r.Texts[start].Bytes).with(signal)
+		if f, ok := j.c.shared.keywords.get(key); ok {
+			return f.score, f.holds, nil
+		}
+		score, holds, err := ask(j, start, end)
+		if err == nil {
+			j.c.shared.keywords.put(key, found{score, holds})
+		}
+		return score, holds, err
+	}
 }
 
 func checkKeywords(o *SignalOptions) error {

@@ -109,7 +109,8 @@ type Decision struct {
 	InsertPrompt   bool   // before the client's own system prompt instead of in its place
 	Reasoning      string // "": as it came; off, on, or an effort: minimal, low, medium, high, xhigh
 	AllowPII       []string
-	CacheThreshold float64
+	CacheThreshold float64 // 0: the cache's own
+	CacheOff       bool    // its answers are neither looked up nor kept
 	Refuse         string  // the text of a refusal; "": none
 	MaxTokens      int     // caps; 0: none
 	MaxTemperature float64 // with CapTemperature

@@ -17,8 +17,9 @@ type weights interface {
 // A reader reads texts with the weights; it is the memory of one thread. Texts
 // are folded ones.
 type reader interface {
-	// attack gives calibrated probabilities that there is an attack in a text.
-	attack(text []byte) attackScores
+	// attack gives calibrated probabilities that there is an attack in a text. read: it is a document or
+	// a tool's result, of which indirect is asked too.
+	attack(text []byte, read bool) attackScores
 	// suspicion says how much the words of a piece speak against it, as an
 	// attack and as instructions to whom reads it: for comparing pieces.
 	suspicion(piece []byte) (attack, indirect float32)

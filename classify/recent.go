@@ -15,15 +15,18 @@ import (
 const keepFor = time.Minute
 
 // shared are the results that texts share, by what was computed. They are kept
-// by a keyed 128-bit hash of the text, never the text, in a fixed 4 MiB.
+// by a keyed 128-bit hash of the text as it came, never the text, in a fixed 6 MiB.
 type shared struct {
 	seeds    [2]maphash.Seed
 	attacks  recent[attackScores]
-	names    recent[nameSpans]
+	names    recent[fewSpans]
 	sentence recent[[Dim]float32]
 	category recent[[len(Categories)]float32]
 	language recent[Language]
 	words    recent[traitCounts]
+	pii      recent[fewSpans]
+	shapes   recent[shape]
+	keywords recent[found] // of a signal and a text
 }
 
 func newShared() *shared {
@@ -34,6 +37,9 @@ func newShared() *shared {
 	s.category.init(4096)
 	s.language.init(4096)
 	s.words.init(4096)
+	s.pii.init(4096)
+	s.shapes.init(4096)
+	s.keywords.init(4096)
 	return s
 }
 
@@ -44,10 +50,19 @@ func (s *shared) key(text []byte) textKey {
 	return textKey{maphash.Bytes(s.seeds[0], text), maphash.Bytes(s.seeds[1], text)}
 }
 
-// nameSpans are the names in a piece of text, if they are few.
-type nameSpans struct {
+// with names the same text for another question.
+func (k textKey) with(question uint64) textKey { return textKey{k[0], k[1] + question} }
+
+// fewSpans are what was found in a piece of text, if it is not much.
+type fewSpans struct {
 	n     int
 	spans [12]pii.Span
+}
+
+// found is what a signal of the user's own came to.
+type found struct {
+	score float64
+	holds bool
 }
 
 // recent keeps results in sets of four, the oldest of a set giving way.

@@ -77,7 +77,16 @@ func (j *judging) findShape() error {
 		if j.overdue() {
 			return ErrTimeout
 		}
-		j.shape.add(j.r.Texts[i].Bytes)
+		text := j.r.Texts[i].Bytes
+		if end > start+1 {
+			j.shape.add(text)
+			continue
+		}
+		key, ok := j.c.shared.key(text), false
+		if j.shape, ok = j.c.shared.shapes.get(key); !ok {
+			j.shape.add(text)
+			j.c.shared.shapes.put(key, j.shape)
+		}
 	}
 	return nil
 }

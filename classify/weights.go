@@ -37,7 +37,7 @@ func (r *modelReader) tokenize(text []byte) []model.Token {
 func (r *modelReader) forget() { r.of = nil }
 
 func (r *modelReader) embed(dst *[Dim]float32, text []byte) {
-	r.m.Embed(dst, r.tokenize(text), &r.scratch)
+	r.m.Gist(dst, r.tokenize(text), &r.scratch)
 }
 
 func (r *modelReader) names(dst []pii.Span, text []byte) []pii.Span {
@@ -62,8 +62,8 @@ func nameOdds(t pii.Type) float32 {
 }
 
 // attack reads a text of any length.
-func (r *modelReader) attack(text []byte) attackScores {
-	s := r.m.Attack(text, r.tokenize(text), &r.scratch)
+func (r *modelReader) attack(text []byte, read bool) attackScores {
+	s := r.m.Attack(text, r.tokenize(text), read, &r.scratch)
 	return attackScores{s.Attack, s.Injection, s.Indirect}
 }
 

@@ -29,7 +29,7 @@ type args struct {
 func newArgs(l *linear, j *job, tile, shift, r int) args {
 	first := tile + shift
 	a := args{
-		x: &j.x.data[r*j.rowStride*j.x.width], w: &l.w[tile*l.in+4*shift],
+		x: &j.x.data[r*j.rowStride*j.x.width], w: &l.w[tile*l.pitch+4*shift],
 		dst: &j.dst[r*j.dstStride+first-j.first], res: &noResidual[0],
 		scale: &l.scale[first], bias: &l.bias[first], zero: &l.zero[first], rowScale: &j.scale[r],
 		taps: j.taps, steps: j.seg / 4, tapStride: j.tapStride * j.x.width, rowStride: j.rowStride * j.x.width,

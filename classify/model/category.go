@@ -37,7 +37,7 @@ func (c *categoryHead) open(t *tensors) (err error) {
 }
 
 // Category stores in dst how probable each of Categories is, calibrated, for a text of these tokens.
-// What Embed or Attack have just encoded is not encoded again.
+// Of a long text the encoder sees the gist, see Gist; what has just been encoded is not encoded again.
 func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []Token, s *Scratch) {
 	c, h := &m.category, s.forHeads()
 	var sum ngramSum

@@ -173,6 +173,68 @@ next1:
 	VZEROUPPER
 	RET
 
+// func tripleVNNI(a *args)
+// 3 rows: they share the weights, whose way from the third cache is what few rows wait for.
+TEXT ·tripleVNNI(SB), NOSPLIT, $0-8
+	LOAD_ROWS
+	ZEROS_VNNI
+	COPY_VNNI(Z4, Z5, Z6, Z7)
+	COPY_VNNI(Z8, Z9, Z10, Z11)
+
+tap4:
+	MOVQ args_steps(AX), CX
+	MOVQ SI, R13
+
+step4:
+	WEIGHTS_VNNI
+	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3)
+	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7)
+	ROW_VNNI((R13)(R8*2), Z30, Z8, Z9, Z10, Z11)
+	ADDQ $4, R13
+	DECQ CX
+	JNZ  step4
+
+	ADDQ R12, SI
+	DECQ R10
+	JNZ  tap4
+
+	LOAD_OUT
+	OUT_SCALES_VNNI
+	OUT_ROW_VNNI(Z0, Z1, Z2, Z3)
+	OUT_ROW_VNNI(Z4, Z5, Z6, Z7)
+	OUT_ROW_VNNI(Z8, Z9, Z10, Z11)
+	VZEROUPPER
+	RET
+
+// func pairVNNI(a *args)
+TEXT ·pairVNNI(SB), NOSPLIT, $0-8
+	LOAD_ROWS
+	ZEROS_VNNI
+	COPY_VNNI(Z4, Z5, Z6, Z7)
+
+tap5:
+	MOVQ args_steps(AX), CX
+	MOVQ SI, R13
+
+step5:
+	WEIGHTS_VNNI
+	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3)
+	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7)
+	ADDQ $4, R13
+	DECQ CX
+	JNZ  step5
+
+	ADDQ R12, SI
+	DECQ R10
+	JNZ  tap5
+
+	LOAD_OUT
+	OUT_SCALES_VNNI
+	OUT_ROW_VNNI(Z0, Z1, Z2, Z3)
+	OUT_ROW_VNNI(Z4, Z5, Z6, Z7)
+	VZEROUPPER
+	RET
+
 // func weighVNNI(sums *[64]int32, w []int8)
 // The product with activations of 1.
 TEXT ·weighVNNI(SB), NOSPLIT, $0-32

@@ -33,10 +33,13 @@ const (
 // batchRuns is how many runs of spans go through the dense layers at a time.
 const batchRuns = 24
 
-// blockTokens is how many tokens are encoded at a time; halo are the tokens on each side that the
-// two layers of the widest branch look at beyond them.
+// blockSpans are encoded at a time, blockTokens tokens; halo are the tokens on each side that the two
+// layers of the widest branch look at beyond them. Blocks lie on a grid, since activations are rounded
+// by the largest of their block: a span comes out alike whatever else of the text is encoded.
 const (
-	blockTokens = 192
+	blockSpans  = 4
+	blockTokens = blockSpans * spanTokens
+	maxBlocks   = (maxSpans + blockSpans - 1) / blockSpans
 	reachTokens = 2
 	halo        = 2 * reachTokens
 )
@@ -45,7 +48,9 @@ const (
 type encoder struct {
 	project           linear // row -> the inputs of the branches
 	gain, shift       []float32
-	first, second     [branches]linear
+	first             [branches][]linear // the taps of the first layers
+	firstBias         []int32            // of all branches, in the fixed point of spreads
+	second            [branches]linear
 	sumGain, sumShift []float32
 	sum               linear    // features, summed over tokens -> 512
 	dense             [4]linear // 1 and 3 add to a half of what 0 and 2 give
@@ -55,16 +60,18 @@ type encoder struct {
 // encoderScratch is the memory of Embed.
 type encoderScratch struct {
 	row    [Dim]float32
-	mixed  [(blockTokens + 2*halo) * mixDim]float32 // inputs of the branches, then their results
-	hidden [(blockTokens + 2*halo) * mixDim]float32 // after their first layer
-	scale  [blockTokens + 2*halo]float32
+	spread spreadScratch
+	hidden [(blockTokens + 2*halo) * mixDim]float32 // after the first layer of the branches
+	mixed  [blockTokens * mixDim]float32            // their results
+	scale  [max(blockTokens+2*halo, rowBlock)]float32
 	ids    [MaxTokens + 2]int32
-	n      int // of ids; 0: nothing is encoded
+	n      int // of ids; 0: there is no text
 	next   [MaxTokens + 2]int32
-	sums   [maxSpans][featureDim]float32 // of the normalised features of each span
+	sums   [maxSpans][featureDim]float32 // of the normalised features of each span,
+	have   [maxBlocks]bool               // in the blocks that are encoded
 
 	all      [1]run
-	whole    [viewDim]float32     // the view of the whole text asked for last,
+	whole    [viewDim]float32     // the view of the gist asked for last,
 	wholeIDs [MaxTokens + 2]int32 // whose ids are these
 	wholeN   int
 	count    [batchRuns]float32              // tokens of the runs that finish works on
@@ -90,7 +97,11 @@ func (e *encoder) open(t *tensors) (err error) {
 	vector(&e.gain, "project.gain", mixDim)
 	vector(&e.shift, "project.shift", mixDim)
 	for i, n := range widths {
-		layer(&e.first[i], fmt.Sprintf("conv%d.first", n), n*branchDim, branchDim)
+		var first linear
+		layer(&first, fmt.Sprintf("conv%d.first", n), n*branchDim, branchDim)
+		if err == nil {
+			e.openFirst(&first, i)
+		}
 		layer(&e.second[i], fmt.Sprintf("conv%d.second", n), n*branchDim, branchDim)
 	}
 	vector(&e.sumGain, "sum.gain", featureDim)
@@ -112,48 +123,68 @@ func (e *encoder) open(t *tensors) (err error) {
 // length is 1, so that the dot product of two is their cosine. Tokens after the first MaxTokens are
 // not read. No tokens count as one unknown.
 func (m *Model) Embed(dst *[Dim]float32, tokens []Token, s *Scratch) {
+	n := spansOf(m.begin(tokens, s))
+	if n <= wholeSpans {
+		m.Gist(dst, tokens, s)
+		return
+	}
+	var all [viewDim]float32
+	s.encoder.all[0] = run{to: int32(n)}
+	m.viewRuns(all[:], s.encoder.all[:], s)
+	copy(dst[:], all[:])
+}
+
+// Gist is Embed of a text of up to 192 tokens, and of the first and the last 96 or so of a longer
+// one, at the cost of these.
+func (m *Model) Gist(dst *[Dim]float32, tokens []Token, s *Scratch) {
 	copy(dst[:], m.view(tokens, s))
 }
 
-// view returns the view of a whole text; it is valid until the next call.
+// view returns the view of the gist of a text; it is valid until the next call.
 func (m *Model) view(tokens []Token, s *Scratch) []float32 {
 	if es := s.encoder; es != nil && slices.Equal(frame(es.next[:], tokens), es.wholeIDs[:es.wholeN]) {
 		return es.whole[:]
 	}
-	n := m.encode(tokens, s)
+	n := m.begin(tokens, s)
 	es := s.encoder
-	es.all[0] = run{0, int32(spansOf(n))}
+	es.all[0] = gist(spansOf(n))
 	m.viewRuns(es.whole[:], es.all[:], s)
 	es.keepWhole(es.whole[:])
 	return es.whole[:]
 }
 
-// keepWhole keeps the view of all of the text encoded last.
+// keepWhole keeps the view of the gist of the text encoded last.
 func (es *encoderScratch) keepWhole(view []float32) {
 	copy(es.whole[:], view)
 	es.wholeN = copy(es.wholeIDs[:], es.ids[:es.n])
 }
 
-// encode sums up the features of the spans of a text, and returns the number of its ids with <s>
-// and </s>. A text that has just been encoded is not encoded again.
-func (m *Model) encode(tokens []Token, s *Scratch) (n int) {
+// begin takes a text to be encoded, and returns the number of its ids with <s> and </s>. What is
+// encoded of the text before stays if it is the same.
+func (m *Model) begin(tokens []Token, s *Scratch) (n int) {
 	if s.encoder == nil {
 		s.encoder = new(encoderScratch)
 	}
 	es := s.encoder
 	next := frame(es.next[:], tokens)
-	if slices.Equal(next, es.ids[:es.n]) {
-		return es.n
+	if !slices.Equal(next, es.ids[:es.n]) {
+		es.n = copy(es.ids[:], next)
+		clear(es.have[:])
 	}
-	es.n = 0
-	n = copy(es.ids[:], next)
-	clear(es.sums[:spansOf(n)])
-	blocks := (n + blockTokens - 1) / blockTokens
-	for b := range blocks {
-		m.addBlock(es.ids[:n], b*n/blocks, (b+1)*n/blocks, s)
+	return es.n
+}
+
+// encode sums up the features of the blocks in which spans [from, to) lie, unless that is done.
+func (m *Model) encode(from, to int32, s *Scratch) {
+	es := s.encoder
+	for b := int(from) / blockSpans; b*blockSpans < int(to); b++ {
+		if !es.have[b] {
+			first := b * blockSpans
+			clear(es.sums[first:min(first+blockSpans, maxSpans)])
+			m.addBlock(es.ids[:es.n], b*blockTokens, min((b+1)*blockTokens, es.n), s)
+			es.have[b] = true
+		}
 	}
-	es.n = n
-	return n
 }
 
 // Forget lets go of the text encoded last, which is encoded anew when it comes again.
@@ -169,7 +200,10 @@ func (s *Scratch) Forget() {
 func spansOf(n int) int { return (n + spanTokens - 1) / spanTokens }
 
 // A run is the spans [from, to) of the text encoded last.
-type run struct{ from, to int32 }
+type run struct {
+	from, to       int32
+	gapFrom, gapTo int32 // spans within that are left out
+}
 
 // viewDim is the length of what the heads see of a run of spans: its embedding, and before the
 // dense layers what these make it of. The dense layers were trained to tell meanings apart and drop
@@ -184,15 +218,27 @@ func (m *Model) viewRuns(dst []float32, runs []run, s *Scratch) {
 		n := (len(runs) + batches - 1) / batches
 		for i, r := range runs[:n] {
 			sum := es.vector[i*featureDim:][:featureDim]
-			copy(sum, es.sums[r.from][:])
-			for j := r.from + 1; j < r.to; j++ {
-				kernel.addScaled(sum, es.sums[j][:], 0, 1)
+			clear(sum)
+			es.count[i] = 0
+			if r.gapTo > r.gapFrom {
+				m.addSpans(sum, &es.count[i], r.from, r.gapFrom, s)
+				r.from = r.gapTo
 			}
-			es.count[i] = float32(min(int(r.to)*spanTokens, es.n) - int(r.from)*spanTokens)
+			m.addSpans(sum, &es.count[i], r.from, r.to, s)
 		}
 		m.encoder.finish(dst, n, s)
 		dst, runs = dst[n*viewDim:], runs[n:]
 	}
+}
+
+// addSpans adds the features of spans [from, to) and the number of their tokens.
+func (m *Model) addSpans(sum []float32, count *float32, from, to int32, s *Scratch) {
+	m.encode(from, to, s)
+	es := s.encoder
+	for i := from; i < to; i++ {
+		kernel.addScaled(sum, es.sums[i][:], 0, 1)
+	}
+	*count += float32(min(int(to)*spanTokens, es.n) - int(from)*spanTokens)
 }
 
 // frame stores the ids of tokens with their borders in ids.
@@ -218,25 +264,22 @@ func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 	// Rows of the buffers are tokens lo, lo+1 ...; the quantised ones begin reachTokens earlier.
 	lo, hi := max(from-halo, 0), min(to+halo, len(ids))
 	rows := hi - lo
-	m.mix(ids[lo:hi], s)
+	m.spread(ids[lo:hi], s)
+	// The first layer is needed as far as the second one sees.
+	first, last := max(from-lo-reachTokens, 0), min(to-lo+reachTokens, rows)
+	es.rectify(first, last)
 
 	q := s.activations((rows + 2*reachTokens) * mixDim)
 	q.clear(0, reachTokens*mixDim)
 	q.clear((reachTokens+rows)*mixDim, reachTokens*mixDim)
-	es.quantise(q, es.mixed[:], 0, rows)
-	// The first layer is needed as far as the second one sees.
-	first, last := max(from-lo-reachTokens, 0), min(to-lo+reachTokens, rows)
-	for i := range e.first {
-		e.convolve(&e.first[i], i, first, last, q, es.hidden[:], es.mixed[:], s)
-	}
 	es.quantise(q, es.hidden[:], first, last)
 	for i := range e.second {
-		e.convolve(&e.second[i], i, from-lo, to-lo, q, es.mixed[:], es.hidden[:], s)
+		e.convolve(i, from-lo, to-lo, q, s)
 	}
 	for i := from; i < to; i++ {
 		// The row is decoded a second time: keeping it cost more, in cache.
 		m.Row(es.row[:], ids[i])
-		es.add(&es.sums[i/spanTokens], es.mixed[(i-lo)*mixDim:][:mixDim], e.epsilon)
+		es.add(&es.sums[i/spanTokens], es.mixed[(i-from)*mixDim:][:mixDim], e.epsilon)
 	}
 }
 
@@ -249,8 +292,8 @@ func (es *encoderScratch) add(dst *[featureDim]float32, mixed []float32, epsilon
 	kernel.addScaled(dst[Dim:], mixed, mean, factor)
 }
 
-// mix projects the tokens' rows to the inputs of the branches, and normalises them.
-func (m *Model) mix(ids []int32, s *Scratch) {
+// mix projects the rows of up to rowBlock pieces to the inputs of the branches, normalised.
+func (m *Model) mix(dst []float32, ids []int32, s *Scratch) {
 	e, es := &m.encoder, s.encoder
 	q := s.activations(len(ids) * Dim)
 	for i, id := range ids {
@@ -259,15 +302,21 @@ func (m *Model) mix(ids []int32, s *Scratch) {
 	}
 	s.job = job{
 		x: q, scale: es.scale[:len(ids)], taps: 1, seg: Dim, rowStride: Dim,
-		dst: es.mixed[:], dstStride: mixDim,
+		dst: dst, dstStride: mixDim,
 	}
 	e.project.run(&s.job, len(ids), s)
 	for i := range ids {
-		x := es.mixed[i*mixDim:][:mixDim]
+		x := dst[i*mixDim:][:mixDim]
 		sum, squares := kernel.moments(x)
 		mean, factor := deviation(sum, squares, mixDim, e.epsilon)
 		kernel.normalise(x, e.gain, e.shift, mean, factor)
 	}
+}
+
+// rectify ends the first layer of rows [first, last): ReLU, and its input added.
+func (es *encoderScratch) rectify(first, last int) {
+	sp, at, n := &es.spread, first*mixDim, (last-first)*mixDim
+	kernel.rectify(es.hidden[at:][:n], sp.sums[reachTokens*mixDim+at:][:n], sp.own[at:][:n], 1.0/spreadOne)
 }
 
 // quantise rounds rows [first, last) of x by their largest value, into q, whose rows begin
@@ -279,15 +328,16 @@ func (es *encoderScratch) quantise(q quantised, x []float32, first, last int) {
 	}
 }
 
-// convolve applies one layer of branch i to rows [first, last) of q: ReLU, and its input added.
-func (e *encoder) convolve(l *linear, i, first, last int, q quantised, dst, res []float32, s *Scratch) {
-	at := first*mixDim + i*branchDim
+// convolve applies the second layer of branch i to rows [first, last) of q and the hidden ones: ReLU,
+// and its input added. Row 0 of mixed is row first.
+func (e *encoder) convolve(i, first, last int, q quantised, s *Scratch) {
+	es, at := s.encoder, first*mixDim+i*branchDim
 	s.job = job{
-		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: s.encoder.scale[:], taps: widths[i], seg: branchDim,
+		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: es.scale[:], taps: widths[i], seg: branchDim,
 		rowStride: mixDim, tapStride: mixDim,
-		dst: dst[at:], dstStride: mixDim, res: res[at:], resStride: mixDim, relu: true,
+		dst: es.mixed[i*branchDim:], dstStride: mixDim, res: es.hidden[at:], resStride: mixDim, relu: true,
 	}
-	l.run(&s.job, last-first, s)
+	e.second[i].run(&s.job, last-first, s)
 }
 
 // deviation returns the mean of n values and one over their deviation.

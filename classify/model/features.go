@@ -20,7 +20,7 @@ func (m *Model) Features(text []byte, s *Scratch) Features {
 	if len(tokens) > MaxTokens {
 		tokens = tokens[:MaxTokens]
 	}
-	spans := spansOf(m.encode(tokens, s))
+	spans := spansOf(m.begin(tokens, s))
 	runs := appendWindows(nil, spans)
 	vectors := make([]float32, len(runs)*viewDim)
 	m.viewRuns(vectors, runs, s)

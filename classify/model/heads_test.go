@@ -67,7 +67,7 @@ func TestAttackIsAsTrained(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
 	fixture(t, "testdata/guard.jsonl", func(text string, want []float64) {
-		scores := m.attackPart([]byte(text), m.Tokenize(nil, []byte(text), &s), &s) // Attack looks closer, training does not
+		scores := m.attackPart([]byte(text), m.Tokenize(nil, []byte(text), &s), false, &s) // Attack looks closer, training does not
 		near(t, "attack", text, scores.Attack, want[attackOut], 0.06)
 		near(t, "harmful", text, scores.Harmful, want[harmfulOut], 0.06)
 		near(t, "indirect", text, scores.Indirect, want[indirectOut], 0.06)
@@ -82,14 +82,14 @@ func TestAttackInALongText(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
 	innocent := strings.Repeat("The harvest was late that year, and the mill stood still until October. Rain fell on the roofs, and the children stayed in school. ", 400)
-	alone := m.Attack([]byte(innocent), m.Tokenize(nil, []byte(innocent), &s), &s)
+	alone := m.Attack([]byte(innocent), m.Tokenize(nil, []byte(innocent), &s), true, &s)
 	if alone.Attack > 0.5 {
 		t.Errorf("an innocent text of %d bytes scores %.2f", len(innocent), alone.Attack)
 	}
 	for _, at := range []int{0, len(innocent) / 2, len(innocent)} {
 		text := []byte(innocent[:at] + "\n\n" + override + "\n\n" + innocent[at:])
 		tokens := m.Tokenize(nil, text, &s)
-		got := m.Attack(text, tokens, &s)
+		got := m.Attack(text, tokens, true, &s)
 		if got.Attack < 0.7 {
 			t.Errorf("an attack at byte %d scores %.2f", at, got.Attack)
 			continue
@@ -111,7 +111,7 @@ func TestHeadsForgetTexts(t *testing.T) {
 			var fresh Scratch
 			tokens := m.Tokenize(nil, []byte(text), &fresh)
 			var p, q [len(Categories)]float32
-			if a, b := m.Attack([]byte(text), tokens, &used), m.Attack([]byte(text), tokens, &fresh); a != b {
+			if a, b := m.Attack([]byte(text), tokens, true, &used), m.Attack([]byte(text), tokens, true, &fresh); a != b {
 				t.Errorf("%.30q: %v in a used scratch, %v in a fresh one", text, a, b)
 			}
 			m.Category(&p, []byte(text), tokens, &used)
@@ -131,7 +131,7 @@ func TestHeadsDoNotAllocate(t *testing.T) {
 		tokens := m.Tokenize(nil, bytes, &s)
 		var p [len(Categories)]float32
 		judge := func() {
-			m.Attack(bytes, tokens, &s)
+			m.Attack(bytes, tokens, false, &s)
 			m.Category(&p, bytes, tokens, &s)
 		}
 		judge()
@@ -157,7 +157,7 @@ func BenchmarkJudge(b *testing.B) {
 			for b.Loop() {
 				s.Forget()
 				tokens = m.Tokenize(tokens[:0], part, &s)
-				m.Attack(part, tokens, &s)
+				m.Attack(part, tokens, false, &s)
 				m.Category(&p, part, tokens, &s)
 			}
 		})

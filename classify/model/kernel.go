@@ -11,9 +11,11 @@ type form struct {
 	offset int32 // added to each activation, so that it is unsigned
 	rows   int   // rows that block computes
 
-	// block computes rows rows from r on for the 64 outputs from tile on, single one row.
+	// block computes rows rows from r on for the 64 outputs from tile on, single one row, few a
+	// number between; nil: singles do.
 	block  func(l *linear, j *job, tile, r int)
 	single func(l *linear, j *job, tile, r int)
+	few    func(l *linear, j *job, tile, r, rows int)
 	// weigh adds up the weights of each output of a tile; nil if offset is 0.
 	weigh func(sums *[tileOut]int32, w []int8)
 	// maxAbs returns the largest absolute value of x, 0 if x is empty.
@@ -26,6 +28,12 @@ type form struct {
 	addScaled func(dst, x []float32, mean, factor float32)
 	// normalise stores (x-mean)*factor*gain+bias in x; a multiple of 16 again.
 	normalise func(x, gain, bias []float32, mean, factor float32)
+	// addWide adds src to dst; a multiple of 16 again, as below.
+	addWide func(dst []int32, src []int16)
+	// rectify stores (max(sums, 0) + own) * step, which is exact but for the product.
+	rectify func(dst []float32, sums []int32, own []int16, step float32)
+	// fix stores round-half-even(x*factor), cut off at +-32767.
+	fix func(dst []int16, x []float32, factor float32)
 	// decode stores the values of a row: code[number], 32 numbers in 16 bytes, of which the low
 	// halves are the first 16.
 	decode func(dst []float32, row []byte, code *[16]float32)

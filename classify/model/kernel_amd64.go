@@ -22,12 +22,16 @@ var vnniForm = form{
 	name: "avx512vnni", width: 1, offset: 128, rows: 6,
 	block:     func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); blockVNNI(&a) },
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
+	few:       fewVNNI,
 	weigh:     weighVNNI,
 	maxAbs:    maxAbsVector,
 	round:     roundVNNI,
 	moments:   momentsAVX512,
 	addScaled: addScaledAVX512,
 	normalise: normaliseAVX512,
+	addWide:   addWideAVX512,
+	rectify:   rectifyAVX2,
+	fix:       fixAVX2,
 	decode:    decodeAVX512,
 	widen:     widenAVX2,
 }
@@ -42,14 +46,42 @@ var avx2Form = form{
 	moments:   momentsAVX2,
 	addScaled: addScaledAVX2,
 	normalise: normaliseAVX2,
+	addWide:   addWideAVX2,
+	rectify:   rectifyAVX2,
+	fix:       fixAVX2,
 	decode:    decodeAVX2,
 	widen:     widenAVX2,
 }
 
-// blockVNNI computes 6 rows x 64 outputs, singleVNNI one row.
+// fewVNNI computes 2 to 5 rows, by two overlapping pairs or triples if they are 4 or 5.
+func fewVNNI(l *linear, j *job, tile, r, rows int) {
+	first := newArgs(l, j, tile, 0, r)
+	switch rows {
+	case 2:
+		pairVNNI(&first)
+	case 3:
+		tripleVNNI(&first)
+	case 4:
+		last := newArgs(l, j, tile, 0, r+2)
+		pairVNNI(&first)
+		pairVNNI(&last)
+	case 5:
+		last := newArgs(l, j, tile, 0, r+2)
+		tripleVNNI(&first)
+		tripleVNNI(&last)
+	}
+}
+
+// blockVNNI computes 6 rows x 64 outputs, the others 3, 2 and 1.
 //
 //go:noescape
 func blockVNNI(a *args)
+
+//go:noescape
+func tripleVNNI(a *args)
+
+//go:noescape
+func pairVNNI(a *args)
 
 //go:noescape
 func singleVNNI(a *args)
@@ -86,6 +118,15 @@ func addScaledAVX2(dst, x []float32, mean, factor float32)
 func normaliseAVX2(x, gain, bias []float32, mean, factor float32)
 
 //go:noescape
+func addWideAVX2(dst []int32, src []int16)
+
+//go:noescape
+func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
+
+//go:noescape
+func fixAVX2(dst []int16, x []float32, factor float32)
+
+//go:noescape
 func decodeAVX2(dst []float32, row []byte, code *[16]float32)
 
 //go:noescape
@@ -99,6 +140,9 @@ func addScaledAVX512(dst, x []float32, mean, factor float32)
 
 //go:noescape
 func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
+
+//go:noescape
+func addWideAVX512(dst []int32, src []int16)
 
 //go:noescape
 func decodeAVX512(dst []float32, row []byte, code *[16]float32)

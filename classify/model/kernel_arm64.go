@@ -43,7 +43,7 @@ type accumulators [4][tileOut]int32
 // newSums describes the rows from r on and the 16 outputs from tile+first on.
 func newSums(l *linear, j *job, tile, first, r int) sums {
 	return sums{
-		x: &j.x.data[r*j.rowStride], w: &l.w[tile*l.in+4*first],
+		x: &j.x.data[r*j.rowStride], w: &l.w[tile*l.pitch+4*first],
 		taps: j.taps, steps: j.seg / 4, tapStride: j.tapStride, rowStride: j.rowStride,
 	}
 }

@@ -17,13 +17,16 @@ var plainForm = form{
 	moments:   momentsPlain,
 	addScaled: addScaledPlain,
 	normalise: normalisePlain,
+	addWide:   addWidePlain,
+	rectify:   rectifyPlain,
+	fix:       fixPlain,
 	decode:    decodePlain,
 	widen:     widenPlain,
 }
 
 func singlePlain(l *linear, j *job, tile, r int) {
 	acc := *(*[tileOut]int32)(l.zero[tile:])
-	w := l.w[tile*l.in:]
+	w := l.w[tile*l.pitch:]
 	for t := range j.taps {
 		x := j.x.data[r*j.rowStride+t*j.tapStride:][:j.seg]
 		for ; len(x) >= 4; x = x[4:] {
@@ -110,6 +113,28 @@ func normalisePlain(x, gain, bias []float32, mean, factor float32) {
 	gain, bias = gain[:len(x)], bias[:len(x)]
 	for i, v := range x {
 		x[i] = float32(float32((v-mean)*factor)*gain[i]) + bias[i]
+	}
+}
+
+func addWidePlain(dst []int32, src []int16) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] += int32(v)
+	}
+}
+
+func rectifyPlain(dst []float32, sums []int32, own []int16, step float32) {
+	sums, own = sums[:len(dst)], own[:len(dst)]
+	for i, v := range sums {
+		dst[i] = float32(max(v, 0)+int32(own[i])) * step
+	}
+}
+
+func fixPlain(dst []int16, x []float32, factor float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		v = min(max(float32(v*factor), -math.MaxInt16), math.MaxInt16)
+		dst[i] = int16(math.Float32bits(v+roundMagic) - math.Float32bits(roundMagic))
 	}
 }
 

@@ -20,6 +20,7 @@ const rowBlock = 48
 // with zeros to a whole tile. The file holds them so; nothing is moved at start.
 type linear struct {
 	in, out int
+	pitch   int // inputs whose weights lie in a tile: in, or more if the layer is a part of another
 	w       []int8
 	scale   []float32 // filled up to whole tiles
 	bias    []float32 // filled up to whole tiles
@@ -36,7 +37,7 @@ func newLinear(w []int8, scale, bias []float32, in, out int) linear {
 	if in%4 != 0 || len(w) != tiles*tileOut*in || len(scale) != out || len(bias) != out {
 		panic(fmt.Sprintf("BUG: linear %dx%d with %d weights, %d scales, %d biases", in, out, len(w), len(scale), len(bias)))
 	}
-	l := linear{in: in, out: out, w: w, zero: make([]int32, tiles*tileOut)}
+	l := linear{in: in, out: out, pitch: in, w: w, zero: make([]int32, tiles*tileOut)}
 	l.scale = append(make([]float32, 0, tiles*tileOut), scale...)[:tiles*tileOut]
 	l.bias = append(make([]float32, 0, tiles*tileOut), bias...)[:tiles*tileOut]
 	if kernel.offset != 0 {
@@ -45,12 +46,24 @@ func newLinear(w []int8, scale, bias []float32, in, out int) linear {
 	return l
 }
 
+// part returns the layer of inputs [from, from+n) alone, without bias: the parts of a layer add up
+// to it. The weights are shared.
+func (l *linear) part(from, n int) linear {
+	p := *l
+	p.in, p.w = n, l.w[from*tileOut:]
+	p.bias, p.zero = make([]float32, len(l.bias)), make([]int32, len(l.zero))
+	if kernel.offset != 0 {
+		p.setZero()
+	}
+	return p
+}
+
 // setZero fills l.zero for kernels whose activations carry an offset: minus the offset times the
 // sum of each output's weights.
 func (l *linear) setZero() {
 	for tile := 0; tile < len(l.zero); tile += tileOut {
 		zero := (*[tileOut]int32)(l.zero[tile:])
-		kernel.weigh(zero, l.w[tile*l.in:][:tileOut*l.in])
+		kernel.weigh(zero, l.w[tile*l.pitch:][:tileOut*l.in])
 		for o := range zero {
 			zero[o] *= -kernel.offset
 		}
@@ -118,19 +131,21 @@ func (l *linear) run(j *job, rows int, s *Scratch) {
 	}
 }
 
-// runTile computes one whole tile of outputs. A rest of rows smaller than a block is computed as
-// part of a full block that ends with the last row: its first rows are written twice, with the
-// same values.
+// runTile computes one whole tile of outputs. A rest of rows of more than half a block is computed as
+// part of a full block that ends with the last row: its first rows are written twice, with the same
+// values.
 func (l *linear) runTile(j *job, tile, rows int) {
 	block := kernel.rows
 	r := 0
 	for ; r+block <= rows; r += block {
 		kernel.block(l, j, tile, r)
 	}
-	switch {
-	case r == rows:
-	case rows >= block:
+	switch rest := rows - r; {
+	case rest == 0:
+	case r > 0 && 2*rest > block:
 		kernel.block(l, j, tile, rows-block)
+	case rest > 1 && kernel.few != nil:
+		kernel.few(l, j, tile, r, rest)
 	default:
 		for ; r < rows; r++ {
 			kernel.single(l, j, tile, r)

@@ -33,7 +33,7 @@ var headsFile string
 var guardFile string
 
 // Model is the tokenizer, the token table, the sentence encoder, the heads on them and the tagger;
-// read-only.
+// read-only, but for what it keeps of the pieces that it meets.
 type Model struct {
 	words    unigram
 	table    table
@@ -41,6 +41,7 @@ type Model struct {
 	category categoryHead
 	guard    guardHead
 	tagger   tagger
+	spreads  *spreads
 }
 
 // Embedded returns the model that the binary carries. It is opened once.
@@ -92,9 +93,20 @@ var hash = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil))[:12]
 })
 
+// EncoderHash is a hash of what embeddings are made with, and of nothing else: vectors kept
+// elsewhere are comparable as long as it stays the same.
+func EncoderHash() string { return encoderHash() }
+
+var encoderHash = sync.OnceValue(func() string {
+	h := sha256.New()
+	h.Write(bytesOf(tokensFile))
+	h.Write(bytesOf(encoderFile))
+	return hex.EncodeToString(h.Sum(nil))[:12]
+})
+
 // open makes a model of its two files, which must stay as they are.
 func open(tokens, encoder []byte) (*Model, error) {
-	m := new(Model)
+	m := &Model{spreads: new(spreads)}
 	t, err := openTensors(tokens)
 	if err != nil {
 		return nil, err

@@ -357,3 +357,113 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func addWideAVX2(dst []int32, src []int16)
+TEXT ·addWideAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), DI
+	MOVQ src_base+24(FP), SI
+	MOVQ src_len+32(FP), CX
+	SHRQ $4, CX
+	JZ   done
+
+loop:
+	VPMOVSXWD (SI), Y0
+	VPMOVSXWD 16(SI), Y1
+	VPADDD    (DI), Y0, Y0
+	VPADDD    32(DI), Y1, Y1
+	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y1, 32(DI)
+	ADDQ      $32, SI
+	ADDQ      $64, DI
+	DECQ      CX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func addWideAVX512(dst []int32, src []int16)
+TEXT ·addWideAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), DI
+	MOVQ src_base+24(FP), SI
+	MOVQ src_len+32(FP), CX
+	SHRQ $4, CX
+	JZ   done
+
+loop:
+	VPMOVSXWD (SI), Z0
+	VPADDD    (DI), Z0, Z0
+	VMOVDQU32 Z0, (DI)
+	ADDQ      $32, SI
+	ADDQ      $64, DI
+	DECQ      CX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
+TEXT ·rectifyAVX2(SB), NOSPLIT, $0-76
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         dst_len+8(FP), CX
+	MOVQ         sums_base+24(FP), SI
+	MOVQ         own_base+48(FP), DX
+	VBROADCASTSS step+72(FP), Y0
+	VPXOR        Y1, Y1, Y1
+	SHRQ         $3, CX
+	JZ           done
+
+loop:
+	VPMAXSD   (SI), Y1, Y2
+	VPMOVSXWD (DX), Y3
+	VPADDD    Y3, Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    Y0, Y2, Y2
+	VMOVUPS   Y2, (DI)
+	ADDQ      $32, SI
+	ADDQ      $16, DX
+	ADDQ      $32, DI
+	DECQ      CX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func fixAVX2(dst []int16, x []float32, factor float32)
+// The bounds are 32767 and -32767 as floats.
+TEXT ·fixAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         x_base+24(FP), SI
+	MOVQ         x_len+32(FP), CX
+	VBROADCASTSS factor+48(FP), Y0
+	MOVL         $0x46fffe00, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0xc6fffe00, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	SHRQ         $4, CX
+	JZ           done
+
+loop:
+	VMULPS    (SI), Y0, Y3
+	VMULPS    32(SI), Y0, Y4
+	VMINPS    Y1, Y3, Y3
+	VMINPS    Y1, Y4, Y4
+	VMAXPS    Y2, Y3, Y3
+	VMAXPS    Y2, Y4, Y4
+	VCVTPS2DQ Y3, Y3
+	VCVTPS2DQ Y4, Y4
+	VPACKSSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVDQU   Y3, (DI)
+	ADDQ      $64, SI
+	ADDQ      $32, DI
+	DECQ      CX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET

@@ -102,7 +102,7 @@ func judge(m *model.Model, rows []*row) {
 
 func (r *row) judge(m *model.Model, text []byte, tokens []model.Token, s *model.Scratch) {
 	if r.Task == "guard" {
-		r.scores = m.Attack(text, tokens, s)
+		r.scores = m.Attack(text, tokens, r.Role == "document", s)
 		return
 	}
 	var p [len(model.Categories)]float32

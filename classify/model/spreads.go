@@ -1,0 +1,78 @@
+// The spreads of the pieces that texts have had of late, shared by all threads.
+
+package model
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// How many pieces are kept: 6,144, in 40 MB once that many have come. Of the tokens of unlike texts in
+// many languages 81 of 100 are found among 4,096 kept and 88 among 8,192, of English ones 87 and 93.
+const (
+	spreadSets = 768
+	spreadWays = 8
+)
+
+// spreads keeps what was computed; it changes nothing but the time that a text takes.
+type spreads struct {
+	sets   [spreadSets]spreadSet
+	first  sync.Once
+	values []spread // of all sets; nil before the first
+}
+
+// spreadSet is the pieces of one remainder. A piece that was asked for since the hand came by last is
+// passed over once.
+type spreadSet struct {
+	mu    sync.RWMutex // guards the rest, and the set's values
+	ids   [spreadWays]int32
+	asked [spreadWays]atomic.Bool // stored under a shared lock
+	n     int                     // of ids
+	hand  int
+}
+
+// set returns the set of a piece, and where its values begin.
+func (c *spreads) set(id int32) (set *spreadSet, values int) {
+	at := int(uint32(id) % spreadSets)
+	return &c.sets[at], at * spreadWays
+}
+
+// addTo adds what token i, which has this piece, gives; false: the piece is not known.
+func (c *spreads) addTo(sp *spreadScratch, i int, id int32) bool {
+	set, values := c.set(id)
+	set.mu.RLock()
+	defer set.mu.RUnlock()
+	at := slices.Index(set.ids[:set.n], id)
+	if at < 0 {
+		return false
+	}
+	if !set.asked[at].Load() { // most are: no write to what other threads read
+		set.asked[at].Store(true)
+	}
+	sp.add(i, &c.values[values+at])
+	return true
+}
+
+// keep keeps the spread of a piece.
+func (c *spreads) keep(id int32, of *spread) {
+	// At once: it is one allocation, of memory that the system gives only where it is written.
+	c.first.Do(func() { c.values = make([]spread, spreadSets*spreadWays) })
+	set, values := c.set(id)
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if slices.Contains(set.ids[:set.n], id) {
+		return // another thread was faster
+	}
+	at := set.n
+	if at < spreadWays {
+		set.n++
+	} else {
+		for set.asked[set.hand].Swap(false) {
+			set.hand = (set.hand + 1) % spreadWays
+		}
+		at = set.hand
+		set.hand = (set.hand + 1) % spreadWays
+	}
+	set.ids[at], c.values[values+at] = id, *of
+}
