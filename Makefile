@@ -31,12 +31,14 @@ profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .
 	go run ./scripts/bench -peer=false -profile scripts/bench/kvasir.pgo throughput
 
-train: ## train the embedded classifiers (DATA=../shared/data), see docs/models.md
+train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data), see docs/models.md
 	scripts/train/train.sh $(DATA)
 	scripts/train/tagger.sh $(DATA)
+	scripts/train/pair.sh
 
-eval: ## measure the embedded classifiers on rows that they were not trained on (DATA=../shared/data)
+eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data)
 	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -floors scripts/train/floors.json
+	@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

@@ -1,0 +1,243 @@
+// Align: which word of one side is which of the other.
+package verify
+
+import (
+	"math"
+
+	"kvasir/classify/model"
+)
+
+// A pair is two questions under comparison, and the memory for it.
+type pair struct {
+	v          *Verifier
+	a, b       side
+	similarity float64
+	features   [features]float32
+
+	loose   [2][]int32 // unmatched content words of each side, at most maxLoose
+	vectors [2][maxLoose][model.Dim]float32
+	known   [2][maxLoose]bool
+	slots   []slot
+
+	model   model.Scratch
+	tokens  []model.Token
+	ids     []int32
+	scratch []byte
+	base    [48]byte
+	row     [model.Dim]float32
+}
+
+// maxLoose is how many unmatched words of a side are compared by meaning: a pair
+// with more is another question anyhow.
+const maxLoose = 8
+
+// A slot of the table of words: the words of b of one concept, by their next.
+type slot struct {
+	concept     uint64
+	first, last int32 // the first that has no match, -1; the last
+}
+
+// read reads both texts and aligns their words.
+func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
+	p.v, p.ids = v, p.ids[:0]
+	p.similarity = min(max(similarity, -1), 1)
+	if math.IsNaN(similarity) {
+		p.similarity = 0
+	}
+	p.a.scan(v.words, a)
+	p.b.scan(v.words, b)
+	p.a.countLanguages(v.words)
+	p.b.countLanguages(v.words)
+	p.a.read(v, p)
+	p.b.read(v, p)
+	p.match()
+	p.compound(&p.a, &p.b)
+	p.compound(&p.b, &p.a)
+	p.collect()
+	p.soften()
+	p.measure()
+}
+
+// match pairs equal words, in order.
+func (p *pair) match() {
+	size := 16
+	for size < 2*len(p.b.words) {
+		size *= 2
+	}
+	if cap(p.slots) < size {
+		p.slots = make([]slot, size)
+	}
+	p.slots = p.slots[:size]
+	clear(p.slots)
+	for i := range p.b.words {
+		s := p.slot(p.b.words[i].concept)
+		if s.concept == 0 {
+			*s = slot{p.b.words[i].concept, int32(i), int32(i)}
+			continue
+		}
+		p.b.words[s.last].next = int32(i)
+		s.last = int32(i)
+	}
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if s := p.slot(w.concept); s.concept != 0 && s.first >= 0 {
+			u := &p.b.words[s.first]
+			w.match, u.match, s.first = s.first, int32(i), u.next
+		}
+	}
+	p.repeat(p.a.words, false)
+	p.repeat(p.b.words, true)
+}
+
+// slot returns the slot of a concept, an empty one if it has none.
+func (p *pair) slot(concept uint64) *slot {
+	mask := uint64(len(p.slots) - 1)
+	at := concept >> 7 & mask
+	for p.slots[at].concept != 0 && p.slots[at].concept != concept {
+		at = (at + 1) & mask
+	}
+	return &p.slots[at]
+}
+
+// repeat matches a word that one side, a or the second, says more often than the
+// other with one that is matched already. What counts (numbers, negations,
+// operators) counts each time.
+func (p *pair) repeat(words []word, second bool) {
+	for i := range words {
+		w := &words[i]
+		if w.match >= 0 || w.class&(number|negator|operator|isCode) != 0 {
+			continue
+		}
+		s := p.slot(w.concept)
+		if s.concept == 0 {
+			continue
+		}
+		if !second {
+			w.match = s.last
+		} else if before := p.firstOf(s, int32(i)); before >= 0 {
+			w.match = p.b.words[before].match
+		}
+	}
+}
+
+// firstOf returns a matched word of b of the concept of word i, -1: none. Words
+// are matched in their order, so that the one before the first without a match
+// has one; a repeated word follows it.
+func (p *pair) firstOf(s *slot, i int32) int32 {
+	for k := range min(i, 64) {
+		if u := &p.b.words[i-1-k]; u.concept == s.concept && u.match >= 0 {
+			return i - 1 - k
+		}
+	}
+	return -1
+}
+
+// compound pairs a word of s with two that stand side by side in t: database,
+// data base. Both of t count as matched.
+func (p *pair) compound(s, t *side) {
+	for i := range s.words {
+		w := &s.words[i]
+		if w.match >= 0 || w.class&(cjk|number) != 0 || w.end-w.start < 4 || w.end-w.start > 40 {
+			continue
+		}
+		text := s.text[w.start:w.end]
+		for k := 0; k+1 < len(t.words) && k < 64; k++ {
+			u, v := &t.words[k], &t.words[k+1]
+			if u.match >= 0 || v.match >= 0 || int(u.end-u.start+v.end-v.start) != len(text) {
+				continue
+			}
+			if string(text[:u.end-u.start]) == string(t.text[u.start:u.end]) && string(text[u.end-u.start:]) == string(t.text[v.start:v.end]) {
+				w.match, u.match, v.match = int32(k), int32(i), int32(i)
+				break
+			}
+		}
+	}
+}
+
+// collect gathers the unmatched content words.
+func (p *pair) collect() {
+	for n, s := range [2]*side{&p.a, &p.b} {
+		p.loose[n] = p.loose[n][:0]
+		for i := range s.words {
+			if w := &s.words[i]; w.match < 0 && w.content() && len(p.loose[n]) < maxLoose {
+				p.loose[n] = append(p.loose[n], int32(i))
+			}
+		}
+	}
+}
+
+// soften finds for each unmatched word the nearest in meaning on the other side.
+// Names, numbers and code have no such partner, but one that is nearly spelled
+// the same.
+func (p *pair) soften() {
+	if len(p.loose[0]) > 0 && len(p.loose[1]) > 0 {
+		for n, s := range [2]*side{&p.a, &p.b} {
+			for k, i := range p.loose[n] {
+				p.known[n][k] = p.vector(&p.vectors[n][k], &s.words[i])
+			}
+		}
+	}
+	for k, i := range p.loose[0] {
+		w := &p.a.words[i]
+		for l, j := range p.loose[1] {
+			u := &p.b.words[j]
+			var sim float32
+			if p.known[0][k] && p.known[1][l] {
+				sim = max(0, dot(&p.vectors[0][k], &p.vectors[1][l]))
+			}
+			if w.class&cjk == 0 && u.class&cjk == 0 && nearlySpelled(p.a.text[w.start:w.end], p.b.text[u.start:u.end]) {
+				sim = max(sim, 0.8)
+				if min(w.end-w.start, u.end-u.start) >= 8 && (w.class|u.class)&closed == 0 {
+					w.class |= slip
+					u.class |= slip
+				}
+			}
+			w.sim, u.sim = max(w.sim, sim), max(u.sim, sim)
+		}
+	}
+}
+
+// nearlySpelled says whether two words differ by one slip: a letter too many,
+// too few, another, or two exchanged.
+func nearlySpelled(a, b []byte) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 5 || len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	j := 0
+	for j < len(a)-i && a[len(a)-1-j] == b[len(b)-1-j] {
+		j++
+	}
+	rest := len(a) - i - j
+	return rest <= 0 || rest == 1 || rest == 2 && len(a) == len(b) && a[i] == b[i+1] && a[i+1] == b[i]
+}
+
+func dot(a, b *[model.Dim]float32) float32 {
+	var s0, s1, s2, s3 float32
+	for i := 0; i < model.Dim; i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	return s0 + s1 + s2 + s3
+}
+
+// normalise gives a vector the length 1, and says whether it has any.
+func normalise(v *[model.Dim]float32) bool {
+	n := dot(v, v)
+	if n <= 1e-12 {
+		return false
+	}
+	scale := float32(1 / math.Sqrt(float64(n)))
+	for i := range v {
+		v[i] *= scale
+	}
+	return true
+}

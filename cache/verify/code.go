@@ -1,0 +1,102 @@
+// Code: identifiers, paths, addresses and what stands in backquotes count letter
+// by letter.
+package verify
+
+import "bytes"
+
+// maxChunk bounds a piece of code; a longer one is several.
+const maxChunk = 128
+
+// chunk returns the bytes up to the next white space or character beyond ASCII,
+// without the punctuation of a sentence at its end.
+func (c *scanner) chunk() []byte {
+	in := c.in[c.at:]
+	n := 0
+	for n < min(len(in), maxChunk) && in[n] > ' ' && in[n] < 0x80 {
+		n++
+	}
+	chunk := bytes.TrimRight(in[:n], ".,?!:;\"'")
+	if bytes.HasSuffix(chunk, []byte(")")) && bytes.IndexByte(chunk, '(') < 0 {
+		chunk = chunk[:len(chunk)-1]
+	}
+	return chunk
+}
+
+// beginsCode says whether what follows is code: no word of a language has such
+// signs within.
+func (c *scanner) beginsCode() bool {
+	if c.at > 0 {
+		if b := c.in[c.at-1]; b > ' ' && b < 0x80 && b != '(' && b != '"' && b != '\'' {
+			return false
+		}
+	}
+	b := c.in[c.at]
+	if b <= ' ' || b >= 0x80 {
+		return false
+	}
+	chunk := c.chunk()
+	switch {
+	case len(chunk) < 2:
+		return false
+	case bytes.HasPrefix(chunk, []byte("--")) && isLetter(chunk[len(chunk)-1]),
+		chunk[0] == '-' && isLetter(chunk[1]),
+		chunk[0] == '/' && isLetter(chunk[1]),
+		chunk[0] == '$' && isLetter(chunk[1]),
+		bytes.Contains(chunk, []byte("://")), bytes.Contains(chunk, []byte("::")),
+		bytes.Contains(chunk, []byte("()")), bytes.Contains(chunk, []byte("->")):
+		return true
+	}
+	for i := 1; i < len(chunk); i++ {
+		inner := i+1 < len(chunk)
+		switch chunk[i] {
+		case '_', '@', '\\', '{', '[', '=', '<':
+			if inner && (isLetter(chunk[i-1]) || isLetter(chunk[i+1])) {
+				return true
+			}
+		case '(':
+			if inner && isLetter(chunk[i-1]) && bytes.IndexByte(chunk[i:], ')') > 0 && !bytes.HasSuffix(chunk, []byte("(s)")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
+
+// addCode adds a piece of code as it is written.
+func (c *scanner) addCode(chunk []byte) {
+	start := len(c.text)
+	c.text = append(c.text, chunk...)
+	c.at += len(chunk)
+	c.add(raw{start: int32(start), end: int32(len(c.text)), kind: code})
+}
+
+// backquoted reads text in backquotes: one piece for each part between white
+// space, so that the same code laid out in another way is the same.
+func (c *scanner) backquoted() {
+	fence := 1
+	for c.at+fence < len(c.in) && c.in[c.at+fence] == '`' {
+		fence++
+	}
+	c.at += fence
+	end := bytes.IndexByte(c.in[c.at:], '`')
+	if end < 0 {
+		return
+	}
+	limit := c.at + end
+	for c.at < limit {
+		if c.in[c.at] <= ' ' {
+			c.at++
+			continue
+		}
+		n := 0
+		for c.at+n < limit && c.in[c.at+n] > ' ' {
+			n++
+		}
+		c.addCode(c.in[c.at : c.at+n])
+	}
+	for c.at < len(c.in) && c.in[c.at] == '`' {
+		c.at++
+	}
+}

@@ -1,0 +1,104 @@
+// Fold: what is written in two ways is read as one: case, full-width forms,
+// typographic quotes, accents, traditional characters.
+package verify
+
+import (
+	_ "embed"
+	"unicode"
+	"unicode/utf8"
+)
+
+//go:embed lists/simplified.txt
+var simplifiedList string
+
+// simplified are the simplified forms of traditional characters.
+type simplified map[rune]rune
+
+func readSimplified(list string) simplified {
+	table := make(simplified, 4096)
+	var first rune
+	for line := range lines(list) {
+		for _, r := range line {
+			if first == 0 {
+				first = r
+				continue
+			}
+			table[first], first = r, 0
+		}
+	}
+	return table
+}
+
+// fold returns the form under which a character is compared.
+func (s simplified) fold(r rune) rune {
+	switch {
+	case r < utf8.RuneSelf:
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	case 0xff01 <= r && r <= 0xff5e: // full-width ASCII
+		return s.fold(r - 0xfee0)
+	case 0x4e00 <= r && r <= 0x9fff:
+		if to, ok := s[r]; ok {
+			return to
+		}
+		return r
+	}
+	if to := folded(r); to != 0 {
+		return to
+	}
+	return unaccented(unicode.ToLower(r))
+}
+
+// folded returns the plain form of a sign, 0 where it has none.
+func folded(r rune) rune {
+	switch r {
+	case '‘', '’', '‛', 'ʼ', '`', '´':
+		return '\''
+	case '“', '”', '„', '‟', '«', '»', '「', '」', '『', '』', '《', '》', '〈', '〉':
+		return '"'
+	case '–', '—', '−', '‐', '‑', '―':
+		return '-'
+	case '\u00a0', '\u2007', '\u2009', '\u202f', '\u3000':
+		return ' '
+	case '。':
+		return '.'
+	case '、':
+		return ','
+	case '×', '✕', '·', '∗':
+		return '*'
+	case '÷':
+		return '/'
+	case '⁰', '₀':
+		return '0'
+	case '¹', '₁':
+		return '1'
+	case '²', '₂':
+		return '2'
+	case '³', '₃':
+		return '3'
+	case '⁴', '₄':
+		return '4'
+	}
+	return 0
+}
+
+// accents are the letters of Latin-1 from U+00E0 on without their marks.
+const accents = "aaaaaaaceeeeiiiidnooooo/ouuuuyty"
+
+func unaccented(r rune) rune {
+	if 0xe0 <= r && r <= 0xff && r != 0xf7 {
+		return rune(accents[r-0xe0])
+	}
+	return r
+}
+
+// isIdeograph says whether a character is of a script that writes no spaces
+// between words; each is read for itself.
+func isIdeograph(r rune) bool {
+	return r >= 0x0e00 && (r <= 0x0eff || // Thai, Lao
+		0x1780 <= r && r <= 0x17ff || // Khmer
+		0x3040 <= r && r <= 0x30ff || // kana
+		0x3400 <= r && r <= 0x4dbf || 0x4e00 <= r && r <= 0x9fff || 0x20000 <= r && r <= 0x3ffff)
+}

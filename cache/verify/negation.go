@@ -1,0 +1,78 @@
+// Negation: not, without, un-; 不, 没有, 无.
+package verify
+
+// negationDiffers refuses pairs of which one side is turned round.
+func negationDiffers(p *pair) bool {
+	return p.a.negations() != p.b.negations() || p.prefixed() || p.negatesOther()
+}
+
+// negatesOther says whether a negation that both sides have turns another word
+// round here than there.
+func (p *pair) negatesOther() bool {
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if w.class&negator == 0 || w.match < 0 {
+			continue
+		}
+		mine, other := p.a.negated(i), p.b.negated(int(w.match))
+		if mine >= 0 && other >= 0 && p.a.words[mine].match >= 0 && p.b.words[other].match >= 0 && p.a.words[mine].match != int32(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// negated returns the word that negation i turns round, -1: none.
+func (s *side) negated(i int) int {
+	for k := i + 1; k < len(s.words); k++ {
+		if s.words[k].content() {
+			return k
+		}
+	}
+	return -1
+}
+
+// negations counts negating words. The one of a question that begins with its
+// verb (isn't, can't) asks for the same as without it.
+func (s *side) negations() int {
+	n := 0
+	for i := range s.words {
+		w := &s.words[i]
+		if w.class&negator == 0 {
+			continue
+		}
+		if i > 0 && s.words[i-1].clause && s.words[i-1].class&aux != 0 && w.raw == s.words[i-1].raw+1 {
+			if v := &s.words[i-1]; string(s.text[v.start:v.end]) != "do" {
+				continue
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// prefixes turn a word into its contrary.
+var prefixes = [...]string{"un", "in", "im", "il", "ir", "dis", "non", "mis", "a"}
+
+// prefixed says whether an unmatched word of one side is one of the other with
+// such a prefix.
+func (p *pair) prefixed() bool {
+	for _, i := range p.loose[0] {
+		for _, j := range p.loose[1] {
+			w, u := &p.a.words[i], &p.b.words[j]
+			if (w.class|u.class)&(cjk|number|isCode) != 0 {
+				continue
+			}
+			long, short := p.a.text[w.start:w.end], p.b.text[u.start:u.end]
+			if len(long) < len(short) {
+				long, short = short, long
+			}
+			for _, x := range prefixes {
+				if len(short) >= 4 && len(long) > len(x)+2 && string(long[:len(x)]) == x && string(stem(long[len(x):])) == string(stem(short)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

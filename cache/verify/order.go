@@ -1,0 +1,77 @@
+// Order: from A to B is not from B to A, and a dog that bites a man is not a man
+// that bites a dog.
+package verify
+
+// maxOrdered bounds the words whose order is compared: pairs of them are looked
+// at.
+const maxOrdered = 24
+
+// orderDiffers refuses pairs in which two words have exchanged their places:
+// each stands where the other stood, before or behind the same word. Words that
+// only moved (France's capital, the capital of France) have other neighbours.
+func orderDiffers(p *pair) bool {
+	var moved [maxOrdered]int32
+	n := 0
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if w.match >= 0 && p.b.words[w.match].match == int32(i) && w.counts() && n < maxOrdered {
+			moved[n] = int32(i)
+			n++
+		}
+	}
+	for k, i := range moved[:n] {
+		for _, j := range moved[k+1 : n] {
+			mi, mj := p.a.words[i].match, p.a.words[j].match
+			if mi > mj && p.a.words[i].concept != p.a.words[j].concept && p.exchanged(i, j, mi, mj) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exchanged says whether words i and j of a, which are mi and mj of b, stand in
+// each other's places.
+func (p *pair) exchanged(i, j, mi, mj int32) bool {
+	if j == i+1 || mi == mj+1 || p.a.linked(i, j) && p.b.linked(mj, mi) {
+		return false
+	}
+	if p.a.words[i].class&p.a.words[j].class&unit != 0 { // from miles to kilometers, however it is put
+		return true
+	}
+	return p.samePlace(i, mj, j, mi) && p.samePlace(j, mi, i, mj)
+}
+
+// samePlace says whether word i of a and word k of b have the same word before
+// or behind them, besides the two that may have been exchanged, or are the last.
+func (p *pair) samePlace(i, k, otherA, otherB int32) bool {
+	for _, d := range [2]int32{-1, 1} {
+		x, y := i+d, k+d
+		if d > 0 && x == int32(len(p.a.words)) && y == int32(len(p.b.words)) {
+			return true
+		}
+		if x < 0 || y < 0 || x >= int32(len(p.a.words)) || y >= int32(len(p.b.words)) || x == otherA || y == otherB {
+			continue
+		}
+		if p.a.words[x].concept == p.b.words[y].concept {
+			return true
+		}
+	}
+	return false
+}
+
+// linked says whether words i and j are of a list, whose order means nothing:
+// "and", "or", "versus" and the like between them, and nothing that points.
+func (s *side) linked(i, j int32) bool {
+	linked := false
+	for k := i + 1; k < j; k++ {
+		w := &s.words[k]
+		switch string(s.text[w.start:w.end]) {
+		case "and", "or", "vs", "versus", "v", "plus", "+", "*", "和", "与", "跟", "同", "或", "还是", "以及", "或者", "及", "、":
+			linked = true
+		case "to", "into", "from", "than", "by", "minus", "-", "/", "比", "到", "换", "换成", "变成", "转", "给", "减", "除以":
+			return false
+		}
+	}
+	return linked
+}

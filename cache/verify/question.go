@@ -1,0 +1,93 @@
+// Question: what is asked for: a person, a time, a reason, a number, yes or no.
+package verify
+
+// A form is the form of a question.
+type form uint8
+
+const (
+	noForm form = iota // an order, or words to search for
+	yesno
+	how
+	why
+	when
+	where
+	who
+	whose
+	howMany
+	howLong
+	howFar
+	howOften
+	howOld
+	howBig
+	what
+	opinion
+)
+
+// forms are the forms of the lists' sections.
+var forms = map[string]form{
+	"yesno": yesno, "how": how, "why": why, "when": when, "where": where, "who": who, "whose": whose,
+	"howmany": howMany, "howlong": howLong, "howfar": howFar, "howoften": howOften, "howold": howOld,
+	"howbig": howBig, "what": what, "opinion": opinion,
+}
+
+// ask notes what a side asks for: its first question word says so, or a verb
+// before all else.
+func (r *reader) ask(f form, taken int) {
+	if f != noForm && (r.form == noForm || r.form == yesno && f != yesno && r.words[0].class&aux == 0 && r.words[len(r.words)-1].clause) {
+		r.form = f
+		r.bare = f == what && (taken == 1 || taken == 2 && r.words[len(r.words)-1].class&cjk != 0)
+	}
+	if f == noForm && r.form == noForm && len(r.words) == 1 && r.words[0].class&aux != 0 && r.words[0].class&cjk == 0 {
+		r.form = yesno
+	}
+}
+
+// aNotA says whether a Chinese verb is asked about at raw i: 好不好.
+func (r *reader) aNotA(i int) bool {
+	if i+2 >= len(r.raws) || r.raws[i].kind != ideograph || r.raws[i].hash != r.raws[i+2].hash {
+		return false
+	}
+	p := &r.raws[i+1]
+	text := string(r.text[p.start:p.end])
+	return text == "不" || text == "没"
+}
+
+// questionDiffers refuses pairs that ask for different things.
+func questionDiffers(p *pair) bool {
+	a, b := p.a.form, p.b.form
+	switch {
+	case a == b:
+		return a == howBig && hasUnmatchedForm(&p.a) && hasUnmatchedForm(&p.b)
+	case a == how && p.b.bare, b == how && p.a.bare: // what elephants eat, how they do
+		return true
+	}
+	return excludes(a, &p.b) && excludes(b, &p.a)
+}
+
+// excludes says whether form f is never asked in the form of a side. A what asks
+// for most things by their name: what place, what time; and whether one can do a
+// thing is answered by how.
+func excludes(f form, s *side) bool {
+	switch f {
+	case noForm, opinion, howBig:
+		return false
+	case where, when, why:
+		return s.form != what || s.bare && !s.hasLoose()
+	case what:
+		return true
+	case how:
+		return s.form != what && s.form != yesno
+	case yesno:
+		return s.form != what && s.form != how
+	}
+	return s.form != what
+}
+
+func hasUnmatchedForm(s *side) bool {
+	for i := range s.words {
+		if w := &s.words[i]; w.class&asks != 0 && w.match < 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,64 @@
+// Tongue: the language that a text is written in.
+package verify
+
+import "strings"
+
+// tongues are words that only one of these languages has, and has often.
+var tongues = [...]string{
+	"the is are what how why does can which with of and should where when do",
+	"der das ist und wie nicht ein eine warum welche wann kann mit von für auf ich kannst",
+	"le les est une des comment pourquoi quel quelle dans avec pour où puis sont qui je peux",
+	"el los es una qué cómo por para dónde cuál cuándo las del puedo que cuánto está son",
+	"il gli è una che come perché dove quando per della sono posso quale di nel",
+	"os uma como por que não onde quando qual são para posso você do da em",
+	"het een hoe waarom wat niet van kan ik welke zijn waar wanneer voor met op",
+	"hur vad är varför och att det inte kan jag en vilken var när för på",
+}
+
+func (x *lexicon) readLanguages() {
+	for i, words := range tongues {
+		for _, w := range strings.Fields(words) {
+			folded := make([]rune, 0, len(w))
+			for _, r := range w {
+				folded = append(folded, x.simple.fold(r))
+			}
+			x.languages[x.hash([]byte(string(folded)))] |= 1 << i
+		}
+	}
+}
+
+// countLanguages counts the words of each language.
+func (s *side) countLanguages(x *lexicon) {
+	for i := range s.raws {
+		mask := x.languages[s.raws[i].hash]
+		for k := range s.languages {
+			s.languages[k] += int(mask >> k & 1)
+		}
+	}
+}
+
+// language returns which of tongues a text is surely written in, -1: none.
+func (s *side) language() int {
+	best, second := 0, -1
+	for k := 1; k < len(s.languages); k++ {
+		switch {
+		case s.languages[k] > s.languages[best]:
+			best, second = k, best
+		case second < 0 || s.languages[k] > s.languages[second]:
+			second = k
+		}
+	}
+	if s.languages[best] < 2 || s.languages[best] < 2*s.languages[second] {
+		return -1
+	}
+	return best
+}
+
+// languageDiffers refuses pairs in two languages, whose answers are, too.
+func languageDiffers(p *pair) bool {
+	if a, b := p.a.ideographs >= 2, p.b.ideographs >= 2; a != b {
+		return p.a.ideographs == 0 || p.b.ideographs == 0
+	}
+	a, b := p.a.language(), p.b.language()
+	return a >= 0 && b >= 0 && a != b
+}

@@ -1,0 +1,315 @@
+// Word: what is compared: phrases of the lists, stems, numbers, code, and pieces
+// of scripts that write no spaces.
+package verify
+
+import (
+	"math/bits"
+
+	"kvasir/classify/model"
+)
+
+// A word is one or more raws.
+type word struct {
+	concept    uint64 // equal for what means the same
+	start, end int32  // in side.text
+	raw        int32  // the first
+	match      int32  // the word of the other side, -1
+	next       int32  // the next of the same concept, -1: set in b alone
+	class      class
+	value      float64 // of a number
+	weight     float32 // how much it says, 0..2
+	token      int32   // its first token, -1: not looked up
+	tokens     int32   // how many
+	sim        float32 // of the best partner where there is no match
+	clause     bool    // a clause begins with it
+}
+
+// reader makes words of raws.
+type reader struct {
+	*side
+	v      *Verifier
+	p      *pair
+	lead   bool // only dropped words since the clause began
+	begins bool // no word since the clause began
+	gap    int  // first raw of the ideographs that no list has, -1
+}
+
+// read makes the words of a side.
+func (s *side) read(v *Verifier, p *pair) {
+	r := reader{side: s, v: v, p: p, lead: true, begins: true, gap: -1}
+	for i := 0; i < len(s.raws); {
+		i += r.next(i)
+	}
+	r.closeGap(len(s.raws))
+}
+
+// next makes the word that begins at raw i, and returns how many raws it takes.
+func (r *reader) next(i int) int {
+	p := &r.raws[i]
+	if p.kind == stop {
+		r.closeGap(i)
+		r.lead, r.begins = true, true
+		return 1
+	}
+	if value, class, taken := r.number(i); taken > 0 {
+		r.closeGap(i)
+		r.addNumber(i, taken, value, class)
+		return taken
+	}
+	if r.aNotA(i) {
+		r.closeGap(i)
+		if r.form == noForm {
+			r.form = yesno
+		}
+		return 2
+	}
+	e, taken := r.entry(i)
+	if taken == 0 && p.kind == ideograph {
+		if r.gap < 0 {
+			r.gap = i
+		}
+		return 1
+	}
+	r.closeGap(i)
+	switch {
+	case p.kind == code:
+		r.add(word{concept: p.hash, class: isCode}, i, 1)
+	case p.kind == sign && taken == 0:
+		r.add(word{concept: p.hash, class: operator}, i, 1)
+	case taken == 0:
+		r.add(word{concept: r.stemmed(p)}, i, 1)
+		return 1
+	case r.drops(e, i, taken):
+		if p.kind == ideograph && string(r.text[p.start:p.end]) == "吗" && r.form == noForm {
+			r.form = yesno
+		}
+	default:
+		if e.concept == 0 {
+			e.concept = r.stemmed(p)
+			e.class &^= dropped | edge
+		}
+		r.add(word{concept: e.concept, class: e.class &^ (dropped | edge)}, i, taken)
+		r.ask(e.form, taken)
+	}
+	return max(taken, 1)
+}
+
+// entry finds the longest phrase at raw i, in the form that it is written in, as
+// an acronym, or as a dictionary has it.
+func (r *reader) entry(i int) (entry, int) {
+	x, p := r.v.words, &r.raws[i]
+	if p.acronym && !r.shouted {
+		upper := append(r.p.scratch[:0], '^')
+		for _, b := range r.text[p.start:p.end] {
+			if 'a' <= b && b <= 'z' {
+				b -= 'a' - 'A'
+			}
+			upper = append(upper, b)
+		}
+		r.p.scratch = upper
+		if e, ok := x.single(x.hash(upper)); ok {
+			return e, 1
+		}
+	}
+	e, taken := x.longest(r.raws, i)
+	if taken > 0 || p.kind != letters || p.end-p.start > 40 || p.end-p.start < 4 {
+		return e, taken
+	}
+	bases(r.text[p.start:p.end], r.p.base[:0], func(base []byte) bool {
+		found, ok := x.single(x.hash(base))
+		if ok && found.class&(dropped|edge|asks|negator) == 0 {
+			e, taken = found, 1
+			return true
+		}
+		return false
+	})
+	return e, taken
+}
+
+// drops says whether a phrase says nothing where it stands.
+func (r *reader) drops(e entry, i, taken int) bool {
+	if e.class&dropped != 0 {
+		return !r.raws[i].capital || r.titled || r.shouted // vitamin A
+	}
+	if e.class&edge == 0 {
+		return false
+	}
+	after := i + taken
+	return r.lead || after >= len(r.raws) || r.raws[after].kind == stop
+}
+
+// stemmed returns the concept of a word that no list has. -ise and -ize are one.
+func (r *reader) stemmed(p *raw) uint64 {
+	if p.kind != letters {
+		return p.hash
+	}
+	s := stem(r.text[p.start:p.end])
+	if n := len(s); n >= 5 && (has(s, "is") || has(s, "isation")) {
+		b := append(r.p.base[:0], s[:min(n, cap(r.p.base))]...)
+		if has(b, "isation") {
+			b[len(b)-6] = 'z'
+		} else {
+			b[len(b)-1] = 'z'
+		}
+		return r.v.words.hash(b)
+	}
+	return r.v.words.hash(s)
+}
+
+// add appends a word of n raws.
+func (r *reader) add(w word, i, n int) {
+	first, last := &r.raws[i], &r.raws[i+n-1]
+	w.start, w.end, w.raw = first.start, last.end, int32(i)
+	w.match, w.next, w.token = -1, -1, -1
+	w.clause = r.begins
+	r.lead, r.begins = false, false
+	if first.kind == ideograph {
+		w.class |= cjk
+	}
+	if !r.titled && !r.shouted && w.class&(small|asks|isCode) == 0 {
+		for k := i; k < i+n; k++ {
+			if r.raws[k].capital || r.raws[k].acronym {
+				w.class |= name
+			}
+		}
+	}
+	if w.class&date != 0 && r.isModal(first, i) {
+		w.class = w.class&^(date|closed|name) | small | aux
+	}
+	if w.class&date != 0 {
+		w.class &^= small | aux
+	}
+	r.weigh(&w)
+	r.words = append(r.words, w)
+}
+
+// isModal says whether a month's name is the verb: may.
+func (r *reader) isModal(p *raw, i int) bool {
+	if string(r.text[p.start:p.end]) != "may" || p.capital {
+		return false
+	}
+	if i+1 < len(r.raws) && r.raws[i+1].kind == digits {
+		return false
+	}
+	if i == 0 {
+		return true
+	}
+	q := &r.raws[i-1]
+	switch string(r.text[q.start:q.end]) {
+	case "in", "of", "since", "until", "by", "every", "last", "next", "from", "to", "and", "th":
+		return false
+	}
+	return q.kind != digits
+}
+
+// closeGap makes words of the ideographs since the gap began: the pieces that
+// the tokenizer knows.
+func (r *reader) closeGap(to int) {
+	if r.gap < 0 {
+		return
+	}
+	from := r.gap
+	r.gap = -1
+	base := r.raws[from].start
+	text := r.text[base:r.raws[to-1].end]
+	r.p.tokens = r.v.tokens.Tokenize(r.p.tokens[:0], text, &r.p.model)
+	at := from
+	for _, t := range r.p.tokens {
+		if t.Start == t.End {
+			continue
+		}
+		begin := at
+		for at < to && r.raws[at].start < base+t.End {
+			at++
+		}
+		if at == begin {
+			continue
+		}
+		w := word{concept: r.v.words.hash(r.text[r.raws[begin].start:r.raws[at-1].end])}
+		if e, ok := r.v.words.single(w.concept); ok {
+			w.class = e.class &^ (dropped | edge)
+		}
+		r.add(w, begin, at-begin)
+	}
+}
+
+// Weights of words. The rarity of the others is read from the tokenizer, whose
+// pieces are numbered by how often they occur.
+const (
+	smallWeight = 0.1
+	askWeight   = 0.15
+	lightWeight = 0.3
+	fullWeight  = 1
+)
+
+// weigh looks up a word's tokens and sets its weight.
+func (r *reader) weigh(w *word) {
+	switch {
+	case w.class&(closed|unit|name) != 0:
+		w.weight = 1.2
+	case w.class&(number|isCode|operator|negator) != 0:
+		w.weight = fullWeight
+		return
+	case w.class&asks != 0:
+		w.weight = askWeight
+		return
+	case w.class&small != 0:
+		w.weight = smallWeight
+		return
+	case w.class&light != 0:
+		w.weight = lightWeight
+	}
+	if len(r.p.ids) > maxIDs {
+		w.weight = max(w.weight, fullWeight)
+		return
+	}
+	r.p.tokens = r.v.tokens.Tokenize(r.p.tokens[:0], r.text[w.start:w.end], &r.p.model)
+	w.token = int32(len(r.p.ids))
+	rarest := int32(0)
+	for _, t := range r.p.tokens {
+		if t.Start < t.End {
+			r.p.ids = append(r.p.ids, t.ID)
+			rarest = max(rarest, t.ID)
+		}
+	}
+	w.tokens = int32(len(r.p.ids)) - w.token
+	if w.weight == 0 {
+		w.weight = min(rarity(rarest)+0.15*float32(max(w.tokens-1, 0)), 1.6)
+	}
+}
+
+// maxIDs bounds the tokens of a pair that are looked at.
+const maxIDs = 1024
+
+// rarity of a token, from 0.35 to 1.2: its number counts how many occur more
+// often.
+func rarity(id int32) float32 {
+	const first, last = 8, 17 // powers of two
+	n := float32(bits.Len32(uint32(id)))
+	if id > 0 {
+		n += float32(id)/float32(uint32(1)<<bits.Len32(uint32(id))) - 1
+	}
+	return 0.35 + 0.85*min(max((n-first)/(last-first), 0), 1)
+}
+
+// content says whether a word is more than grammar.
+func (w *word) content() bool { return w.class&(small|asks) == 0 || w.class&(negator|closed) != 0 }
+
+// counts says whether the place of a word among others means something.
+func (w *word) counts() bool { return w.content() || w.class&pronoun != 0 }
+
+// vector adds the mean of the word's token rows, of length 1, to dst, and
+// reports whether it has one.
+func (p *pair) vector(dst *[model.Dim]float32, w *word) bool {
+	if w.tokens <= 0 {
+		return false
+	}
+	clear(dst[:])
+	for _, id := range p.ids[w.token : w.token+min(w.tokens, 4)] {
+		p.v.tokens.Row(p.row[:], id)
+		for i, v := range p.row {
+			dst[i] += v
+		}
+	}
+	return normalise(dst)
+}

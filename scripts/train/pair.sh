@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Trains the pair model of the semantic cache: pair.sh [options of pair.py]
+#
+# From the texts in data/ alone. The virtual environment is that of train.sh. Needs Python 3.11 and
+# Go; about three minutes of one core.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=$here/../../.cache/train
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd)
+
+stamp=$cache/venv/installed-$(sha256sum "$here/requirements.txt" | cut -c1-12)
+if [ ! -e "$stamp" ]; then
+  "${PYTHON:-python3.11}" -m venv --clear "$cache/venv"
+  "$cache/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$here/requirements.txt"
+  "$cache/venv/bin/python" -c 'import sklearn'
+  touch "$stamp"
+fi
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONHASHSEED=0
+exec "$cache/venv/bin/python" "$here/pair.py" --cache "$cache" "$@"
