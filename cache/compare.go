@@ -1,0 +1,37 @@
+// Compare: what a lookup would say of two questions of one scope.
+package cache
+
+import "bytes"
+
+// Compare says what a lookup of b would find if a's entry were the only one of
+// its scope: Similarity is that of their embeddings even where it is below what
+// a lookup looks at. Entry and Age are not set.
+func (c *Cache) Compare(a, b *Query) Result {
+	if bytes.Equal(a.text(), b.text()) {
+		return Result{Hit: true, Exact: true, Similarity: 1, Score: 1}
+	}
+	if !a.embed() || !b.embed() {
+		return Result{Why: "empty"}
+	}
+	r := Result{Why: "dissimilar"}
+	for i, v := range a.vector {
+		r.Similarity += float64(v) * float64(b.vector[i])
+	}
+	if r.Similarity < floor {
+		return r
+	}
+	r.Score, r.Why = c.o.Verifier.Compare(normalise(a.Text), normalise(b.Text), r.Similarity)
+	if r.Why == "" && !(r.Score >= c.threshold(b)) {
+		r.Why = "score"
+	}
+	r.Hit = r.Why == ""
+	return r
+}
+
+// threshold is what a score must reach to answer q.
+func (c *Cache) threshold(q *Query) float64 {
+	if q.Threshold > 0 {
+		return q.Threshold
+	}
+	return c.o.Threshold
+}

@@ -1,0 +1,20 @@
+// Get: one entry by its ID.
+package embedded
+
+import "kvasir/cache"
+
+var _ cache.Getter = (*Store)(nil)
+
+// Get returns the entry with this ID, nil when there is none. It is for people:
+// it waits for writers, as lookups do not.
+func (s *Store) Get(id cache.ID) (*cache.Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return nil, cache.ErrUnavailable
+	}
+	if it := s.ids[id]; it != nil && it.deadline > s.clock.now() {
+		return it.entry, nil
+	}
+	return nil, nil
+}

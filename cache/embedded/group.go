@@ -1,0 +1,228 @@
+// Groups: the entries of one scope that have a vector, and the search among them.
+
+package embedded
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"kvasir/cache"
+)
+
+// A chunk has at most chunkSlots entries; one of fewer than sketchedSlots has no
+// sketches, because as many dot products cost less than their memory.
+const (
+	chunkSlots    = 1024
+	sketchedSlots = 64
+)
+
+// A group is searched without a lock while one writer changes it:
+//
+//  1. Slots before n are written before n is, and never change, but that the
+//     item of one that was removed becomes nil.
+//  2. A list of chunks never changes; another one takes its place. An entry that
+//     moves is in its new chunk before its old one leaves the list, so that a
+//     search may see it twice, but not miss it.
+//  3. Of each chunk but the last at least three quarters are alive.
+type group struct {
+	chunks atomic.Pointer[[]*chunk]
+	items  int // of the scope, with a vector or without
+}
+
+// A chunk is a run of entries that are scanned together.
+type chunk struct {
+	n         atomic.Int32 // slots in use
+	removed   int          // of them; the writer's
+	near, far []uint64     // halves of the sketches in blocks, see kernel.go; nil in a small chunk
+	items     []atomic.Pointer[item]
+}
+
+func newChunk(slots int) *chunk {
+	c := &chunk{items: make([]atomic.Pointer[item], slots)}
+	if slots >= sketchedSlots {
+		words := slots / lanes * blockWords
+		both := make([]uint64, 2*words)
+		c.near, c.far = both[:words:words], both[words:]
+	}
+	return c
+}
+
+func (g *group) list() []*chunk {
+	if p := g.chunks.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// add makes an item with a vector findable.
+func (g *group) add(it *item) {
+	list := withRoom(g.list())
+	list[len(list)-1].add(it)
+	g.publish(list)
+}
+
+// publish lets searches see the list.
+func (g *group) publish(list []*chunk) {
+	if p := g.chunks.Load(); p == nil || len(*p) == 0 || &(*p)[0] != &list[0] {
+		g.chunks.Store(&list)
+	}
+}
+
+// withRoom returns the list if its last chunk has room, else another one: with
+// the last chunk in twice the slots, or one chunk more.
+func withRoom(list []*chunk) []*chunk {
+	if len(list) == 0 {
+		return []*chunk{newChunk(1)}
+	}
+	before, last := list[:len(list)-1], list[len(list)-1]
+	switch slots := len(last.items); {
+	case int(last.n.Load()) < slots:
+		return list
+	case slots == chunkSlots:
+		return append(slices.Clone(list), newChunk(chunkSlots))
+	default:
+		return append(slices.Clone(before), last.moved(newChunk(2*slots)))
+	}
+}
+
+// moved adds what is alive in c to a chunk that has room for it.
+func (c *chunk) moved(to *chunk) *chunk {
+	for i := range c.n.Load() {
+		if it := c.items[i].Load(); it != nil {
+			to.add(it)
+		}
+	}
+	return to
+}
+
+func (c *chunk) add(it *item) {
+	slot := c.n.Load()
+	if c.near != nil {
+		s := it.vector.sketch()
+		block, lane := int(slot)/lanes*blockWords, int(slot)%lanes
+		for w := range halfWords {
+			c.near[block+w*lanes+lane] = s[w]
+			c.far[block+w*lanes+lane] = s[halfWords+w]
+		}
+	}
+	it.chunk, it.slot = c, slot
+	c.items[slot].Store(it)
+	c.n.Store(slot + 1)
+}
+
+// remove forgets an item that add was called with.
+func (g *group) remove(it *item) {
+	c := it.chunk
+	c.items[it.slot].Store(nil)
+	it.chunk = nil
+	if c.removed++; 4*c.removed > len(c.items) {
+		g.dissolve(c)
+	}
+}
+
+// dissolve moves what is alive in a chunk to the end of the group.
+func (g *group) dissolve(c *chunk) {
+	list := make([]*chunk, 0, len(g.list()))
+	for _, other := range g.list() {
+		if other != c {
+			list = append(list, other)
+		}
+	}
+	if len(list) == 0 { // in as few slots as hold it, at last in none
+		if alive := int(c.n.Load()) - c.removed; alive > 0 {
+			list = append(list, c.moved(newChunk(1<<bits.Len(uint(alive-1)))))
+		}
+	} else {
+		for i := range c.n.Load() {
+			if it := c.items[i].Load(); it != nil {
+				list = withRoom(list)
+				list[len(list)-1].add(it)
+			}
+		}
+	}
+	g.chunks.Store(&list)
+}
+
+// A nearest collects the most similar entries, the best first.
+type nearest struct {
+	dst    []cache.Candidate
+	from   int // where they start in dst
+	k      int
+	lowest int32 // dot product that counts
+	now    int64
+	best   *item
+}
+
+// floorOf returns the least dot product of a similarity.
+func floorOf(similarity float64) int32 {
+	return int32(math.Ceil(max(-1, min(similarity, 1)) * square))
+}
+
+// search offers all entries of the group that may be near enough.
+func (g *group) search(found *nearest, query *vector, until time.Time) error {
+	s := query.sketch()
+	var e estimate
+	e.of(query)
+	var hits [chunkSlots / lanes]byte
+	for _, c := range g.list() {
+		if !until.IsZero() && time.Now().After(until) {
+			return cache.ErrTimeout
+		}
+		n := int(c.n.Load())
+		if c.near == nil {
+			for slot := range n {
+				found.offer(c.items[slot].Load(), query)
+			}
+			continue
+		}
+		similarity := float64(found.lowest) / square
+		b, least := boundsOf(similarity), leastOf(similarity)
+		scanned := scan(hits[:], c.near, c.far, n, &s, &b)
+		clear(hits[len(scanned):])
+		for at := 0; at < len(scanned); at += 8 {
+			for word := binary.LittleEndian.Uint64(hits[at:]); word != 0; word &= word - 1 {
+				slot := at*lanes + bits.TrailingZeros64(word)
+				if e.similarity(c, slot) >= least {
+					found.offer(c.items[slot].Load(), query)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// offer keeps an item that is alive and among the k nearest.
+func (f *nearest) offer(it *item, query *vector) {
+	if it == nil || !it.alive(f.now) {
+		return
+	}
+	d := dot(query, it.vector)
+	if d < f.lowest {
+		return
+	}
+	similarity := min(1, float64(d)/square)
+	at := len(f.dst)
+	for i := f.from; i < len(f.dst); i++ {
+		if f.dst[i].Entry == it.entry {
+			return // it has just moved
+		}
+		if at == len(f.dst) && similarity > f.dst[i].Similarity {
+			at = i
+		}
+	}
+	if at == f.from {
+		f.best = it
+	}
+	if len(f.dst) < f.from+f.k {
+		f.dst = append(f.dst, cache.Candidate{})
+	}
+	copy(f.dst[at+1:], f.dst[at:])
+	f.dst[at] = cache.Candidate{Entry: it.entry, Similarity: similarity}
+	if len(f.dst) == f.from+f.k {
+		f.lowest = max(f.lowest, int32(math.Round(f.dst[len(f.dst)-1].Similarity*square))+1)
+	}
+}
