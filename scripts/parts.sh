@@ -3,7 +3,8 @@
 # line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
-#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl (default: all)
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
+#   (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -34,16 +35,21 @@ e2e_modules() {
   (cd e2e && go mod download) >> "$log" 2>&1 || { why "its modules cannot be fetched"; return 1; }
 }
 
-python_sdk() {
-  want=scripts/sdk/python/requirements.txt
-  cmp -s $want .cache/sdk-python/requirements.txt && return 0
+python_sdk() { python_part scripts/sdk/python/requirements.txt .cache/sdk-python; }
+
+# A Milvus in Python, of 450 MB.
+milvus_lite() { python_part scripts/milvus-lite/requirements.txt .cache/milvus-lite; }
+
+# python_part REQUIREMENTS DIRECTORY: a virtual environment with these packages.
+python_part() {
+  cmp -s "$1" "$2/requirements.txt" && return 0
   command -v python3 >/dev/null || { echo "no python3"; return 1; }
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(python3 -V) is older than 3.11"; return 1; }
-  rm -rf .cache/sdk-python
-  python3 -m venv .cache/sdk-python >> "$log" 2>&1 || { why "no virtual environment (python3-venv?)"; return 1; }
-  .cache/sdk-python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $want \
+  rm -rf "$2"
+  python3 -m venv "$2" >> "$log" 2>&1 || { why "no virtual environment (python3-venv?)"; return 1; }
+  "$2/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$1" \
     >> "$log" 2>&1 || { why "cannot be installed"; return 1; }
-  cp $want .cache/sdk-python/requirements.txt
+  cp "$1" "$2/requirements.txt"
 }
 
 node_sdk() {
@@ -78,7 +84,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done
