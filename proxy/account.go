@@ -70,6 +70,7 @@ func (b books) line(x *exchange) {
 		e.Str("event", "routing_decision")
 		f.judgement.log(e)
 	}
+	f.cache.log(e)
 	e.Msg("request")
 }
 

@@ -29,6 +29,7 @@ func (a admin) handler() fasthttp.RequestHandler {
 	r.POST("/reload", a.reload)
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
 	a.askingRoutes(r)
+	cacheAdmin(a).routes(r)
 	a.healthRoutes(r)
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
@@ -71,6 +72,11 @@ func (a admin) ready(ctx *fasthttp.RequestCtx) {
 	status, code := "ready", fasthttp.StatusOK
 	why, up := a.workerReasons(time.Now())
 	why = append(a.reasons.list(), why...)
+	if c := a.state.Load().settings.Cache; c != nil {
+		if problem := c.Stats().Problem; problem != "" {
+			why = append(why, "the cache: "+problem)
+		}
+	}
 	switch {
 	case a.draining.Load():
 		status, code = "shutting down", fasthttp.StatusServiceUnavailable

@@ -38,7 +38,7 @@ func plainWay(tb testing.TB) (once func(), done func()) {
 	}
 	request := []byte(post("/v1/chat/completions", plainChat, "X-Request-Id: 4ba0b3a9-29a5-4a0e-9f0c-5d1b1a6c7c4e"))
 	_, _ = c.Write(request)
-	readAnswer(tb, bufio.NewReader(c))
+	receive(tb, bufio.NewReader(c))
 	reply := make([]byte, 64<<10)
 	return func() {
 		if _, err := c.Write(request); err != nil {

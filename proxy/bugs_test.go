@@ -120,7 +120,7 @@ func TestStopAnswersTheQueue(t *testing.T) {
 	waitUntil(t, "one waits", func() bool { return p.state.Load().pool.QueueLen("m") == 1 })
 	go p.Drain(0, 0, nil)
 	for _, c := range []net.Conn{first, second} {
-		if a := readAnswer(t, bufio.NewReader(c)); a.StatusCode != 503 || !strings.Contains(a.body, "shutting down") {
+		if a := receive(t, bufio.NewReader(c)); a.StatusCode != 503 || !strings.Contains(a.body, "shutting down") {
 			t.Errorf("got %d %q", a.StatusCode, a.body)
 		}
 	}
@@ -350,7 +350,7 @@ func TestQuietConnectionStays(t *testing.T) {
 	r := bufio.NewReader(c)
 	for range 2 {
 		_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
-		if a := readAnswer(t, r); a.StatusCode != 200 {
+		if a := receive(t, r); a.StatusCode != 200 {
 			t.Fatalf("got %d", a.StatusCode)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/cache"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -18,7 +20,9 @@ var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: 
 // TestMetricsPage wants a row in docs/metrics.md for each metric of the
 // registry, with its type and labels, and no other row.
 func TestMetricsPage(t *testing.T) {
-	p := startProxy(t, settingsFor(goodWorker(t).url))
+	s := settingsFor(goodWorker(t).url)
+	s.Cache = cache.New(cache.Options{Store: brokenStore{}}) // has a series of everything
+	p := startProxy(t, s)
 	m := p.metrics
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
@@ -30,7 +34,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.unjudged} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions} {
+	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions, m.cacheLookups, m.cacheBypassed, m.cacheRefused, m.followed, m.unkept} {
 		counters.WithLabelValues("a")
 	}
 	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte, m.score, m.took} {
@@ -89,6 +93,7 @@ func TestReadmeRoutes(t *testing.T) {
 	want := map[string]string{
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
 		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST",
+		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}
 	for _, r := range routes {

@@ -135,7 +135,7 @@ func TestExpectContinue(t *testing.T) {
 		}
 		_, _ = r.ReadString('\n')
 		_, _ = io.WriteString(c, plainChat)
-		if a := readAnswer(t, r); a.body != chatReply {
+		if a := receive(t, r); a.body != chatReply {
 			t.Fatalf("got %q", a.body)
 		}
 	}
@@ -161,7 +161,7 @@ func TestPipelined(t *testing.T) {
 		if i%3 == 1 {
 			want = `{"status":"ok"}`
 		}
-		if a := readAnswer(t, r); a.StatusCode != 200 || a.body != want {
+		if a := receive(t, r); a.StatusCode != 200 || a.body != want {
 			t.Fatalf("answer %d is %d %q", i, a.StatusCode, a.body)
 		}
 	}
@@ -184,7 +184,7 @@ func TestTooLargeABody(t *testing.T) {
 			if _, err := io.WriteString(c, tc.body); err != nil {
 				t.Fatalf("cannot send the body: %v", err)
 			}
-			a := readAnswer(t, bufio.NewReader(c))
+			a := receive(t, bufio.NewReader(c))
 			if a.StatusCode != 413 || a.err != nil {
 				t.Errorf("got %d %v", a.StatusCode, a.err)
 			}
@@ -235,7 +235,7 @@ func TestSlowHeadIsClosed(t *testing.T) {
 
 func TestRoutesAndModels(t *testing.T) {
 	p := startProxy(t, settingsFor(goodWorker(t).url))
-	do := func(method, path string) answer {
+	do := func(method, path string) received {
 		c := dial(t, p.addr)
 		_, _ = fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", method, path)
 		resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
@@ -243,7 +243,7 @@ func TestRoutesAndModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(resp.Body)
-		return answer{resp, string(b), err}
+		return received{resp, string(b), err}
 	}
 	if a := do("GET", "/v1/nothing"); a.StatusCode != 404 {
 		t.Errorf("an unknown route gets %d", a.StatusCode)
@@ -269,7 +269,7 @@ func TestRoutesAndModels(t *testing.T) {
 	if a := do("GET", "/metrics"); a.StatusCode != 404 {
 		t.Errorf("/metrics is open on the API: %d", a.StatusCode)
 	}
-	for _, a := range []answer{do("GET", "/v1/models/nope"), p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"nope"`, 1))} {
+	for _, a := range []received{do("GET", "/v1/models/nope"), p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"nope"`, 1))} {
 		if a.StatusCode != 404 || !strings.Contains(a.body, `"type":"invalid_request_error","param":"model","code":"model_not_found"`) {
 			t.Errorf("an unknown model gets %d %q", a.StatusCode, a.body)
 		}
@@ -357,7 +357,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
-	if a := readAnswer(t, bufio.NewReader(c)); a.body != chatReply {
+	if a := receive(t, bufio.NewReader(c)); a.body != chatReply {
 		t.Errorf("got %q", a.body)
 	}
 	_ = c.Close()

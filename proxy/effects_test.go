@@ -104,7 +104,11 @@ func routeOf(t *testing.T, path string) route {
 
 // A refusal is what the route's clients can read, streamed or not.
 func TestRefusals(t *testing.T) {
-	r := refusal{id: "pii-violation", model: `a "b"`, text: "No.\nNot [EMAIL_ADDRESS]", created: 1700000000, usage: true}
+	r := refusal{id: "pii-violation", model: `a "b"`, text: "No.\nNot [EMAIL_ADDRESS]"}
+	appendTo := func(k kind, stream bool) []byte {
+		say := r.replay(k, 1700000000, true)
+		return say.appendTo(nil, stream)
+	}
 	for _, c := range []struct {
 		kind   kind
 		path   string // to the text
@@ -116,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{kindMessages, "content 0 text", "stop_reason"},
 	} {
 		var body any
-		if err := json.Unmarshal(r.appendTo(nil, c.kind, false), &body); err != nil {
+		if err := json.Unmarshal(appendTo(c.kind, false), &body); err != nil {
 			t.Fatalf("kind %d: %v", c.kind, err)
 		}
 		if got := at(body, c.path); got != r.text {
@@ -129,7 +133,7 @@ func TestRefusals(t *testing.T) {
 		if got := at(body, c.reason); got != want {
 			t.Errorf("kind %d ends with %q, want %q", c.kind, got, want)
 		}
-		events := r.appendTo(nil, c.kind, true)
+		events := appendTo(c.kind, true)
 		var flow eventFlow
 		flow.begin(c.kind, false)
 		if pass, skip := flow.scan(events); pass != len(events) || skip != 0 || !flow.finished() || !flow.done {

@@ -20,6 +20,7 @@ type eventFlow struct {
 	failure  []byte // the data of the first error event, while nothing was opened
 	pieces   int    // parts passed on of an event that is not whole yet
 	usage    tokenCounts
+	recorder *recorder // takes the events down; nil: nobody wants them
 }
 
 func (s *eventFlow) begin(k kind, hideUsage bool) {
@@ -83,6 +84,12 @@ func (s *eventFlow) look(event []byte) verdict {
 		}
 	}
 	s.usage.add(v.tokenCounts)
+	if s.recorder != nil {
+		if s.pieces > 0 {
+			s.recorder.spoil("length") // this is the end of an event whose beginning went on
+		}
+		s.recorder.event(event)
+	}
 	return v
 }
 

@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ type exchange struct {
 	asked  classify.Request // of the classifier
 	plain  []byte           // texts with their escapes resolved
 	veil   veil
+	asking *asking     // of the cache; nil until it is first asked
 	head   []byte      // of the request to the worker
 	pieces net.Buffers // head and body of it
 }
@@ -43,6 +43,7 @@ type turn struct {
 
 	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
 	verdictWas bool              // there was one
+	rule       cacheRule         // of the cache for this request
 	unveil     *unveiler         // puts hidden values back into the answer; nil: there is nothing to
 
 	hidesUsage bool     // the usage event is for us alone
@@ -50,6 +51,11 @@ type turn struct {
 	call       call
 	events     eventFlow
 	reply      reply
+
+	recorder *recorder // takes the answer down; nil: it is for nobody else
+	flight   *flight   // of equal requests; nil: it is alone
+	leading  bool      // the flight
+	pilot    pilot
 
 	facts   facts
 	answers answers // the books of the route
@@ -74,6 +80,7 @@ type facts struct {
 	usage     tokenCounts
 
 	judgement judgement
+	cache     recalled
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -96,14 +103,11 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange 
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
+	x.asking.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
 	exchanges.Put(x)
 }
-
-// bind and unbind are the client's connection's.
-func (x *exchange) bind(c io.Closer) bool { return x.conn.bind(c) }
-func (x *exchange) unbind() bool          { return x.conn.unbind() }
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {

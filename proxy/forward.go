@@ -63,7 +63,7 @@ func (x *exchange) forward() *apiError {
 
 // mayRetry is the one retry rule, but for the budget.
 func (j *journey) mayRetry() bool {
-	return j.last.retry && !j.reply.began && !j.conn.gone.Load() && !j.p.stopping.Load() &&
+	return j.last.retry && !j.reply.began && !j.lost() && !j.p.stopping.Load() &&
 		j.facts.retries < j.state.settings.Retry.Attempts
 }
 
@@ -113,7 +113,9 @@ func (j *journey) fallBack(err error) bool {
 	if next == "" {
 		return false
 	}
-	j.model = next
+	if j.model = next; j.leading {
+		j.p.flights.scatter(j.flight) // the answer will be another model's
+	}
 	j.splice()
 	j.tried, j.last = nil, nil
 	return true
@@ -145,6 +147,9 @@ func (j *journey) attempt(place kvroute.Placement) *failure {
 	defer j.callEnded()
 	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
 	j.backend, j.facts.worker = b, b.Name()
+	if j.leading {
+		j.flight.sign()
+	}
 	err := j.call.open(j.exchange, b, j.state.settings.Timeouts)
 	var f *failure
 	if err == nil {
@@ -162,7 +167,7 @@ func (j *journey) attempt(place kvroute.Placement) *failure {
 func (j *journey) callEnded() {
 	j.facts.waited += j.call.waited
 	j.call.waited = 0
-	j.call.finish(j.conn)
+	j.call.finish(j.exchange)
 }
 
 // blame says what a broken try means: to the client, and to the next worker.
@@ -170,7 +175,7 @@ func (j *journey) blame(err error) *failure {
 	name := j.facts.worker
 	var head *badHead
 	switch {
-	case j.conn.gone.Load():
+	case j.lost():
 		j.facts.why = whyGone
 		return &failure{err: clientGone, reason: whyGone}
 	case j.p.stopping.Load():

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -15,6 +14,7 @@ import (
 // How an answer came about: the values of x-vsr-response-path.
 const (
 	pathUpstream = "upstream"
+	pathCache    = "cache"
 	pathBlocked  = "blocked"
 	pathRefused  = "fast_response"
 	pathError    = "error"
@@ -114,27 +114,8 @@ func (x *exchange) deny(status int, r refusal) (bool, *apiError) {
 	if status != fasthttp.StatusOK {
 		return false, &apiError{status: status, kind: "invalid_request_error", code: "content_filter", message: r.text}
 	}
-	r.created = x.ctx.Time().Unix()
-	r.usage = x.req.usage.include
-	body := r.appendTo(nil, x.route.kind, x.req.stream)
-	contentType := "application/json"
-	length := int64(len(body))
-	if x.req.stream {
-		contentType, length = "text/event-stream; charset=utf-8", -1
-	}
-	header := appendHeader(nil, "Content-Type", contentType)
-	if x.req.stream {
-		header = appendHeader(header, "Cache-Control", "no-cache")
-	}
-	x.call.now = time.Now() // of the writes: no worker was called
-	err := x.reply.begin(status, header, length, body)
-	x.answered()
-	if err == nil {
-		err = x.reply.end()
-	}
-	if err != nil {
-		x.lostClient()
-	}
+	say := r.replay(x.route.kind, x.ctx.Time().Unix(), x.req.usage.include)
+	x.tell(&say)
 	return true, nil
 }
 

@@ -278,30 +278,30 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// An answer is what a client got.
-type answer struct {
+// A received is what a client got of its answer.
+type received struct {
 	*http.Response
 	body string
 	err  error // of reading the body: io.ErrUnexpectedEOF for a broken end
 }
 
 // ask sends one request on a connection of its own and reads the answer.
-func (p *testProxy) ask(t testing.TB, path, body string, headers ...string) answer {
+func (p *testProxy) ask(t testing.TB, path, body string, headers ...string) received {
 	t.Helper()
 	c := dial(t, p.addr)
 	defer func() { _ = c.Close() }()
 	if _, err := io.WriteString(c, post(path, body, headers...)); err != nil {
 		t.Fatal(err)
 	}
-	return readAnswer(t, bufio.NewReader(c))
+	return receive(t, bufio.NewReader(c))
 }
 
-func readAnswer(t testing.TB, r *bufio.Reader) answer {
+func receive(t testing.TB, r *bufio.Reader) received {
 	t.Helper()
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
 		t.Fatalf("cannot read the reply: %v", err)
 	}
 	b, err := io.ReadAll(resp.Body)
-	return answer{resp, string(b), err}
+	return received{resp, string(b), err}
 }

@@ -44,6 +44,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 		if x.facts.fallbacks > 0 {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
 		}
+		dst = x.facts.cache.appendHeaders(dst)
 		dst = append(dst, "x-kvasir-overhead-us: "...)
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)

@@ -50,7 +50,7 @@ func (r *textReader) item() {
 	case r.failed():
 		r.fault.in(m.key)
 	case role != nil:
-		r.itemBy(roleOf(role), mark)
+		r.itemBy(roleOf(role), mark, start)
 		if kind != nil && string(kind) != "message" {
 			r.unread++
 		}
@@ -58,7 +58,7 @@ func (r *textReader) item() {
 		r.missing(start, "type")
 	default:
 		said := roleOfItem(kind)
-		r.itemBy(said, mark)
+		r.itemBy(said, mark, start)
 		if !isItem(kind) {
 			r.unread++
 		}
@@ -66,12 +66,14 @@ func (r *textReader) item() {
 }
 
 // itemBy notes whose item it was.
-func (r *textReader) itemBy(said textRole, mark int) {
+func (r *textReader) itemBy(said textRole, mark, start int) {
 	r.setRole(mark, said)
 	r.turns.all++
+	r.turn = span{int32(start), int32(r.pos)}
 	switch said {
 	case roleUser:
 		r.turns.user++
+		r.userTurn = r.turn
 	case roleTool:
 		r.results++
 	}

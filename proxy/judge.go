@@ -13,7 +13,7 @@ type judgement struct {
 	decision   string
 	reasoning  string // on, off, an effort; "": as the client asked
 	injected   bool   // the decision's system prompt is in the body
-	path       string // of the answer: upstream, blocked, fast_response, error
+	path       string // of the answer: upstream, cache, blocked, fast_response, error
 	guard      string // that blocked
 	attack     string // the type of a jailbreak
 	score      float64

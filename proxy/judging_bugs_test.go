@@ -330,7 +330,7 @@ func TestAskWithTooMuchText(t *testing.T) {
 	p := startProxy(t, guarded(classify.Block, goodWorker(t).url))
 	c := dial(t, p.admin)
 	_, _ = io.WriteString(c, "POST /api/v1/classify/pii HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n")
-	if a := readAnswer(t, bufio.NewReader(c)); a.StatusCode != 413 || !strings.Contains(a.body, `"The request body is larger than 4MiB"`) {
+	if a := receive(t, bufio.NewReader(c)); a.StatusCode != 413 || !strings.Contains(a.body, `"The request body is larger than 4MiB"`) {
 		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 }

@@ -93,7 +93,7 @@ func TestLostClientLeavesTheQueue(t *testing.T) {
 	_ = second.Close()
 	waitUntil(t, "nobody waits", func() bool { return p.state.Load().pool.QueueLen("m") == 0 })
 	close(hold)
-	if a := readAnswer(t, bufio.NewReader(first)); a.body != chatReply {
+	if a := receive(t, bufio.NewReader(first)); a.body != chatReply {
 		t.Errorf("got %q", a.body)
 	}
 }
@@ -111,7 +111,7 @@ func TestStaleConnectionIsReplaced(t *testing.T) {
 	r := bufio.NewReader(c)
 	for range 5 {
 		_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
-		if a := readAnswer(t, r); a.StatusCode != 200 || a.body != chatReply {
+		if a := receive(t, r); a.StatusCode != 200 || a.body != chatReply {
 			t.Fatalf("got %d %q", a.StatusCode, a.body)
 		}
 	}
@@ -151,7 +151,7 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 		t.Errorf("/livez says %q", got)
 	}
 	close(finish)
-	a := readAnswer(t, bufio.NewReader(c))
+	a := receive(t, bufio.NewReader(c))
 	if a.err != nil || a.body != roleEvent+delta("a")+finishEvent+doneEvent {
 		t.Errorf("got %q %v", a.body, a.err)
 	}
@@ -172,10 +172,10 @@ func TestDrainEndsWhatDoesNotFinish(t *testing.T) {
 	_, _ = io.WriteString(plain, post("/v1/chat/completions", plainChat))
 	waitUntil(t, "both are under way", func() bool { return len(w.seen()) == 2 })
 	p.Drain(0, 0, nil)
-	if a := readAnswer(t, bufio.NewReader(streamed)); a.err == nil || !strings.Contains(a.body, `"code":"stream_interrupted"`) || !strings.HasPrefix(a.body, roleEvent+delta("a")) {
+	if a := receive(t, bufio.NewReader(streamed)); a.err == nil || !strings.Contains(a.body, `"code":"stream_interrupted"`) || !strings.HasPrefix(a.body, roleEvent+delta("a")) {
 		t.Errorf("the stream got %q %v", a.body, a.err)
 	}
-	if a := readAnswer(t, bufio.NewReader(plain)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+	if a := receive(t, bufio.NewReader(plain)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("the plain request got %d %q", a.StatusCode, a.body)
 	}
 }

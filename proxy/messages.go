@@ -60,13 +60,15 @@ func (r *textReader) oneMessage() {
 	said := roleOf(role)
 	r.setRole(mark, said)
 	r.turns.all++
+	r.turn = span{int32(start), int32(r.pos)}
 	switch said {
 	case roleUser:
 		r.turns.user++
+		r.userTurn = r.turn
 	case roleTool:
 		r.results++
 	case roleSystem:
-		r.systems = append(r.systems, systemAt{whole: span{int32(start), int32(r.pos)}, content: content})
+		r.systems = append(r.systems, systemAt{whole: r.turn, content: content})
 	}
 }
 

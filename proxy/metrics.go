@@ -33,6 +33,8 @@ type metrics struct {
 	reloadGood    prometheus.Gauge
 	reloadTime    prometheus.Gauge
 	signalMetrics
+	cacheMetrics
+	flightMetrics
 }
 
 var (
@@ -43,7 +45,7 @@ var (
 
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, cacheCollector{p})
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)
@@ -101,7 +103,22 @@ func newMetrics(p *Proxy, version string) *metrics {
 			unjudged:  counters("kvasir_unjudged_total", "Requests that a guard could not judge, by what became of them.", "guard", "result"),
 			decisions: counters("kvasir_decisions_total", "Requests that a decision held for.", "decision"),
 		},
+		cacheMetrics: cacheMetrics{
+			cacheLookups:  counters("kvasir_cache_lookups_total", "Requests that were looked up, by what was found.", "result"),
+			cacheBypassed: counters("kvasir_cache_bypassed_total", "Requests that were not looked up, by why.", "why"),
+			cacheRefused:  counters("kvasir_cache_refused_total", "Entries found near that were not taken for an answer, by what spoke against the best.", "why"),
+			cacheLookup:   histogram("kvasir_cache_lookup_seconds", "Time that a lookup took, embedding included.", shortBuckets),
+			cacheEmbed:    histogram("kvasir_cache_embed_seconds", "Time that a question's embedding took, waiting for a thread included.", shortBuckets),
+		},
 	}
+	m.flightMetrics = flightMetrics{
+		followers: gauge("kvasir_cache_waiters", "Requests that wait for the answer to an equal one."),
+		followed:  counters("kvasir_cache_waits_total", "Requests that waited for the answer to an equal one, by how that ended.", "end"),
+		stored:    counter("kvasir_cache_stored_total", "Answers that were given to the store."),
+		unkept:    counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
+	}
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_cache_flights", Help: "Requests to workers whose answer equal requests would get."},
+		func() float64 { return float64(p.flights.count()) }))
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})
 	r.MustRegister(build)
 	build.WithLabelValues(version).Set(1)

@@ -14,6 +14,7 @@ const maxModelName = 256
 func (r *request) members(need needs) {
 	m := r.object()
 	for r.member(&m) {
+		at := r.pos
 		switch {
 		case r.parameter(m.key) || r.textParameter(m.key, need):
 		case handover(m.key):
@@ -22,8 +23,16 @@ func (r *request) members(need needs) {
 		default:
 			r.furtherParameter(m.key)
 		}
+		r.note(&m, at)
 	}
 	r.fault.in(m.key)
+}
+
+// note notes where the member just read stands, whose value began at at.
+func (r *request) note(m *members, at int) {
+	if r.crowded = len(r.parameters) == maxParameters; !r.crowded {
+		r.parameters = append(r.parameters, parameterAt{int32(m.start), span{int32(at), int32(r.pos)}})
+	}
 }
 
 // parameter reads a parameter that is no text, and tells whether it is one.
@@ -81,7 +90,7 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	case "prompt":
 		if need&needsPrompt == 0 {
 			r.anyText(roleUser)
-		} else if r.located((*textReader).prompt).given() {
+		} else if r.askedAt = r.located((*textReader).prompt); r.askedAt.given() {
 			r.given |= needsPrompt
 		}
 	case "prompt_embeds": // vLLM: in place of a prompt
@@ -135,17 +144,16 @@ func (r *request) furtherParameter(key []byte) {
 }
 
 func (r *request) readInput(need needs) {
-	var at span
 	switch {
 	case need&needsInput == 0:
 		r.anyText(roleUser)
 		return
 	case need&readsItems != 0:
-		at = r.located((*textReader).input)
+		r.askedAt = r.located((*textReader).input)
 	default:
-		at = r.located((*textReader).prompt)
+		r.askedAt = r.located((*textReader).prompt)
 	}
-	if at.given() {
+	if r.askedAt.given() {
 		r.given |= needsInput
 	}
 }

@@ -40,6 +40,9 @@ func (x *exchange) answer() *apiError {
 	if answered, err := x.guard(); answered || err != nil {
 		return err
 	}
+	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
+		return err
+	}
 	x.splice() // what changes in the body on its way
 	return x.forward()
 }
@@ -74,6 +77,8 @@ func (x *exchange) end() {
 		x.panicked(fault)
 	}
 	x.facts.total = time.Since(x.ctx.Time())
+	x.land()
 	books{x.p}.enter(x)
+	x.keep()
 	x.release()
 }

@@ -35,6 +35,8 @@ type Proxy struct {
 	watch   *watcher
 	started time.Time
 
+	flights flights // of equal requests
+
 	state    atomic.Pointer[state]
 	applying sync.Mutex // one Apply at a time
 	reasons  reasons    // why /readyz is not plainly ready

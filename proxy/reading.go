@@ -2,6 +2,11 @@
 package proxy
 
 import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/cache"
 	"kvasir/classify"
 )
 
@@ -24,16 +29,49 @@ func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 // where the route's may.
 func (r *Reading) Read(path string, body []byte) (*classify.Request, error) {
 	x := &r.x
-	for _, rt := range routes {
+	for i := range routes {
+		rt := &routes[i]
 		if rt.path != path || rt.kind == kindForm {
 			continue
 		}
-		if err := x.req.parse(rt, body, nil); err != nil {
+		if err := x.req.parse(*rt, body, nil); err != nil {
 			return nil, err
 		}
-		x.body = body
+		x.body, x.route = body, rt
 		x.facts.asked = string(x.req.model)
 		return x.question(), nil
 	}
 	return nil, invalid("", "There is no route %s with a JSON body", path)
+}
+
+// A CacheAsk is what the cache would be asked about a request.
+type CacheAsk struct {
+	Why      string // it is not looked up: see kvasir_cache_bypassed_total; "": it is
+	Kept     bool   // its answer may be kept
+	Exact    bool   // only the very same text answers it
+	Question []byte
+	Scope    cache.Scope // without a key, and without headers that count
+}
+
+// Cache says what the cache would be asked about the body that was read last,
+// of which the verdict is, if it were answered by this model. The body must be
+// as it was.
+func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk {
+	x := &r.x
+	x.state = &state{settings: s, keys: newKeyring(nil, nil), models: make(map[string]Model, len(s.Models))}
+	for _, m := range s.Models {
+		x.state.models[m.Name] = m
+	}
+	x.ctx, x.model, x.verdict = &fasthttp.RequestCtx{}, model, v
+	defer func() { x.ctx, x.state, x.verdict = nil, nil, nil }()
+	if !x.route.recorded() {
+		return CacheAsk{Why: "route"}
+	}
+	x.rule = inquiry{x}.cacheRule()
+	ask := CacheAsk{Why: x.rule.why, Kept: x.rule.stores, Exact: x.rule.exact}
+	if x.rule.asks.given() {
+		inquiry{x}.pose()
+		ask.Question, ask.Scope = bytes.Clone(x.asking.text), x.asking.query.Scope
+	}
+	return ask
 }

@@ -47,7 +47,7 @@ func TestTranscripts(t *testing.T) {
 		replayed++
 		name := strings.TrimSuffix(filepath.Base(file), ".request")
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+name, func(t *testing.T) {
-			replay(t, name, request, response)
+			replayTranscript(t, name, request, response)
 		})
 	}
 	if replayed < 100 {
@@ -55,7 +55,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-func replay(t *testing.T, name string, request, response []byte) {
+func replayTranscript(t *testing.T, name string, request, response []byte) {
 	w := startWorker(t, func(c net.Conn, _ string) bool {
 		_, _ = c.Write(response)
 		return false
@@ -65,7 +65,7 @@ func replay(t *testing.T, name string, request, response []byte) {
 	p := startProxy(t, s)
 	c := dial(t, p.addr)
 	_, _ = c.Write(request)
-	got := readAnswer(t, bufio.NewReader(c))
+	got := receive(t, bufio.NewReader(c))
 	if refusedHere[name] {
 		if got.StatusCode != 400 || len(w.seen()) != 0 {
 			t.Errorf("got %d %q, the worker saw %d", got.StatusCode, got.body, len(w.seen()))

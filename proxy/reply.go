@@ -16,7 +16,17 @@ type reply struct {
 	x       *exchange
 	began   bool
 	chunked bool
-	open    bool // only the end of the connection ends the body
+	late    []byte // of a client that reads slowly: not yet sent, others need not wait
+	deaf    bool   // nobody reads it any more
+	open    bool   // only the end of the connection ends the body
+	single  bool   // the body is sent with the head, to its end
+}
+
+// whole sends a reply with status 200 at once. length is that of the body, or
+// -1 for a body that goes in chunks as workers' streams do.
+func (r *reply) whole(header []byte, length int64, body []byte) error {
+	r.single = true
+	return r.begin(fasthttp.StatusOK, header, length, body)
 }
 
 // begin makes the head of the reply and sends it together with first, whose
@@ -63,9 +73,26 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	} else {
 		b = append(b, first...)
 	}
+	if r.chunked && r.single {
+		b = append(b, lastChunk...)
+	}
 	r.began = true
-	_, err := x.conn.send(b, now)
+	err := r.put(b, now)
 	giveBuffer(out)
+	return err
+}
+
+// put writes to the client. Without it, the reply goes on for those who wait
+// for the same answer, if there are any.
+func (r *reply) put(b []byte, now time.Time) error {
+	if r.deaf {
+		return nil
+	}
+	err := r.deliver(b, now)
+	if err != nil && r.x.leading && r.x.flight.lose(r.x.p.stopping.Load()) {
+		r.deaf, r.late = true, nil
+		return nil
+	}
 	return err
 }
 
@@ -73,12 +100,11 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 // written over, and tailroom behind end, which is left as it was.
 func (r *reply) write(buf []byte, start, end int) error {
 	if !r.chunked {
-		_, err := r.x.conn.send(buf[start:end], r.x.call.now)
-		return err
+		return r.put(buf[start:end], r.x.call.now)
 	}
 	behind := [tailroom]byte(buf[end : end+tailroom]) // may be the next event's
 	s, e := frameChunk(buf, start, end)
-	_, err := r.x.conn.send(buf[s:e], r.x.call.now)
+	err := r.put(buf[s:e], r.x.call.now)
 	copy(buf[end:], behind[:])
 	return err
 }
@@ -93,8 +119,7 @@ func (r *reply) send(b []byte) error {
 		defer giveBuffer(out)
 		b = append(append(appendChunkHead(out[:0], len(b)), b...), "\r\n"...)
 	}
-	_, err := r.x.conn.send(b, r.x.call.now)
-	return err
+	return r.put(b, r.x.call.now)
 }
 
 // end ends the body rightly.
@@ -102,8 +127,7 @@ func (r *reply) end() error {
 	if !r.chunked {
 		return nil
 	}
-	_, err := r.x.conn.send([]byte(lastChunk), r.x.call.now)
-	return err
+	return r.put([]byte(lastChunk), r.x.call.now)
 }
 
 // breakOff sends last, if there is any, and ends the connection so that nobody
@@ -114,6 +138,8 @@ func (r *reply) breakOff(last []byte) {
 			b := appendChunkHead(nil, len(last))
 			last = append(append(b, last...), "\r\n"...)
 		}
+	}
+	if last = append(r.late, last...); len(last) > 0 {
 		_, _ = r.x.conn.send(last, time.Now())
 	}
 	r.x.ctx.SetConnectionClose()

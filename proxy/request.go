@@ -26,10 +26,23 @@ type request struct {
 	usage    usageOptions
 
 	messagesAt span
+	askedAt    span  // the value of prompt or input, on the routes that need one
 	given      needs // what the body has of what a route can need
 	fields     requestFields
 	strip      []span // members that only Kvasir itself may send, in the body's order
+
+	parameters []parameterAt // the members of the top-level object, in the body's order
+	crowded    bool          // it has more members than are noted
 }
+
+// A parameterAt is where a member of the top-level object stands.
+type parameterAt struct {
+	key   int32 // its quote
+	value span
+}
+
+// maxParameters is how many members are noted: more than any API has.
+const maxParameters = 128
 
 // usageOptions is what the client wants to know of its stream's tokens.
 type usageOptions struct {
@@ -128,7 +141,7 @@ func (r *request) reset() {
 	if cap(r.unescaped) <= 16384 {
 		keep.unescaped = r.unescaped[:0]
 	}
-	*r = request{textReader: keep, strip: r.strip[:0]}
+	*r = request{textReader: keep, strip: r.strip[:0], parameters: r.parameters[:0]}
 }
 
 // document reads the whole body: one JSON object and white space around it.

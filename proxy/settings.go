@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"time"
 
+	"kvasir/cache"
 	"kvasir/classify"
 )
 
@@ -23,6 +24,11 @@ type Settings struct {
 
 	Classify classify.Options
 	Guards   Guards
+
+	// Cache answers repeats; nil: off. Who made it closes its store, after the
+	// proxy has let go of these settings.
+	Cache        *cache.Cache
+	CacheOptions CacheOptions
 
 	Keys    []Key // empty: everybody may ask
 	Workers []Worker
@@ -45,6 +51,12 @@ type Guards struct {
 	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
 	PIIStatus       int  // the same
 	Restore         bool // redacted values are put back into the answer
+}
+
+// CacheOptions is what the proxy itself decides of Cache.
+type CacheOptions struct {
+	MaxTemperature float64 // requests above it are not cached; those without one are
+	ToolCalls      bool    // answers that call tools are kept too
 }
 
 // Retry bounds what is sent again to another worker.

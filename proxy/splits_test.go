@@ -57,7 +57,7 @@ func pieces(r *rand.Rand, s string, most int) (parts []string) {
 }
 
 // play starts a proxy before a worker that sends what the function returned says.
-func play(t *testing.T) (*testProxy, func([]string) answer) {
+func play(t *testing.T) (*testProxy, func([]string) received) {
 	script := make(chan []string, 1)
 	w := startWorker(t, func(c net.Conn, _ string) bool {
 		for _, s := range <-script {
@@ -70,7 +70,7 @@ func play(t *testing.T) (*testProxy, func([]string) answer) {
 	s := settingsFor(w.url)
 	s.Retry.Attempts = 0
 	p := startProxy(t, s)
-	return p, func(reads []string) answer {
+	return p, func(reads []string) received {
 		script <- reads
 		return p.ask(t, "/v1/chat/completions", streamChat)
 	}

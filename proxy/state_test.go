@@ -48,7 +48,7 @@ func TestReloadKeepsConnectionsAndRequestsUnderWay(t *testing.T) {
 		t.Errorf("after the reload: %d, the new worker saw %d", a.StatusCode, len(other.seen()))
 	}
 	close(finish)
-	if a := readAnswer(t, bufio.NewReader(c)); a.err != nil || a.body != roleEvent+delta("a")+finishEvent+doneEvent {
+	if a := receive(t, bufio.NewReader(c)); a.err != nil || a.body != roleEvent+delta("a")+finishEvent+doneEvent {
 		t.Errorf("the stream got %q %v", a.body, a.err)
 	}
 }
@@ -78,7 +78,7 @@ func TestReloadUnderLoad(t *testing.T) {
 				default:
 				}
 				_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
-				if got := readAnswer(t, r); got.StatusCode != 200 || got.body != chatReply {
+				if got := receive(t, r); got.StatusCode != 200 || got.body != chatReply {
 					t.Errorf("got %d %q", got.StatusCode, got.body)
 					return
 				}
@@ -171,7 +171,7 @@ func TestFullWorkersQueueThenRefuse(t *testing.T) {
 	}
 	close(hold)
 	for _, c := range []net.Conn{first, second} {
-		if a := readAnswer(t, bufio.NewReader(c)); a.body != chatReply {
+		if a := receive(t, bufio.NewReader(c)); a.body != chatReply {
 			t.Errorf("got %q", a.body)
 		}
 	}

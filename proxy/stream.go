@@ -44,9 +44,12 @@ func (r *relay) body() error {
 	c := &r.call
 	limit := holdLimit
 	json := foldHas(c.head.contentType, "application/json")
+	record := r.recording()
 	switch {
 	case json && r.unveil != nil:
 		limit = unveilLimit
+	case json && record != nil:
+		limit = recordLimit
 	case c.head.length < 0 && !json:
 		limit = 1
 	}
@@ -57,6 +60,10 @@ func (r *relay) body() error {
 	payload := c.payload()
 	length, whole := c.head.length, c.ended
 	var tail *bodyTail
+	if record != nil {
+		record.wholeBody(payload, json && whole)
+		r.recorded()
+	}
 	if whole {
 		if json && r.unveil != nil {
 			payload = r.unveil.body(payload)
@@ -124,6 +131,7 @@ func (r *relay) stream() (*failure, error) {
 	c := &r.call
 	s := &r.events
 	s.begin(r.route.kind, r.hidesUsage)
+	s.recorder = r.recording()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
@@ -162,6 +170,9 @@ func (r *relay) passEvents() (*failure, error) {
 			}
 			r.interrupted(true)
 			return nil, nil
+		}
+		if pass+skip > 0 || !s.opened {
+			r.passOn()
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -223,6 +234,8 @@ func (r *relay) endEvents() (*failure, error) {
 	}
 	if s.failed {
 		r.facts.why = "worker_error"
+	} else {
+		r.recorded()
 	}
 	err := r.reply.send(r.stillHeld())
 	if err == nil {
@@ -246,7 +259,7 @@ func (r *relay) stillHeld() []byte {
 // the stream if the client can still read one there, and a broken end.
 func (r *relay) interrupted(tell bool) {
 	switch {
-	case r.conn.gone.Load():
+	case r.lost():
 		r.lostClient()
 		return
 	case r.p.stopping.Load():

@@ -59,6 +59,8 @@ type textReader struct {
 	toolCount int // tools on offer
 	turns     turns
 	systems   []systemAt // system and developer messages
+	turn      span       // the last message or item
+	userTurn  span       // the last one of the user's
 	args      [2]span    // the values of enable_thinking and thinking in chat_template_kwargs
 	effortAt  span       // the value of effort in reasoning
 	message   int32      // the message or item at hand, -1 between them

@@ -30,6 +30,11 @@ func (x *exchange) appendVSR(dst []byte, status int) []byte {
 	if j.guard != "" {
 		return j.appendBlock(dst)
 	}
+	if f := &x.facts.cache; f.result == cacheHit {
+		dst = appendHeader(dst, "x-vsr-cache-hit", "true")
+		dst = append(dst, "x-vsr-cache-similarity: "...)
+		dst = append(strconv.AppendFloat(dst, f.similarity, 'f', 4, 64), "\r\n"...)
+	}
 	if status >= 300 {
 		return dst
 	}

@@ -1,0 +1,285 @@
+// Cacheable: which requests may be answered from the cache, and which answers kept.
+package proxy
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"kvasir/classify"
+)
+
+// Why a request is not looked up: the values of cache_why in the log and of the
+// label `why` of kvasir_cache_bypassed_total.
+const (
+	bypassDecision    = "decision"    // the decision has no cache
+	bypassClient      = "client"      // x-kvasir-cache: bypass
+	bypassNoStore     = "no-store"    // Cache-Control: nothing of it may be kept
+	bypassNoCache     = "no-cache"    // Cache-Control: a fresh answer is wanted, and kept
+	bypassRedacted    = "redacted"    // the worker is sent less than was asked
+	bypassUnjudged    = "unjudged"    // a guard could not judge it and let it pass
+	bypassTemperature = "temperature" // above cache.max_temperature
+	bypassChoices     = "choices"     // more than one answer: n, best_of, several prompts
+	bypassLogprobs    = "logprobs"    // of answers or prompts
+	bypassForm        = "form"        // what no kept answer has: sound, token ids, the prompt again, usage with each event
+	bypassTools       = "tools"       // a call is wanted, or tools that the worker runs itself
+	bypassState       = "state"       // it leans on what the worker remembers, or is to be remembered there
+	bypassQuestion    = "question"    // no text asks, or it is too long to be kept
+	bypassUnclear     = "unclear"     // more parameters than are read, or one whose name is written with escapes
+)
+
+// maxQuestion is how long a question may be, in bytes as it is written: prompts
+// with a document in them are found again, whole books are not kept.
+const maxQuestion = 256 << 10
+
+// A cacheRule is what may be done with one request and its answer.
+type cacheRule struct {
+	why    string        // it is not looked up; "": it is
+	stores bool          // its answer may be kept
+	maxAge time.Duration // of an entry that answers; negative: any
+	exact  bool          // only by the very same text
+	asks   span          // the question
+}
+
+// cacheRule judges the request. It is the one place that says what is never
+// looked up or kept; what is never kept of an answer, the answer itself says.
+func (x inquiry) cacheRule() (c cacheRule) {
+	c.maxAge = -1
+	if c.why = x.bypass(); c.why != "" {
+		return c
+	}
+	var last bool
+	if c.asks, last = x.req.question(); !c.asks.given() || c.asks.end-c.asks.start > maxQuestion {
+		c.why = bypassQuestion
+		return c
+	}
+	// What was said after the question weighs more than how it is worded.
+	c.exact = x.route.kind == kindText || !last
+	c.stores = true
+	x.obey(&c)
+	return c
+}
+
+// obey reads what the client says of caches, in every line that says it.
+func (x inquiry) obey(c *cacheRule) {
+	for lines := x.ctx.Request.Header.RawHeaders(); len(lines) > 0; {
+		var line []byte
+		line, lines = cutLine(lines)
+		switch name, value := splitField(line); {
+		case foldIs(name, "x-kvasir-cache"):
+			if foldIs(value, "bypass") {
+				c.why, c.stores = bypassClient, false
+				return
+			}
+		case foldIs(name, "cache-control"):
+			c.control(value)
+		}
+	}
+}
+
+// control reads one line of Cache-Control (RFC 9111, 5.2.1). The strictest word
+// counts; an age that nobody understands is none that is old enough.
+func (c *cacheRule) control(list []byte) {
+	for len(list) > 0 {
+		var word []byte
+		word, list = cutToken(list)
+		switch {
+		case foldIs(word, "no-store"):
+			c.why, c.stores = bypassNoStore, false
+		case c.why == bypassNoStore:
+		case foldIs(word, "no-cache"):
+			c.why = bypassNoCache
+		case foldHas(word, "max-age="):
+			seconds, err := strconv.ParseUint(string(word[len("max-age="):]), 10, 31)
+			if c.maxAge = time.Duration(seconds) * time.Second; err != nil || seconds == 0 {
+				c.why = bypassNoCache
+			}
+		}
+	}
+}
+
+// bypass says why nothing about the request may come from a cache or go into
+// it, whatever the client wishes; "": it may.
+func (x inquiry) bypass() string {
+	d := x.decision()
+	switch {
+	case d != nil && d.CacheOff:
+		return bypassDecision
+	case x.facts.judgement.unjudged != "":
+		return bypassUnjudged
+	case x.redacts():
+		return bypassRedacted
+	case x.req.usage.continuous:
+		return bypassForm
+	case x.warm(d):
+		return bypassTemperature
+	case x.req.crowded:
+		return bypassUnclear
+	}
+	for _, p := range x.req.parameters {
+		if why := x.bypassFor(x.req.keyOf(p), p.value.of(x.body)); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// redacts says whether personal data give way to placeholders on the way to
+// the worker. The answer is then to another question than was asked, the
+// question is one that should lie nowhere, and what is put back into the answer
+// is this client's.
+func (x inquiry) redacts() bool {
+	v := x.verdict
+	return v != nil && x.state.settings.Classify.PII.Action == classify.Redact && len(v.PII.Denied) > 0
+}
+
+// warm says whether the temperature is above what is cached, after the
+// decision's cap. Without one the engine's own holds, which is cached.
+func (x inquiry) warm(d *classify.Decision) bool {
+	at := x.req.fields.temperature
+	if !at.given() || x.body[at.start] == 'n' {
+		return false
+	}
+	t, err := strconv.ParseFloat(string(at.of(x.body)), 64)
+	if d != nil && d.CapTemperature {
+		t = min(t, d.MaxTemperature)
+	}
+	return err != nil || !(t <= x.state.settings.CacheOptions.MaxTemperature)
+}
+
+// bypassFor says why the parameter keeps a request away from the cache.
+func (x inquiry) bypassFor(key, value []byte) string {
+	none := isNothing(value)
+	switch string(key) {
+	case "n", "best_of":
+		if !none && string(value) != "1" {
+			return bypassChoices
+		}
+	case "logprobs", "prompt_logprobs":
+		if !none {
+			return bypassLogprobs
+		}
+	case "top_logprobs":
+		if !none && string(value) != "0" {
+			return bypassLogprobs
+		}
+	case "echo", "audio", "include": // include: more of a response, such as logprobs
+		if !none && !isEmptyArray(value) {
+			return bypassForm
+		}
+	case "modalities":
+		if !none && !isTextOnly(value) {
+			return bypassForm
+		}
+	case "tool_choice", "function_call":
+		if !x.state.settings.CacheOptions.ToolCalls && forcesCall(value) {
+			return bypassTools
+		}
+	case "tools":
+		if runsItself(value) {
+			return bypassTools
+		}
+	case "web_search_options", "mcp_servers", "container":
+		if !none && !isEmptyArray(value) {
+			return bypassTools
+		}
+	case "background", "store", "previous_response_id", "conversation", "session_params":
+		if !none {
+			return bypassState
+		}
+	case "prompt": // of /v1/responses: a template that lies at the provider
+		if !none && x.route.kind == kindResponses {
+			return bypassState
+		}
+	case "input":
+		if x.route.kind == kindResponses && refersBack(value) {
+			return bypassState
+		}
+	default:
+		switch {
+		case len(key) > len("return_") && string(key[:len("return_")]) == "return_" && !none:
+			return bypassForm // token ids, hidden states, the prompt: what engines add to an answer
+		case hasEscape(key):
+			return bypassUnclear // may be any of the above
+		}
+	}
+	return ""
+}
+
+// isNothing says that a parameter is as good as not there.
+func isNothing(value []byte) bool { return string(value) == "null" || string(value) == "false" }
+
+func hasEscape(key []byte) bool { return bytes.IndexByte(key, '\\') >= 0 }
+
+func isEmptyArray(value []byte) bool {
+	w := replyWalker{b: value}
+	return w.enter('[') && !w.element() && !w.bad
+}
+
+// isTextOnly says whether the modalities asked for are those that everybody
+// has without asking.
+func isTextOnly(value []byte) bool {
+	w := replyWalker{b: value}
+	for ok := w.enter('['); ok && w.element(); {
+		if name, _ := w.text(); string(name) != "text" {
+			return false
+		}
+	}
+	return !w.bad && value[0] == '['
+}
+
+// forcesCall says whether a tool_choice leaves the model no choice but a call.
+func forcesCall(value []byte) bool {
+	w := replyWalker{b: value}
+	name, isName := []byte(nil), value[0] == '"'
+	if isName {
+		name, _ = w.text()
+	} else {
+		name = typeOf(&w)
+	}
+	return !isNothing(value) && string(name) != "auto" && string(name) != "none"
+}
+
+// runsItself says whether one of the tools is run by the worker: a search, a
+// sandbox, somebody's server. Its results are of the day.
+func runsItself(value []byte) bool {
+	w := replyWalker{b: value}
+	for ok := w.enter('['); ok && w.element(); {
+		switch string(typeOf(&w)) {
+		case "", "function", "custom":
+		default:
+			return true
+		}
+	}
+	return w.bad
+}
+
+// refersBack says whether an item of the input stands for one that the worker
+// remembers.
+func refersBack(value []byte) bool {
+	w := replyWalker{b: value}
+	for ok := w.enter('['); ok && w.element(); {
+		if string(typeOf(&w)) == "item_reference" {
+			return true
+		}
+	}
+	return w.bad
+}
+
+// typeOf steps over an object and returns its type, empty if it has none. One
+// that is written with escapes is returned so.
+func typeOf(w *replyWalker) (name []byte) {
+	if !w.enter('{') {
+		w.skip()
+		return nil
+	}
+	for w.key() {
+		if string(w.name) == "type" {
+			name, _ = w.text()
+		} else {
+			w.bad = w.bad || hasEscape(w.name)
+			w.skip()
+		}
+	}
+	return name
+}

@@ -1,0 +1,203 @@
+// Cache on the admin listener: how it does, one entry, and dropping what should not be there.
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"kvasir/cache"
+)
+
+// A cacheAdmin is the cache as operators meet it.
+type cacheAdmin struct{ *Proxy }
+
+// routes are GET and DELETE /cache and /cache/{id}.
+func (a cacheAdmin) routes(r *router.Router) {
+	r.GET("/cache", a.with(a.stats))
+	r.DELETE("/cache", a.with(a.dropMatching))
+	r.GET("/cache/{id}", a.with(a.entry))
+	r.DELETE("/cache/{id}", a.with(a.dropEntry))
+}
+
+// with hands the cache that requests are answered from now to do, and
+// writes what comes of it.
+func (a cacheAdmin) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *apiError)) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		c := a.state.Load().settings.Cache
+		if c == nil {
+			writeError(ctx, &apiError{status: 404, kind: "invalid_request_error", code: "cache_off", message: "There is no cache: cache.store is off"})
+			return
+		}
+		out, refused := do(ctx, c)
+		if refused != nil {
+			writeError(ctx, refused)
+			return
+		}
+		body, err := json.Marshal(out)
+		if err != nil {
+			writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+			return
+		}
+		ctx.SetContentType("application/json")
+		ctx.Response.SetBodyRaw(append(body, '\n'))
+	}
+}
+
+type cacheStatsAnswer struct {
+	Entries int64  `json:"entries"` // -1: unknown
+	Bytes   int64  `json:"bytes"`
+	Stored  uint64 `json:"stored"`
+	Evicted uint64 `json:"evicted"`
+	Expired uint64 `json:"expired"`
+	Deleted uint64 `json:"deleted"`
+	Dropped uint64 `json:"dropped"`
+	Failed  uint64 `json:"failed"`
+	Corrupt uint64 `json:"corrupt"`
+	Breaker string `json:"breaker,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a cacheAdmin) stats(_ *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+	s := c.Stats()
+	return cacheStatsAnswer(s), nil
+}
+
+type droppedAnswer struct {
+	Deleted int `json:"deleted"`
+}
+
+// dropMatching drops all entries that agree with every condition. A request
+// without a condition would drop everything: that has to be said.
+func (a cacheAdmin) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+	filter, refused := filterOf(ctx.QueryArgs())
+	if refused != nil {
+		return nil, refused
+	}
+	return a.drop(c, filter)
+}
+
+// filterOf reads the conditions. One that nobody knows is refused: left out it
+// would have more dropped than was meant.
+func filterOf(args *fasthttp.Args) (f cache.Filter, refused *apiError) {
+	all, conditions := false, 0
+	seen := map[string]bool{}
+	for k, v := range args.All() {
+		name, value := string(k), string(v)
+		if seen[name] {
+			return f, invalid(name, "`%s` is given twice", clip(name))
+		}
+		seen[name] = true
+		conditions++
+		switch name {
+		case "tenant":
+			f.Tenant = &value
+		case "model":
+			f.Model = &value
+		case "scope":
+			scope, err := cache.ParseScope(value)
+			if err != nil {
+				return f, invalid("scope", "Invalid 'scope': %v", err)
+			}
+			f.Scope = &scope
+		case "all":
+			if all = value == "true"; !all {
+				return f, invalid("all", "Invalid 'all': expected true, or leave it out")
+			}
+		default:
+			return f, invalid(clip(name), "`%s` is no condition; the conditions are tenant, model and scope", clip(name))
+		}
+	}
+	switch {
+	case conditions == 0:
+		return f, invalid("", "Say which entries are to be dropped: tenant, model or scope, or all=true")
+	case all && conditions > 1:
+		return f, invalid("all", "`all` goes with no other condition")
+	}
+	return f, nil
+}
+
+func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *apiError) {
+	n, err := c.Delete(f)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	a.log.Info().Int("entries", n).Msg("entries dropped from the cache")
+	return droppedAnswer{n}, nil
+}
+
+func storeFailed(err error) *apiError {
+	return &apiError{status: 503, kind: "server_error", code: "cache_unavailable", message: "The cache's store could not be asked: " + err.Error()}
+}
+
+func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+	id, refused := idOf(ctx)
+	if refused != nil {
+		return nil, refused
+	}
+	out, refused := a.drop(c, cache.Filter{ID: &id})
+	if refused == nil && out == any(droppedAnswer{}) {
+		return nil, noEntry(id)
+	}
+	return out, refused
+}
+
+func idOf(ctx *fasthttp.RequestCtx) (cache.ID, *apiError) {
+	text, _ := ctx.UserValue("id").(string)
+	id, err := cache.ParseID(text)
+	if err != nil {
+		return 0, invalid("id", "Invalid id: %v; x-kvasir-cache-entry names it", err)
+	}
+	return id, nil
+}
+
+func noEntry(id cache.ID) *apiError {
+	return &apiError{
+		status: 404, kind: "invalid_request_error", code: "entry_not_found", param: "id",
+		message: "There is no entry " + id.String() + ": it never was, has expired, or made room for another",
+	}
+}
+
+type cacheEntryAnswer struct {
+	ID       string `json:"id"`
+	Scope    string `json:"scope"`
+	Tenant   string `json:"tenant"`
+	Model    string `json:"model"`
+	Age      int64  `json:"age_s"`
+	Expires  int64  `json:"expires_in_s"`
+	Question string `json:"question"`
+	Preview  string `json:"answer_preview"` // its beginning
+	Bytes    int    `json:"answer_bytes"`
+}
+
+// previewLimit is how much of an answer is shown, in bytes.
+const previewLimit = 500
+
+// entry shows an entry: who wonders about a hit sees what was asked.
+func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+	id, refused := idOf(ctx)
+	if refused != nil {
+		return nil, refused
+	}
+	e, err := c.Get(id)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, &apiError{status: 501, kind: "invalid_request_error", message: "This store does not show single entries; they can be dropped by their id"}
+	case err != nil:
+		return nil, storeFailed(err)
+	case e == nil:
+		return nil, noEntry(id)
+	}
+	out := &cacheEntryAnswer{
+		ID: e.ID.String(), Scope: e.Scope.String(), Tenant: e.Tenant, Model: e.Model, Question: e.Text, Bytes: len(e.Answer),
+		Age: int64(time.Since(e.Created).Seconds()), Expires: int64(time.Until(e.Expires).Seconds()),
+	}
+	if kept, err := readAnswer(e.Answer); err == nil {
+		out.Preview = strings.ToValidUTF8(string(kept.text[:min(len(kept.text), previewLimit)]), "")
+	}
+	return out, nil
+}

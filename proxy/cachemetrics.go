@@ -1,0 +1,60 @@
+// Metrics of the cache: what requests make of it, and how its store does.
+package proxy
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// cacheMetrics are what is counted of each request.
+type cacheMetrics struct {
+	cacheLookups  *prometheus.CounterVec
+	cacheBypassed *prometheus.CounterVec
+	cacheRefused  *prometheus.CounterVec
+	cacheLookup   prometheus.Histogram
+	cacheEmbed    prometheus.Histogram
+}
+
+// A cacheCollector reads the store's counters when it is asked for.
+type cacheCollector struct{ p *Proxy }
+
+var (
+	cacheEntries = prometheus.NewDesc("kvasir_cache_entries", "Answers that are kept.", nil, nil)
+	cacheBytes   = prometheus.NewDesc("kvasir_cache_bytes", "Memory that they take in this process.", nil, nil)
+	cacheBreaker = prometheus.NewDesc("kvasir_cache_breaker", "1 for the state of the breaker before a remote store.", []string{"state"}, nil)
+	cacheGone    = prometheus.NewDesc("kvasir_cache_removed_total", "Entries that left the store, by why.", []string{"why"}, nil)
+	cacheLost    = prometheus.NewDesc("kvasir_cache_lost_total", "What the store could not keep or do, by why.", []string{"why"}, nil)
+)
+
+// Describe and Collect are prometheus.Collector.
+func (cacheCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{cacheEntries, cacheBytes, cacheBreaker, cacheGone, cacheLost} {
+		out <- d
+	}
+}
+
+func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.p.state.Load()
+	if s == nil || s.settings.Cache == nil {
+		return
+	}
+	stats := s.settings.Cache.Stats()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64, why string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), why)
+	}
+	if stats.Entries >= 0 {
+		gauge(cacheEntries, float64(stats.Entries))
+	}
+	gauge(cacheBytes, float64(stats.Bytes))
+	if stats.Breaker != "" {
+		gauge(cacheBreaker, 1, stats.Breaker)
+	}
+	counter(cacheGone, stats.Evicted, "evicted")
+	counter(cacheGone, stats.Expired, "expired")
+	counter(cacheGone, stats.Deleted, "deleted")
+	counter(cacheLost, stats.Dropped, "dropped")
+	counter(cacheLost, stats.Failed, "failed")
+	counter(cacheLost, stats.Corrupt, "corrupt")
+}

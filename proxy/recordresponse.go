@@ -1,0 +1,201 @@
+// Recorded responses: the answers of /v1/responses.
+package proxy
+
+import "bytes"
+
+// responseEvent reads one event of a stream of responses. The text comes in
+// deltas, and once more with all that there is of the response in the last event.
+func (r *recorder) responseEvent(name []byte, w *replyWalker) {
+	switch string(name) {
+	case "response.output_text.delta":
+		r.responseDelta(w, false)
+	case "response.reasoning_text.delta":
+		r.responseDelta(w, true)
+	case "response.completed", "response.incomplete":
+		r.over = true
+		r.lastResponse(w)
+	case "response.created", "response.in_progress", "response.queued",
+		"response.output_item.added", "response.output_item.done", "response.content_part.added", "response.content_part.done",
+		"response.output_text.done", "response.reasoning_text.done", "response.reasoning_part.added", "response.reasoning_part.done":
+		// the last event says it again
+	case "response.failed", "response.cancelled":
+		r.spoil(flawError)
+	default: // calls, refusals, summaries, annotations
+		r.spoil("content")
+	}
+}
+
+func (r *recorder) responseDelta(w *replyWalker, thought bool) {
+	for ok := w.enter('{'); ok && w.key(); {
+		switch string(w.name) {
+		case "delta":
+			if thought {
+				r.add(w, &r.reasoning)
+			} else {
+				r.addText(w)
+			}
+		case "logprobs":
+			r.unknown(w)
+		default: // which item and part it belongs to: there is one that is text
+			w.skip()
+		}
+	}
+	if !w.end() {
+		r.spoil("data")
+	}
+}
+
+func (r *recorder) lastResponse(w *replyWalker) {
+	for ok := w.enter('{'); ok && w.key(); {
+		if string(w.name) == "response" {
+			r.wholeResponse(w)
+		} else {
+			w.skip()
+		}
+	}
+	if !w.end() {
+		r.spoil("data")
+	}
+}
+
+// wholeResponse reads the object. What it says of the request, and of the
+// engine's defaults, is none of the answer.
+func (r *recorder) wholeResponse(w *replyWalker) {
+	if !w.enter('{') {
+		w.skip()
+		r.spoil("data")
+		return
+	}
+	for w.key() {
+		switch string(w.name) {
+		case "model":
+			r.name(w, &r.model)
+		case "usage":
+			r.readUsage(w)
+		case "created_at":
+			if n := w.count(); n > 0 {
+				r.created = int64(n)
+			}
+		case "status":
+			switch s, _ := w.text(); string(s) {
+			case "completed":
+				r.finishes("stop")
+			case "incomplete": // incomplete_details say why
+			default:
+				r.spoil(flawError)
+			}
+		case "incomplete_details":
+			r.incompleteDetails(w)
+		case "error":
+			r.unknown(w)
+		case "store":
+			if w.peek() == 't' {
+				r.spoil("state") // it can be asked for by its id
+			}
+			w.skip()
+		case "output":
+			r.responseOutput(w)
+		default:
+			w.skip()
+		}
+	}
+}
+
+func (r *recorder) incompleteDetails(w *replyWalker) {
+	if !w.enter('{') {
+		w.skip()
+		return
+	}
+	for w.key() {
+		if s, _ := w.text(); string(s) == "max_output_tokens" {
+			r.finishes("length")
+		} else {
+			r.finishes(string(s))
+		}
+	}
+}
+
+// responseOutput reads the items. They say what the deltas said, or come alone.
+func (r *recorder) responseOutput(w *replyWalker) {
+	streamed := len(r.text)+len(r.reasoning) > 0
+	whole := recorder{kind: r.kind}
+	if !w.enter('[') {
+		w.skip()
+		r.spoil("data")
+		return
+	}
+	for w.element() {
+		whole.responseItem(w)
+	}
+	switch {
+	case whole.flaw != "":
+		r.spoil(whole.flaw)
+	case streamed && !(bytes.Equal(r.text, whole.text) && bytes.Equal(r.reasoning, whole.reasoning)):
+		r.spoil("content")
+	case !streamed:
+		r.text, r.reasoning = whole.text, whole.reasoning
+	}
+	if len(r.reasoning) > 0 {
+		r.reasoningKey = reasoningKeys[1]
+	}
+}
+
+// responseItem reads one item: the message, or the reasoning before it.
+func (r *recorder) responseItem(w *replyWalker) {
+	if !w.enter('{') {
+		r.unknown(w)
+		return
+	}
+	for w.key() {
+		switch string(w.name) {
+		case "id", "role", "status", "phase":
+			w.skip()
+		case "type":
+			if s, _ := w.text(); string(s) != "message" && string(s) != "reasoning" {
+				r.spoil("tool_calls")
+			}
+		case "content":
+			if !w.enter('[') {
+				r.unknown(w)
+				continue
+			}
+			for w.element() {
+				r.responsePart(w)
+			}
+		default: // a summary, encrypted reasoning
+			r.unknown(w)
+		}
+	}
+}
+
+// responsePart reads a part, of which there is one of each type.
+func (r *recorder) responsePart(w *replyWalker) {
+	if !w.enter('{') {
+		r.unknown(w)
+		return
+	}
+	var said []byte
+	to := &r.text
+	for w.key() {
+		switch string(w.name) {
+		case "type":
+			switch s, _ := w.text(); string(s) {
+			case "output_text":
+			case "reasoning_text":
+				if to = &r.reasoning; len(r.text) > 0 {
+					r.spoil("content") // thought after it spoke
+				}
+			default:
+				r.spoil("refusal")
+			}
+		case "text":
+			r.add(w, &said)
+		default: // annotations, logprobs
+			r.unknown(w)
+		}
+	}
+	if len(*to) > 0 {
+		r.spoil("content")
+	}
+	*to = said
+}
