@@ -1,4 +1,4 @@
-// Check: says whether a configuration is good, and with --live whether its workers answer.
+// Check: says whether a configuration is good, and with --live whether its workers and its cache answer.
 package main
 
 import (
@@ -44,7 +44,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker; exit code 1 if one does not answer")
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker and the cache's store; exit code 1 if one does not answer")
 	return cmd
 }
 
@@ -64,8 +64,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// checkLive asks every worker once, simulated ones too, and prints a line for
-// each.
+// checkLive asks every worker once, simulated ones too, and the cache's store,
+// and prints a line for each.
 func checkLive(ctx context.Context, out io.Writer, g *generation) error {
 	e, err := startEngines(g.config.Simulate, func(error) {})
 	if err != nil {
@@ -84,8 +84,17 @@ func checkLive(ctx context.Context, out io.Writer, g *generation) error {
 		}
 		fmt.Fprintf(out, "%s: ok (%s)\n", r.Worker, r.What)
 	}
-	if bad > 0 {
+	what, cacheErr := checkStore(ctx, g)
+	if cacheErr != nil {
+		fmt.Fprintf(out, "cache: failed: %v\n", cacheErr)
+	} else {
+		fmt.Fprintf(out, "cache: ok (%s)\n", what)
+	}
+	switch {
+	case bad > 0:
 		return errors.New(count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")
+	case cacheErr != nil:
+		return errors.New("the cache failed")
 	}
 	return nil
 }

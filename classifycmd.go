@@ -2,15 +2,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -47,95 +42,13 @@ read gets {"error": ...} and the exit code 1. All processors are used.`,
 	return cmd
 }
 
-// maxLine is how long one line may be, in bytes.
-const maxLine = 64 << 20
-
-// A classifiedLine is one line of input on its way to one of output.
-type classifiedLine struct {
-	in   []byte
-	out  []byte
-	bad  bool
-	done chan struct{}
-}
-
-// classifyLines classifies on all processors and keeps the order.
+// classifyLines classifies every line of in.
 func classifyLines(c *Config, in io.Reader, out io.Writer) error {
 	classifier, err := classify.New(c.asking())
 	if err != nil {
 		return err
 	}
-	threads := runtime.GOMAXPROCS(0)
-	work := make(chan *classifiedLine)
-	ordered := make(chan *classifiedLine, 16*threads)
-	var workers sync.WaitGroup
-	for range threads {
-		workers.Add(1)
-		go lineClassifier{c: classifier}.run(work, &workers)
-	}
-	read := make(chan error, 1)
-	unwritten := make(chan struct{}) // closed when nobody takes the output any more
-	go func() { read <- splitLines(in, work, ordered, unwritten) }()
-	w := bufio.NewWriterSize(out, 64<<10)
-	bad := 0
-	var writing error
-	for line := range ordered {
-		<-line.done
-		if line.bad {
-			bad++
-		}
-		if writing != nil {
-			continue
-		}
-		if _, writing = w.Write(line.out); writing == nil && len(ordered) == 0 {
-			writing = w.Flush()
-		}
-		if writing != nil {
-			close(unwritten)
-		}
-	}
-	workers.Wait()
-	reading := <-read
-	if writing == nil {
-		writing = w.Flush()
-	}
-	switch {
-	case writing != nil:
-		return fmt.Errorf("cannot write the output: %w", writing)
-	case reading != nil:
-		return reading
-	case bad > 0:
-		return fmt.Errorf("%d lines could not be read; their errors are in the output", bad)
-	}
-	return nil
-}
-
-// splitLines hands out the lines until stop, and closes both channels at the end.
-func splitLines(in io.Reader, work, ordered chan<- *classifiedLine, stop <-chan struct{}) error {
-	defer close(ordered)
-	defer close(work)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for n := 0; lines.Scan(); n++ {
-		in := lines.Bytes()
-		if n == 0 {
-			in = bytes.TrimPrefix(in, []byte("\ufeff")) // as some systems begin a file
-		}
-		if len(bytes.TrimSpace(in)) == 0 {
-			continue
-		}
-		select {
-		case <-stop:
-			return nil
-		default:
-		}
-		line := &classifiedLine{in: bytes.Clone(in), done: make(chan struct{})}
-		ordered <- line
-		work <- line
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a line is longer than %s", size(maxLine))
-	}
-	return lines.Err()
+	return answerLines(in, out, func() lineAnswerer { return (&lineClassifier{c: classifier}).classify })
 }
 
 // asking are the options with every guard on and none that ends the judging:
@@ -147,28 +60,11 @@ func (c *Config) asking() classify.Options {
 	return o
 }
 
-// A lineClassifier is one thread of it.
+// A lineClassifier is one thread of classifyLines.
 type lineClassifier struct {
 	c       *classify.Classifier
 	reading proxy.Reading
 	one     classify.Request
-}
-
-func (l lineClassifier) run(work <-chan *classifiedLine, done *sync.WaitGroup) {
-	defer done.Done()
-	for line := range work {
-		out, err := l.classify(line.in)
-		if err == nil {
-			line.out, err = json.Marshal(out)
-		}
-		if err != nil {
-			line.bad = true
-			line.out, _ = json.Marshal(map[string]string{"error": err.Error()})
-		}
-		line.out = append(line.out, '\n')
-		line.in = nil // it may wait long for a line before it
-		close(line.done)
-	}
 }
 
 // classified is one line of output.
@@ -208,15 +104,8 @@ func (l *lineClassifier) classify(line []byte) (any, error) {
 		Text     *string         `json:"text"`
 		Messages json.RawMessage `json:"messages"`
 	}
-	err := json.Unmarshal(line, &asked)
-	var unlike *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &unlike) && unlike.Field == "":
-		return nil, fmt.Errorf(`the line must be an object with "text" or "messages", is a JSON %s`, unlike.Value)
-	case errors.As(err, &unlike):
-		return nil, fmt.Errorf("%q must be a string, is a JSON %s", unlike.Field, unlike.Value)
-	case err != nil:
-		return nil, fmt.Errorf("the line is not JSON: %w", err)
+	if err := readObject(line, &asked, `"text" or "messages"`); err != nil {
+		return nil, err
 	}
 	r := &l.one
 	switch {

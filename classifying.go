@@ -137,7 +137,7 @@ func (d *decisionConfig) decision() classify.Decision {
 	return classify.Decision{
 		Name: d.Name, Priority: d.Priority, When: d.When, Explicit: d.AppliesTo == "all",
 		Model: d.Model, SystemPrompt: d.SystemPrompt, InsertPrompt: d.SystemPromptMode == "insert", Reasoning: reasoning,
-		AllowPII: d.PII.Allow, CacheThreshold: d.Cache.Threshold, Refuse: d.Refuse,
+		AllowPII: d.PII.Allow, CacheThreshold: d.Cache.Threshold, CacheOff: !d.Cache.Enabled, Refuse: d.Refuse,
 		MaxTokens: d.MaxTokens, MaxTemperature: d.MaxTemperature, CapTemperature: d.MaxTemperature > 0, MaxChoices: d.MaxChoices,
 	}
 }

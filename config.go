@@ -34,6 +34,8 @@ type Config struct {
 	Decisions     []decisionConfig `koanf:"decisions"`
 	DecisionOrder string           `koanf:"decision_order" default:"first" oneof:"first priority"`
 
+	Cache cacheConfig `koanf:"cache"`
+
 	Log logConfig `koanf:"log"`
 }
 
@@ -229,7 +231,29 @@ type decisionPIIConfig struct {
 }
 
 type decisionCache struct {
+	Enabled   bool    `koanf:"enabled" default:"true"`
 	Threshold float64 `koanf:"threshold" default:"0" min:"0" max:"1"`
+}
+
+type cacheConfig struct {
+	Store          string        `koanf:"store" default:"embedded" oneof:"embedded milvus off" restart:"yes"`
+	Path           filePath      `koanf:"path" restart:"yes"`
+	Threshold      float64       `koanf:"threshold" default:"0.9" min:"0.001" max:"1"`
+	MaxTemperature float64       `koanf:"max_temperature" default:"1.0" min:"0" max:"100"`
+	ToolCalls      bool          `koanf:"tool_calls" default:"false"`
+	TTL            time.Duration `koanf:"ttl" default:"1h" min:"1s" max:"87600h"`
+	MaxEntries     int           `koanf:"max_entries" default:"100000" min:"1" max:"100000000" restart:"yes"`
+	MaxBytes       size          `koanf:"max_bytes" default:"1GiB" min:"1MiB" max:"16TiB" restart:"yes"`
+	Milvus         milvusConfig  `koanf:"milvus" restart:"yes"`
+}
+
+type milvusConfig struct {
+	Address    string          `koanf:"address" default:"127.0.0.1:19530"`
+	Collection string          `koanf:"collection" default:"kvasir"`
+	Token      string          `koanf:"token" secret:"yes"`
+	KeyFile    filePath        `koanf:"key_file" secret:"yes"`
+	Timeout    time.Duration   `koanf:"timeout" default:"20ms" min:"1ms" max:"10s"`
+	TLS        workerTLSConfig `koanf:"tls"`
 }
 
 type logConfig struct {

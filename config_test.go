@@ -120,6 +120,8 @@ func TestFullFile(t *testing.T) {
 		},
 		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Reasoning: "gpt-oss"}, {Name: "tiny", Reasoning: "none"}},
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true},
+
+		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true},
 		Classify: classify.Options{
 			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true,
 			Category:  classify.CategoryOptions{Threshold: 0.5},
@@ -135,7 +137,14 @@ func TestFullFile(t *testing.T) {
 	if !reflect.DeepEqual(g.settings, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", g.settings, want)
 	}
+	if m := g.milvus; m.Address != "https://m.example:19530/db" || m.Collection != "c" || m.Token != "a:b" || m.Timeout != time.Second ||
+		m.Version == "" || m.TLS == nil || m.TLS.ServerName != "m" {
+		t.Errorf("Milvus is %+v", m)
+	}
 	c := g.config
+	if k := c.Cache; k.Threshold != 0.8 || k.TTL != 10*time.Minute || k.MaxEntries != 10 || k.MaxBytes != 2<<20 {
+		t.Errorf("the cache is %+v", k)
+	}
 	if c.Server.Listen != "0.0.0.0:8081" || c.Server.Admin != "unix:/run/kvasir-admin.sock" ||
 		c.Server.Drain != (drainConfig{0, 5 * time.Second}) || c.Log != (logConfig{"debug", "json"}) {
 		t.Errorf("server is %+v, log %+v", c.Server, c.Log)
@@ -225,7 +234,7 @@ var fullDecisions = []classify.Decision{
 			},
 		},
 		Model: "qwen", SystemPrompt: "Show each step.", InsertPrompt: true, Reasoning: "on", AllowPII: []string{"EMAIL_ADDRESS"},
-		CacheThreshold: 0.95, Refuse: "No.", MaxTokens: 100, MaxTemperature: 0.5, CapTemperature: true, MaxChoices: 2,
+		CacheThreshold: 0.95, CacheOff: true, Refuse: "No.", MaxTokens: 100, MaxTemperature: 0.5, CapTemperature: true, MaxChoices: 2,
 	},
 	{Name: "rest"},
 }
@@ -311,7 +320,7 @@ func TestBuiltInMentionsAllKeys(t *testing.T) {
 	})
 	for section, text := range sections {
 		if section != "" && !strings.Contains(text, "[hot") && !strings.Contains(text, "[restart]") && !strings.Contains(text, "ot built in") &&
-			section != "signals" && section != "decisions" && section != "cache" && section != "gpu" {
+			section != "signals" && section != "decisions" && section != "gpu" {
 			t.Errorf("config.yaml does not say whether %s is hot or needs a restart", section)
 		}
 	}

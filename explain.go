@@ -23,7 +23,8 @@ func explainCommand() *cobra.Command {
 		Use:   "explain",
 		Short: "Say what would become of a request and why, without sending it",
 		Long: `Reads the body of one request and says every signal, what the guards do, each
-decision with the parts of its condition, and what follows. Nothing is sent.
+decision with the parts of its condition, what follows, and what the cache would
+be asked. Nothing is sent.
 Personal data are named by their type and place, never shown.`,
 		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
   kvasir explain --config kvasir.yaml --json < request.json`,
@@ -39,7 +40,7 @@ Personal data are named by their type and place, never shown.`,
 			if err != nil {
 				return fmt.Errorf("cannot read the request: %w", err)
 			}
-			e, err := explain(g.config, route, body)
+			e, err := explain(g, route, body)
 			if err != nil {
 				return err
 			}
@@ -66,6 +67,17 @@ type explanation struct {
 	Outcome   string           `json:"outcome"` // passed, blocked by jailbreak ...
 	Decisions []decisionTested `json:"decisions"`
 	Effects   []string         `json:"effects"`
+	Cache     cacheAsked       `json:"cache"`
+}
+
+// A cacheAsked is what the cache would be asked. What it holds is not known
+// here: that is the running process's, see GET /cache on its admin listener.
+type cacheAsked struct {
+	Lookup    string  `json:"lookup"`        // semantic, exact, none
+	Why       string  `json:"why,omitempty"` // none
+	Kept      bool    `json:"kept"`          // the answer may be kept
+	Threshold float64 `json:"threshold,omitempty"`
+	Scope     string  `json:"scope,omitempty"` // without a key and without headers
 }
 
 type signalFound struct {
@@ -89,7 +101,8 @@ type conditions struct {
 	Holds string `json:"holds"`
 }
 
-func explain(c *Config, route string, body []byte) (*explanation, error) {
+func explain(g *generation, route string, body []byte) (*explanation, error) {
+	c := g.config
 	o := c.classifyOptions()
 	o.Timeout, o.PII.All = 0, true
 	classifier, err := classify.New(o)
@@ -113,7 +126,64 @@ func explain(c *Config, route string, body []byte) (*explanation, error) {
 		e.Decisions = append(e.Decisions, d)
 	}
 	e.Effects = effectsOf(c, v, r)
+	e.Cache = cacheAskedOf(g, &reading, v, r)
 	return e, nil
+}
+
+// cacheAskedOf says what the cache would be asked.
+func cacheAskedOf(g *generation, reading *proxy.Reading, v *classify.Verdict, r *classify.Request) cacheAsked {
+	c := &g.config.Cache
+	switch {
+	case c.Store == "off":
+		return cacheAsked{Lookup: "none", Why: "cache.store is off"}
+	case noModel(v):
+		return cacheAsked{Lookup: "none", Why: "no model is asked"}
+	}
+	ask := reading.Cache(g.settings, v, g.config.modelFor(v, r))
+	a := cacheAsked{Lookup: "semantic", Kept: ask.Kept, Threshold: c.Threshold}
+	if d := v.Decision; d != nil && d.CacheThreshold > 0 {
+		a.Threshold = d.CacheThreshold
+	}
+	if ask.Exact {
+		a.Lookup, a.Threshold = "exact", 0
+	}
+	if ask.Why != "" {
+		a.Lookup, a.Why, a.Threshold = "none", ask.Why, 0
+	}
+	if len(ask.Question) > 0 {
+		a.Scope = ask.Scope.String()
+	}
+	return a
+}
+
+func (a cacheAsked) text() string {
+	how := map[string]string{
+		"semantic": fmt.Sprintf("asked for this question, and for one that scores %g", a.Threshold), "exact": "asked for this very text",
+		"none": "not asked: " + a.Why,
+	}[a.Lookup]
+	if a.Scope != "" {
+		how += ", in scope " + a.Scope
+	}
+	if a.Kept {
+		return how + "; the answer may be kept"
+	}
+	return how + "; the answer is not kept"
+}
+
+// noModel says whether the request is answered by Kvasir itself.
+func noModel(v *classify.Verdict) bool {
+	return v.Blocked() != classify.Passed || v.Decision != nil && v.Decision.Refuse != ""
+}
+
+// modelFor is the model that answers, before any fallback.
+func (c *Config) modelFor(v *classify.Verdict, r *classify.Request) string {
+	switch {
+	case v.Decision != nil && v.Decision.Model != "":
+		return v.Decision.Model
+	case r.Auto:
+		return c.standardModel()
+	}
+	return r.Model
 }
 
 func outcomeOf(v *classify.Verdict) string {
@@ -207,17 +277,10 @@ func matchesText(v *classify.Verdict, kind classify.Kind) string {
 
 // effectsOf says what the decision changes.
 func effectsOf(c *Config, v *classify.Verdict, r *classify.Request) (effects []string) {
-	d := v.Decision
-	model := r.Model
-	if r.Auto {
-		model = c.standardModel()
-	}
-	if d != nil && d.Model != "" {
-		model = d.Model
-	}
-	if v.Blocked() != classify.Passed || d != nil && d.Refuse != "" {
+	if noModel(v) {
 		return []string{"no model is asked"}
 	}
+	d, model := v.Decision, c.modelFor(v, r)
 	effects = append(effects, "model: "+model)
 	if c.Classify.PII.Action == "redact" && len(v.PII.Denied) > 0 {
 		effects = append(effects, "redacted: "+strings.Join(v.PII.Denied, ", "))
@@ -301,5 +364,6 @@ func (e *explanation) text() string {
 	for _, effect := range e.Effects {
 		fmt.Fprintf(&b, "  %s\n", effect)
 	}
+	fmt.Fprintf(&b, "\ncache\n  %s\n", e.Cache.text())
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	"github.com/rs/zerolog"
 
+	"kvasir/cache"
 	"kvasir/proxy"
 )
 
@@ -21,6 +22,7 @@ type server struct {
 	log     zerolog.Logger
 	layers  *layers
 	engines *engines
+	store   cache.Store // nil: cache.store is off
 	proxy   *proxy.Proxy
 	api     net.Listener
 	admin   net.Listener // nil: switched off
@@ -59,6 +61,9 @@ func (s *server) start() error {
 	s.limits()
 	var err error
 	if s.engines, err = startEngines(c.Simulate, s.fail); err != nil {
+		return err
+	}
+	if s.store, err = openStore(s.log, s.current); err != nil {
 		return err
 	}
 	p, err := proxy.New(s.log, version)
@@ -228,6 +233,11 @@ func (s *server) stop() {
 		}
 	}
 	s.serving.Wait()
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.log.Warn().Err(err).Msg("cannot close the cache in good order")
+		}
+	}
 	if s.engines != nil {
 		s.engines.close()
 	}
@@ -250,7 +260,14 @@ func (s *server) settings(g *generation) (*proxy.Settings, error) {
 			}
 		}
 	}
-	return withEngines(g.settings, s.engines), nil
+	settings := withEngines(g.settings, s.engines)
+	if s.store != nil {
+		var err error
+		if settings.Cache, err = g.config.Cache.on(s.store); err != nil {
+			return nil, err
+		}
+	}
+	return settings, nil
 }
 
 // stopSignals are those that serve and simulate end on.

@@ -498,7 +498,7 @@ func TestSimulate(t *testing.T) {
 func TestCheckLive(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, nil, "check", "--live").CombinedOutput()
-	if err != nil || strings.Count(string(out), ": ok (") != 3 {
+	if err != nil || strings.Count(string(out), ": ok (") != 4 || !strings.Contains(string(out), "cache: ok (embedded)") {
 		t.Errorf("check --live of the built-in configuration: %v\n%s", err, out)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strings"
 
+	"kvasir/cache/milvus"
 	"kvasir/proxy"
 )
 
@@ -21,6 +22,7 @@ type generation struct {
 	config   *Config
 	settings *proxy.Settings // without simulated engines
 	tls      *serverTLS      // nil: server.tls is off
+	milvus   milvus.Options  // of cache.store: milvus
 }
 
 // load reads all layers and all files they name. It says what it read, also
@@ -32,7 +34,7 @@ func (l *layers) load() (*generation, contents, error) {
 	}
 	cfg, at, bad := l.merge(data)
 	b := &builder{config: cfg, files: read}
-	g := &generation{config: cfg, settings: b.settings(), tls: b.serverTLS()}
+	g := &generation{config: cfg, settings: b.settings(), tls: b.serverTLS(), milvus: b.milvus()}
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad
 	}
@@ -61,6 +63,7 @@ func (b *builder) settings() *proxy.Settings {
 		VSRHeaders:   c.Headers.VSR,
 		Classify:     c.classifyOptions(),
 		Guards:       c.guards(),
+		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls},
 		Keys:         b.keys(),
 		Routing: proxy.Routing{
 			Policy:       c.Routing.Policy,

@@ -51,6 +51,7 @@ func (c *Config) validate() []conflict {
 	v.workers(c)
 	v.models(c)
 	v.classify(c)
+	v.caching(&c.Cache)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}

@@ -28,6 +28,11 @@ func TestReadmeCurl(t *testing.T) {
 				t.Errorf("not decided as the README says:\n%s\n%s", example, out)
 			}
 			continue
+		case strings.Contains(example, "grep -i cache"):
+			if !strings.Contains(out, "x-vsr-cache-hit: true\r\n") || !strings.Contains(out, "x-vsr-response-path: cache\r\n") {
+				t.Errorf("not answered from the cache as the README says:\n%s\n%s", example, out)
+			}
+			continue
 		case strings.Contains(example, "Charge my card"):
 			if !strings.Contains(out, `"finish_reason":"content_filter"`) || !strings.Contains(out, "x-vsr-pii-types: CREDIT_CARD\r\n") {
 				t.Errorf("not blocked as the README says:\n%s\n%s", example, out)

@@ -52,8 +52,8 @@ func (w wire) poison(bad toxin) {
 	}
 }
 
-// behind is a configuration with short clocks and these workers, by name, and without guards: what
-// is tested is the way of the bytes.
+// behind is a configuration with short clocks and these workers, by name, and without guards or
+// cache: what is tested is the way of the bytes.
 func behind(workers map[string]string) string {
 	config := `
 server:
@@ -62,6 +62,7 @@ server:
   retry: {attempts: 2, budget: 1.0}
 routing: {policy: round_robin}
 classify: {jailbreak: {action: "off"}, pii: {action: "off"}}
+cache: {store: "off"}
 log: {level: debug, format: json}
 workers:
 `

@@ -54,6 +54,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"throughput", "2 KB POST at c=64 and c=1, allocations a request", measureThroughput},
 	{"signals", "all signals on against all features off, c=64", measureSignals},
+	{"cache", "hits through the proxy, the same text and in other words", measureCache},
 	{"stream", "added latency of each streamed event", measureStream},
 	{"lost", "client lost -> worker's connection closed", measureLost},
 	{"idle", "memory of idle streams", measureIdle},

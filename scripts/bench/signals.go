@@ -62,7 +62,11 @@ func measureSignals(ctx context.Context, b *bench) error {
 	var ways []*way
 	defer func() { stopAll(ways) }()
 	for _, name := range []string{off, on} {
-		w, err := b.startKvasir(dir, name, worker.address, name == on)
+		config := ""
+		if name == on {
+			config = allSignals + cacheOff
+		}
+		w, err := b.startKvasir(dir, name, worker.address, config)
 		if err != nil {
 			return err
 		}
@@ -99,8 +103,15 @@ func measureSignals(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// startKvasir starts Kvasir with every feature off or with every signal on.
-func (b *bench) startKvasir(dir, name, worker string, signals bool) (*way, error) {
+// What kvasirConfig says to have every feature switched off.
+const (
+	classifyOff = "classify: {jailbreak: {action: \"off\"}, pii: {action: \"off\"}}\n"
+	cacheOff    = "cache: {store: \"off\"}\n"
+)
+
+// startKvasir starts Kvasir with every feature off, or with features that take
+// their place.
+func (b *bench) startKvasir(dir, name, worker, features string) (*way, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -110,12 +121,11 @@ func (b *bench) startKvasir(dir, name, worker string, signals bool) (*way, error
 		return nil, err
 	}
 	config := kvasirConfig(address, admin, worker, nil)
-	if signals {
-		off := "classify: {jailbreak: {action: \"off\"}, pii: {action: \"off\"}}\n"
-		if !strings.Contains(config, off) {
-			panic("BUG: the configuration does not switch classify off")
-		}
-		config = strings.Replace(config, off, allSignals, 1)
+	if !strings.Contains(config, classifyOff+cacheOff) {
+		panic("BUG: the configuration does not switch its features off")
+	}
+	if features != "" {
+		config = strings.Replace(config, classifyOff+cacheOff, features, 1)
 	}
 	file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".yaml")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {

@@ -213,6 +213,27 @@ const CHECKS = {
     assert(replies.every(([, text]) => text));
   },
 
+  async cached() {
+    const body = { model: MODEL, messages: [{ role: "user", content: "Name three colours that are no colours." }] };
+    const deadline = Date.now() + 20_000;
+    let whole, response;
+    do {
+      ({ data: whole, response } = await client.chat.completions.create(body).withResponse());
+      need(response.headers.get("x-kvasir-cache"), "no cache here");
+      need(whole.choices[0].finish_reason === "stop", "the model comes to no end");
+      assert(Date.now() < deadline, "no hit");
+    } while (response.headers.get("x-vsr-cache-hit") !== "true");
+    const { data, response: head } = await client.chat.completions
+      .create({ ...body, stream: true, stream_options: { include_usage: true } })
+      .withResponse();
+    assert.equal(head.headers.get("x-vsr-cache-hit"), "true");
+    const chunks = await all(data);
+    assert.equal(chunks[0].choices[0].delta.role, "assistant");
+    assert.deepEqual(chunks.pop().usage, whole.usage);
+    assert.equal(chunks.at(-1).choices[0].finish_reason, "stop");
+    assert.equal(chunks.map((c) => c.choices[0].delta.content ?? "").join(""), whole.choices[0].message.content);
+  },
+
   async "cancel-stream"() {
     need(WORKERS.length, "needs WORKER_URL");
     await waitRunning(false, 10);

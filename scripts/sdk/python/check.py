@@ -282,6 +282,36 @@ def request_id():
     assert err.request_id, "an error has no request id"
 
 
+def cached():
+    """The same question again, whole, streamed and by each route that the cache knows."""
+    hello = [{"role": "user", "content": "Name three colours that are no colours."}]
+
+    def until_hit(ask):
+        deadline = time.monotonic() + 20
+        while (reply := ask()).headers.get("x-vsr-cache-hit") != "true":
+            need(reply.headers.get("x-kvasir-cache") is not None, "no cache here")
+            need(reply.parse().choices[0].finish_reason == "stop", "the model comes to no end")
+            assert time.monotonic() < deadline, reply.headers
+            time.sleep(0.02)
+        return reply.parse()
+
+    raw = client.with_raw_response
+    whole = until_hit(lambda: raw.chat.completions.create(model=MODEL, messages=hello))
+    assert whole.choices[0].message.role == "assistant" and whole.choices[0].finish_reason == "stop", whole
+    with client.chat.completions.create(
+        model=MODEL, messages=hello, stream=True, stream_options={"include_usage": True}
+    ) as stream:
+        assert stream.response.headers["x-vsr-cache-hit"] == "true", stream.response.headers
+        chunks = list(stream)
+    assert chunks[0].choices[0].delta.role == "assistant", chunks[0]
+    assert chunks.pop().usage == whole.usage and chunks[-1].choices[0].finish_reason == "stop", chunks[-1]
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == whole.choices[0].message.content, chunks
+    story = {"model": MODEL, "prompt": "Once upon a time in the cache", "max_tokens": 4000}
+    text = until_hit(lambda: raw.completions.create(**story))
+    with client.completions.create(**story, stream=True) as stream:
+        assert "".join(c.choices[0].text for c in stream) == text.choices[0].text
+
+
 def expect(kind, call):
     try:
         call()
@@ -292,7 +322,7 @@ def expect(kind, call):
 
 CHECKS = [
     models_list, models_retrieve, chat, chat_stream, chat_stream_usage, completion, completion_stream,
-    tools, tools_stream, unknown_model, bad_request, worker_bad_request, request_id, parallel,
+    tools, tools_stream, unknown_model, bad_request, worker_bad_request, request_id, parallel, cached,
     cancel_stream, timeout, hang, interrupted, error_503, retry_503,
 ]  # fmt: skip
 
