@@ -36,7 +36,7 @@ func (j *judging) sentence(dst *[Dim]float32, text []byte) {
 const foldVersion = "1"
 
 // EmbeddingVersion names what embeddings are made with: those of two versions are not comparable.
-func EmbeddingVersion() string { return model.EncoderHash() + "-" + foldVersion }
+func EmbeddingVersion() string { return model.EncoderHash + "-" + foldVersion }
 
 // Embed makes the sentence embedding, of length 1, of one text: the one that
 // Judge makes of it as a user's last. It says whether there is one: not of a
