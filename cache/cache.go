@@ -101,7 +101,7 @@ func (c *Cache) Lookup(q *Query) Result {
 	if c.o.Timeout > 0 {
 		until = now.Add(c.o.Timeout)
 	}
-	text := q.text()
+	text := q.Normal()
 	e, err := c.o.Store.Equal(q.Scope, text, until)
 	if e != nil && (e.Scope != q.Scope || e.Text != string(text)) {
 		e = nil // whatever the store takes it for
@@ -122,8 +122,8 @@ func (c *Cache) Lookup(q *Query) Result {
 	return c.semantic(q, until, now)
 }
 
-// text returns what an equal question has as well.
-func (q *Query) text() []byte {
+// Normal returns what an equal question has as well: Text, or a part of it.
+func (q *Query) Normal() []byte {
 	if q.Embed == nil {
 		return q.Text
 	}
@@ -186,7 +186,7 @@ func (c *Cache) Put(q *Query, answer []byte) (ID, error) {
 	now := time.Now()
 	e := &Entry{
 		ID: NewID(), Scope: q.Scope, Tenant: q.Tenant, Model: q.Model,
-		Text: string(q.text()), Answer: answer, Created: now, Expires: now.Add(c.o.TTL),
+		Text: string(q.Normal()), Answer: answer, Created: now, Expires: now.Add(c.o.TTL),
 	}
 	vector := &q.vector
 	if !q.embed() {

@@ -7,7 +7,7 @@ import "bytes"
 // its scope: Similarity is that of their embeddings even where it is below what
 // a lookup looks at. Entry and Age are not set.
 func (c *Cache) Compare(a, b *Query) Result {
-	if bytes.Equal(a.text(), b.text()) {
+	if bytes.Equal(a.Normal(), b.Normal()) {
 		return Result{Hit: true, Exact: true, Similarity: 1, Score: 1}
 	}
 	if !a.embed() || !b.embed() {

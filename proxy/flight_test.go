@@ -311,8 +311,12 @@ func TestFlightsThatManyLeave(t *testing.T) {
 // second look.
 func TestStoredSinceTheLook(t *testing.T) {
 	var s flights
-	a, b := keyOfFlight(cache.Scope{1}, []byte("a")), keyOfFlight(cache.Scope{1}, []byte(" b\n"))
-	if a == b || b != keyOfFlight(cache.Scope{1}, []byte("b")) || b == keyOfFlight(cache.Scope{2}, []byte("b")) {
+	keyOf := func(scope byte, text string) flightKey {
+		asks := func(*[cache.Dim]float32) bool { return false }
+		return keyOfFlight(&cache.Query{Scope: cache.Scope{scope}, Text: []byte(text), Embed: asks})
+	}
+	a, b := keyOf(1, "a"), keyOf(1, " b\n")
+	if a == b || b != keyOf(1, "b") || b == keyOf(2, "b") {
 		t.Error("keys")
 	}
 	before := s.mark()
@@ -337,7 +341,7 @@ func TestStoredSinceTheLook(t *testing.T) {
 	for range len(s.kept) + 1 {
 		s.retire(&flight{}, true)
 	}
-	if f, _ := s.board(keyOfFlight(cache.Scope{3}, nil), before); f != nil {
+	if f, _ := s.board(keyOf(3, ""), before); f != nil {
 		t.Error("too long ago to know")
 	}
 }

@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"sync"
 
@@ -16,9 +15,11 @@ type flightKey struct {
 	question [16]byte // of a SHA-256
 }
 
-func keyOfFlight(scope cache.Scope, question []byte) (k flightKey) {
-	k.scope = scope
-	sum := sha256.Sum256(bytes.TrimSpace(question))
+// keyOfFlight is that of whom the cache would give one answer for equal text: no
+// white space counts less here than there.
+func keyOfFlight(q *cache.Query) (k flightKey) {
+	k.scope = q.Scope
+	sum := sha256.Sum256(q.Normal())
 	copy(k.question[:], sum[:])
 	return k
 }

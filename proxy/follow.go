@@ -23,7 +23,7 @@ func (x *exchange) shares() bool {
 // flies says whether an equal request is on its way to an answer, so that there
 // is no need to look for one.
 func (x *exchange) flies() bool {
-	return x.shares() && x.p.flights.flies(keyOfFlight(x.asking.query.Scope, x.asking.query.Text))
+	return x.shares() && x.p.flights.flies(keyOfFlight(&x.asking.query))
 }
 
 // board joins the flight of equal requests, or begins it. mark is that of
@@ -32,7 +32,7 @@ func (x *exchange) board(mark uint64) boarding {
 	if !x.shares() {
 		return alone
 	}
-	f, first := x.p.flights.board(keyOfFlight(x.asking.query.Scope, x.asking.query.Text), mark)
+	f, first := x.p.flights.board(keyOfFlight(&x.asking.query), mark)
 	switch x.flight = f; {
 	case f == nil:
 		return stale

@@ -228,6 +228,29 @@ func TestWhoDoesNotFollow(t *testing.T) {
 	}
 }
 
+// White space is a part of a prompt that is to be continued, and of code: what
+// the cache holds apart does not fly together.
+func TestWhiteSpaceFliesApart(t *testing.T) {
+	w := startGated(t)
+	p := startProxy(t, cachedSettings(t, w.url))
+	const code = `{"model":"m","messages":[{"role":"user","content":"    x = 1\ny = 2"}]}`
+	for path, bodies := range map[string][]string{
+		"/v1/completions": {`{"model":"m","prompt":"def f(x):"}`, `{"model":"m","prompt":"def f(x):\n    "}`},
+		chatPath:          {code, strings.Replace(code, "    x", "x", 1)},
+	} {
+		var clients []*client
+		for _, body := range bodies {
+			clients = append(clients, p.send(t, path, body))
+		}
+		for _, s := range []*step{w.step(t), w.step(t)} { // each asks for itself
+			s.say(httpReply(400, "application/json", `{}`))
+		}
+		for _, c := range clients {
+			_ = c.answer(t)
+		}
+	}
+}
+
 // A follower's patience has an end.
 func TestFollowerIsNotPatientForEver(t *testing.T) {
 	w := startGated(t)
