@@ -23,7 +23,7 @@ type flight struct {
 	try       int           // how many leaders there were
 	answer    answer        // what the leader has got
 	followers int           // that have not left
-	deaf      bool          // the leader's own client is lost
+	deaf      bool          // the leader's own client was lost before the answer was whole
 	conn      io.Closer     // to the worker, while there is one to be stopped
 	signs     uint64        // how often the leader gave a sign
 	grown     chan struct{} // closed with the next one; nil: nobody waits for it
@@ -142,13 +142,16 @@ func (f *flight) release() bool {
 func (f *flight) lose(ending bool) (goesOn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.deaf = f.deaf || !ending
 	switch {
-	case f.phase != flying:
+	case f.phase != flying: // the leader's own writes tell whether its client has had it all
 	case f.followers > 0 && !ending:
+		f.deaf = true
 		return true
-	case f.followers == 0:
-		f.phase = scattered // whoever comes now begins anew
+	default:
+		f.deaf = f.deaf || !ending
+		if f.followers == 0 {
+			f.phase = scattered // whoever comes now begins anew
+		}
 	}
 	f.stop()
 	return false

@@ -85,6 +85,25 @@ func TestLeaderHangsUp(t *testing.T) {
 	}
 }
 
+// A leader's client that closes its connection as soon as it has its answer has
+// had it.
+func TestLeaderLeavesWithItsAnswer(t *testing.T) {
+	p := startProxy(t, cachedSettings(t, goodWorker(t).url))
+	const times = 100
+	for i := range times {
+		c := dial(t, p.addr)
+		_, _ = io.WriteString(c, post(chatPath, strings.Replace(plainChat, "hi", fmt.Sprint("hi ", i), 1), "Connection: close"))
+		if got := receive(t, bufio.NewReader(c)); got.StatusCode != 200 {
+			t.Fatal(got.Status)
+		}
+		_ = c.Close()
+	}
+	waitUntil(t, "all are booked", func() bool { return strings.Count(p.log.String(), `"end":"`) == times })
+	if gone := strings.Count(p.log.String(), `"end":"client_gone"`); gone > 0 {
+		t.Errorf("%d of %d are said to have gone", gone, times)
+	}
+}
+
 // After a failure the next one tries, and only one.
 func TestLeaderFails(t *testing.T) {
 	const fault = `{"error":{"message":"overloaded","type":"x","code":503}}`
