@@ -218,15 +218,22 @@ func isCredential(name []byte) bool {
 // neutralHeaders say how a request travels and how its answer is to be sent:
 // no engine answers by them. They differ from client to client and from hop to
 // hop, so that hardly anything would be found with them.
+//
+// Proxies' headers are named one by one: X-Forwarded-User, X-Amzn-Oidc-Identity
+// and Cf-Access-Authenticated-User-Email say who asks, who must not get another's
+// answer, and X-Amzn-Bedrock-GuardrailIdentifier and Cf-Aig-* change the answer.
 var neutralHeaders = []string{
 	"accept", "accept-charset", "accept-language", "user-agent", "content-type", "cache-control", "pragma", "origin", "referer", "date", "dnt",
 	"via", "forwarded", "x-real-ip", "x-client-request-id", "x-correlation-id", "idempotency-key",
 	"traceparent", "tracestate", "baggage", "b3", "sentry-trace", "uber-trace-id", "x-cloud-trace-context",
+	"x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-scheme", "x-forwarded-server", "x-forwarded-ssl",
+	"x-amzn-trace-id", "x-amzn-requestid",
+	"cf-ray", "cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "cf-ipcountry", "cf-visitor", "cf-ew-via", "cdn-loop",
 }
 
-// neutralFamilies are the same by how they begin: SDKs, proxies, meshes,
+// neutralFamilies are the same by how they begin: SDKs, tracing, meshes,
 // browsers, and our own.
-var neutralFamilies = []string{"x-stainless-", "x-forwarded-", "x-envoy-", "x-b3-", "x-datadog-", "x-amzn-", "cf-", "sec-", "x-kvasir-"}
+var neutralFamilies = []string{"x-stainless-", "x-envoy-", "x-b3-", "x-datadog-", "sec-", "x-kvasir-"}
 
 func neutralHeader(name []byte) bool {
 	for _, neutral := range neutralHeaders {

@@ -181,11 +181,25 @@ func TestWhatTheScopeDoesNotSee(t *testing.T) {
 		}
 	}
 	for _, header := range []string{
-		"User-Agent: curl", "Accept: */*", "X-Stainless-Lang: python", "traceparent: 00-1-2-00", "X-Forwarded-For: 1.2.3.4", "X-Request-Id: abc",
+		"User-Agent: curl", "Accept: */*", "X-Stainless-Lang: python", "traceparent: 00-1-2-00", "X-Forwarded-For: 1.2.3.4", "X-Request-Id: abc", "Cf-Ray: 1", "X-Amzn-Trace-Id: Root=1",
 		"Cache-Control: max-age=60", "x-kvasir-anything: 1",
 	} {
 		if _, q := posed(t, p, "/v1/chat/completions", askedChat, header); q.Scope != base.Scope {
 			t.Errorf("%s makes another scope", header)
+		}
+	}
+}
+
+// What a proxy in front says of who asks, or of what is asked, makes a scope.
+func TestHeadersOfProxiesAreScopes(t *testing.T) {
+	p := scoped(t)
+	_, base := posed(t, p, "/v1/chat/completions", askedChat)
+	for _, header := range []string{
+		"X-Forwarded-User: ann", "X-Forwarded-Email: ann@a.example", "X-Forwarded-Groups: a", "X-Forwarded-Access-Token: a", "X-Forwarded-Client-Cert: Hash=a",
+		"X-Amzn-Oidc-Identity: ann", "X-Amzn-Bedrock-GuardrailIdentifier: a", "Cf-Access-Authenticated-User-Email: ann@a.example", "Cf-Aig-Authorization: Bearer a",
+	} {
+		if _, q := posed(t, p, "/v1/chat/completions", askedChat, header); q.Scope == base.Scope {
+			t.Errorf("%s makes no other scope", header)
 		}
 	}
 }
