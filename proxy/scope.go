@@ -16,7 +16,7 @@ import (
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
 // entries which an older version kept are not found any more.
-const scopeVersion = "kvasir scope 1"
+const scopeVersion = "kvasir scope 2"
 
 // A scoper hashes a request. The zero value is ready; it is reused, and hashes
 // without allocating once it has its memory.
@@ -116,6 +116,7 @@ func (x inquiry) scope(s *scoper, question span) cache.Scope {
 	s.begin()
 	s.text(scopeVersion)
 	s.text(x.tenant())
+	s.flag(x.key != nil && x.key.Tenant != "") // a key of its own may have the name of a tenant
 	s.text(x.route.path)
 	s.text(x.model)
 	s.decision(x.decision(), x.state.models[x.model].Reasoning)
