@@ -76,8 +76,11 @@ func (x *exchange) recall() (answered bool) {
 	var a answer
 	if r.Hit {
 		var err error
-		if a, err = readAnswer(r.Entry.Answer); err != nil || !a.replays(x.route.kind) {
+		switch a, err = readAnswer(r.Entry.Answer); {
+		case err != nil || !a.replays(x.route.kind):
 			r.Hit, r.Err, r.Why = false, err, "unreadable"
+		case a.calls != nil && !x.state.settings.CacheOptions.ToolCalls: // kept under another configuration
+			r.Hit, r.Why = false, bypassTools
 		}
 	}
 	switch {

@@ -353,6 +353,27 @@ func (p *testProxy) onAdmin(t testing.TB, method, path string) (int, string) {
 }
 
 // Operators look at a hit that was wrong, and drop it, or all of its kind.
+// Calls that were kept while cache.tool_calls was on answer nobody when it is off.
+func TestKeptCallsNeedToolCalls(t *testing.T) {
+	w := goodWorker(t)
+	s := caching(t, w.url)
+	p := startProxy(t, s)
+	a := towerAnswer()
+	a.calls, a.finish = []byte(`[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`), "tool_calls"
+	for _, on := range []bool{true, false} {
+		changed := *s
+		changed.CacheOptions.ToolCalls = on
+		if err := p.Apply(&changed); err != nil {
+			t.Fatal(err)
+		}
+		p.keep(t, "/v1/chat/completions", towerAsked, a)
+		got := p.ask(t, "/v1/chat/completions", towerAsked)
+		if called := strings.Contains(got.body, "tool_calls"); called != on || (got.Header.Get("x-kvasir-cache") == "hit") != on {
+			t.Errorf("tool_calls %v: %v %s", on, got.Header, got.body)
+		}
+	}
+}
+
 func TestCacheOnTheAdminListener(t *testing.T) {
 	p := startProxy(t, caching(t, goodWorker(t).url))
 	id := p.keep(t, "/v1/chat/completions", towerAsked, towerAnswer())
