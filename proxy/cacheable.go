@@ -78,7 +78,7 @@ func (x inquiry) obey(c *cacheRule) {
 }
 
 // control reads one line of Cache-Control (RFC 9111, 5.2.1). The strictest word
-// counts; an age that nobody understands is none that is old enough.
+// counts, the lowest of ages; one that nobody understands is none that is old enough.
 func (c *cacheRule) control(list []byte) {
 	for len(list) > 0 {
 		var word []byte
@@ -91,8 +91,11 @@ func (c *cacheRule) control(list []byte) {
 			c.why = bypassNoCache
 		case foldHas(word, "max-age="):
 			seconds, err := strconv.ParseUint(string(word[len("max-age="):]), 10, 31)
-			if c.maxAge = time.Duration(seconds) * time.Second; err != nil || seconds == 0 {
-				c.why = bypassNoCache
+			if err != nil || seconds == 0 {
+				c.why, seconds = bypassNoCache, 0
+			}
+			if age := time.Duration(seconds) * time.Second; c.maxAge < 0 || age < c.maxAge {
+				c.maxAge = age
 			}
 		}
 	}

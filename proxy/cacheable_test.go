@@ -123,6 +123,8 @@ func TestClientsSayWhatIsCached(t *testing.T) {
 		{"cache-control: NO-CACHE", bypassNoCache, true, -1},
 		{"Cache-Control: max-age=60", "", true, time.Minute},
 		{"Cache-Control: private, max-age=60", "", true, time.Minute},
+		{"Cache-Control: max-age=5, max-age=60", "", true, 5 * time.Second},
+		{"Cache-Control: max-age=60, max-age=5", "", true, 5 * time.Second},
 		{"Cache-Control: max-age=0", bypassNoCache, true, 0},
 		{"Cache-Control: max-age=soon", bypassNoCache, true, 0},
 		{"Cache-Control: max-age=-1", bypassNoCache, true, 0},
