@@ -54,10 +54,28 @@ func (x inquiry) cacheRule() (c cacheRule) {
 		return c
 	}
 	// What was said after the question weighs more than how it is worded.
-	c.exact = x.route.kind == kindText || !last
+	c.exact = x.route.kind == kindText || !last || x.continues()
 	c.stores = true
 	x.obey(&c)
 	return c
+}
+
+// continues says whether the model goes on where the last turn ends, as vLLM and
+// SGLang can be asked to: the text is no question then but a beginning.
+func (x inquiry) continues() bool {
+	for _, p := range x.req.parameters {
+		switch value := p.value.of(x.body); string(x.req.keyOf(p)) {
+		case "continue_final_message":
+			if !isNothing(value) {
+				return true
+			}
+		case "add_generation_prompt":
+			if string(value) != "true" && string(value) != "null" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // obey reads what the client says of caches, in every line that says it.
