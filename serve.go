@@ -23,6 +23,7 @@ type server struct {
 	layers  *layers
 	engines *engines
 	store   cache.Store // nil: cache.store is off
+	trouble *troubleWatch
 	proxy   *proxy.Proxy
 	api     net.Listener
 	admin   net.Listener // nil: switched off
@@ -95,6 +96,7 @@ func (s *server) start() error {
 	}
 	s.watch()
 	s.greet()
+	s.trouble = watchTrouble(s.log, s.store)
 	if s.admin != nil {
 		s.serving.Add(1)
 		go s.serveAdmin()
@@ -233,6 +235,7 @@ func (s *server) stop() {
 		}
 	}
 	s.serving.Wait()
+	s.trouble.close()
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
 			s.log.Warn().Err(err).Msg("cannot close the cache in good order")
