@@ -32,8 +32,9 @@ const (
 //  2. The watcher may call lost at any time, from its own goroutine.
 //  3. What is bound is closed at most once by lost, and never after unbind.
 type clientConn struct {
-	net.Conn          // plain or TLS; plain TCP or unix beneath
-	raw      net.Conn // the socket itself
+	net.Conn           // plain or TLS; plain TCP or unix beneath
+	raw      net.Conn  // the socket itself
+	beneath  *lateConn // it beneath TLS; nil: plain
 	watch    *watcher
 	token    uint64 // the watcher's name for this connection
 
@@ -122,14 +123,19 @@ func (c *clientConn) Write(b []byte) (int, error) {
 
 // send writes b to the client, whatever fasthttp is told.
 func (c *clientConn) send(b []byte, now time.Time) (int, error) {
-	if c.writeTimeout > 0 {
-		if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout); err != nil {
-			return 0, err
-		}
+	if err := c.windWrite(now); err != nil {
+		return 0, err
 	}
 	n, err := c.Conn.Write(b)
 	c.sent += int64(n)
 	return n, err
+}
+
+func (c *clientConn) windWrite(now time.Time) error {
+	if c.writeTimeout <= 0 {
+		return nil
+	}
+	return c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout)
 }
 
 // Close closes the connection. A client that still sends a body that was
@@ -286,7 +292,8 @@ func (l *clientListener) Accept() (net.Conn, error) {
 			c.writeTimeout = l.write()
 		}
 		if l.tls != nil {
-			c.Conn = tls.Server(raw, l.tls)
+			c.beneath = &lateConn{Conn: raw}
+			c.Conn = tls.Server(c.beneath, l.tls)
 		}
 		if err := l.watch.add(c); err != nil {
 			_ = raw.Close() // it was gone before we could look at it

@@ -247,29 +247,35 @@ func TestAThousandEqualRequests(t *testing.T) {
 func TestSlowLeaderHoldsNobodyUp(t *testing.T) {
 	const parts = 100
 	part := strings.Repeat("0123456789", 1<<10)
-	w := startGated(t)
-	p := startProxy(t, cachedSettings(t, w.url))
-	leader := dial(t, p.addr)
-	_, _ = io.WriteString(leader, post(chatPath, streamChat))
-	s := w.step(t)
-	followers := p.follow(t, chatPath, streamChat, plainChat)
-	s.say(streamHead + chunk(roleEvent))
-	for range parts {
-		s.say(chunk(delta(part)))
-	}
-	go s.say(chunk(finishEvent+usageEvent+doneEvent) + "0\r\n\r\n")
-	for i, f := range followers {
-		if got := says(t, f.answer(t)); got.text != strings.Repeat(part, parts) {
-			t.Errorf("follower %d got %d bytes", i, len(got.text))
+	for name, start := range map[string]func(testing.TB, *Settings) *testProxy{"plain": startProxy, "TLS": startTLSProxy} {
+		for _, version := range []string{"HTTP/1.1", "HTTP/1.0"} { // whose answers have no last chunk
+			t.Run(name+" "+version, func(t *testing.T) {
+				w := startGated(t)
+				p := start(t, cachedSettings(t, w.url))
+				leader := p.dial(t)
+				_, _ = io.WriteString(leader, strings.Replace(post(chatPath, streamChat), "HTTP/1.1", version, 1))
+				s := w.step(t)
+				followers := p.follow(t, chatPath, streamChat, plainChat)
+				s.say(streamHead + chunk(roleEvent))
+				for range parts {
+					s.say(chunk(delta(part)))
+				}
+				go s.say(chunk(finishEvent+usageEvent+doneEvent) + "0\r\n\r\n")
+				for i, f := range followers {
+					if got := says(t, f.answer(t)); got.text != strings.Repeat(part, parts) {
+						t.Errorf("follower %d got %d bytes", i, len(got.text))
+					}
+				}
+				resp, err := http.ReadResponse(bufio.NewReader(leader), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(resp.Body)
+				if got := says(t, received{resp, string(b), err}); err != nil || got.text != strings.Repeat(part, parts) {
+					t.Errorf("the leader got %d bytes, %v", len(got.text), err)
+				}
+			})
 		}
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(leader), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(resp.Body)
-	if got := says(t, received{resp, string(b), err}); err != nil || got.text != strings.Repeat(part, parts) {
-		t.Errorf("the leader got %d bytes, %v", len(got.text), err)
 	}
 }
 

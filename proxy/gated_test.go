@@ -106,7 +106,7 @@ type client struct {
 // send sends a request; its answer is read in the background.
 func (p *testProxy) send(t testing.TB, path, body string, headers ...string) *client {
 	t.Helper()
-	c := &client{dial(t, p.addr), make(chan received, 1)}
+	c := &client{p.dial(t), make(chan received, 1)}
 	if _, err := io.WriteString(c, post(path, body, headers...)); err != nil {
 		t.Fatal(err)
 	}

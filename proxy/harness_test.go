@@ -4,10 +4,12 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +53,7 @@ type testProxy struct {
 	*Proxy
 	addr  string
 	admin string
+	tls   bool
 	log   *syncBuffer
 }
 
@@ -73,6 +76,19 @@ func (s *syncBuffer) String() string {
 
 func startProxy(t testing.TB, s *Settings) *testProxy {
 	t.Helper()
+	return startProxyOn(t, s, nil)
+}
+
+// startTLSProxy is startProxy for clients that speak TLS.
+func startTLSProxy(t testing.TB, s *Settings) *testProxy {
+	t.Helper()
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	return startProxyOn(t, s, &tls.Config{Certificates: certified.TLS.Certificates})
+}
+
+func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
+	t.Helper()
 	log := &syncBuffer{}
 	p, err := New(zerolog.New(log).Level(zerolog.DebugLevel), "test")
 	if err != nil {
@@ -81,7 +97,7 @@ func startProxy(t testing.TB, s *Settings) *testProxy {
 	if err := p.Apply(s); err != nil {
 		t.Fatal(err)
 	}
-	tp := &testProxy{Proxy: p, log: log}
+	tp := &testProxy{Proxy: p, tls: conf != nil, log: log}
 	var served sync.WaitGroup
 	listen := func(serve func(net.Listener) error) string {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -97,7 +113,7 @@ func startProxy(t testing.TB, s *Settings) *testProxy {
 		}()
 		return ln.Addr().String()
 	}
-	tp.addr = listen(func(ln net.Listener) error { return p.Serve(ln, nil) })
+	tp.addr = listen(func(ln net.Listener) error { return p.Serve(ln, conf) })
 	tp.admin = listen(p.ServeAdmin)
 	waitUntil(t, "the proxy serves", func() bool {
 		c, err := net.Dial("tcp", tp.addr)
@@ -105,6 +121,7 @@ func startProxy(t testing.TB, s *Settings) *testProxy {
 			return false
 		}
 		defer func() { _ = c.Close() }()
+		c = tp.spoken(c)
 		_, err = fmt.Fprint(c, "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 		b, _ := io.ReadAll(c)
 		return err == nil && len(b) > 0
@@ -278,6 +295,19 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
+// dial opens a connection as the proxy's clients speak.
+func (p *testProxy) dial(t testing.TB) net.Conn {
+	t.Helper()
+	return p.spoken(dial(t, p.addr))
+}
+
+func (p *testProxy) spoken(c net.Conn) net.Conn {
+	if p.tls {
+		return tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // the test's own
+	}
+	return c
+}
+
 // A received is what a client got of its answer.
 type received struct {
 	*http.Response
@@ -288,7 +318,7 @@ type received struct {
 // ask sends one request on a connection of its own and reads the answer.
 func (p *testProxy) ask(t testing.TB, path, body string, headers ...string) received {
 	t.Helper()
-	c := dial(t, p.addr)
+	c := p.dial(t)
 	defer func() { _ = c.Close() }()
 	if _, err := io.WriteString(c, post(path, body, headers...)); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ type reply struct {
 	chunked bool
 	late    []byte // of a client that reads slowly: not yet sent, others need not wait
 	deaf    bool   // nobody reads it any more
+	ending  bool   // what is late goes out now
 	open    bool   // only the end of the connection ends the body
 	single  bool   // the body is sent with the head, to its end
 }
@@ -124,10 +125,14 @@ func (r *reply) send(b []byte) error {
 
 // end ends the body rightly.
 func (r *reply) end() error {
-	if !r.chunked {
-		return nil
+	r.ending = true
+	switch {
+	case r.chunked:
+		return r.put([]byte(lastChunk), r.x.call.now)
+	case len(r.late)+r.x.conn.beneath.waiting() > 0:
+		return r.put(nil, r.x.call.now)
 	}
-	return r.put([]byte(lastChunk), r.x.call.now)
+	return nil
 }
 
 // breakOff sends last, if there is any, and ends the connection so that nobody
