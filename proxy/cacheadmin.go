@@ -2,8 +2,10 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +117,8 @@ func filterOf(args *fasthttp.Args) (f cache.Filter, refused *apiError) {
 	switch {
 	case conditions == 0:
 		return f, invalid("", "Say which entries are to be dropped: tenant, model or scope, or all=true")
+	case conditions == 1 && f.Tenant != nil && *f.Tenant == "":
+		return f, invalid("tenant", "`tenant` is empty: without keys that is every entry. Name one, add model or scope, or say all=true")
 	case all && conditions > 1:
 		return f, invalid("all", "`all` goes with no other condition")
 	}
@@ -124,14 +128,20 @@ func filterOf(args *fasthttp.Args) (f cache.Filter, refused *apiError) {
 func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *apiError) {
 	n, err := c.Delete(f)
 	if err != nil {
-		return nil, storeFailed(err)
+		refused := storeFailed(c, err)
+		if n > 0 {
+			refused.message += ". " + strconv.Itoa(n) + " entries were dropped and may come back with the next start: drop them again"
+		}
+		return nil, refused
 	}
 	a.log.Info().Int("entries", n).Msg("entries dropped from the cache")
 	return droppedAnswer{n}, nil
 }
 
-func storeFailed(err error) *apiError {
-	return &apiError{status: 503, kind: "server_error", code: "cache_unavailable", message: "The cache's store could not be asked: " + err.Error()}
+// storeFailed says what is wrong with the store itself, where that is known.
+func storeFailed(c *cache.Cache, err error) *apiError {
+	why := cmp.Or(c.Stats().Problem, err.Error())
+	return &apiError{status: 503, kind: "server_error", code: "cache_unavailable", message: "The cache's store failed: " + why}
 }
 
 func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
@@ -188,7 +198,7 @@ func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiEr
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil, &apiError{status: 501, kind: "invalid_request_error", message: "This store does not show single entries; they can be dropped by their id"}
 	case err != nil:
-		return nil, storeFailed(err)
+		return nil, storeFailed(c, err)
 	case e == nil:
 		return nil, noEntry(id)
 	}

@@ -407,6 +407,8 @@ func TestCacheOnTheAdminListener(t *testing.T) {
 		{"DELETE", "/cache/xyz", 400, "16 hexadecimal digits"},
 		{"GET", "/cache/0000000000000001", 404, "entry_not_found"},
 		{"DELETE", "/cache/0000000000000001", 404, "entry_not_found"},
+		{"DELETE", "/cache?tenant=", 400, "without keys that is every entry"}, // as of a script whose variable is not set
+		{"DELETE", "/cache?tenant", 400, "without keys that is every entry"},
 		{"DELETE", "/cache?tenant=acme", 200, `{"deleted":0}`},
 		{"DELETE", "/cache?model=n", 200, `{"deleted":0}`},
 		{"DELETE", "/cache?tenant=&model=m&scope=" + q.Scope.String(), 200, `{"deleted":1}`},
@@ -434,6 +436,25 @@ func TestCacheOnTheAdminListener(t *testing.T) {
 	off := startProxy(t, settingsFor(goodWorker(t).url))
 	if status, body := off.onAdmin(t, "GET", "/cache"); status != 404 || !strings.Contains(body, "cache_off") {
 		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A store that drops entries and cannot make sure of it, as on a full disk.
+type forgetfulStore struct{ brokenStore }
+
+func (forgetfulStore) Delete(cache.Filter) (int, error) { return 3, cache.ErrUnavailable }
+
+// Who cannot drop an entry is told why, and what of it was done.
+func TestDroppingThatFails(t *testing.T) {
+	for want, store := range map[string]cache.Store{
+		"The cache's store failed: it is down\"":                             brokenStore{},
+		"it is down. 3 entries were dropped and may come back with the next": forgetfulStore{},
+	} {
+		s := settingsFor(goodWorker(t).url)
+		s.Cache = cache.New(cache.Options{Store: store})
+		if status, body := startProxy(t, s).onAdmin(t, "DELETE", "/cache?all=true"); status != 503 || !strings.Contains(body, want) {
+			t.Errorf("%d %s", status, body)
+		}
 	}
 }
 
