@@ -279,6 +279,30 @@ func TestEntriesOfAnotherEmbeddingAreDropped(t *testing.T) {
 	}
 }
 
+// A link is as good as the file: for the lock, and after a rewrite.
+func TestLinksAreFollowed(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	closed(t, open(t, Options{Path: file}))
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err) // a system without
+	}
+	s := open(t, Options{Path: link})
+	if other, err := Open(Options{Path: file}); err == nil {
+		closed(t, other)
+		t.Error("two have the file open, one by a link")
+	}
+	if err := s.rewrite(); err != nil {
+		t.Error(err)
+	}
+	if target, err := os.Readlink(link); err != nil || target != file {
+		t.Errorf("after a rewrite the link is %q, %v", target, err)
+	}
+}
+
 func TestWhatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "config.yaml")

@@ -13,6 +13,11 @@ import (
 
 // openFile locks the file, reads it, and makes it the store's journal.
 func (s *Store) openFile() (err error) {
+	// By two links to one file two processes would not find each other's lock, and
+	// a rewrite would take the place of the link.
+	if target, err := filepath.EvalSymlinks(s.o.Path); err == nil {
+		s.o.Path = target
+	}
 	path := s.o.Path
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("cannot open cache file %q: it is not a regular file", path)
