@@ -37,7 +37,7 @@ train: ## train the embedded classifiers and the pair model of the cache (DATA=.
 	scripts/train/pair.sh
 
 eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data)
-	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -floors scripts/train/floors.json
+	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl -floors scripts/train/floors.json
 	@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data
 
 lint: ## golangci-lint and go vet

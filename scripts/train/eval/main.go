@@ -1,6 +1,6 @@
 // Eval measures the embedded heads, as they are served, on rows that were not trained on.
 //
-//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-floors FILE]
+//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-pii DATA/pii/dev.jsonl] [-floors FILE]
 //
 // It prints a figure a line: what, the value in per cent, of how many rows. With -floors, a figure
 // below its floor or above its ceiling is an error.
@@ -31,14 +31,15 @@ type row struct {
 
 func main() {
 	floors := flag.String("floors", "", "file of the figures to hold")
+	pii := flag.String("pii", "", "file of rows with personal data marked")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *floors); err != nil {
+	if err := run(os.Stdin, os.Stdout, *pii, *floors); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, floors string) error {
+func run(in io.Reader, out io.Writer, pii, floors string) error {
 	rows, err := read(in)
 	if err != nil {
 		return err
@@ -49,6 +50,13 @@ func run(in io.Reader, out io.Writer, floors string) error {
 	}
 	judge(m, rows)
 	figures := append(categoryFigures(rows), guardFigures(rows)...)
+	if pii != "" {
+		more, err := personalFigures(pii)
+		if err != nil {
+			return err
+		}
+		figures = append(figures, more...)
+	}
 	for _, f := range figures {
 		fmt.Fprintf(out, "%-64s %6.1f  of %d\n", f.name, 100*f.value, f.rows)
 	}
