@@ -10,6 +10,9 @@ const maxOrdered = 24
 // each stands where the other stood, before or behind the same word. Words that
 // only moved (France's capital, the capital of France) have other neighbours.
 func orderDiffers(p *pair) bool {
+	if p.numbersMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
+		return true
+	}
 	var moved [maxOrdered]int32
 	n := 0
 	for i := range p.a.words {
@@ -26,6 +29,74 @@ func orderDiffers(p *pair) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// maxLoosely is how many words may be put in another order at all. Of a longer
+// text two words that are exchanged deep within hardly change the score.
+const maxLoosely = 40
+
+// wordsMoved says whether words that count come in another order.
+func (p *pair) wordsMoved() bool {
+	last := int32(-1)
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if w.match < 0 || p.b.words[w.match].match != int32(i) || !w.counts() && w.class&(number|isCode|operator) == 0 {
+			continue
+		}
+		if w.match < last {
+			return true
+		}
+		last = w.match
+	}
+	return false
+}
+
+// lettersMoved says whether two texts are the same characters in another order,
+// spaces aside: a - b and b - a in the middle of a program.
+func lettersMoved(a, b []byte) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == ' ' || a[0] == '\n':
+			a = a[1:]
+		case b[0] == ' ' || b[0] == '\n':
+			b = b[1:]
+		case a[0] == b[0]:
+			a, b = a[1:], b[1:]
+		default:
+			return sameLetters(a, b)
+		}
+	}
+	return false
+}
+
+// sameLetters says whether two texts are the same characters, spaces aside.
+func sameLetters(a, b []byte) bool {
+	var count [256]int
+	for _, c := range a {
+		count[c]++
+	}
+	for _, c := range b {
+		count[c]--
+	}
+	count[' '], count['\n'] = 0, 0
+	return count == [256]int{}
+}
+
+// numbersMoved says whether two neighbouring numbers have exchanged their places,
+// but for those of a list.
+func (p *pair) numbersMoved() bool {
+	last := int32(-1)
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if w.class&number == 0 || w.match < 0 {
+			continue
+		}
+		if last >= 0 && w.match < p.a.words[last].match && !(p.a.linked(last, int32(i)) && p.b.linked(w.match, p.a.words[last].match)) {
+			return true
+		}
+		last = int32(i)
 	}
 	return false
 }

@@ -57,9 +57,21 @@ func unitDiffers(p *pair) bool {
 	return hasUnmatched(&p.a, unit) && hasUnmatched(&p.b, unit)
 }
 
-// wordDiffers refuses pairs of which one side says much that the other does not.
+// wordDiffers refuses pairs of which one side says much that the other does not,
+// and long ones of which it says anything: one word among a hundred hardly
+// changes the score, and may be all that the answer hangs on.
 func wordDiffers(p *pair) bool {
-	return p.features[softLeast] < leastShared
+	return p.features[softLeast] < leastShared || len(p.a.words) > maxLoosely && (p.a.saysMore() || p.b.saysMore())
+}
+
+// saysMore says whether a side has a word that counts and that the other has not.
+func (s *side) saysMore() bool {
+	for i := range s.words {
+		if w := &s.words[i]; w.match < 0 && w.counts() {
+			return true
+		}
+	}
+	return false
 }
 
 // leastShared is the share of the meaning of each side that the other must have.
