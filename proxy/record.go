@@ -18,8 +18,9 @@ type recorder struct {
 	over bool   // its own end mark has come, or it is a whole body
 	sure bool   // it has come to its right end as its framing tells
 
-	held   []heldCall // streamed calls, by their index
-	counts []byte     // the last usage, as long as there may be another
+	held      []heldCall // streamed calls, by their index
+	heldBytes int        // of them
+	counts    []byte     // the last usage, as long as there may be another
 }
 
 // recordLimit is how long a text may be that others follow; it is stored only

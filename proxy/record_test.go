@@ -4,6 +4,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand"
 	"reflect"
 	"strings"
@@ -378,4 +379,16 @@ func BenchmarkRecordedEvent(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/event")
+}
+
+// Many calls, each small enough, are together too much to be held.
+func TestCallsAreBoundedTogether(t *testing.T) {
+	r := &recorder{kind: kindChat, tools: true}
+	for i := range 8 {
+		r.event(fmt.Appendf(nil, `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"c%d","type":"function","function":{"name":"f","arguments":"%s"}}]},"finish_reason":null}]}`+"\n\n",
+			i, i, strings.Repeat("a", callsLimit/4)))
+	}
+	if r.flaw != "length" || r.heldBytes > callsLimit {
+		t.Errorf("flaw %q, %d bytes are held", r.flaw, r.heldBytes)
+	}
 }

@@ -102,10 +102,11 @@ func (r *recorder) piece(w *replyWalker, to *[]byte, grows bool) {
 	}
 	s, _ := w.text()
 	switch {
-	case len(*to)+len(s) > callsLimit:
+	case r.heldBytes+len(s) > callsLimit:
 		r.spoil("length")
 	case grows || len(*to) == 0:
 		*to = append(*to, s...)
+		r.heldBytes += len(s)
 	case len(s) > 0 && string(s) != string(*to):
 		r.spoil("tool_calls")
 	}
