@@ -2,7 +2,10 @@
 
 package model
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Categories are the labels of MMLU-Pro, in the order of Category's probabilities.
 var Categories = [...]string{
@@ -14,16 +17,26 @@ var Categories = [...]string{
 const maxCategoryText = 8 << 10
 
 // categoryHead mixes two views: the view of the encoder, which knows languages and everyday words, and
-// n-grams, which know the words of the field.
+// n-grams, which know the words of the field. The net tells fields apart, such as organic chemistry,
+// and a category is as probable as its fields together.
 type categoryHead struct {
 	net    dense
+	label  []uint8 // of each of the net's outputs
 	ngrams ngramHead
 	share  float32 // of the n-grams
 	factor float32 // on both, so that probabilities are calibrated
 }
 
 func (c *categoryHead) open(t *tensors) (err error) {
-	if c.net, err = t.dense("category", len(Categories)); err != nil {
+	if c.label, err = t.bytes("category.label", -1); err != nil {
+		return err
+	}
+	for field, label := range c.label {
+		if int(label) >= len(Categories) {
+			return fmt.Errorf("field %d of %q has the label %d", field, "category", label)
+		}
+	}
+	if c.net, err = t.dense("category", len(c.label)); err != nil {
 		return err
 	}
 	if c.ngrams, err = t.ngramHead("category.ngram", len(Categories)); err != nil {
@@ -44,19 +57,38 @@ func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []To
 	c.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
 	var words [maxClasses]float32
 	c.ngrams.scores(words[:], &sum, nil)
-	scores := c.net.apply(m.view(tokens, s), 1, s)
+	*dst = c.sumFields(c.net.apply(m.view(tokens, s), 1, s))
 	top := float32(math.Inf(-1))
-	for i, v := range scores {
+	for i, p := range dst {
+		v := float32(math.Log(max(float64(p), 1e-9)))
 		dst[i] = float32((v + float32(words[i]*c.share)) * c.factor)
 		top = max(top, dst[i])
 	}
+	normalise(dst[:], top)
+}
+
+// sumFields returns how probable each category is by the scores of its fields.
+func (c *categoryHead) sumFields(scores []float32) (p [len(Categories)]float32) {
+	top := float32(math.Inf(-1))
+	for _, v := range scores {
+		top = max(top, v)
+	}
+	normalise(scores, top)
+	for field, v := range scores {
+		p[c.label[field]] += v
+	}
+	return p
+}
+
+// normalise turns scores, the highest of which is top, into probabilities.
+func normalise(scores []float32, top float32) {
 	var total float64
-	for i, v := range dst {
+	for i, v := range scores {
 		e := math.Exp(float64(v - top))
-		dst[i] = float32(e)
+		scores[i] = float32(e)
 		total += e
 	}
-	for i := range dst {
-		dst[i] = float32(float64(dst[i]) / total)
+	for i := range scores {
+		scores[i] = float32(float64(scores[i]) / total)
 	}
 }

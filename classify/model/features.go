@@ -7,7 +7,7 @@ import "slices"
 // Features are what the heads see in a text. Training takes them from here, so that it sees what
 // serving sees.
 type Features struct {
-	Windows [][2]int32         // first and last span, of a text's windows; the whole text first
+	Windows [][2]int32         // first and last span, of a text's windows; its gist first
 	Views   [][viewDim]float32 // of the windows: embedding and what it is made of
 	Chunks  [][]uint32         // n-grams of each chunk of four spans
 	Text    []uint32           // n-grams of the text
@@ -22,6 +22,7 @@ func (m *Model) Features(text []byte, s *Scratch) Features {
 	}
 	spans := spansOf(m.begin(tokens, s))
 	runs := appendWindows(nil, spans)
+	runs[0] = gist(spans)
 	vectors := make([]float32, len(runs)*viewDim)
 	m.viewRuns(vectors, runs, s)
 	var f Features

@@ -16,8 +16,8 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 		return d, err
 	}
 	hidden := len(scales) / 4
-	if hidden > maxHidden {
-		return d, fmt.Errorf("%d hidden values of %q are more than %d", hidden, name, maxHidden)
+	if hidden > maxHidden || out > maxOutputs {
+		return d, fmt.Errorf("%d hidden values and %d outputs of %q are more than %d and %d", hidden, out, name, maxHidden, maxOutputs)
 	}
 	if d.hidden, err = t.linear(name+".hidden", viewDim, hidden); err != nil {
 		return d, err
@@ -27,15 +27,16 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 }
 
 const (
-	maxHidden  = 1024
-	maxClasses = 16
+	maxHidden  = 1152
+	maxOutputs = 256 // of a dense head
+	maxClasses = 16  // of an n-gram head
 )
 
 // headScratch is the memory of the heads.
 type headScratch struct {
 	ngrams Ngrams
 	hidden [batchRuns * maxHidden]float32
-	scores [batchRuns * maxClasses]float32
+	scores [batchRuns * maxOutputs]float32
 	runs   [maxRuns]run
 	views  [maxRuns * viewDim]float32
 	chunks [maxChunks]ngramSum

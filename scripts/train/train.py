@@ -23,8 +23,8 @@ import rows as sources
 
 SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
-FLAGGED = 0.7  # the shipped threshold: a score of this lets MISTAKES of the innocent texts through
-MISTAKES = 0.013
+FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts scores higher
+MISTAKES = {"attack": 0.018, "indirect": 0.06}
 
 
 def main():
@@ -101,7 +101,7 @@ def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.nd
     t = guard.targets(rows)
     plain = np.array([not r["source"].startswith("composed/") and r["role"] != "system" for r in rows])
     for k, name in enumerate(guard.OUTPUTS):
-        strict = name in ("attack", "indirect")
+        strict = name in MISTAKES
         base = np.log(FLAGGED / (1 - FLAGGED)) if strict else 0.0
         z = net[:, k] + head.mix[script, k] * linear[:, k]
         no, yes = (t[:, k] == 0) & plain, (t[:, k] == 1) & plain
@@ -109,9 +109,9 @@ def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.nd
         for s in range(guard.SCRIPTS):
             own = no & (script == s)
             if strict and own.sum() > 300:
-                at[s] = np.quantile(z[own], 1 - MISTAKES)
+                at[s] = np.quantile(z[own], 1 - MISTAKES[name])
             elif strict:
-                at[s] = np.quantile(z[no], 1 - MISTAKES)
+                at[s] = np.quantile(z[no], 1 - MISTAKES[name])
         z = z - at[script]
         def loss(slope):
             p = dense.sigmoid(z * slope + base)

@@ -2,7 +2,7 @@
 # Trains the heads of the embedded classifiers: train.sh DATA [options of train.py]
 #
 # The virtual environment is made once, in .cache/train/venv. Needs Python 3.11, Go and 4 GB of
-# memory; about ten minutes of one core.
+# memory; about a quarter of an hour of one core.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
