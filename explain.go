@@ -24,7 +24,8 @@ func explainCommand() *cobra.Command {
 		Short: "Say what would become of a request and why, without sending it",
 		Long: `Reads the body of one request and says every signal, what the guards do, each
 decision with the parts of its condition, what follows, and what the cache would
-be asked. Nothing is sent.
+be asked and answer, by its file or its Milvus, for a client without a key.
+Nothing is sent.
 Personal data are named by their type and place, never shown.`,
 		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
   kvasir explain --config kvasir.yaml --json < request.json`,
@@ -70,14 +71,16 @@ type explanation struct {
 	Cache     cacheAsked       `json:"cache"`
 }
 
-// A cacheAsked is what the cache would be asked. What it holds is not known
-// here: that is the running process's, see GET /cache on its admin listener.
+// A cacheAsked is what the cache would be asked, and what it would say.
 type cacheAsked struct {
 	Lookup    string  `json:"lookup"`        // semantic, exact, none
 	Why       string  `json:"why,omitempty"` // none
 	Kept      bool    `json:"kept"`          // the answer may be kept
 	Threshold float64 `json:"threshold,omitempty"`
 	Scope     string  `json:"scope,omitempty"` // without a key and without headers
+
+	Found *cacheFound `json:"found,omitempty"` // nil: nothing was looked up
+	None  string      `json:"none,omitempty"`  // why not
 }
 
 type signalFound struct {
@@ -126,12 +129,14 @@ func explain(g *generation, route string, body []byte) (*explanation, error) {
 		e.Decisions = append(e.Decisions, d)
 	}
 	e.Effects = effectsOf(c, v, r)
-	e.Cache = cacheAskedOf(g, &reading, v, r)
+	question := &cacheQuestion{classifier: classifier}
+	e.Cache = cacheAskedOf(g, &reading, v, r, question)
+	e.Cache.look(g, question)
 	return e, nil
 }
 
-// cacheAskedOf says what the cache would be asked.
-func cacheAskedOf(g *generation, reading *proxy.Reading, v *classify.Verdict, r *classify.Request) cacheAsked {
+// cacheAskedOf says what the cache would be asked, and fills in the question.
+func cacheAskedOf(g *generation, reading *proxy.Reading, v *classify.Verdict, r *classify.Request, question *cacheQuestion) cacheAsked {
 	c := &g.config.Cache
 	switch {
 	case c.Store == "off":
@@ -152,6 +157,7 @@ func cacheAskedOf(g *generation, reading *proxy.Reading, v *classify.Verdict, r 
 	}
 	if len(ask.Question) > 0 {
 		a.Scope = ask.Scope.String()
+		question.scope, question.text = ask.Scope, ask.Question
 	}
 	return a
 }
@@ -165,9 +171,22 @@ func (a cacheAsked) text() string {
 		how += ", in scope " + a.Scope
 	}
 	if a.Kept {
-		return how + "; the answer may be kept"
+		how += "; the answer may be kept"
+	} else {
+		how += "; the answer is not kept"
 	}
-	return how + "; the answer is not kept"
+	switch f := a.Found; {
+	case a.None != "":
+		how += "\n  not looked up here: " + a.None
+	case f == nil:
+	case f.Entry == "":
+		how += "\n  a miss: nothing is near"
+	case f.Hit:
+		how += fmt.Sprintf("\n  a hit: entry %s, similarity %.4f, score %.4f: %s", f.Entry, f.Similarity, f.Score, f.Question)
+	default:
+		how += fmt.Sprintf("\n  a miss (%s): nearest is entry %s, similarity %.4f, score %.4f: %s", f.Why, f.Entry, f.Similarity, f.Score, f.Question)
+	}
+	return how
 }
 
 // noModel says whether the request is answered by Kvasir itself.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -192,5 +193,20 @@ func TestCacheOutlivesKill(t *testing.T) {
 		if id := after.header.Get("x-kvasir-cache-entry"); id == "" || id != before.header.Get("x-kvasir-cache-entry") {
 			t.Errorf("%q: entry %q, was %q", question, id, before.header.Get("x-kvasir-cache-entry"))
 		}
+	}
+	explainsHit(t, k, seen)
+}
+
+// explainsHit asks kvasir explain about one of the questions, while Kvasir has the file open.
+func explainsHit(t *testing.T, k *kvasir, seen map[string]asked) {
+	t.Helper()
+	for question, before := range seen {
+		cmd := exec.Command(binary(t), "explain", "--config", k.file)
+		cmd.Stdin = strings.NewReader(cachedBody("sim", question, false))
+		out, err := cmd.Output()
+		if want := "a hit: entry " + before.header.Get("x-kvasir-cache-entry"); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v: explain does not say %q:\n%s", err, want, out)
+		}
+		return
 	}
 }

@@ -1,0 +1,136 @@
+// What explain finds in the cache: the verdict that a request would get.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"kvasir/cache"
+	"kvasir/cache/embedded"
+	"kvasir/classify"
+)
+
+// A cacheFound is the nearest entry and whether it would answer.
+type cacheFound struct {
+	Hit        bool    `json:"hit"`
+	Exact      bool    `json:"exact"`
+	Entry      string  `json:"entry,omitempty"`
+	Question   string  `json:"question,omitempty"`
+	Similarity float64 `json:"similarity"`
+	Score      float64 `json:"score"`
+	Why        string  `json:"why,omitempty"`
+	AgeSeconds float64 `json:"age_s,omitempty"`
+}
+
+// maxLookedFile is how large a cache file may be to be copied for a look, in bytes.
+const maxLookedFile = 1 << 30
+
+// look asks the store that the configuration names: a Milvus, or a copy of the
+// file, whoever has it open. What a process has in memory alone is its own.
+func (a *cacheAsked) look(g *generation, ask *cacheQuestion) {
+	if a.Lookup == "none" {
+		return
+	}
+	store, done, err := lookStore(g)
+	if err != nil {
+		a.None = err.Error()
+		return
+	}
+	defer done()
+	c, err := g.config.Cache.on(store)
+	if err != nil {
+		a.None = err.Error()
+		return
+	}
+	q := &cache.Query{Scope: ask.scope, Text: ask.text, Threshold: a.Threshold, MaxAge: -1}
+	if a.Lookup == "semantic" {
+		q.Embed = func(dst *[cache.Dim]float32) bool { return ask.classifier.Embed(dst, q.Text) }
+	}
+	r := c.Lookup(q)
+	if r.Err != nil {
+		a.None = r.Err.Error()
+		return
+	}
+	a.Found = &cacheFound{Hit: r.Hit, Exact: r.Exact, Similarity: round(r.Similarity), Score: round(r.Score), Why: r.Why}
+	if r.Entry != nil {
+		a.Found.Entry, a.Found.Question, a.Found.AgeSeconds = r.Entry.ID.String(), r.Entry.Text, r.Age.Round(time.Second).Seconds()
+	}
+}
+
+// A cacheQuestion is what is looked up.
+type cacheQuestion struct {
+	scope      cache.Scope
+	text       []byte
+	classifier *classify.Classifier
+}
+
+// lookStore opens what there is to look into; done closes it.
+func lookStore(g *generation) (store cache.Store, done func(), err error) {
+	c := &g.config.Cache
+	if c.Store == "milvus" {
+		s, err := openStore(zerolog.Nop(), g)
+		if err != nil {
+			return nil, nil, err
+		}
+		until := time.Now().Add(liveTimeout)
+		for problem := s.Stats().Problem; problem != ""; problem = s.Stats().Problem {
+			if time.Now().After(until) {
+				_ = s.Close()
+				return nil, nil, errors.New(problem)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		return s, func() { _ = s.Close() }, nil
+	}
+	if c.Path == "" {
+		return nil, nil, errors.New("its entries are in the memory of the process that serves: see GET /cache there")
+	}
+	folder, err := os.MkdirTemp("", "kvasir-explain-")
+	if err != nil {
+		return nil, nil, err
+	}
+	clean := func() { _ = os.RemoveAll(folder) }
+	path := filepath.Join(folder, "cache")
+	if err := copyFile(path, string(c.Path)); err != nil {
+		clean()
+		return nil, nil, err
+	}
+	s, err := embedded.Open(embedded.Options{Path: path, Embedding: classify.EmbeddingVersion(), MaxEntries: c.MaxEntries, MaxBytes: int64(c.MaxBytes)})
+	if err != nil {
+		clean()
+		return nil, nil, err
+	}
+	return s, func() { _ = s.Close(); clean() }, nil
+}
+
+// copyFile copies a cache file, which may be written meanwhile: what is not whole
+// at its end is cut when the copy is opened.
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %q yet", from)
+	case err != nil:
+		return fmt.Errorf("cannot read the cache: %w", err)
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err == nil && info.Size() > maxLookedFile {
+		return fmt.Errorf("the file is larger than %s", size(maxLookedFile))
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot copy the cache: %w", err)
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("cannot copy the cache: %w", err)
+	}
+	return nil
+}
