@@ -4,7 +4,7 @@
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
 #   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
-#   (default: all)
+#   zeromq (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -39,6 +39,9 @@ python_sdk() { python_part scripts/sdk/python/requirements.txt .cache/sdk-python
 
 # A Milvus in Python, of 450 MB.
 milvus_lite() { python_part scripts/milvus-lite/requirements.txt .cache/milvus-lite; }
+
+# libzmq and msgspec, by which engines publish KV events.
+zeromq() { python_part scripts/sdk/zeromq/requirements.txt .cache/zeromq; }
 
 # python_part REQUIREMENTS DIRECTORY: a virtual environment with these packages.
 python_part() {
@@ -84,7 +87,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done

@@ -12,17 +12,24 @@ import (
 
 // driver runs an engine in real time.
 type driver struct {
-	started time.Time     // the engine's time 0
-	work    chan struct{} // rings when an idle engine got something to do
+	started   time.Time     // the engine's time 0
+	work      chan struct{} // rings when an idle engine got something to do
+	publisher *Publisher    // of KV events, or nil
 
 	mu      sync.Mutex // guards all below
 	engine  *Engine
 	metrics metrics
+	events  eventWriter
 }
 
 // newDriver makes a driver whose engine moves only while run does.
 func newDriver(o Options) *driver {
-	return &driver{started: time.Now(), work: make(chan struct{}, 1), engine: New(o), metrics: newMetrics()}
+	d := &driver{started: time.Now(), work: make(chan struct{}, 1), engine: New(o), metrics: newMetrics(),
+		events: eventWriter{blockSize: o.BlockSize}}
+	if o.Events {
+		d.publisher = NewPublisher(o.EventTopic, o.EventBuffer, o.EventBuffer)
+	}
+	return d
 }
 
 // job is one completion under way: a sequence a choice, and a bell.
@@ -37,7 +44,10 @@ type job struct {
 type ticket struct {
 	job      *job
 	sequence *Sequence
-	reason   string       // why it will end
+	reason   string   // why it will end
+	prompt   []uint32 // tokens, for KV events; as answer and salt
+	answer   []uint32
+	salt     string
 	visible  atomic.Int32 // tokens; sequence.Cached may be read once it is above 0
 }
 
@@ -65,6 +75,7 @@ func (d *driver) submit(c *completion, requests []Request) (*job, error) {
 	for i := range requests {
 		t := &j.tickets[i]
 		t.job, t.reason = j, c.answers[i].reason
+		t.prompt, t.answer, t.salt = c.prompts[i/c.choices], c.answers[i].tokens, c.salt
 		requests[i].Owner = t
 		var err error
 		if t.sequence, err = d.engine.Submit(d.now(), requests[i]); err != nil {
@@ -121,8 +132,14 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// deliver tells each sequence's job what a pass made visible. The caller holds the lock.
+// deliver publishes what a pass did to the cache, and tells each sequence's job what it made visible. The caller
+// holds the lock.
 func (d *driver) deliver(p *Pass) {
+	if d.publisher != nil {
+		if payload := d.events.payload(p, time.Now()); payload != nil {
+			d.publisher.Publish(payload)
+		}
+	}
 	for _, seq := range p.Tokens {
 		t := seq.Owner.(*ticket)
 		t.visible.Store(int32(seq.Generated))

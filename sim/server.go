@@ -24,8 +24,10 @@ type Server struct {
 	close      context.CancelFunc
 	goroutines sync.WaitGroup // the driver, Serve calls and connections
 
-	mu      sync.Mutex // guards closing
-	closing bool
+	mu       sync.Mutex // guards all below
+	closing  bool
+	eventsAt string // where KV events are published, as engines say it; empty while they are not
+	replayAt string
 }
 
 // NewServer makes a worker and starts its engine, which rests while nobody asks. The caller must Close it.
@@ -77,6 +79,9 @@ func (s *Server) Close() error {
 	if first {
 		s.close()
 		err = s.http.Close()
+		if s.driver.publisher != nil {
+			s.driver.publisher.Close()
+		}
 	}
 	s.goroutines.Wait()
 	return err
@@ -106,6 +111,7 @@ var routes = map[string]struct {
 	"/ping":                {http.MethodGet, (*Server).serveNothing},
 	"/version":             {http.MethodGet, (*Server).serveVersion},
 	"/metrics":             {http.MethodGet, (*Server).serveMetrics},
+	"/kv_event_sources":    {http.MethodGet, (*Server).serveSources},
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {

@@ -19,6 +19,12 @@
 // It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say otherwise, and depends on nothing but
 // the prompt, the seeds and the worker's name; temperature and its kin are checked and have no other effect.
 //
+// With Options.Events it publishes what its cache stores and removes, as vLLM does: over ZeroMQ, with a second socket
+// for missed messages (events.go, publisher.go). Everything it tells is on the device, the one tier that it has.
+//
+//	go s.ServeEvents(events) // listeners, as for Serve
+//	go s.ServeReplay(replay)
+//
 // The core does no I/O and takes the time from its caller, so that a replay drives the same Engine in virtual time:
 //
 //	e := sim.New(sim.Options{BlockSize: 64})
@@ -70,6 +76,10 @@ type Options struct {
 	Speedup float64 // divides the length of every pass; default 1
 	Seed    uint64  // changes every answer's text
 	Faults  bool    // honour x-sim-fault
+
+	Events      bool   // publish KV events: Server.ServeEvents and ServeReplay
+	EventTopic  string // their topic; default empty
+	EventBuffer int    // messages kept for who missed some; default 10,000, as vLLM's
 }
 
 // withDefaults returns o with every zero field at its default.
@@ -83,6 +93,7 @@ func (o Options) withDefaults() Options {
 	o.MaxSeqs = orDefault(o.MaxSeqs, 256)
 	o.MaxModelLen = orDefault(o.MaxModelLen, 32768)
 	o.Speedup = orDefault(o.Speedup, 1)
+	o.EventBuffer = orDefault(o.EventBuffer, 10000)
 	return o
 }
 
@@ -98,7 +109,7 @@ func (o Options) validate() error {
 		value int
 	}{
 		{"block size", o.BlockSize}, {"blocks", o.Blocks}, {"max batched tokens", o.MaxBatchedTokens},
-		{"max seqs", o.MaxSeqs}, {"max model len", o.MaxModelLen},
+		{"max seqs", o.MaxSeqs}, {"max model len", o.MaxModelLen}, {"event buffer", o.EventBuffer},
 	} {
 		if size.value < 1 || size.value > 1<<30 {
 			return fmt.Errorf("%s %d is not between 1 and 2^30", size.name, size.value)

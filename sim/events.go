@@ -1,0 +1,165 @@
+// KV events of the simulated engine: what a pass stored and removed, in vLLM's words, and the routes to them.
+
+package sim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// idle is how long a connection of the event sockets may wait before it looks again; nothing happens then.
+const idle = time.Hour
+
+// medium is the only tier that the simulated engine has: there is no host memory or disk behind its pool.
+const medium = "GPU"
+
+// eventWriter turns passes into payloads as vLLM 0.32 writes them: a batch is an array, its events are maps; removes
+// before stores, one block in each remove, one store for a run of a sequence's blocks.
+type eventWriter struct {
+	blockSize int
+	events    []byte // of the batch under way
+}
+
+// payload is the batch of a pass that ended at now, nil if it stored and removed nothing. The caller owns it.
+func (w *eventWriter) payload(p *Pass, now time.Time) []byte {
+	if len(p.Removed)+len(p.Stored) == 0 {
+		return nil
+	}
+	w.events = w.events[:0]
+	count := uint32(len(p.Removed))
+	for _, hash := range p.Removed {
+		w.removed(hash)
+	}
+	for run := p.Stored; len(run) > 0; count++ {
+		n := 1
+		for n < len(run) && run[n].Sequence == run[0].Sequence && run[n].Index == run[0].Index+n {
+			n++
+		}
+		w.stored(run[0].Sequence, run[0].Index, n)
+		run = run[n:]
+	}
+	b := make([]byte, 0, len(w.events)+24)
+	b = msgp.AppendArrayHeader(b, 3)
+	b = msgp.AppendFloat64(b, float64(now.UnixNano())/1e9)
+	b = msgp.AppendArrayHeader(b, count)
+	b = append(b, w.events...)
+	return msgp.AppendInt(b, 0) // data-parallel rank
+}
+
+func (w *eventWriter) removed(hash uint64) {
+	b := msgp.AppendMapHeader(w.events, 4)
+	b = msgp.AppendString(msgp.AppendString(b, "type"), "BlockRemoved")
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "block_hashes"), 1)
+	b = appendHash(b, hash)
+	b = msgp.AppendString(msgp.AppendString(b, "medium"), medium)
+	w.events = msgp.AppendInt(msgp.AppendString(b, "group_idx"), 0)
+}
+
+// stored writes n blocks of a sequence from index first on.
+func (w *eventWriter) stored(s *Sequence, first, n int) {
+	b := msgp.AppendMapHeader(w.events, 11)
+	b = msgp.AppendString(msgp.AppendString(b, "type"), "BlockStored")
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "block_hashes"), uint32(n))
+	for i := first; i < first+n; i++ {
+		b = appendHash(b, s.Hash(i))
+	}
+	b = msgp.AppendString(b, "parent_block_hash")
+	if first > 0 {
+		b = appendHash(b, s.Hash(first-1))
+	} else {
+		b = msgp.AppendNil(b)
+	}
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "token_ids"), uint32(n*w.blockSize))
+	t := s.Owner.(*ticket)
+	for at := first * w.blockSize; at < (first+n)*w.blockSize; at++ {
+		b = msgp.AppendUint32(b, t.token(at))
+	}
+	b = msgp.AppendInt(msgp.AppendString(b, "block_size"), w.blockSize)
+	b = msgp.AppendNil(msgp.AppendString(b, "lora_id"))
+	b = msgp.AppendString(msgp.AppendString(b, "medium"), medium)
+	b = msgp.AppendNil(msgp.AppendString(b, "lora_name"))
+	b = msgp.AppendArrayHeader(msgp.AppendString(b, "extra_keys"), uint32(n))
+	for i := first; i < first+n; i++ {
+		if i == 0 && t.salt != "" {
+			b = msgp.AppendString(msgp.AppendArrayHeader(b, 1), t.salt)
+		} else {
+			b = msgp.AppendNil(b)
+		}
+	}
+	b = msgp.AppendInt(msgp.AppendString(b, "group_idx"), 0)
+	w.events = msgp.AppendString(msgp.AppendString(b, "kv_cache_spec_kind"), "full_attention")
+}
+
+// appendHash writes a hash with nine bytes, as engines do, however small it is.
+func appendHash(b []byte, hash uint64) []byte {
+	if hash > 1<<32 {
+		return msgp.AppendUint64(b, hash)
+	}
+	return append(b, 0xcf, 0, 0, 0, 0, byte(hash>>24), byte(hash>>16), byte(hash>>8), byte(hash))
+}
+
+// token is the token at a place of the prompt and its answer.
+func (t *ticket) token(at int) uint32 {
+	if at < len(t.prompt) {
+		return t.prompt[at]
+	}
+	return t.answer[at-len(t.prompt)]
+}
+
+var errNoEvents = errors.New("Options.Events is off")
+
+// ServeEvents publishes the engine's KV events to who subscribes at ln, a ZeroMQ PUB socket over TCP, until Close,
+// and then returns nil. It closes ln. Options.Events must be set. Call it in a goroutine, as Serve.
+func (s *Server) ServeEvents(ln net.Listener) error {
+	return s.serveEvents(ln, &s.eventsAt, (*Publisher).Serve)
+}
+
+// ServeReplay answers at ln, a ZeroMQ ROUTER socket, who missed some of the events. As ServeEvents.
+func (s *Server) ServeReplay(ln net.Listener) error {
+	return s.serveEvents(ln, &s.replayAt, (*Publisher).ServeReplay)
+}
+
+func (s *Server) serveEvents(ln net.Listener, at *string, serve func(*Publisher, net.Listener) error) error {
+	if s.driver.publisher == nil {
+		ln.Close()
+		return fmt.Errorf("cannot publish KV events of simulated worker %q: %w", s.options.Name, errNoEvents)
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ln.Close()
+	}
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	*at = "tcp://*:" + port
+	s.goroutines.Add(1)
+	s.mu.Unlock()
+	defer s.goroutines.Done()
+	return serve(s.driver.publisher, ln)
+}
+
+// serveSources says where events are published, as vLLM's GET /kv_event_sources does.
+func (s *Server) serveSources(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	events, replay := s.eventsAt, s.replayAt
+	s.mu.Unlock()
+	if events == "" {
+		writeFailure(w, detail(http.StatusNotFound, "Not Found"))
+		return
+	}
+	source := map[string]any{
+		"enable_kv_cache_events": true, "publisher": "zmq", "endpoint": events, "replay_endpoint": nil,
+		"buffer_steps": s.options.EventBuffer, "hwm": s.options.EventBuffer, "max_queue_size": s.options.EventBuffer,
+		"topic": s.options.EventTopic,
+	}
+	if replay != "" {
+		source["replay_endpoint"] = replay
+	}
+	body, _ := json.Marshal(map[string]any{"0": source}) // plain values
+	writeJSON(w, http.StatusOK, body)
+}
