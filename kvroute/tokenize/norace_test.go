@@ -1,0 +1,6 @@
+//go:build !race
+
+// Whether the race detector is on.
+package tokenize
+
+const raceEnabled = false

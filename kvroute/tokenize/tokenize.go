@@ -1,0 +1,284 @@
+// Package tokenize turns text into the token ids that an engine would give it, from the model's own
+// tokenizer.json (Hugging Face's format): byte-level BPE, BPE of characters with byte fallback
+// (SentencePiece models), and WordPiece.
+//
+//	t, err := tokenize.Open("/models/qwen/tokenizer.json")
+//	ids := t.Append(nil, []byte("Hello"), true)
+//
+// The result equals that of the reference library (github.com/huggingface/tokenizers, on which the
+// engines stand) token for token; a file that needs what is not built here is refused with
+// ErrUnsupported, so that there is no wrong answer.
+package tokenize
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"unicode/utf8"
+)
+
+// ErrUnsupported is wrapped by errors of Open and Read for files that may be good, but ask for
+// something that this package does not do; the error names it.
+var ErrUnsupported = errors.New("not supported")
+
+// Tokenizer is one tokenizer.json. Its methods may be called by many goroutines at once.
+//
+// The way of a text, as in the reference library:
+//  1. Added tokens that are not `normalized` are cut out; each is its token.
+//  2. What lies between is normalised, and the other added tokens are cut out of that.
+//  3. What lies between those is cut into words by split patterns.
+//  4. The model turns each word into tokens.
+type Tokenizer struct {
+	u             *unicodeTables
+	raw           *finder // nil: no such tokens
+	normalisers   []normaliser
+	normalised    *finder // nil: no such tokens
+	metaspace     *metaspace
+	prefixSpace   bool // ByteLevel's add_prefix_space
+	scanners      []scanner
+	bpe           *bpe // or
+	wordPiece     *wordPiece
+	cache         *wordCache
+	before, after []uint32 // what the post-processor adds
+	vocabulary    vocabulary
+}
+
+// maxFile bounds a tokenizer.json; the largest of today's have 35 MB.
+const maxFile = 256 << 20
+
+// Open reads a tokenizer.json.
+func Open(path string) (*Tokenizer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("cannot read tokenizer %q: not a file of at most %d bytes", path, maxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
+	}
+	t, err := Read(data)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read tokenizer %q: %w", path, err)
+	}
+	return t, nil
+}
+
+// Read reads the bytes of a tokenizer.json; it keeps none of them. Errors name the part of the file.
+func Read(data []byte) (*Tokenizer, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("more than %d bytes", maxFile)
+	}
+	f, err := readFile(data)
+	if err != nil {
+		return nil, err
+	}
+	return f.tokenizer()
+}
+
+// scratch is the working space of one call.
+type scratch struct {
+	valid  []byte    // the text, where it was no UTF-8
+	text   [2][]byte // normalised, to and fro
+	marked []byte    // with metaspace or a space before it
+	runes  []ranked
+	merger merger
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxKept is the most bytes of working space that waits for the next call.
+const maxKept = 8 << 20
+
+func (s *scratch) size() int {
+	m := &s.merger
+	return cap(s.valid) + cap(s.text[0]) + cap(s.text[1]) + cap(s.marked) + 8*cap(s.runes) +
+		4*(cap(m.symbols)+cap(m.next)+cap(m.prev)) + 8*cap(m.pairs) + 16*cap(m.heap)
+}
+
+// Append appends the tokens of text to dst. With specials it also adds what the file's post-processor
+// puts around a text, such as a token for its beginning (`add_special_tokens` of the engines; chat
+// templates bring their own, so their text is tokenised without). Special tokens that stand in text
+// are tokens in both cases, as they are for the engines. Bytes that are no UTF-8 count as U+FFFD, one
+// for each sequence that is broken off.
+//
+// Beside dst nothing is allocated for longer texts once the working space has grown. A word of n
+// bytes costs n log n steps, everything else is linear.
+func (t *Tokenizer) Append(dst []uint32, text []byte, specials bool) []uint32 {
+	s := scratches.Get().(*scratch)
+	if specials {
+		dst = append(dst, t.before...)
+	}
+	if !utf8.Valid(text) {
+		s.valid = appendValid(s.valid[:0], text)
+		text = s.valid
+	}
+	dst = t.text(dst, text, s)
+	if specials {
+		dst = append(dst, t.after...)
+	}
+	if s.size() <= maxKept {
+		scratches.Put(s)
+	}
+	return dst
+}
+
+// text cuts out the added tokens that are looked for in the text as it is.
+func (t *Tokenizer) text(dst []uint32, text []byte, s *scratch) []uint32 {
+	done := 0
+	if t.raw != nil {
+		for i := 0; ; {
+			hit, ok := t.raw.find(text, i, done)
+			if !ok {
+				break
+			}
+			if done < hit.from {
+				dst = t.piece(dst, text[done:hit.from], done == 0, s)
+			}
+			dst = append(dst, hit.token)
+			done, i = hit.to, hit.next
+		}
+	}
+	if done < len(text) {
+		dst = t.piece(dst, text[done:], done == 0, s)
+	}
+	return dst
+}
+
+// piece normalises and cuts out the other added tokens. first says that the piece begins the text.
+func (t *Tokenizer) piece(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
+	text = t.normalise(text, s)
+	done := 0
+	if t.normalised != nil {
+		for i := 0; ; {
+			hit, ok := t.normalised.find(text, i, done)
+			if !ok {
+				break
+			}
+			if done < hit.from {
+				dst = t.words(dst, text[done:hit.from], first && done == 0, s)
+			}
+			dst = append(dst, hit.token)
+			done, i = hit.to, hit.next
+		}
+	}
+	if done < len(text) {
+		dst = t.words(dst, text[done:], first && done == 0, s)
+	}
+	return dst
+}
+
+func (t *Tokenizer) normalise(text []byte, s *scratch) []byte {
+	side := 0
+	for _, n := range t.normalisers {
+		if n.keeps(text) {
+			continue
+		}
+		s.text[side] = n.append(s.text[side][:0], text, s)
+		text = s.text[side]
+		side ^= 1
+	}
+	return text
+}
+
+// words cuts a text that is not empty into words.
+func (t *Tokenizer) words(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
+	switch {
+	case t.metaspace != nil:
+		s.marked = t.metaspace.append(s.marked[:0], text, first)
+		text = s.marked
+	case t.prefixSpace && text[0] != ' ':
+		s.marked = append(append(s.marked[:0], ' '), text...)
+		text = s.marked
+	}
+	return t.split(dst, text, 0, s)
+}
+
+// split lets the scanners from one on cut a text.
+func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []uint32 {
+	if scanner == len(t.scanners) {
+		return t.word(dst, text, s)
+	}
+	scan, last := t.scanners[scanner], scanner+1 == len(t.scanners)
+	for i := 0; i < len(text); {
+		from, to := scan(text, i)
+		i = to
+		switch {
+		case from == to:
+		case last:
+			dst = t.word(dst, text[from:to], s)
+		default:
+			dst = t.split(dst, text[from:to], scanner+1, s)
+		}
+	}
+	return dst
+}
+
+// word appends the tokens of one word.
+func (t *Tokenizer) word(dst []uint32, w []byte, s *scratch) []uint32 {
+	switch {
+	case len(w) <= maxKey:
+		key := keyOf(w)
+		dst, ok := t.cache.append(dst, &key)
+		if ok {
+			return dst
+		}
+		start := len(dst)
+		dst = t.model(dst, w, s)
+		t.cache.put(&key, dst[start:])
+		return dst
+	case t.bpe != nil && t.bpe.glue != nil:
+		return t.longWord(dst, w, s)
+	}
+	return t.model(dst, w, s)
+}
+
+// longWord cuts a word where that loses nothing; its parts may be in the cache.
+func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
+	if token, ok := t.bpe.whole[string(w)]; ok {
+		return append(dst, token)
+	}
+	for i := 0; i < len(w); {
+		part := w[i:t.bpe.glue.part(w, i)]
+		i += len(part)
+		if len(part) > maxKey {
+			dst = t.bpe.merge(dst, part, &s.merger)
+			continue
+		}
+		key := keyOf(part)
+		if t.bpe.whole != nil { // a word like this part may have a token of its own
+			key.size |= isPart
+		}
+		var ok bool
+		if dst, ok = t.cache.append(dst, &key); !ok {
+			start := len(dst)
+			dst = t.bpe.merge(dst, part, &s.merger)
+			t.cache.put(&key, dst[start:])
+		}
+	}
+	return dst
+}
+
+func (t *Tokenizer) model(dst []uint32, w []byte, s *scratch) []uint32 {
+	if t.bpe != nil {
+		return t.bpe.word(dst, w, &s.merger)
+	}
+	return t.wordPiece.word(dst, w)
+}
+
+// Size is one more than the highest token.
+func (t *Tokenizer) Size() int { return t.vocabulary.size() }
+
+// AppendBytes appends what a token stands for to dst: the bytes of a byte-level token or of one like
+// <0x0A>, else its text as the vocabulary spells it; nothing for ids that are no token.
+func (t *Tokenizer) AppendBytes(dst []byte, token uint32) []byte {
+	return t.vocabulary.append(dst, token)
+}
