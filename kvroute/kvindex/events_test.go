@@ -1,0 +1,204 @@
+// Events: what a real engine said and answered, and events that are refused.
+
+package kvindex
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What Find says before each request is what vLLM then reports as cached: but
+// for the last token, which is always computed. Its stores and removes of one
+// block come twice (steps 05 and 06, evicted in 08 and 09).
+func TestOverlapIsWhatVLLMCached(t *testing.T) {
+	type row struct {
+		Step, Salt string
+		Prompt     []uint32
+		Cached     int
+
+		Type      string
+		Hashes    []uint64
+		Parent    *uint64
+		Tokens    []uint32
+		BlockSize int `json:"block_size"`
+	}
+	x := New(Options{})
+	w, err := x.Add(WorkerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, r := range readLines[row](t, "vllm_events.jsonl") {
+		switch r.Type {
+		case "AllBlocksCleared":
+			w.Clear()
+		case "BlockRemoved":
+			if n := w.Remove(Device, r.Hashes); n != 0 {
+				t.Errorf("%d removed blocks were not known", n)
+			}
+		case "BlockStored":
+			e := Stored{Seed: SeedOf("", "", r.Salt), Hashes: r.Hashes, Tokens: r.Tokens, BlockSize: r.BlockSize}
+			if r.Parent != nil {
+				e.Chain, e.Parent = true, *r.Parent
+			}
+			if err := w.Store(e); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			if strings.HasPrefix(r.Step, "12") || strings.HasPrefix(r.Step, "13") {
+				continue // vLLM tells of a reset with the next request; two requests at once
+			}
+			got := 0
+			for _, o := range x.Find(nil, AppendNames(nil, SeedOf("", "", r.Salt), r.Prompt, 32)) {
+				got = min(int(o.Device), (len(r.Prompt)-1)/32) * 32
+			}
+			if got != r.Cached {
+				t.Errorf("step %q: %d tokens held, the engine had %d cached", r.Step, got, r.Cached)
+			}
+			compared++
+		}
+	}
+	if compared != 10 {
+		t.Errorf("%d requests compared", compared)
+	}
+	if got := x.BlockSizes(); !slices.Equal(got, []int{32}) || w.BlockSize() != 32 {
+		t.Errorf("block sizes %v, not the one that the events say", got)
+	}
+}
+
+func TestRefusedEvents(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		event Stored
+		err   string
+	}{
+		{"as it should be", Stored{Hashes: []uint64{1, 2}, Tokens: make([]uint32, 8), BlockSize: 4}, ""},
+		{"nothing", Stored{BlockSize: 4}, ""},
+		{"other block size", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 16), BlockSize: 16}, "the engine's blocks are of 16 tokens, not 4"},
+		{"no block size", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 16)}, "the engine's blocks are of 0 tokens, not 4"},
+		{"too few tokens", Stored{Hashes: []uint64{1, 2}, Tokens: make([]uint32, 4), BlockSize: 4}, "a store event contradicts itself: 4 tokens are not 2 blocks of 4"},
+		{"half a block", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 6), BlockSize: 4}, "a store event contradicts itself: 6 tokens are not 1 blocks of 4"},
+		{"no such tier", Stored{Tier: 3, BlockSize: 4}, "a store event contradicts itself: tier 3"},
+		{"extra keys", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 4), BlockSize: 4, Extra: [][]uint64{{1}, {2}}}, "a store event contradicts itself: extra keys for 2 blocks of 1"},
+		{"unknown parent", Stored{Chain: true, Parent: 9, Hashes: []uint64{1}, Tokens: make([]uint32, 4), BlockSize: 4}, ErrUnknownParent.Error()},
+		{"same hash, other tokens", Stored{Hashes: []uint64{100}, Tokens: []uint32{4, 3, 2, 1}, BlockSize: 4}, ErrHashReused.Error()},
+		{"beyond the bound", Stored{Hashes: []uint64{1, 2, 3, 4, 5}, Tokens: make([]uint32, 20), BlockSize: 4}, ErrFull.Error()},
+	} {
+		x := New(Options{MaxBlocks: 4})
+		w, err := x.Add(WorkerOptions{BlockSize: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Store(Stored{Hashes: []uint64{100}, Tokens: []uint32{1, 2, 3, 4}, BlockSize: 4}); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := w.Store(c.event); err != nil {
+			got = err.Error()
+		}
+		if got != c.err {
+			t.Errorf("%s: error %q, not %q", c.name, got, c.err)
+		}
+		if o := x.Find(nil, AppendNames(nil, 0, []uint32{1, 2, 3, 4}, 4)); len(o) != 1 || o[0].Device != 1 {
+			t.Errorf("%s: what was held before is not: %v", c.name, o)
+		}
+	}
+}
+
+func TestForgottenWorker(t *testing.T) {
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{BlockSize: 1, Keep: time.Hour})
+	e := Stored{Hashes: []uint64{1}, Tokens: []uint32{1}, BlockSize: 1}
+	if err := w.Store(e); err != nil {
+		t.Fatal(err)
+	}
+	names := AppendNames(nil, 0, e.Tokens, 1)
+	w.Place(names, time.Unix(0, 0))
+	w.Forget()
+	w.Forget()
+	if err := w.Store(e); !errors.Is(err, ErrForgotten) {
+		t.Errorf("store: %v", err)
+	}
+	if n := w.Remove(Device, e.Hashes); n != 1 {
+		t.Errorf("%d unknown of 1 removed", n)
+	}
+	if n := w.Place(names, time.Unix(0, 0)); n != 0 {
+		t.Errorf("%d blocks placed", n)
+	}
+	w.Done(names, time.Unix(0, 0))
+	w.Clear()
+	if o := x.Find(nil, names); len(o) != 0 || len(x.BlockSizes()) != 0 {
+		t.Errorf("found %v, block sizes %v", o, x.BlockSizes())
+	}
+}
+
+// Images are told apart by extra keys; two hashes of one worker for the same
+// block (of two cache groups, say) hold it until both are removed.
+func TestExtraKeysAndTwins(t *testing.T) {
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{})
+	store := func(hash uint64, extra ...uint64) {
+		e := Stored{Hashes: []uint64{hash}, Tokens: []uint32{5, 5}, BlockSize: 2, Extra: [][]uint64{extra}}
+		if err := w.Store(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(want int32) {
+		t.Helper()
+		var got int32
+		for _, o := range x.Find(nil, AppendNames(nil, 0, []uint32{5, 5}, 2)) {
+			got = o.Device
+		}
+		if got != want {
+			t.Errorf("%d blocks held, not %d", got, want)
+		}
+	}
+	store(1, 77)
+	store(2, 77, 78)
+	has(0)
+	store(3)
+	store(4)
+	has(1)
+	w.Remove(Device, []uint64{4})
+	has(1)
+	w.Remove(Device, []uint64{3})
+	has(0)
+	store(3)
+	store(4)
+	w.Clear()
+	has(0)
+}
+
+func TestTooManyWorkers(t *testing.T) {
+	x := New(Options{})
+	var last *Worker
+	for range maxWorkers {
+		w, err := x.Add(WorkerOptions{BlockSize: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.ID()%1000 == 0 {
+			if err := w.Store(Stored{Hashes: []uint64{1}, Tokens: []uint32{1}, BlockSize: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last = w
+	}
+	if _, err := x.Add(WorkerOptions{}); !errors.Is(err, ErrTooManyWorkers) {
+		t.Fatalf("one more: %v", err)
+	}
+	if err := last.Store(Stored{Hashes: []uint64{1}, Tokens: []uint32{1}, BlockSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	names := AppendNames(nil, 0, []uint32{1}, 1)
+	if n := len(x.Find(nil, names)); n != 34 {
+		t.Errorf("%d workers found, not 34", n)
+	}
+	last.Forget()
+	if w, err := x.Add(WorkerOptions{}); err != nil || w.ID() != last.ID() || len(x.Find(nil, names)) != 33 {
+		t.Errorf("the place of a forgotten one: %v, %v", w, err)
+	}
+}
