@@ -10,7 +10,7 @@ const maxOrdered = 24
 // each stands where the other stood, before or behind the same word. Words that
 // only moved (France's capital, the capital of France) have other neighbours.
 func orderDiffers(p *pair) bool {
-	if p.numbersMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
+	if p.numbersMoved() || p.personsMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
 		return true
 	}
 	var moved [maxOrdered]int32
@@ -101,6 +101,62 @@ func (p *pair) numbersMoved() bool {
 	return false
 }
 
+// personsMoved says whether somebody who acts here is acted upon there: 我怎么跟你
+// and 你怎么跟我, if I report to my boss and if my boss reports to me. In English
+// that shows only together with other words out of their order.
+func (p *pair) personsMoved() bool {
+	for i := range p.a.words {
+		if w := &p.a.words[i]; w.class&pronoun != 0 && w.class&cjk != 0 && w.match >= 0 && p.a.governed(i) != p.b.governed(int(w.match)) {
+			return true
+		}
+	}
+	acts, suffers := p.a.persons()
+	actsThere, suffersThere := p.b.persons()
+	return acts != actsThere && suffers != suffersThere && acts+suffers == actsThere+suffersThere && p.contentMoved()
+}
+
+// governed says whether a Chinese preposition stands before word i.
+func (s *side) governed(i int) bool {
+	if i == 0 || s.words[i-1].raw+1 != s.words[i].raw {
+		return false
+	}
+	switch w := &s.words[i-1]; string(s.text[w.start:w.end]) {
+	case "跟", "给", "对", "向", "被", "把", "让", "找", "比":
+		return true
+	}
+	return false
+}
+
+// persons counts the pronouns that can only act, and those that cannot.
+func (s *side) persons() (acts, suffers int) {
+	for i := range s.words {
+		w := &s.words[i]
+		switch string(s.text[w.start:w.end]) {
+		case "i", "he", "she", "we", "they":
+			acts++
+		case "me", "him", "us", "them":
+			suffers++
+		}
+	}
+	return acts, suffers
+}
+
+// contentMoved says whether the words with a meaning come in another order.
+func (p *pair) contentMoved() bool {
+	last := int32(-1)
+	for i := range p.a.words {
+		w := &p.a.words[i]
+		if w.match < 0 || p.b.words[w.match].match != int32(i) || !w.content() {
+			continue
+		}
+		if w.match < last {
+			return true
+		}
+		last = w.match
+	}
+	return false
+}
+
 // exchanged says whether words i and j of a, which are mi and mj of b, stand in
 // each other's places.
 func (p *pair) exchanged(i, j, mi, mj int32) bool {
@@ -135,8 +191,12 @@ func (p *pair) samePlace(i, k, otherA, otherB int32) bool {
 // "and", "or", "versus" and the like between them, and nothing that points.
 func (s *side) linked(i, j int32) bool {
 	linked := false
+	persons := s.words[i].class&s.words[j].class&pronoun != 0
 	for k := i + 1; k < j; k++ {
 		w := &s.words[k]
+		if persons && w.class&(asks|aux) != 0 { // 我怎么跟你, not 我跟你怎么
+			return false
+		}
 		switch string(s.text[w.start:w.end]) {
 		case "and", "or", "vs", "versus", "v", "plus", "+", "*", "和", "与", "跟", "同", "或", "还是", "以及", "或者", "及", "、":
 			linked = true
