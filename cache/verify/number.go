@@ -26,6 +26,13 @@ func (x *lexicon) readNumerals() {
 	for i, w := range []string{"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"} {
 		put(w, numeral{value: float64(1 + i), ordinal: true})
 	}
+	for n := 2; n < 60; n++ {
+		switch r := roman(n); r {
+		case "v", "x", "l", "vi", "xi", "xl", "xx", "xxx", "li", "lv": // an editor, a name, sizes, a tag
+		default:
+			put(r, numeral{value: float64(n)})
+		}
+	}
 	put("twentieth", numeral{value: 20, ordinal: true})
 	for _, n := range []struct {
 		words []string
@@ -45,6 +52,19 @@ func (x *lexicon) readNumerals() {
 	put("〇", numeral{value: 0})
 	put("两", numeral{value: 2})
 	put("十", numeral{value: 10, times: true})
+}
+
+// roman writes a number below 60 in Roman numerals.
+func roman(n int) (text string) {
+	for _, r := range []struct {
+		value int
+		text  string
+	}{{50, "l"}, {40, "xl"}, {10, "x"}, {9, "ix"}, {5, "v"}, {4, "iv"}, {1, "i"}} {
+		for ; n >= r.value; n -= r.value {
+			text += r.text
+		}
+	}
+	return text
 }
 
 // number reads a number at raw i, and says how many raws it takes; 0: there is
@@ -199,6 +219,30 @@ func (r *reader) ideographNumber(i int) (value float64, c class, taken int) {
 		c |= light
 	}
 	return value, c, at - i
+}
+
+// sum returns the sign that the word at raw i stands for between two numbers:
+// two plus two, 3加5; "" if none.
+func (r *reader) sum(i int) string {
+	if n := len(r.words); n == 0 || i+1 >= len(r.raws) || r.gap >= 0 || r.words[n-1].class&number == 0 {
+		return ""
+	}
+	p := &r.raws[i]
+	sign := ""
+	switch string(r.text[p.start:p.end]) {
+	case "plus", "加":
+		sign = "+"
+	case "minus", "减":
+		sign = "-"
+	case "times", "乘":
+		sign = "*"
+	default:
+		return ""
+	}
+	if _, _, taken := r.number(i + 1); taken == 0 {
+		return ""
+	}
+	return sign
 }
 
 // addNumber adds a number as a word. An ordinal is another word than the number.

@@ -51,6 +51,11 @@ func (r *reader) next(i int) int {
 		r.lead, r.begins = true, true
 		return 1
 	}
+	if sign := r.sum(i); sign != "" {
+		r.closeGap(i)
+		r.add(word{concept: r.v.words.hash([]byte(sign)), class: operator}, i, 1)
+		return 1
+	}
 	if value, class, taken := r.number(i); taken > 0 {
 		r.closeGap(i)
 		r.addNumber(i, taken, value, class)
