@@ -74,6 +74,7 @@ type lexicon struct {
 	contracts map[string]bool
 	numerals  map[uint64]numeral
 	languages map[uint64]uint8
+	fillers   map[uint64]bool // say nothing, not even within a phrase
 }
 
 // lines yields the lines of a list that are not empty or comments.
@@ -94,9 +95,13 @@ func openLexicon() (*lexicon, error) {
 		nodes: make(map[uint64]uint32), entries: make(map[uint32]entry),
 		opposites: make(map[uint64][]int16), compared: make(map[int16]bool),
 		contracts: make(map[string]bool), numerals: make(map[uint64]numeral), languages: make(map[uint64]uint8),
+		fillers: make(map[uint64]bool),
 	}
 	for _, w := range strings.Fields("what who where when how why that it there here he she let which whats") {
 		x.contracts[w] = true
+	}
+	for _, w := range strings.Fields("exactly precisely literally actually basically simply really") {
+		x.fillers[x.hash([]byte(w))] = true
 	}
 	x.readNumerals()
 	x.readLanguages()
@@ -251,7 +256,7 @@ func edgeKey(node uint32, piece uint64) uint64 {
 }
 
 // longest finds the longest phrase that begins at raws[from], and how many raws
-// it takes; 0: there is none.
+// it takes; 0: there is none. What actually causes a thing is what causes it.
 func (x *lexicon) longest(raws []raw, from int) (e entry, taken int) {
 	node := uint32(0)
 	for i := from; i < len(raws); i++ {
@@ -260,6 +265,9 @@ func (x *lexicon) longest(raws []raw, from int) (e entry, taken int) {
 			break
 		}
 		next, ok := x.nodes[edgeKey(node, h)]
+		if !ok && i > from && x.fillers[h] {
+			continue
+		}
 		if !ok {
 			break
 		}

@@ -52,6 +52,13 @@ func (r *reader) aNotA(i int) bool {
 	return text == "不" || text == "没"
 }
 
+// polite says whether raw i begins a phrase that says nothing, and is more than
+// such a verb: 能不能告诉我.
+func (r *reader) polite(i int) bool {
+	e, taken := r.v.words.longest(r.raws, i)
+	return taken > 3 && e.class&(edge|dropped) != 0
+}
+
 // questionDiffers refuses pairs that ask for different things.
 func questionDiffers(p *pair) bool {
 	a, b := p.a.form, p.b.form

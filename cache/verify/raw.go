@@ -407,7 +407,7 @@ func (c *scanner) closesSingle() bool {
 // capitals where no sentence begins.
 func (s *side) isTitled(words *lexicon) bool {
 	for i := range s.raws {
-		if p := &s.raws[i]; p.capital && !p.acronym && p.end-p.start > 1 && words.isSmall(p.hash) {
+		if p := &s.raws[i]; p.capital && !p.acronym && p.end-p.start > 1 && (words.isSmall(p.hash) || string(s.text[p.start:p.end]) == "to") {
 			return true
 		}
 	}

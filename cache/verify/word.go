@@ -61,7 +61,7 @@ func (r *reader) next(i int) int {
 		r.addNumber(i, taken, value, class)
 		return taken
 	}
-	if r.aNotA(i) {
+	if r.aNotA(i) && !r.polite(i) {
 		r.closeGap(i)
 		if r.form == noForm {
 			r.form = yesno
