@@ -59,6 +59,37 @@ func (r *reader) polite(i int) bool {
 	return taken > 3 && e.class&(edge|dropped) != 0
 }
 
+// spokenOf says whether a greeting or thanks at raw i is not said but asked
+// about: good night in French, 谢谢用日语, how to say sorry, translate: hello.
+func (r *reader) spokenOf(i, taken int) bool {
+	text := func(k int) string {
+		if k < 0 || k >= len(r.raws) {
+			return ""
+		}
+		return string(r.text[r.raws[k].start:r.raws[k].end])
+	}
+	switch text(i) {
+	case "good", "hello", "hi", "hey", "thank", "thanks", "please", "sorry", "excuse", "cheers", "greetings", "你", "您", "谢", "多", "早", "晚", "下", "抱", "感", "不", "辛":
+	default:
+		return false
+	}
+	switch text(i + taken) {
+	case "in", "mean", "means", "meaning", "用", "的", "翻", "译", "是", "和", "英", "日", "韩", "法", "德", "俄", "西":
+		return true
+	}
+	switch text(i - 1) {
+	case "say", "says", "said", "saying", "translate", "translating", "word", "write", "spell", "说", "译", "语", "文", "写", "复":
+		return true
+	}
+	return i > 1 && r.raws[i-1].kind == stop && r.raws[i-1].colon && (text(i-2) == "translate" || text(i-2) == "译" || text(i-2) == "语" || text(i-2) == "文" || r.named(i-2))
+}
+
+// named says whether raw i is the name of a language or country.
+func (r *reader) named(i int) bool {
+	e, ok := r.v.words.single(r.raws[i].hash)
+	return ok && e.class&closed != 0
+}
+
 // questionDiffers refuses pairs that ask for different things.
 func questionDiffers(p *pair) bool {
 	a, b := p.a.form, p.b.form

@@ -28,6 +28,7 @@ type raw struct {
 	acronym    bool // two or more letters, capitals only
 	glued      bool // no space before it
 	first      bool // begins a sentence
+	colon      bool // a stop, and what it announces follows
 }
 
 // A side is one text of a pair. Its slices grow to the text's size, and are
@@ -330,6 +331,9 @@ func (c *scanner) punctuation(r rune) {
 			return
 		}
 		c.clause()
+		if n := len(c.raws); n > 0 {
+			c.raws[n-1].colon = r == ':'
+		}
 		c.first = c.first || r != ','
 	case '+', '=', '<', '>', '^', '*', '%', '$', '€', '£', '¥', '₹', '√', '≠', '≤', '≥', '&', '|', '~', '/', '-':
 		c.operator(r)

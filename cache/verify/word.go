@@ -91,6 +91,9 @@ func (r *reader) next(i int) int {
 	default:
 		if e.concept == 0 {
 			e.concept = r.stemmed(p)
+			if taken > 1 && r.spokenOf(i, taken) { // good night is not good morning
+				e.concept = r.v.words.hash(r.text[p.start:r.raws[i+taken-1].end])
+			}
 			e.class &^= dropped | edge
 		}
 		r.add(word{concept: e.concept, class: e.class &^ (dropped | edge)}, i, taken)
@@ -137,6 +140,9 @@ func (r *reader) drops(e entry, i, taken int) bool {
 		return !r.raws[i].capital || r.titled || r.shouted // vitamin A
 	}
 	if e.class&edge == 0 {
+		return false
+	}
+	if r.spokenOf(i, taken) {
 		return false
 	}
 	after := i + taken
