@@ -51,7 +51,7 @@ func (a *cacheAsked) look(g *generation, ask *cacheQuestion) {
 	}
 	q := &cache.Query{Scope: ask.scope, Text: ask.text, Threshold: a.Threshold, MaxAge: -1}
 	if a.Lookup == "semantic" {
-		q.Embed = func(dst *[cache.Dim]float32) bool { return ask.classifier.Embed(dst, q.Text) }
+		q.Embed = func(dst *[cache.Dim]float32) bool { return ask.classifier.Embed(dst, cache.Unshouted(q.Text)) }
 	}
 	r := c.Lookup(q)
 	if r.Err != nil {

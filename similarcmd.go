@@ -104,7 +104,7 @@ func similarLines(c *Config, path string, in io.Reader, out io.Writer) error {
 // query is a question in the one scope that there is here.
 func (m *comparer) query(text string) *cache.Query {
 	q := &cache.Query{Text: []byte(text), MaxAge: -1}
-	q.Embed = func(dst *[cache.Dim]float32) bool { return m.classifier.Embed(dst, q.Text) }
+	q.Embed = func(dst *[cache.Dim]float32) bool { return m.classifier.Embed(dst, cache.Unshouted(q.Text)) }
 	return q
 }
 

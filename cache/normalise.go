@@ -28,3 +28,28 @@ func normalise(text []byte) []byte {
 	line := bytes.LastIndexByte(text[:first], '\n') + 1
 	return text[line : first+len(trimmed)]
 }
+
+// Unshouted returns the text to embed a question by: in small letters if it is
+// written in capitals, which an embedding takes for another language, and the
+// question itself, not a copy, if it is not. Whether the letters' case means
+// anything is for the verification, which sees the question as it was written.
+func Unshouted(text []byte) []byte {
+	letters, capitals := 0, 0
+	for _, b := range text {
+		switch {
+		case 'A' <= b && b <= 'Z':
+			capitals++
+			letters++
+		case 'a' <= b && b <= 'z':
+			letters++
+		}
+	}
+	if letters < leastShouted || capitals*10 <= letters*7 {
+		return text
+	}
+	return bytes.ToLower(text)
+}
+
+// leastShouted is how many letters a text has that is written in capitals, and
+// no abbreviation.
+const leastShouted = 8

@@ -151,7 +151,7 @@ func (x inquiry) pose() {
 // embed makes the embedding of the question, which judging may have made already.
 func (x inquiry) embed(dst *[cache.Dim]float32) bool {
 	start := time.Now()
-	ok := x.state.classifier.Embed(dst, x.asking.text)
+	ok := x.state.classifier.Embed(dst, cache.Unshouted(x.asking.text))
 	x.p.metrics.cacheEmbed.Observe(time.Since(start).Seconds())
 	return ok
 }
