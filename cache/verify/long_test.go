@@ -71,3 +71,26 @@ func TestNumbersInOrder(t *testing.T) {
 		}
 	}
 }
+
+// A negation of a question may stand before its subject or behind it.
+func TestNegationBeforeTheSubject(t *testing.T) {
+	v, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		a, b string
+		same bool
+	}{
+		{"Why is my sourdough bread not rising?", "Why isn't my sourdough bread rising?", true},
+		{"Why will my laptop not turn on?", "Why won't my laptop turn on?", true},
+		{"Why does my dog not eat?", "Why doesn't my dog eat?", true},
+		{"Why does my dog not eat?", "Why does my dog eat?", false},
+		{"Why doesn't my dog eat but my cat does?", "Why does my dog eat but my cat doesn't?", false},
+		{"Why isn't my bread rising?", "Why isn't my dough rising?", false},
+	} {
+		if score, why := v.Compare([]byte(row.a), []byte(row.b), 0.98); (score >= 0.9) != row.same {
+			t.Errorf("%q, %q: %.3f %q", row.a, row.b, score, why)
+		}
+	}
+}

@@ -14,7 +14,15 @@ func (p *pair) negatesOther() bool {
 		if w.class&negator == 0 || w.match < 0 {
 			continue
 		}
+		if k := int(w.match); p.a.inverted(i) && p.b.behind(k) || p.a.behind(i) && p.b.inverted(k) {
+			if !p.a.saysMore() && !p.b.saysMore() && !p.a.twoVerbs() {
+				continue // why isn't it rising, why is it not rising
+			}
+		}
 		mine, other := p.a.negated(i), p.b.negated(int(w.match))
+		if (mine < 0) != (other < 0) {
+			return true
+		}
 		if mine >= 0 && other >= 0 && p.a.words[mine].match >= 0 && p.b.words[other].match >= 0 && p.a.words[mine].match != int32(other) {
 			return true
 		}
@@ -30,6 +38,34 @@ func (s *side) negated(i int) int {
 		}
 	}
 	return -1
+}
+
+// inverted says whether negation i stands behind the verb of a question, before
+// its subject: what it turns round comes later.
+func (s *side) inverted(i int) bool {
+	return i > 0 && s.words[i-1].class&aux != 0 && (i == 1 || s.words[i-2].class&asks != 0)
+}
+
+// behind says whether negation i stands behind a subject, and not beside a verb
+// of its own.
+func (s *side) behind(i int) bool { return i > 1 && s.words[i-1].class&aux == 0 }
+
+// twoVerbs says whether a question has two verbs that may each be negated.
+func (s *side) twoVerbs() bool {
+	n := 0
+	for i := range s.words {
+		switch w := &s.words[i]; string(s.text[w.start:w.end]) {
+		case "but", "and", "while", "whereas", "yet", "or", "if", "when", "because":
+			if i > 0 {
+				return true
+			}
+		default:
+			if w.class&aux != 0 {
+				n++
+			}
+		}
+	}
+	return n > 1
 }
 
 // negations counts negating words. The one of a question that begins with its
