@@ -214,13 +214,13 @@ const CHECKS = {
   },
 
   async cached() {
+    need(env.FAULTS === "1", "needs a simulated worker: others may come to no end");
     const body = { model: MODEL, messages: [{ role: "user", content: "Name three colours that are no colours." }] };
     const deadline = Date.now() + 20_000;
     let whole, response;
     do {
       ({ data: whole, response } = await client.chat.completions.create(body).withResponse());
       need(response.headers.get("x-kvasir-cache"), "no cache here");
-      need(whole.choices[0].finish_reason === "stop", "the model comes to no end");
       assert(Date.now() < deadline, "no hit");
     } while (response.headers.get("x-vsr-cache-hit") !== "true");
     const { data, response: head } = await client.chat.completions

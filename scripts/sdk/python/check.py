@@ -284,13 +284,13 @@ def request_id():
 
 def cached():
     """The same question again, whole, streamed and by each route that the cache knows."""
+    need(FAULTS, "needs a simulated worker: others may come to no end")
     hello = [{"role": "user", "content": "Name three colours that are no colours."}]
 
     def until_hit(ask):
         deadline = time.monotonic() + 20
         while (reply := ask()).headers.get("x-vsr-cache-hit") != "true":
             need(reply.headers.get("x-kvasir-cache") is not None, "no cache here")
-            need(reply.parse().choices[0].finish_reason == "stop", "the model comes to no end")
             assert time.monotonic() < deadline, reply.headers
             time.sleep(0.02)
         return reply.parse()
