@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -97,10 +96,10 @@ func (v *validation) caching(c *cacheConfig) {
 	if c.Path != "" {
 		v.add("is the file of the embedded store; Milvus keeps its own", "cache.path", "cache.store")
 	}
-	if err := checkMilvus(m.Address); err != nil {
-		v.add(err.Error(), "cache.milvus.address")
+	if milvus.CheckAddress(m.Address) != nil {
+		v.add("must be host:port of a Milvus server, such as 127.0.0.1:19530; /database may follow", "cache.milvus.address")
 	}
-	if !isCollection(m.Collection) {
+	if !milvus.IsCollection(m.Collection) {
 		v.add("must begin with a letter or _ and have at most 200 letters, digits and _", "cache.milvus.collection")
 	}
 	if m.Token != "" && m.KeyFile != "" {
@@ -110,22 +109,6 @@ func (v *validation) caching(c *cacheConfig) {
 	if m.TLS.Insecure && m.TLS.CA != "" {
 		v.add("skips the check that tls.ca is for; there is one of the two", "cache.milvus.tls.insecure")
 	}
-}
-
-// checkMilvus wants host:port, with a database behind a / if there is one.
-func checkMilvus(address string) error {
-	address = strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://")
-	host, _, _ := strings.Cut(address, "/")
-	if err := checkListen(host); err != nil || strings.HasPrefix(host, ":") || strings.HasPrefix(host, "unix:") {
-		return errors.New("must be host:port of a Milvus server, such as 127.0.0.1:19530; /database may follow")
-	}
-	return nil
-}
-
-// isCollection says whether Milvus takes it as the beginning of a name.
-func isCollection(name string) bool {
-	digits := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
-	return name != "" && len(name) <= 200 && digits == "" && (name[0] < '0' || name[0] > '9')
 }
 
 // checkStore is check --live for the cache: what it is, or why it is not.
@@ -138,14 +121,23 @@ func checkStore(ctx context.Context, g *generation) (what string, err error) {
 	if g.config.Cache.Store != "milvus" {
 		return "embedded", nil
 	}
+	if err := connected(ctx, s); err != nil {
+		return "", err
+	}
+	return "Milvus at " + g.config.Cache.Milvus.Address, nil
+}
+
+// connected waits until nothing is wrong with a store, and says what is when
+// the time is over.
+func connected(ctx context.Context, s cache.Store) error {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for problem := s.Stats().Problem; problem != ""; problem = s.Stats().Problem {
 		select {
 		case <-ctx.Done():
-			return "", errors.New(problem)
+			return errors.New(problem)
 		case <-look.C:
 		}
 	}
-	return "Milvus at " + g.config.Cache.Milvus.Address, nil
+	return nil
 }

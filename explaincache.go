@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,13 +80,11 @@ func lookStore(g *generation) (store cache.Store, done func(), err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		until := time.Now().Add(liveTimeout)
-		for problem := s.Stats().Problem; problem != ""; problem = s.Stats().Problem {
-			if time.Now().After(until) {
-				_ = s.Close()
-				return nil, nil, errors.New(problem)
-			}
-			time.Sleep(20 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), liveTimeout)
+		defer cancel()
+		if err := connected(ctx, s); err != nil {
+			_ = s.Close()
+			return nil, nil, err
 		}
 		return s, func() { _ = s.Close() }, nil
 	}

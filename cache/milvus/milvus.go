@@ -84,6 +84,9 @@ var (
 	_ cache.Getter = (*Store)(nil)
 )
 
+// IsCollection says whether Milvus takes it as the beginning of a name.
+func IsCollection(name string) bool { return collectionName.MatchString(name) }
+
 var collectionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
 
 // Open returns a store at once, whether or not a server is there; it connects
@@ -96,10 +99,10 @@ func Open(o Options) (*Store, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	if !collectionName.MatchString(o.Collection) {
+	if !IsCollection(o.Collection) {
 		return nil, fmt.Errorf("cannot use collection %q: a name begins with a letter or _, and has at most 200 letters, digits and _", o.Collection)
 	}
-	if err := checkAddress(o.Address); err != nil {
+	if err := CheckAddress(o.Address); err != nil {
 		return nil, fmt.Errorf("cannot use address %q: %w", o.Address, err)
 	}
 	codec, err := newCodec()
@@ -125,9 +128,9 @@ func Open(o Options) (*Store, error) {
 // part of.
 func (s *Store) Collection() string { return s.name }
 
-// checkAddress refuses what no dialler could use; a host that is not there is
+// CheckAddress refuses what no dialler could use; a host that is not there is
 // found out later.
-func checkAddress(address string) error {
+func CheckAddress(address string) error {
 	rest := strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://")
 	host, _, _ := strings.Cut(rest, "/")
 	name, port, found := cutLast(host, ":")

@@ -12,16 +12,14 @@ import (
 	"unicode/utf8"
 
 	"kvasir/classify/model"
+	"kvasir/scripts/train/floors"
 )
 
 // threshold is the shipped one of classify.jailbreak.
 const threshold = 0.7
 
-type figure struct {
-	name  string
-	value float64 // 0..1
-	rows  int
-}
+// A figure is one line of the table.
+type figure = floors.Figure
 
 // groups sorts rows into groups by name, each row in one or more.
 func groups(rows []*row, of func(*row) []string) ([]string, map[string][]*row) {
@@ -82,18 +80,18 @@ func categoryFigures(rows []*row) []figure {
 		if source, lang, ok := strings.Cut(name, " "); ok && len(found[source]) == len(own) && (lang == "en" || lang == "zh") {
 			continue // a source of one language
 		}
-		figures = append(figures, figure{"category accuracy: " + name, share(own, right), len(own)})
+		figures = append(figures, floors.Of("category accuracy: "+name, share(own, right), len(own)))
 	}
 	for _, name := range []string{"written/everyday en", "written/everyday zh"} {
 		if own := found[name]; len(own) > 0 {
-			figures = append(figures, figure{"category macro-F1: " + name, macroF1(own), len(own)})
+			figures = append(figures, floors.Of("category macro-F1: "+name, macroF1(own), len(own)))
 		}
 	}
 	sure := filter(rows, func(r *row) bool { return r.confidence >= 0.6 })
 	return append(figures,
-		figure{"category: rows with confidence 0.6 and more", float64(len(sure)) / float64(max(len(rows), 1)), len(rows)},
-		figure{"category accuracy: confidence 0.6 and more", share(sure, right), len(sure)},
-		figure{"category: error of calibration", calibrationError(rows), len(rows)})
+		floors.Of("category: rows with confidence 0.6 and more", float64(len(sure))/float64(max(len(rows), 1)), len(rows)),
+		floors.Of("category accuracy: confidence 0.6 and more", share(sure, right), len(sure)),
+		floors.Of("category: error of calibration", calibrationError(rows), len(rows)))
 }
 
 // macroF1 is the mean over the labels that occur.
@@ -174,7 +172,7 @@ func guardFigures(rows []*row) []figure {
 		return []string{kind + r.Source + " (" + who + ")", kind + "all " + who, kind + who + ", language " + language(r), kind + who + ", " + band(r.Text)}
 	})
 	for _, name := range names {
-		figures = append(figures, figure{name, share(found[name], flagged), len(found[name])})
+		figures = append(figures, floors.Of(name, share(found[name], flagged), len(found[name])))
 	}
 	return figures
 }
@@ -197,7 +195,7 @@ func compare(name string, yes, no []*row, score func(*row) float64) []figure {
 	}
 	bound := scores[min(len(scores)-1, int(math.Ceil(0.99*float64(len(scores)))))]
 	return []figure{
-		{name + ": AUC", below / float64(len(yes)) / float64(len(no)), len(yes)},
-		{fmt.Sprintf("%s: recall at 1 %% of %d mistaken", name, len(no)), share(yes, func(r *row) bool { return score(r) > bound }), len(yes)},
+		floors.Of(name+": AUC", below/float64(len(yes))/float64(len(no)), len(yes)),
+		floors.Of(fmt.Sprintf("%s: recall at 1 %% of %d mistaken", name, len(no)), share(yes, func(r *row) bool { return score(r) > bound }), len(yes)),
 	}
 }

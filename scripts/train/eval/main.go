@@ -14,10 +14,10 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 
 	"kvasir/classify/model"
+	"kvasir/scripts/train/floors"
 )
 
 // A row is one of rows.py, and what the heads say of it.
@@ -30,16 +30,16 @@ type row struct {
 }
 
 func main() {
-	floors := flag.String("floors", "", "file of the figures to hold")
+	bounds := flag.String("floors", "", "file of the figures to hold")
 	pii := flag.String("pii", "", "file of rows with personal data marked")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *pii, *floors); err != nil {
+	if err := run(os.Stdin, os.Stdout, *pii, *bounds); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, pii, floors string) error {
+func run(in io.Reader, out io.Writer, pii, bounds string) error {
 	rows, err := read(in)
 	if err != nil {
 		return err
@@ -57,13 +57,8 @@ func run(in io.Reader, out io.Writer, pii, floors string) error {
 		}
 		figures = append(figures, more...)
 	}
-	for _, f := range figures {
-		fmt.Fprintf(out, "%-64s %6.1f  of %d\n", f.name, 100*f.value, f.rows)
-	}
-	if floors == "" {
-		return nil
-	}
-	return hold(floors, figures)
+	floors.Print(out, figures)
+	return floors.Hold(bounds, figures)
 }
 
 func read(in io.Reader) ([]*row, error) {
@@ -122,39 +117,4 @@ func (r *row) judge(m *model.Model, text []byte, tokens []model.Token, s *model.
 		}
 	}
 	r.category, r.confidence = model.Categories[best], float64(p[best])
-}
-
-// hold compares figures with their bounds: {"at least": {NAME: PER CENT}, "at most": {...}}.
-func hold(path string, figures []figure) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("cannot read floors: %w", err)
-	}
-	var bounds struct {
-		Least map[string]float64 `json:"at least"`
-		Most  map[string]float64 `json:"at most"`
-	}
-	if err := json.Unmarshal(text, &bounds); err != nil {
-		return fmt.Errorf("cannot read floors %q: %w", path, err)
-	}
-	known := make(map[string]float64)
-	for _, f := range figures {
-		known[f.name] = 100 * f.value
-	}
-	var broken []string
-	check := func(bounds map[string]float64, word string, holds func(value, bound float64) bool) {
-		for name, bound := range bounds {
-			if value, ok := known[name]; !ok {
-				broken = append(broken, fmt.Sprintf("%s is not measured", name))
-			} else if !holds(value, bound) {
-				broken = append(broken, fmt.Sprintf("%s is %.1f, must be at %s %.1f", name, value, word, bound))
-			}
-		}
-	}
-	check(bounds.Least, "least", func(value, bound float64) bool { return value >= bound })
-	check(bounds.Most, "most", func(value, bound float64) bool { return value <= bound })
-	if len(broken) > 0 {
-		return fmt.Errorf("cannot accept these weights:\n  %s", strings.Join(broken, "\n  "))
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"kvasir/classify"
+	"kvasir/scripts/train/floors"
 )
 
 // A marked row has places of personal data in code points.
@@ -89,9 +90,9 @@ func figuresOf(counts map[string]map[string]tally) (figures []figure) {
 			}
 		}
 	}
-	figures = append(figures, figure{"pii F1: structured types, presidio", forms.f1(), forms.marked}, figure{"pii F1: PERSON, presidio", people.f1(), people.marked})
+	figures = append(figures, floors.Of("pii F1: structured types, presidio", forms.f1(), forms.marked), floors.Of("pii F1: PERSON, presidio", people.f1(), people.marked))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		figures = append(figures, figure{"pii F1: " + name + ", all sources", all[name].f1(), all[name].marked})
+		figures = append(figures, floors.Of("pii F1: "+name+", all sources", all[name].f1(), all[name].marked))
 	}
 	return figures
 }

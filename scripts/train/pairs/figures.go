@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"kvasir/scripts/train/floors"
 )
 
 // threshold is the shipped one of cache.threshold.
@@ -22,11 +24,8 @@ const (
 	candidates = 8
 )
 
-type figure struct {
-	name  string
-	value float64 // 0..1
-	rows  int
-}
+// A figure is one line of the table.
+type figure = floors.Figure
 
 // A result is a row and what the verifier says of it.
 type result struct {
@@ -82,7 +81,7 @@ func written(results []result) []figure {
 	asShipped := func(r *result) bool { return r.hit(threshold) }
 	add := func(name string, of func(*result) bool, has func(*result) bool) {
 		value, n := shareOf(results, of, has)
-		figures = append(figures, figure{name, value, n})
+		figures = append(figures, floors.Of(name, value, n))
 	}
 	for _, lang := range []string{"en", "zh"} {
 		add("written, "+lang+": near-misses answered", func(r *result) bool { return r.held && r.lang == lang && r.label == 0 }, asShipped)
@@ -131,9 +130,9 @@ func measurePublic(j *judge, path string) ([]figure, error) {
 	for _, t := range []float64{0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97} {
 		hit := func(r *result) bool { return r.hit(t) }
 		value, n := shareOf(results, func(r *result) bool { return r.label == 1 }, hit)
-		figures = append(figures, figure{fmt.Sprintf("public pairs: hit rate at %.2f", t), value, n})
+		figures = append(figures, floors.Of(fmt.Sprintf("public pairs: hit rate at %.2f", t), value, n))
 		value, n = shareOf(results, func(r *result) bool { return r.label == 0 }, hit)
-		figures = append(figures, figure{fmt.Sprintf("public pairs: let through at %.2f", t), value, n})
+		figures = append(figures, floors.Of(fmt.Sprintf("public pairs: let through at %.2f", t), value, n))
 	}
 	return append(figures, fromStore(j, results)...), nil
 }
@@ -157,5 +156,5 @@ func atMost(name string, results []result, most float64, by func(*result) float6
 			n++
 		}
 	}
-	return figure{fmt.Sprintf("%s, at most %.0f %% let through", name, 100*most), float64(n) / float64(len(same)), len(same)}
+	return floors.Of(fmt.Sprintf("%s, at most %.0f %% let through", name, 100*most), float64(n)/float64(len(same)), len(same))
 }

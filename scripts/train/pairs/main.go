@@ -20,10 +20,11 @@ import (
 	"strings"
 
 	"kvasir/cache/verify"
+	"kvasir/scripts/train/floors"
 )
 
 func main() {
-	floors := flag.String("floors", "", "file of the figures to hold")
+	bounds := flag.String("floors", "", "file of the figures to hold")
 	data := flag.String("data", "", "folder of the public sets")
 	dump := flag.Bool("dump", false, "print rows for training")
 	names := flag.Bool("names", false, "print the names of the features, one a line")
@@ -33,13 +34,13 @@ func main() {
 		fmt.Println(strings.Join(verify.FeatureNames(), "\n"))
 		return
 	}
-	if err := run(flag.Arg(0), *data, *floors, *dump, *missed); err != nil {
+	if err := run(flag.Arg(0), *data, *bounds, *dump, *missed); err != nil {
 		fmt.Fprintln(os.Stderr, "pairs:", err)
 		os.Exit(1)
 	}
 }
 
-func run(texts, data, floors string, dump, missed bool) error {
+func run(texts, data, bounds string, dump, missed bool) error {
 	j, err := newJudge(!dump)
 	if err != nil {
 		return err
@@ -73,13 +74,8 @@ func run(texts, data, floors string, dump, missed bool) error {
 		}
 		figures = append(figures, public...)
 	}
-	for _, f := range figures {
-		fmt.Printf("%-64s %6.1f  of %d\n", f.name, 100*f.value, f.rows)
-	}
-	if floors == "" {
-		return nil
-	}
-	return hold(floors, figures)
+	floors.Print(os.Stdout, figures)
+	return floors.Hold(bounds, figures)
 }
 
 // dumpRows writes rows as float32, little-endian: the number of features once; then

@@ -6,6 +6,8 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"kvasir/scripts/train/floors"
 )
 
 // fromStore asks every question once. One is answerable when the store holds a
@@ -62,8 +64,8 @@ func fromStore(j *judge, results []result) []figure {
 				wrong++
 			}
 		}
-		figures = append(figures, figure{fmt.Sprintf("public store: found at %.2f", t), float64(right) / float64(can), can},
-			figure{fmt.Sprintf("public store: wrong per query at %.2f", t), float64(wrong) / float64(len(asked)), len(asked)})
+		figures = append(figures, floors.Of(fmt.Sprintf("public store: found at %.2f", t), float64(right)/float64(can), can),
+			floors.Of(fmt.Sprintf("public store: wrong per query at %.2f", t), float64(wrong)/float64(len(asked)), len(asked)))
 	}
 	return figures
 }
@@ -117,7 +119,7 @@ func wrongAtMost(name string, answers []answer, most float64, answerable int) fi
 			best = right
 		}
 	}
-	return figure{fmt.Sprintf("%s, wrong at most %.0f %%", name, 100*most), float64(best) / float64(answerable), answerable}
+	return floors.Of(fmt.Sprintf("%s, wrong at most %.0f %%", name, 100*most), float64(best)/float64(answerable), answerable)
 }
 
 // sets joins texts that are the same question.

@@ -1,16 +1,38 @@
-// Floors: the figures that must hold.
-
-package main
+// Package floors prints measured figures and compares them with those that must hold.
+package floors
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 )
 
-// hold compares figures with their bounds: {"at least": {NAME: PER CENT}, "at most": {...}}.
-func hold(path string, figures []figure) error {
+// A Figure is a share that was measured.
+type Figure struct {
+	Name  string
+	Value float64 // 0..1
+	Rows  int     // it is of
+}
+
+// Of returns a figure.
+func Of(name string, value float64, rows int) Figure { return Figure{name, value, rows} }
+
+// Print writes a figure a line: what, the value in per cent, of how many rows.
+func Print(out io.Writer, figures []Figure) {
+	for _, f := range figures {
+		fmt.Fprintf(out, "%-64s %6.1f  of %d\n", f.Name, 100*f.Value, f.Rows)
+	}
+}
+
+// Hold compares figures with the bounds in a file: {"at least": {NAME: PER
+// CENT}, "at most": {...}}. A bound of what was not measured is broken, too; no
+// file is no bound.
+func Hold(path string, figures []Figure) error {
+	if path == "" {
+		return nil
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read floors: %w", err)
@@ -24,7 +46,7 @@ func hold(path string, figures []figure) error {
 	}
 	known := make(map[string]float64)
 	for _, f := range figures {
-		known[f.name] = 100 * f.value
+		known[f.Name] = 100 * f.Value
 	}
 	var broken []string
 	check := func(bounds map[string]float64, word string, holds func(value, bound float64) bool) {
@@ -39,7 +61,7 @@ func hold(path string, figures []figure) error {
 	check(bounds.Least, "least", func(value, bound float64) bool { return value >= bound })
 	check(bounds.Most, "most", func(value, bound float64) bool { return value <= bound })
 	if len(broken) > 0 {
-		return fmt.Errorf("cannot accept this verifier:\n  %s", strings.Join(broken, "\n  "))
+		return fmt.Errorf("cannot accept these weights:\n  %s", strings.Join(broken, "\n  "))
 	}
 	return nil
 }
