@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -52,18 +53,19 @@ type story struct {
 	random  func() uint64
 	workers []*Worker
 	pool    *Pool
-	placed  map[string]Placement
 	gone    map[string]chan struct{}
 	ids     int
 
-	mu    sync.Mutex // guards below
-	ended []string   // waiting requests that ended since the last command
+	mu     sync.Mutex // guards below
+	placed map[string]Placement
+	said   []string       // since the last answers
+	woken  map[int]string // what those in line say to the command under way, by number
 }
 
 func newStory(t *testing.T) *story {
 	return &story{
 		t: t, begin: time.Now(), random: seeded(1),
-		placed: map[string]Placement{}, gone: map[string]chan struct{}{},
+		placed: map[string]Placement{}, gone: map[string]chan struct{}{}, woken: map[int]string{},
 	}
 }
 
@@ -110,14 +112,25 @@ func (s *story) retell(text string) []byte {
 func (s *story) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = append(s.ended, fmt.Sprintf(format, args...))
+	s.said = append(s.said, fmt.Sprintf(format, args...))
+}
+
+// sayWoken writes down what the woken said behind what the command itself
+// said, the first in line first: which of them ran first is chance.
+func (s *story) sayWoken() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.woken)) {
+		s.said = append(s.said, s.woken[id])
+	}
+	clear(s.woken)
 }
 
 func (s *story) told() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := strings.Join(s.ended, "")
-	s.ended = nil
+	text := strings.Join(s.said, "")
+	s.said = nil
 	return text
 }
 
@@ -162,6 +175,7 @@ func (s *story) tell(command string) {
 	}
 	tell(s, w)
 	synctest.Wait()
+	s.sayWoken()
 }
 
 func commands() map[string]func(*story, words) {
@@ -257,42 +271,46 @@ func (s *story) query(w words) Query {
 	}
 }
 
-func (s *story) id() string {
+func (s *story) id() int {
 	s.ids++
-	return "#" + strconv.Itoa(s.ids)
+	return s.ids
 }
 
-func (s *story) result(id string, at Placement, err error) {
+// result keeps what a request holds and returns the line about it.
+func (s *story) result(id int, at Placement, err error) string {
 	if err != nil {
-		s.say("%s %v\n", id, err)
-		return
+		return fmt.Sprintf("#%d %v\n", id, err)
 	}
-	s.mu.Lock()
-	s.placed[id] = at
-	s.mu.Unlock()
 	if at.LastResort != (at.Why == "last_resort") {
 		s.t.Errorf("LastResort is %v and Why is %q", at.LastResort, at.Why)
 	}
-	s.say("%s %s (%s), active %d\n", id, at.Worker.Name(), at.Why, at.Worker.Active())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.placed[fmt.Sprintf("#%d", id)] = at
+	return fmt.Sprintf("#%d %s (%s), active %d\n", id, at.Worker.Name(), at.Why, at.Worker.Active())
 }
 
 // place MODEL [tried=A,B] [strict]
 func (s *story) tellPlace(w words) {
 	at, err := s.pool.Place(s.query(w))
-	s.result(s.id(), at, err)
+	s.say("%s", s.result(s.id(), at, err))
 }
 
 // wait MODEL [limit=D] [tried=A,B] [strict]
 func (s *story) tellWait(w words) {
 	id, q, pool, gone := s.id(), s.query(w), s.pool, make(chan struct{})
-	s.gone[id] = gone
+	s.gone[fmt.Sprintf("#%d", id)] = gone
 	go func() {
 		at, err := pool.Wait(q, gone, w.duration("limit", time.Hour))
-		s.result(id, at, err)
+		line := s.result(id, at, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.woken[id] = line
 	}()
 	synctest.Wait()
+	s.sayWoken()
 	if n := pool.QueueLen(q.Model); n > 0 {
-		s.say("%s: %d in line\n", id, n)
+		s.say("#%d: %d in line\n", id, n)
 	}
 }
 
