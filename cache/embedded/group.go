@@ -197,11 +197,11 @@ func (g *group) search(found *nearest, query *vector, until time.Time) error {
 
 // offer keeps an item that is alive and among the k nearest.
 func (f *nearest) offer(it *item, query *vector) {
-	if it == nil || !it.alive(f.now) {
+	if it == nil {
 		return
 	}
 	d := dot(query, it.vector)
-	if d < f.lowest {
+	if d < f.lowest || !it.alive(f.now) { // in this order, because most are not near enough
 		return
 	}
 	similarity := min(1, float64(d)/square)

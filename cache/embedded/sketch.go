@@ -116,10 +116,10 @@ func transform(x *[cache.Dim]float32) {
 
 // margin is how many standard deviations more than expected an entry may seem to
 // be away until it is passed over. Of the entries whose similarity is just the
-// floor of the search, each of three bounds misses 1 of 4,000 (the tail of the
+// floor of the search, each of three bounds misses 1 of 740 (the tail of the
 // normal distribution); of those above it far fewer: at a floor of 0.55, an entry
 // of similarity 0.7 is 6 deviations and more within.
-const margin = 3.5
+const margin = 3
 
 // A bounds says how many bits of a sketch, and of its first half, may differ.
 type bounds struct{ half, whole uint64 }
