@@ -55,6 +55,14 @@ type event struct {
 // wrong is known then. A BlockRemoved that cannot be read, or a payload that ends before its events do, leaves the
 // sink not knowing what is gone: it hears Cleared with the reason Damaged. Both come back as an error as well.
 func (d *Decoder) Decode(payload []byte, sink Sink) (Batch, error) {
+	batch, err := d.decode(payload, sink)
+	if whole, ok := sink.(BatchSink); ok {
+		whole.BatchEnd()
+	}
+	return batch, err
+}
+
+func (d *Decoder) decode(payload []byte, sink Sink) (Batch, error) {
 	p := packed{b: payload}
 	batch := Batch{Rank: Unknown}
 	fields := p.array()

@@ -28,6 +28,12 @@ type Sink interface {
 	Cleared(Cleared)
 }
 
+// BatchSink is a Sink that hears when a message's events have all been given, so that it may put several into one.
+type BatchSink interface {
+	Sink
+	BatchEnd()
+}
+
 // Unknown stands for a rank, group or LoRA id that an event does not say.
 const Unknown = -1
 

@@ -24,6 +24,21 @@ type Stats struct {
 	LastAt    time.Time     // when the last live message came
 }
 
+// Add adds the counters of another subscriber; the state stays.
+func (st *Stats) Add(o Stats) {
+	for _, c := range [...]struct{ to, from *uint64 }{
+		{&st.Stored, &o.Stored}, {&st.Removed, &o.Removed}, {&st.Cleared, &o.Cleared},
+		{&st.BlocksStored, &o.BlocksStored}, {&st.BlocksRemoved, &o.BlocksRemoved},
+		{&st.Malformed, &o.Malformed}, {&st.UnknownKind, &o.UnknownKind}, {&st.UnknownTier, &o.UnknownTier},
+		{&st.OtherGroup, &o.OtherGroup}, {&st.ExtraFields, &o.ExtraFields},
+		{&st.Messages, &o.Messages}, {&st.Replayed, &o.Replayed}, {&st.Doubles, &o.Doubles}, {&st.Gaps, &o.Gaps},
+		{&st.Lost, &o.Lost}, {&st.Restarts, &o.Restarts}, {&st.Clears, &o.Clears},
+		{&st.Connections, &o.Connections}, {&st.Failures, &o.Failures},
+	} {
+		*c.to += *c.from
+	}
+}
+
 // Stats returns the counters. It may be called at any time, from any goroutine.
 func (s *Subscriber) Stats() Stats {
 	s.mu.Lock()

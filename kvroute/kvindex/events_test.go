@@ -202,3 +202,41 @@ func TestTooManyWorkers(t *testing.T) {
 		t.Errorf("the place of a forgotten one: %v, %v", w, err)
 	}
 }
+
+// Blocks that an engine copies to its host's memory, saying only which, are
+// found there when they have left the device. Unknown ones are said to be so.
+func TestCopiedBlocks(t *testing.T) {
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{})
+	tokens := []uint32{1, 2, 3, 4, 5, 6}
+	if err := w.Store(Stored{Hashes: []uint64{1, 2, 3}, Tokens: tokens, BlockSize: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Copy(Host, []uint64{1, 2, 9}); n != 1 {
+		t.Errorf("%d of the copied blocks unknown, not 1", n)
+	}
+	if n := w.Copy(Tier(3), []uint64{1}); n != 1 {
+		t.Errorf("a tier that is none took %d blocks", 1-n)
+	}
+	find := func() Overlap {
+		for _, o := range x.Find(nil, AppendNames(nil, 0, tokens, 2)) {
+			return o
+		}
+		return Overlap{}
+	}
+	if got := find(); got != (Overlap{Device: 3}) {
+		t.Errorf("found %+v", got)
+	}
+	w.Remove(Device, []uint64{2, 3})
+	if got := find(); got != (Overlap{Device: 1, Host: 1}) {
+		t.Errorf("after the device dropped two: %+v", got)
+	}
+	w.Remove(Device, []uint64{1})
+	if got := find(); got != (Overlap{Host: 2}) || w.Held() != 2 {
+		t.Errorf("after it dropped all: %+v, %d held", got, w.Held())
+	}
+	w.Remove(Host, []uint64{2, 1})
+	if got := find(); got != (Overlap{}) || w.Held() != 0 {
+		t.Errorf("after the host dropped them: %+v, %d held", got, w.Held())
+	}
+}

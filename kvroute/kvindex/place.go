@@ -22,6 +22,8 @@ type placements struct {
 	ids[placed]     // by name
 	oldest      uint32
 	newest      uint32
+
+	touched uint64 // a sum of what was read ahead, so that it is read
 }
 
 // Place notes that a request with these blocks was sent to the worker: they are
@@ -43,6 +45,9 @@ func (w *Worker) Place(names []Name, now time.Time) (noted int) {
 	p := &w.placed
 	p.expire(w, now)
 	for i, name := range names {
+		if i%ahead == 0 {
+			p.touch(x, names[i:min(i+ahead, len(names))])
+		}
 		id := p.find(uint64(name))
 		if id == 0 {
 			if p.full(x) && p.oldest != 0 {
@@ -74,18 +79,47 @@ func (w *Worker) Done(names []Name, now time.Time) {
 	x.placing.Lock()
 	defer x.placing.Unlock()
 	p := &w.placed
-	for i := len(names) - 1; i >= 0; i-- {
-		id := p.find(uint64(names[i]))
-		if id == 0 || p.at(id).open == 0 {
-			continue
-		}
-		b := p.at(id)
-		if b.open--; b.open == 0 {
-			b.done = now.UnixNano()
-			p.link(id)
+	for end := len(names); end > 0; end -= ahead {
+		from := max(end-ahead, 0)
+		found := p.look(names[from:end])
+		for i := end - 1; i >= from; i-- {
+			id := found[i-from]
+			if id == 0 || p.at(id).open == 0 {
+				continue
+			}
+			b := p.at(id)
+			if b.open--; b.open == 0 {
+				b.done = now.UnixNano()
+				p.link(id)
+			}
 		}
 	}
 	p.expire(w, now)
+}
+
+// touch reads where the search for each of the names begins, so that they wait
+// for memory together.
+func (p *placements) touch(x *Index, names []Name) {
+	var read uint64
+	for _, name := range names {
+		read += uint64(p.ids.touch(uint64(name))) + x.predicted.touch(name)
+	}
+	p.touched = read
+}
+
+// look returns the numbers of up to ahead names, 0 for none, and reads what is kept under them.
+func (p *placements) look(names []Name) (found [ahead]uint32) {
+	var read uint64
+	for _, name := range names {
+		read += uint64(p.ids.touch(uint64(name)))
+	}
+	for i, name := range names {
+		if found[i] = p.find(uint64(name)); found[i] != 0 {
+			read += uint64(p.at(found[i]).open)
+		}
+	}
+	p.touched = read
+	return found
 }
 
 // Expire drops what is predicted no longer, for all workers. Place and Done do
@@ -105,8 +139,21 @@ func (x *Index) Expire(now time.Time) {
 
 func (p *placements) expire(w *Worker, now time.Time) {
 	until := now.Add(-p.keep).UnixNano()
-	for p.oldest != 0 && p.at(p.oldest).done <= until {
-		p.drop(w, p.oldest)
+	for p.oldest != 0 {
+		var over [ahead]uint32
+		var names [ahead]Name
+		n := 0
+		for id := p.oldest; n < ahead && id != 0 && p.at(id).done <= until; id = p.at(id).next {
+			over[n], names[n] = id, Name(p.key(id))
+			n++
+		}
+		if n == 0 {
+			return
+		}
+		p.touch(w.index, names[:n])
+		for _, id := range over[:n] {
+			p.drop(w, id)
+		}
 	}
 }
 
@@ -152,5 +199,7 @@ func (p *placements) clear(w *Worker) {
 		}
 	}
 	w.index.expected -= p.n
+	expect := p.expect
 	*p = placements{keep: p.keep, capacity: p.capacity}
+	p.expect = expect
 }

@@ -15,8 +15,8 @@ type WorkerOptions struct {
 	BlockSize int
 
 	// Keep is how long placed blocks are predicted after their request is done:
-	// a few seconds with an engine that publishes events, until they have come;
-	// minutes (Dynamo: two) with one that does not.
+	// a moment with an engine that publishes events, until they have come; longer
+	// would hide what it evicts meanwhile. Minutes (Dynamo: two) with one that does not.
 	Keep time.Duration
 
 	// Capacity is how many blocks the engine's cache has on the device; 0: not
@@ -66,6 +66,7 @@ func (x *Index) Add(o WorkerOptions) (*Worker, error) {
 	if o.Capacity > 0 {
 		w.held.expect = min(o.Capacity, maxIDs)
 		w.placed.capacity = min(o.Capacity, maxIDs)
+		w.placed.expect = w.placed.capacity
 	}
 	switch {
 	case len(x.workers) < 64 || len(x.free) == 0:
@@ -85,9 +86,11 @@ func (x *Index) Add(o WorkerOptions) (*Worker, error) {
 	return w, nil
 }
 
-// expect notes that so many blocks more are likely to come to be held on a device.
+// expect notes that so many blocks more are likely to come to be held on a
+// device, and to be predicted.
 func (x *Index) expect(blocks int) {
 	x.tables[Device].expect += blocks
+	x.predicted.expect += blocks
 }
 
 // setAlive lets Find see the worker, or no longer.
@@ -240,6 +243,36 @@ func (w *Worker) record(hash uint64, name Name, parent uint32) (uint32, error) {
 	}
 	w.index.blocks++
 	return id, nil
+}
+
+// Copy takes in a store event that says no tokens: engines that copy blocks to
+// another tier name them only. Each block that is known is held in t once more.
+// It returns how many are not known, which stay so.
+func (w *Worker) Copy(t Tier, hashes []uint64) (unknown int) {
+	x := w.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, hash := range hashes {
+		id := w.held.find(hash)
+		if id == 0 || t >= tiers {
+			unknown++
+			continue
+		}
+		r := w.held.at(id)
+		r.store(t)
+		if r.due() != r.level() {
+			w.relevel(id)
+		}
+	}
+	return unknown
+}
+
+// Held returns how many blocks are held for the worker by its events, in any
+// tier, with those that have gone before others that follow them.
+func (w *Worker) Held() int {
+	w.index.mu.Lock()
+	defer w.index.mu.Unlock()
+	return w.held.n
 }
 
 // Remove takes in a remove event: each block was removed from the tier once. It
