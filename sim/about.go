@@ -37,32 +37,15 @@ func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
 // serveTokenize counts the tokens of a prompt or of a conversation, as the completion routes would.
 func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
-	var tokens []uint32
-	if f.get("messages") != nil {
-		messages := readMessages(f)
-		checkModel(f, s.options.Model)
-		tokens = render(s.options, f, messages)
-	} else {
-		f.require("prompt")
-		prompt, _ := f.text("prompt")
-		checkModel(f, s.options.Model)
-		tokens = appendTokens(nil, prompt)
-	}
+	tokens := s.tokenize(f)
 	withTexts := f.boolean("return_token_strs")
 	if f.failure != nil {
-		writeFailure(w, f.failure)
+		s.refuse(w, f.failure)
 		return
 	}
 	b := strconv.AppendInt([]byte(`{"count":`), int64(len(tokens)), 10)
 	b = strconv.AppendInt(append(b, `,"max_model_len":`...), int64(s.options.MaxModelLen), 10)
-	b = append(b, `,"tokens":[`...)
-	for i, id := range tokens {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, uint64(id), 10)
-	}
-	b = append(b, `],"token_strs":`...)
+	b = append(appendIDs(append(b, `,"tokens":[`...), tokens), `],"token_strs":`...)
 	if !withTexts {
 		writeJSON(w, http.StatusOK, append(b, "null}"...))
 		return
@@ -77,6 +60,31 @@ func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, append(b, "]}"...))
 }
 
+// tokenize is the prompt or the conversation of a request as tokens.
+func (s *Server) tokenize(f *fields) []uint32 {
+	c := &completion{}
+	if f.get("messages") != nil {
+		messages := readMessages(f)
+		s.dialect.model(s.options, f, c)
+		return render(s.options, f, messages)
+	}
+	f.require("prompt")
+	prompt, _ := f.text("prompt")
+	s.dialect.model(s.options, f, c)
+	return appendTokens(nil, prompt)
+}
+
+// appendIDs appends numbers with commas between them.
+func appendIDs(b []byte, ids []uint32) []byte {
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, uint64(id), 10)
+	}
+	return b
+}
+
 // serveDetokenize turns token ids back into text.
 func (s *Server) serveDetokenize(w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
@@ -87,7 +95,7 @@ func (s *Server) serveDetokenize(w http.ResponseWriter, r *http.Request) {
 		f.complain("list_type", "tokens", "Input should be a valid list")
 	}
 	if f.failure != nil {
-		writeFailure(w, f.failure)
+		s.refuse(w, f.failure)
 		return
 	}
 	var text []byte

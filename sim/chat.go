@@ -16,17 +16,18 @@ type message struct {
 }
 
 // readChat reads a chat request; f.failure says why it cannot be served.
-func readChat(o Options, f *fields, requestID string) *completion {
-	c := readCompletion(f, true, requestID)
+func readChat(d *dialect, o Options, f *fields, requestID string) *completion {
+	c := readCompletion(d, o, f, true, requestID)
 	messages := readMessages(f)
 	choice := readToolChoice(f)
-	checkModel(f, o.Model)
+	d.model(o, f, c)
 	if f.failure == nil && len(messages) == 0 {
-		f.fail(refuse("Cannot apply chat template to an empty conversation. Provide at least one message.", ""))
+		f.fail(d.noMessages)
 	}
 	c.prompts = [][]uint32{render(o, f, messages)}
-	c.checkSampling(f)
-	c.checkLength(f, o.MaxModelLen, 0, "max_completion_tokens", "max_tokens")
+	d.finish(o, f, c)
+	c.checkSampling(d, f)
+	c.checkLength(d, o, f, 0, "max_completion_tokens", "max_tokens")
 	c.tool = choice
 	return c
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // readPrompts reads a text completion request; f.failure says why it cannot be served.
-func readPrompts(o Options, f *fields, requestID string) *completion {
-	c := readCompletion(f, false, requestID)
-	checkModel(f, o.Model)
+func readPrompts(d *dialect, o Options, f *fields, requestID string) *completion {
+	c := readCompletion(d, o, f, false, requestID)
+	d.model(o, f, c)
 	raw := f.get("prompt")
 	if raw == nil {
 		f.fail(refuse("Either prompt or prompt_embeds must be provided and non-empty.", ""))
@@ -29,11 +29,12 @@ func readPrompts(o Options, f *fields, requestID string) *completion {
 	if len(prompts) == 0 {
 		f.fail(refuse("Either prompt or prompt_embeds must be provided and non-empty.", ""))
 	}
-	c.checkSampling(f)
+	d.finish(o, f, c)
+	c.checkSampling(d, f)
 	if len(prompts)*c.choices > maxChoices {
 		f.fail(refuse(fmt.Sprintf("%d prompts with n=%d are more than %d sequences.", len(prompts), c.choices, maxChoices), ""))
 	}
-	c.checkLength(f, o.MaxModelLen, 16, "max_tokens")
+	c.checkLength(d, o, f, 16, "max_tokens")
 	return c
 }
 

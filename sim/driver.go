@@ -5,6 +5,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,12 +21,14 @@ type driver struct {
 	engine  *Engine
 	metrics metrics
 	events  eventWriter
+	leases  leases
+	loads   []*Sequence // scratch of run
 }
 
 // newDriver makes a driver whose engine moves only while run does.
 func newDriver(o Options) *driver {
 	d := &driver{started: time.Now(), work: make(chan struct{}, 1), engine: New(o), metrics: newMetrics(),
-		events: eventWriter{blockSize: o.BlockSize}}
+		events: eventWriter{blockSize: o.BlockSize}, leases: leases{length: o.Lease, held: map[string]*lease{}}}
 	if o.Events {
 		d.publisher = NewPublisher(o.EventTopic, o.EventBuffer, o.EventBuffer)
 	}
@@ -34,10 +37,11 @@ func newDriver(o Options) *driver {
 
 // job is one completion under way: a sequence a choice, and a bell.
 type job struct {
-	tickets []ticket
-	stream  bool          // ring for every token, else for the last one
-	left    int           // tickets not done; under driver.mu
-	wake    chan struct{} // holds one ring, so that ringing never waits
+	requests []Request
+	tickets  []ticket
+	stream   bool          // ring for every token, else for the last one
+	left     int           // tickets not done; under driver.mu
+	wake     chan struct{} // holds one ring, so that ringing never waits
 }
 
 // ticket is one sequence and what a reader may know of it without the lock.
@@ -48,7 +52,13 @@ type ticket struct {
 	prompt   []uint32 // tokens, for KV events; as answer and salt
 	answer   []uint32
 	salt     string
-	visible  atomic.Int32 // tokens; sequence.Cached may be read once it is above 0
+	handle   string        // under which its blocks are held for another engine; "" if they are not
+	held     []int32       // those blocks, once it is done
+	lease    *lease        // and how long they are held; both may be read after ended
+	ended    chan struct{} // closed then; nil where nothing is held
+	remote   int           // prompt tokens that the worker which computed it had cached
+	room     chan struct{} // holds a ring once it has blocks for KV from another engine; sequence.Cached may be read then
+	visible  atomic.Int32  // tokens; sequence.Cached may be read once it is above 0
 }
 
 // usage counts the tokens of a job that is done: prompts once, however many answers each has.
@@ -60,33 +70,50 @@ func (j *job) usage(c *completion, blockSize int) (u usage) {
 			continue
 		}
 		u.prompt += s.PromptTokens
+		if c.transfer.loads() { // vLLM says on what the prefill worker had cached, whatever it had itself
+			u.cached += j.tickets[i].remote
+			continue
+		}
 		u.cached += s.Cached
 		u.created += max(s.PromptTokens/blockSize*blockSize-s.Cached, 0)
 	}
 	return u
 }
 
-// submit hands the sequences of one completion to the engine, all for the same pass.
-func (d *driver) submit(c *completion, requests []Request) (*job, error) {
-	j := &job{tickets: make([]ticket, len(requests)), stream: c.stream, left: len(requests), wake: make(chan struct{}, 1)}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_, busy := d.engine.Next()
+// prepare makes the job of a completion, of which nothing is in the engine yet.
+func prepare(c *completion, requests []Request) *job {
+	j := &job{requests: requests, tickets: make([]ticket, len(requests)), stream: c.stream, left: len(requests), wake: make(chan struct{}, 1)}
 	for i := range requests {
 		t := &j.tickets[i]
 		t.job, t.reason = j, c.answers[i].reason
 		t.prompt, t.answer, t.salt = c.prompts[i/c.choices], c.answers[i].tokens, c.salt
+		if c.transfer.holds() {
+			t.handle, t.ended = handle(c.id), make(chan struct{})
+		}
+		if c.transfer.loads() {
+			t.room = make(chan struct{}, 1)
+		}
 		requests[i].Owner = t
+	}
+	return j
+}
+
+// submit hands the sequences of a job from first on to the engine, all for the same pass.
+func (d *driver) submit(j *job, first int, requests []Request) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, busy := d.engine.Next()
+	for i, r := range requests {
 		var err error
-		if t.sequence, err = d.engine.Submit(d.now(), requests[i]); err != nil {
+		if j.tickets[first+i].sequence, err = d.engine.Submit(d.now(), r); err != nil {
 			d.cancel(j)
-			return nil, fmt.Errorf("cannot start answer %d: %w", i, err)
+			return fmt.Errorf("cannot start answer %d: %w", first+i, err)
 		}
 	}
 	if !busy {
 		ring(d.work)
 	}
-	return j, nil
+	return nil
 }
 
 // leave takes a job out of the engine, wherever it stands; blocks and place are free when it returns.
@@ -94,6 +121,7 @@ func (d *driver) leave(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.cancel(j)
+	ring(d.work) // its blocks may let another one in
 }
 
 func (d *driver) cancel(j *job) {
@@ -116,8 +144,16 @@ func (d *driver) run(ctx context.Context) {
 		for pass, ok := d.engine.Advance(now); ok; pass, ok = d.engine.Advance(now) {
 			d.deliver(pass)
 		}
+		d.loads = d.engine.Loads(d.loads[:0])
+		for _, seq := range d.loads {
+			ring(seq.Owner.(*ticket).room)
+		}
+		expiry := d.leases.expire(d.engine, now)
 		next, busy := d.engine.Next()
 		d.mu.Unlock()
+		if expiry > 0 && (!busy || expiry < next) {
+			next, busy = expiry, true
+		}
 		var due <-chan time.Time
 		if busy {
 			timer.Reset(next - d.now())
@@ -146,6 +182,11 @@ func (d *driver) deliver(p *Pass) {
 		d.metrics.token(seq, t.reason)
 		if seq.Done {
 			t.job.left--
+			if t.handle != "" {
+				t.held = slices.Clone(seq.BlockIDs())
+				t.lease = d.leases.hold(t.handle, seq, d.now())
+				close(t.ended)
+			}
 		}
 		if t.job.stream || t.job.left == 0 {
 			ring(t.job.wake)

@@ -21,8 +21,9 @@ func TestDriverKeepsTheEnginesTime(t *testing.T) {
 		begin := time.Now()
 		c := &completion{stream: true, choices: 1, prompts: [][]uint32{make([]uint32, 10000)},
 			answers: []answer{{tokens: make([]uint32, 3), reason: "length"}}}
-		job, err := d.submit(c, c.requests(Options{}.withDefaults()))
-		if err != nil {
+		requests := c.requests(Options{}.withDefaults())
+		job := prepare(c, requests)
+		if err := d.submit(job, 0, requests); err != nil {
 			t.Fatal(err)
 		}
 		// 10,000 tokens are two chunks of a prompt; then two passes of decode

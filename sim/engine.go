@@ -21,6 +21,13 @@ type Request struct {
 	PromptTokens int // at least 1
 	MaxTokens    int // tokens to generate, at least 1
 	Owner        any // the caller's own, untouched
+
+	// The hand-over of a prompt between engines. Hold is its prefill side: after its last token the sequence keeps its
+	// blocks until Free, and they hold Contents, one for each block of the prompt, also the last one that may not be
+	// full. The decode side is Prefilled (the KV of the prompt has come by the time it is admitted, so nothing of it is
+	// computed; once put back, it is) or Load (admission takes its blocks, and then it waits for Loaded).
+	Hold, Prefilled, Load bool
+	Contents              []uint64
 }
 
 // Sequence is one request in an engine. Its fields are the engine's to write and the caller's to read, between calls.
@@ -32,13 +39,16 @@ type Sequence struct {
 	Preempted                      int  // how often its blocks were taken back
 	Done                           bool // generated all its tokens, or cancelled
 
-	id       uint64
-	computed int // tokens whose KV is computed
-	blocks   []int32
-	sealed   int // leading blocks that are full
-	running  bool
-	admitted bool
-	now      share
+	id        uint64
+	computed  int // tokens whose KV is computed
+	blocks    []int32
+	sealed    int // leading blocks that are full
+	running   bool
+	admitted  bool
+	held      bool // done, and its blocks are kept
+	elsewhere bool // its prompt's KV comes from another engine
+	loading   bool
+	now       share
 }
 
 // share is a sequence's part in one pass.
@@ -66,7 +76,8 @@ type StoredBlock struct {
 
 // Stats are an engine's gauges and counters.
 type Stats struct {
-	Running, Waiting         int
+	Running, Waiting         int // Waiting counts Loading, too
+	Loading, Held            int // wait for their KV; done and keep their blocks
 	ActiveBlocks, Blocks     int
 	QueriedTokens, HitTokens int // prompt tokens looked for and found in the prefix cache
 	Preemptions              int
@@ -80,6 +91,11 @@ type Engine struct {
 	running   []*Sequence // in order of admission
 	preempted []*Sequence // wait before all others, the last one first
 	waiting   []*Sequence // in order of arrival
+	loading   []*Sequence // have their blocks and wait for their KV
+	loads     []*Sequence // those of them that Loads has not told yet
+	held      int         // sequences that are done and keep their blocks
+	stuck     bool        // nothing runs, and the head waits for blocks that loading or held ones have
+	woken     bool        // the caller changed what an engine without a pass has to do: the next one starts when it says
 
 	now    time.Duration // end of the last pass
 	under  bool          // a pass is under way
@@ -103,13 +119,14 @@ func (e *Engine) Submit(now time.Duration, r Request) (*Sequence, error) {
 	if r.PromptTokens > room {
 		return nil, fmt.Errorf("cannot take a prompt of %d tokens: %w (%d)", r.PromptTokens, ErrTooLong, room)
 	}
-	if r.PromptTokens < 1 || r.MaxTokens < 1 || len(r.Hashes) < r.PromptTokens/e.options.BlockSize {
+	if r.PromptTokens < 1 || r.MaxTokens < 1 || len(r.Hashes) < r.PromptTokens/e.options.BlockSize ||
+		len(r.Contents) > blocksOf(r.PromptTokens, e.options.BlockSize) {
 		return nil, fmt.Errorf("cannot take a request of %d prompt tokens, %d hashes, %d tokens to generate",
 			r.PromptTokens, len(r.Hashes), r.MaxTokens)
 	}
 	r.MaxTokens = min(r.MaxTokens, room-r.PromptTokens+1)
 	e.nextID++
-	s := &Sequence{Request: r, Arrived: now, id: e.nextID}
+	s := &Sequence{Request: r, Arrived: now, id: e.nextID, elsewhere: r.Prefilled || r.Load}
 	e.waiting = append(e.waiting, s)
 	return s, nil
 }
@@ -120,15 +137,65 @@ func (e *Engine) Cancel(s *Sequence) {
 	if s.Done {
 		return
 	}
-	s.Done = true
-	if s.running {
+	s.Done, e.stuck = true, false
+	switch {
+	case s.running:
 		e.pool.release(s)
 		s.running = false
 		e.running = remove(e.running, s)
+	case s.loading:
+		e.pool.release(s)
+		s.loading = false
+		e.loading, e.loads = remove(e.loading, s), remove(e.loads, s)
+	default:
+		e.waiting = remove(e.waiting, s)
+		e.preempted = remove(e.preempted, s)
+	}
+}
+
+// Loads appends to dst the sequences that were given blocks since the last call and now wait for Loaded.
+// Sequence.Cached says how much of the prompt the engine holds itself.
+func (e *Engine) Loads(dst []*Sequence) []*Sequence {
+	dst = append(dst, e.loads...)
+	e.loads = e.loads[:0]
+	return dst
+}
+
+// Loaded says that the KV of a sequence's prompt has come: it runs from the next pass on, and that pass stores the
+// blocks. Hashes and MaxTokens are as in its Request, from which they may differ behind the prompt: what comes decides
+// what is answered. It does nothing for a sequence that was cancelled.
+func (e *Engine) Loaded(s *Sequence, hashes []uint64, maxTokens int) {
+	if !s.loading {
 		return
 	}
-	e.waiting = remove(e.waiting, s)
-	e.preempted = remove(e.preempted, s)
+	e.loading, e.loads = remove(e.loading, s), remove(e.loads, s)
+	s.Hashes, s.MaxTokens = hashes, min(maxTokens, e.options.Blocks*e.options.BlockSize-s.PromptTokens+1)
+	s.loading, s.running, e.stuck = false, true, false
+	e.woken = e.woken || !e.under
+	s.computed = s.PromptTokens
+	e.running = append(e.running, s)
+}
+
+// Free gives up the blocks of a sequence that is done and holds them. It does nothing for others.
+func (e *Engine) Free(s *Sequence) {
+	if s.held {
+		e.woken = e.woken || e.stuck
+		s.held, e.stuck = false, false
+		e.held--
+		e.pool.release(s)
+	}
+}
+
+// BlockIDs are the numbers of the blocks of a sequence that holds them after its end; valid until Free.
+func (s *Sequence) BlockIDs() []int32 { return s.blocks }
+
+// Content is what a held sequence left in a block: still there after Free, until the block is used again; 0 then, and
+// for numbers that no block has.
+func (e *Engine) Content(id int) uint64 {
+	if id < 1 || id >= len(e.pool.blocks) {
+		return 0
+	}
+	return e.pool.blocks[id].content
 }
 
 // Next says when Advance has something to do next: at the end of the pass under way, or when a request waits for one.
@@ -147,6 +214,9 @@ func (e *Engine) Advance(now time.Duration) (*Pass, bool) {
 		if !ok || start > now {
 			return nil, false
 		}
+		if e.woken {
+			start, e.woken = now, false
+		}
 		e.begin(start)
 	}
 	if e.pass.End > now {
@@ -159,16 +229,24 @@ func (e *Engine) Advance(now time.Duration) (*Pass, bool) {
 // Stats returns the engine's gauges and counters as of the last call.
 func (e *Engine) Stats() Stats {
 	s := e.stats
-	s.Running, s.Waiting = len(e.running), len(e.waiting)+len(e.preempted)
+	s.Running, s.Waiting = len(e.running), len(e.waiting)+len(e.preempted)+len(e.loading)
+	s.Loading, s.Held = len(e.loading), e.held
 	s.ActiveBlocks, s.Blocks = e.pool.active, e.pool.size
 	return s
 }
+
+// Admitted reports whether the sequence was given blocks at least once.
+func (s *Sequence) Admitted() bool { return s.admitted }
 
 // Hash names the i-th block of the sequence, counted from 0; i is below the number of its full blocks.
 func (s *Sequence) Hash(i int) uint64 { return s.hash(i) }
 
 // nextStart says when the next pass can start: at once if anything is admitted, else when the first request arrives.
+// A stuck engine waits for its caller.
 func (e *Engine) nextStart() (time.Duration, bool) {
+	if e.stuck {
+		return 0, false
+	}
 	if len(e.running) > 0 || len(e.preempted) > 0 {
 		return e.now, true
 	}
@@ -193,14 +271,28 @@ func (e *Engine) end() {
 		}
 		s.LastToken = e.now
 		if s.Generated >= s.MaxTokens {
-			e.pool.release(s)
-			s.running, s.Done, finished = false, true, true
+			e.finish(s)
+			finished = true
 		}
 		kept = append(kept, s)
 	}
 	e.pass.Tokens = kept
 	if finished {
 		e.running = slices.DeleteFunc(e.running, func(s *Sequence) bool { return s.Done })
+	}
+}
+
+// finish ends a sequence that has all its tokens; the caller takes it out of running.
+func (e *Engine) finish(s *Sequence) {
+	s.running, s.Done = false, true
+	if !s.Hold {
+		e.pool.release(s)
+		return
+	}
+	s.held = true
+	e.held++
+	for i, content := range s.Contents {
+		e.pool.blocks[s.blocks[i]].content = content
 	}
 }
 

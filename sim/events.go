@@ -125,6 +125,23 @@ func (s *Server) ServeReplay(ln net.Listener) error {
 	return s.serveEvents(ln, &s.replayAt, (*Publisher).ServeReplay)
 }
 
+// Announce says before anybody serves them where events and missed ones will be had, so that who asks a worker as soon
+// as it answers is told. ServeEvents and ServeReplay say it, too.
+func (s *Server) Announce(events, replay net.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.eventsAt, s.replayAt = announced(events), announced(replay)
+}
+
+// announced is an address as an engine writes one that it listens at.
+func announced(at net.Addr) string {
+	if at == nil {
+		return ""
+	}
+	_, port, _ := net.SplitHostPort(at.String())
+	return "tcp://*:" + port
+}
+
 func (s *Server) serveEvents(ln net.Listener, at *string, serve func(*Publisher, net.Listener) error) error {
 	if s.driver.publisher == nil {
 		ln.Close()
@@ -135,12 +152,24 @@ func (s *Server) serveEvents(ln net.Listener, at *string, serve func(*Publisher,
 		s.mu.Unlock()
 		return ln.Close()
 	}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	*at = "tcp://*:" + port
+	*at = announced(ln.Addr())
 	s.goroutines.Add(1)
 	s.mu.Unlock()
 	defer s.goroutines.Done()
 	return serve(s.driver.publisher, ln)
+}
+
+// Holds returns how many leading blocks of a prompt the engine has in its prefix cache, and how many blocks there are
+// in it: what a listener to its events should know.
+func (s *Server) Holds(prompt []uint32, salt string) (leading, all int) {
+	hashes := appendHashes(nil, hashString(hashString(0, s.options.Model), salt), prompt, s.options.BlockSize)
+	s.driver.mu.Lock()
+	defer s.driver.mu.Unlock()
+	pool := &s.driver.engine.pool
+	for leading < len(hashes) && pool.find(hashes[leading]) != 0 {
+		leading++
+	}
+	return leading, pool.cached.n
 }
 
 // serveSources says where events are published, as vLLM's GET /kv_event_sources does.

@@ -105,7 +105,7 @@ func TestEventsAddUpToTheCache(t *testing.T) {
 			removed += len(p.Removed)
 			for _, b := range p.Stored {
 				hash := b.Sequence.Hash(b.Index)
-				if _, cached := e.pool.cached[hash]; !cached {
+				if e.pool.find(hash) == 0 {
 					t.Fatalf("round %d: block %x is stored by the pass and not in the cache after it; removed: %v",
 						round, hash, slices.Contains(p.Removed, hash))
 				}
@@ -130,10 +130,10 @@ func TestEventsAddUpToTheCache(t *testing.T) {
 				pending[h] = true
 			}
 		}
-		cached := slices.Sorted(maps.Keys(e.pool.cached))
+		cached := cachedHashes(e)
 		differ := func(h uint64) bool { return pending[h] }
 		if !slices.Equal(slices.DeleteFunc(known, differ), slices.DeleteFunc(cached, differ)) {
-			t.Fatalf("round %d: the events say %d blocks, the cache has %d", round, len(heard.tokens), len(e.pool.cached))
+			t.Fatalf("round %d: the events say %d blocks, the cache has %d", round, len(heard.tokens), e.pool.cached.n)
 		}
 	}
 	for handle, tokens := range heard.tokens {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// failure is a refused request. vLLM has two bodies: {"error":{...}}, and {"detail":...} from the framework below it.
+// failure is a refused or failed request. vLLM has two bodies: {"error":{...}}, and {"detail":...} from the framework
+// below it; others have {"object":"error",...} in place of the first.
 type failure struct {
 	status  int
 	kind    string // the error's type; "" for the detail form
@@ -63,7 +64,24 @@ func pythonFloat(v float64) string {
 	return s + ".0"
 }
 
-// body is the failure's JSON.
+func (f *failure) Error() string { return f.message }
+
+// flat is the body of SGLang and TensorRT-LLM.
+func (f *failure) flat() []byte {
+	if f.kind == "" {
+		return f.body()
+	}
+	b := appendString([]byte(`{"object":"error","message":`), f.message)
+	b = appendString(append(b, `,"type":`...), f.kind)
+	return append(strconv.AppendInt(append(b, `,"param":null,"code":`...), int64(f.status), 10), '}')
+}
+
+// flatEvent is the failure in the middle of SGLang's or TensorRT-LLM's stream.
+func (f *failure) flatEvent() []byte {
+	return append(append([]byte(`data: {"error":`), f.flat()...), "}\n\n"...)
+}
+
+// body is the failure's JSON as vLLM says it.
 func (f *failure) body() []byte {
 	if f.kind == "" {
 		return append(appendString([]byte(`{"detail":`), f.message), '}')

@@ -13,6 +13,7 @@ import (
 
 // fault is one x-sim-fault; the zero value is none. The package doc says what each kind does.
 type fault struct {
+	server *Server // whose failures they are
 	kind   string
 	events int           // of die-after, hang-after, error-after
 	wait   time.Duration // of slow
@@ -64,7 +65,7 @@ func (f fault) before(ctx context.Context, w http.ResponseWriter) bool {
 		<-ctx.Done()
 		abort()
 	case "status":
-		writeFailure(w, simulated(f.status))
+		f.server.refuse(w, simulated(f.status))
 	default:
 		return false
 	}
@@ -80,7 +81,7 @@ func (f fault) whole(ctx context.Context, w http.ResponseWriter, body []byte) bo
 		<-ctx.Done()
 		abort()
 	case "error-event", "error-after", "role-then-error":
-		writeFailure(w, simulated(http.StatusInternalServerError))
+		f.server.refuse(w, simulated(http.StatusInternalServerError))
 	case "slow":
 		sleep(ctx, f.wait)
 		return false

@@ -5,6 +5,7 @@ package sim
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type metrics struct {
 	promptTokens, generatedTokens int
 	finished                      map[string]int // by finish reason; like vLLM's, aborts are not counted
 	firstToken, endToEnd          histogram
+	cached, pulled, computed      int // prompt tokens by where their KV came from
+	failedTransfers               int
 }
 
 func newMetrics() metrics {
@@ -36,6 +39,12 @@ func (m *metrics) token(s *Sequence, reason string) {
 	m.generatedTokens++
 	if s.Generated == 1 {
 		m.promptTokens += s.PromptTokens
+		m.cached += s.Cached
+		if s.Load {
+			m.pulled += s.PromptTokens - s.Cached
+		} else {
+			m.computed += s.PromptTokens - s.Cached
+		}
 		m.firstToken.observe(s.FirstToken - s.Arrived)
 	}
 	if s.Done {
@@ -72,7 +81,7 @@ func (h *histogram) observe(d time.Duration) {
 func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 	s.driver.mu.Lock()
 	engine := s.driver.engine.Stats()
-	p := page{labels: `engine="0",model_name=` + string(appendString(nil, s.options.Model))}
+	p := page{prefix: "vllm:", labels: `engine="0",model_name=` + string(appendString(nil, s.options.Model))}
 	m := &s.driver.metrics
 	p.one("num_requests_running", "gauge", "Number of requests in model execution batches.", engine.Running)
 	p.one("num_requests_waiting", "gauge", "Number of requests waiting to be processed.", engine.Waiting)
@@ -84,6 +93,18 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 		"Prefix cache hits, in terms of number of cached tokens.", engine.HitTokens)
 	p.one("num_preemptions_total", "counter", "Cumulative number of preemption from the engine.", engine.Preemptions)
 	p.one("prompt_tokens_total", "counter", "Number of prefill tokens processed.", m.promptTokens)
+	p.head("prompt_tokens_by_source_total", "counter", "Number of prompt tokens by source.")
+	for _, source := range []struct {
+		name  string
+		value int
+	}{{"local_compute", m.computed}, {"local_cache_hit", m.cached}, {"external_kv_transfer", m.pulled}} {
+		p.value("prompt_tokens_by_source_total", p.labels+`,source="`+source.name+`"`, float64(source.value))
+	}
+	p.one("nixl_num_failed_transfers_total", "counter", "Number of failed NIXL KV Cache transfers.", m.failedTransfers)
+	p.one("nixl_num_kv_expired_reqs_total", "counter",
+		"Number of requests that had their KV expire.", s.driver.leases.expired)
+	p.one("nixl_num_notifications_after_expiry_total", "counter",
+		"Number of notifications for requests whose KV had expired.", s.driver.leases.late)
 	p.one("generation_tokens_total", "counter", "Number of generation tokens processed.", m.generatedTokens)
 	p.head("request_success_total", "counter", "Count of successfully processed requests.")
 	for _, reason := range []string{"stop", "length", "abort", "error", "repetition"} {
@@ -98,22 +119,26 @@ func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
 		`",enable_prefix_caching="True",engine="0",kv_cache_size_tokens="`+
 		strconv.Itoa(s.options.BlockSize*s.options.Blocks)+`",num_gpu_blocks="`+strconv.Itoa(s.options.Blocks)+
 		`",role="`+s.options.Role+`"`, 1)
+	p.text = append(p.text, "# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.\n"+
+		"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds "+
+		pythonFloat(float64(s.driver.started.UnixNano()/1e7)/100)+"\n"...)
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
 	_, _ = w.Write(p.text)
 }
 
 // page is a scrape being written.
 type page struct {
+	prefix string // of names
 	text   []byte
 	labels string
 }
 
 func (p *page) head(name, kind, help string) {
-	p.text = append(p.text, "# HELP vllm:"+name+" "+help+"\n# TYPE vllm:"+name+" "+kind+"\n"...)
+	p.text = append(p.text, "# HELP "+p.prefix+name+" "+help+"\n# TYPE "+p.prefix+name+" "+kind+"\n"...)
 }
 
 func (p *page) value(name, labels string, v float64) {
-	p.text = append(p.text, "vllm:"+name+"{"+labels+"} "+pythonFloat(v)+"\n"...)
+	p.text = append(p.text, p.prefix+name+"{"+labels+"} "+pythonFloat(v)+"\n"...)
 }
 
 func (p *page) float(name, kind, help string, v float64) {
@@ -126,14 +151,14 @@ func (p *page) one(name, kind, help string, v int) { p.float(name, kind, help, f
 func (p *page) histogram(name, help string, h *histogram) {
 	p.head(name, "histogram", help)
 	total := 0
-	model := p.labels[len(`engine="0",`):]
+	first, rest, _ := strings.Cut(p.labels, ",")
 	for i, count := range h.counts {
 		total += count
 		bound := "+Inf"
 		if i < len(h.bounds) {
 			bound = pythonFloat(h.bounds[i])
 		}
-		p.value(name+"_bucket", `engine="0",le="`+bound+`",`+model, float64(total))
+		p.value(name+"_bucket", first+`,le="`+bound+`",`+rest, float64(total))
 	}
 	p.value(name+"_count", p.labels, float64(total))
 	p.value(name+"_sum", p.labels, h.sum)

@@ -12,27 +12,40 @@ import (
 
 // serve answers one completion that was read and checked.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fault fault) {
+	var side source
+	if c.transfer.holds() {
+		host, port, err := s.openSide()
+		if err != nil {
+			s.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
+			return
+		}
+		side = source{engine: s.engineID, host: host, port: port}
+	}
 	c.write(s.options)
 	requests := c.requests(s.options)
-	job, err := s.driver.submit(c, requests)
-	if err != nil { // lengths were checked against a context that fits the pool
-		writeFailure(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
-		return
-	}
+	job := prepare(c, requests)
 	defer s.driver.leave(job)
+	if c.rooms == nil || !c.transfer.holds() { // else each starts when its room is met
+		if err := s.driver.submit(job, 0, requests); err != nil { // lengths were checked against a context that fits the pool
+			s.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
+			return
+		}
+	}
 	created := time.Now().Unix()
-	wire := newWire(c, s.options.Model, created)
+	wire := s.dialect.format(c, created)
 	if c.stream {
-		e := &events{w: w, flush: http.NewResponseController(w), ctx: r.Context(), fault: fault, wire: wire, request: c, job: job}
+		e := &events{server: s, w: w, flush: http.NewResponseController(w), ctx: r.Context(), fault: fault, wire: wire, request: c, job: job}
 		e.run(s.options.BlockSize)
 		return
 	}
-	select {
-	case <-job.wake: // only when all is there
-	case <-r.Context().Done():
+	if err := s.finish(r.Context(), c, job); err != nil {
+		if failed := (*failure)(nil); errors.As(err, &failed) {
+			s.refuse(w, failed)
+			return
+		}
 		abort()
 	}
-	body := wire.appendReply(nil, c, created, job.usage(c, s.options.BlockSize))
+	body := wire.appendReply(nil, c, created, job.usage(c, s.options.BlockSize), s.dialect.handOver(c, job, side))
 	if fault.whole(r.Context(), w, body) {
 		return
 	}
@@ -43,13 +56,38 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	_, _ = w.Write(body)
 }
 
+// finish waits for the whole of an answer that is not streamed.
+func (s *Server) finish(ctx context.Context, c *completion, j *job) error {
+	if err := s.pull(ctx, c, j); err != nil {
+		return err
+	}
+	select {
+	case <-j.wake: // only when all is there
+		return nil
+	case <-s.dead:
+		return engineDead
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// format writes one request's reply or events in an engine's bytes. Each appends to b and returns it.
+type format interface {
+	appendRole(b []byte, choice int, u *usage) []byte
+	appendChunk(b []byte, c chunk) []byte
+	appendUsageEvent(b []byte, u usage) []byte
+	appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte
+	endsApart() bool // the end of a choice is an event of its own
+}
+
 // events writes a stream: one HTTP chunk and one write an event, as soon as it is there.
 type events struct {
+	server  *Server
 	w       http.ResponseWriter
 	flush   *http.ResponseController
 	ctx     context.Context
 	fault   fault
-	wire    *wire
+	wire    format
 	request *completion
 	job     *job
 	sent    int // events, comments not counted
@@ -81,10 +119,18 @@ func (e *events) all(blockSize int) error {
 	if err := e.begin(); err != nil {
 		return err
 	}
+	if err := e.server.pull(e.ctx, e.request, e.job); err != nil {
+		if failed := (*failure)(nil); errors.As(err, &failed) {
+			return e.failTransfer(failed)
+		}
+		return err
+	}
 	shown := make([]int, len(e.request.answers))
 	for left := len(shown); left > 0; {
 		select {
 		case <-e.job.wake:
+		case <-e.server.dead:
+			return e.fail(engineDead)
 		case <-e.ctx.Done():
 			return e.ctx.Err()
 		}
@@ -113,7 +159,7 @@ func (e *events) begin() error {
 			}
 		}
 	case e.fault.kind == "error-event", e.fault.kind == "role-then-error" && !e.request.chat:
-		return e.fail()
+		return e.fail(simulated(http.StatusInternalServerError))
 	}
 	return nil
 }
@@ -149,9 +195,19 @@ func (e *events) roles() error {
 		}
 	}
 	if e.fault.kind == "role-then-error" {
-		return e.fail()
+		return e.fail(simulated(http.StatusInternalServerError))
 	}
 	return nil
+}
+
+// failTransfer ends a stream whose prompt's KV did not come: vLLM sends the role of a choice all the same.
+func (e *events) failTransfer(f *failure) error {
+	if f == transferFailed && e.request.chat && e.server.options.Engine == "vllm" {
+		if err := e.roles(); err != nil {
+			return err
+		}
+	}
+	return e.fail(f)
 }
 
 // token writes the event of one token of an answer; lastAnswer says that no other answer ends after this one.
@@ -168,6 +224,13 @@ func (e *events) token(choice, token int, lastAnswer bool) error {
 	}
 	c.text = a.piece(token)
 	if token == len(a.tokens)-1 {
+		if e.wire.endsApart() && len(c.text) > 0 {
+			e.buffer = e.wire.appendChunk(e.buffer[:0], c)
+			if err := e.send(e.buffer); err != nil {
+				return err
+			}
+			c.text = nil
+		}
 		c.reason, c.stop, c.last = a.reason, a.stopString, lastAnswer
 	}
 	e.buffer = e.wire.appendChunk(e.buffer[:0], c)
@@ -200,7 +263,7 @@ func (e *events) send(event []byte) error {
 		}
 	case "error-after":
 		if after {
-			return e.fail()
+			return e.fail(simulated(http.StatusInternalServerError))
 		}
 	}
 	e.sent++
@@ -208,8 +271,8 @@ func (e *events) send(event []byte) error {
 }
 
 // fail ends the stream with an error event and [DONE], as vLLM does when its engine fails.
-func (e *events) fail() error {
-	if err := e.put(simulated(http.StatusInternalServerError).event()); err != nil {
+func (e *events) fail(f *failure) error {
+	if err := e.put(e.server.dialect.event(f)); err != nil {
 		return err
 	}
 	if err := e.put(doneEvent); err != nil {

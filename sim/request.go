@@ -14,22 +14,25 @@ import (
 type completion struct {
 	chat   bool
 	id     string
+	model  string // as the reply says it
 	stream bool
 	usage  bool // include_usage: a chunk with the usage before [DONE]
 	every  bool // continuous_usage_stats: usage on every chunk
 
-	prompts [][]uint32 // tokens; one for chat
-	choices int        // answers to each prompt
-	limits  limits
-	seed    uint64
-	salt    string
-	tool    *toolCall // the call that the request forces, or nil
-	answers []answer  // one a prompt and choice, prompt by prompt
+	prompts  [][]uint32 // tokens; one for chat
+	choices  int        // answers to each prompt
+	limits   limits
+	seed     uint64
+	salt     string
+	transfer *transfer // which side of a hand-over it is, or nil
+	rooms    []room    // of SGLang's, one an answer
+	tool     *toolCall // the call that the request forces, or nil
+	answers  []answer  // one a prompt and choice, prompt by prompt
 }
 
 // readCompletion reads the fields that both routes have. header is the request's X-Request-Id.
-func readCompletion(f *fields, chat bool, header string) *completion {
-	c := &completion{chat: chat, choices: 1}
+func readCompletion(d *dialect, o Options, f *fields, chat bool, header string) *completion {
+	c := &completion{chat: chat, choices: 1, model: o.Model}
 	c.stream = f.boolean("stream")
 	c.readStreamOptions(f)
 	if n, ok := f.integer("n"); ok {
@@ -48,14 +51,23 @@ func readCompletion(f *fields, chat bool, header string) *completion {
 			f.fail(refuse("Parameter 'cache_salt' must be a non-empty string if provided. (parameter=cache_salt)", "cache_salt"))
 		}
 	}
-	c.id, _ = f.text("request_id")
-	c.id = orDefault(header, orDefault(c.id, fmt.Sprintf("%016x", rand.Uint64())))
-	if c.chat {
-		c.id = "chatcmpl-" + c.id
-	} else {
-		c.id = "cmpl-" + c.id
-	}
+	d.read(o, f, c, header)
 	return c
+}
+
+// readVLLM reads what only vLLM has.
+func readVLLM(_ Options, f *fields, c *completion, header string) {
+	c.transfer = readTransfer(f)
+	c.id, _ = f.text("request_id")
+	c.id = c.prefix() + orDefault(header, orDefault(c.id, fmt.Sprintf("%016x", rand.Uint64())))
+}
+
+// prefix is what OpenAI begins an id with.
+func (c *completion) prefix() string {
+	if c.chat {
+		return "chatcmpl-"
+	}
+	return "cmpl-"
 }
 
 func (c *completion) readStreamOptions(f *fields) {
@@ -82,7 +94,7 @@ func checkModel(f *fields, ours string) {
 }
 
 // checkSampling refuses what vLLM's sampling parameters refuse. Most of them change nothing here.
-func (c *completion) checkSampling(f *fields) {
+func (c *completion) checkSampling(d *dialect, f *fields) {
 	if c.choices < 1 {
 		f.fail(refuse(fmt.Sprintf("n must be at least 1, got %d.", c.choices), ""))
 	}
@@ -90,7 +102,7 @@ func (c *completion) checkSampling(f *fields) {
 		f.fail(refuse(fmt.Sprintf("n must be at most %d, got %d.", maxChoices, c.choices), ""))
 	}
 	if v, ok := f.number("temperature"); ok && v < 0 {
-		f.fail(refuseValue("temperature must be non-negative, got "+pythonFloat(v)+".", "temperature", pythonFloat(v)))
+		f.fail(d.badTemperature(v))
 	}
 	if v, ok := f.number("top_p"); ok && (v <= 0 || v > 1) {
 		f.fail(refuseValue("top_p must be in (0, 1], got "+pythonFloat(v)+".", "top_p", pythonFloat(v)))
@@ -115,13 +127,14 @@ const maxChoices = 128
 
 // checkLength refuses prompts and answers over the context and cuts the answer to what is left of it. names are the
 // fields that may limit the answer, the first one present counts; standard is the limit without one, 0 for all.
-func (c *completion) checkLength(f *fields, context, standard int, names ...string) {
+func (c *completion) checkLength(d *dialect, o Options, f *fields, standard int, names ...string) {
+	context := o.MaxModelLen
 	longest := 0
 	for _, prompt := range c.prompts {
 		longest = max(longest, len(prompt))
 	}
 	if longest >= context {
-		f.fail(tooLong(longest, context))
+		f.fail(d.tooLong(longest, context))
 	}
 	c.limits.max = orDefault(standard, context)
 	for _, name := range names {
@@ -133,8 +146,7 @@ func (c *completion) checkLength(f *fields, context, standard int, names ...stri
 			f.fail(refuseValue(fmt.Sprintf("max_tokens must be at least 1, got %d.", v), "max_tokens", strconv.Itoa(v)))
 		}
 		if v > context {
-			f.fail(refuseValue(fmt.Sprintf("max_tokens=%d cannot be greater than max_model_len=%d. "+
-				"Please request fewer output tokens.", v, context), "max_tokens", strconv.Itoa(v)))
+			f.fail(d.tooMany(v, context))
 		}
 		c.limits.max = v
 		break
@@ -144,6 +156,9 @@ func (c *completion) checkLength(f *fields, context, standard int, names ...stri
 			c.limits.max, c.limits.min), ""))
 	}
 	c.limits.max = min(c.limits.max, context-longest)
+	if c.transfer.holds() && o.Engine != "vllm" { // the others' prefill workers stop by themselves
+		c.limits.max, c.limits.min = 1, 0
+	}
 }
 
 // tooLong is vLLM's complaint; it stops counting one token above the limit.
@@ -174,6 +189,13 @@ func (c *completion) write(o Options) {
 	}
 }
 
+// request is what the engine is asked for to give the i-th answer.
+func (c *completion) request(o Options, i int) Request {
+	one := *c
+	one.prompts, one.choices, one.answers = c.prompts[i/c.choices:][:1], 1, c.answers[i:][:1]
+	return one.requests(o)[0]
+}
+
 // requests are what the engine is asked for: one a prompt and choice. The blocks of the answer have their names
 // already, so that the next turn of a conversation finds them in the cache.
 func (c *completion) requests(o Options) []Request {
@@ -187,11 +209,16 @@ func (c *completion) requests(o Options) []Request {
 		if len(shared) > 0 {
 			last = shared[len(shared)-1]
 		}
+		var contents []uint64
+		if c.transfer.holds() {
+			contents = appendContents(nil, o, prompt)
+		}
 		for _, a := range c.answers[i*c.choices : (i+1)*c.choices] {
 			scratch = append(append(scratch[:0], prompt[full:]...), a.tokens...)
 			out = append(out, Request{
 				Hashes:       appendHashes(shared[:len(shared):len(shared)], last, scratch, o.BlockSize),
 				PromptTokens: len(prompt), MaxTokens: len(a.tokens),
+				Hold: c.transfer.holds(), Contents: contents, Load: c.transfer.loads(),
 			})
 		}
 	}

@@ -30,7 +30,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		f := decodeFields([]byte(c.chat))
 		if f.failure == nil {
-			readChat(small, f, "")
+			readChat(dialects["vllm"], small, f, "")
 		}
 		if f.failure == nil || f.failure.message != c.message || f.failure.param != c.param || f.failure.status != 400 {
 			t.Errorf("%s: %+v, want %s", c.chat, f.failure, c.message)
@@ -45,7 +45,7 @@ func TestLenience(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`,
 	} {
 		f := decodeFields([]byte(body))
-		if readChat(small, f, ""); f.failure != nil {
+		if readChat(dialects["vllm"], small, f, ""); f.failure != nil {
 			t.Errorf("%s: %s", body, f.failure.message)
 		}
 	}
@@ -53,7 +53,7 @@ func TestLenience(t *testing.T) {
 
 func TestAnswerIsCutToTheContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":"` + strings.Repeat("word ", 4000) + `","max_tokens":500,"ignore_eos":true}`))
-	c := readPrompts(small, f, "")
+	c := readPrompts(dialects["vllm"], small, f, "")
 	if f.failure != nil {
 		t.Fatal(f.failure.message)
 	}
@@ -66,7 +66,7 @@ func TestAnswerIsCutToTheContext(t *testing.T) {
 // One token short of the context leaves no room for any answer: refused, and told apart from a longer prompt.
 func TestPromptOfTheWholeContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":[` + strings.Repeat("7,", 4095) + `7]}`))
-	readPrompts(small, f, "")
+	readPrompts(dialects["vllm"], small, f, "")
 	if f.failure == nil || !strings.Contains(f.failure.message, "you requested 1 output tokens and your prompt contains at least 4096") {
 		t.Errorf("%+v", f.failure)
 	}
@@ -75,7 +75,7 @@ func TestPromptOfTheWholeContext(t *testing.T) {
 func TestPromptForms(t *testing.T) {
 	for prompt, want := range map[string]int{`"one two"`: 1, `["one","two"]`: 2, `[1,2,3]`: 1, `[[1,2],[3]]`: 2} {
 		f := decodeFields([]byte(`{"prompt":` + prompt + `,"n":3,"max_tokens":5}`))
-		c := readPrompts(small, f, "")
+		c := readPrompts(dialects["vllm"], small, f, "")
 		if f.failure != nil || len(c.prompts) != want {
 			t.Errorf("%s: %d prompts, %+v", prompt, len(c.prompts), f.failure)
 			continue
@@ -109,11 +109,11 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, read := range []func(Options, *fields, string) *completion{readChat, readPrompts} {
+		for _, read := range []func(*dialect, Options, *fields, string) *completion{readChat, readPrompts} {
 			fields := decodeFields(body)
 			var c *completion
 			if fields.failure == nil {
-				c = read(small, fields, "id")
+				c = read(dialects["vllm"], small, fields, "id")
 			}
 			if fields.failure != nil {
 				if !json.Valid(fields.failure.body()) {
@@ -128,7 +128,7 @@ func FuzzRequest(f *testing.F) {
 					t.Fatalf("answer %d: %d + %d tokens, %d hashes", i, r.PromptTokens, r.MaxTokens, len(r.Hashes))
 				}
 			}
-			if reply := newWire(c, "m", 1).appendReply(nil, c, 1, usage{}); !json.Valid(reply) {
+			if reply := newWire(c, "m", 1).appendReply(nil, c, 1, usage{}, nil); !json.Valid(reply) {
 				t.Fatalf("reply %s", reply)
 			}
 		}

@@ -25,18 +25,17 @@ func (e *Engine) begin(start time.Duration) {
 			break
 		}
 	}
-	for e.pass.Preempted == 0 && len(e.running) < e.options.MaxSeqs {
+	for e.pass.Preempted == 0 && len(e.running)+len(e.loading) < e.options.MaxSeqs {
 		if !e.admit(start, &budget) {
 			break
 		}
 	}
+	e.stuck = len(e.running) == 0 && len(e.loading)+e.held > 0 && e.pass.Preempted == 0 && e.head(start) != nil
 	e.pass.End = start + passLength(e.millis(), e.options.Speedup)
 }
 
-// admit lets the head of the queue in and reports whether it did.
-//
-// A prefill worker's sequence will end here with its first token, and a decode worker's will come in with the KV of
-// its prompt already computed elsewhere (computed = PromptTokens): the hand-over hooks in at these two places.
+// admit lets the head of the queue in and reports whether it did. One whose KV is still to come gets its blocks only:
+// it takes no part in passes before Loaded.
 func (e *Engine) admit(start time.Duration, budget *int) bool {
 	s := e.head(start)
 	if s == nil {
@@ -47,15 +46,22 @@ func (e *Engine) admit(start time.Duration, budget *int) bool {
 	if blocksOf(tokens, size)-active > e.pool.size-e.pool.active {
 		return false
 	}
-	if *budget == 0 && tokens > hits*size {
-		return false
+	if s.Load && s.elsewhere {
+		e.pass.Removed, _ = e.pool.take(s, blocksOf(tokens, size), hits, e.pass.Removed) // fits, as just seen
+		e.pop()
+		s.sealed, s.loading = hits, true
+		e.loading, e.loads = append(e.loading, s), append(e.loads, s)
+	} else {
+		if *budget == 0 && tokens > hits*size {
+			return false
+		}
+		if !e.compute(s, hits, budget) {
+			return false
+		}
+		e.pop()
+		s.running = true
+		e.running = append(e.running, s)
 	}
-	if !e.compute(s, hits, budget) {
-		return false
-	}
-	e.pop()
-	s.running = true
-	e.running = append(e.running, s)
 	if !s.admitted {
 		s.admitted = true
 		s.Cached = hits * size
@@ -70,6 +76,9 @@ func (e *Engine) admit(start time.Duration, budget *int) bool {
 func (e *Engine) compute(s *Sequence, hits int, budget *int) bool {
 	size := e.options.BlockSize
 	before := s.computed + hits*size
+	if s.elsewhere {
+		before = max(before, s.PromptTokens)
+	}
 	tokens := min(s.tokens()-before, *budget)
 	after := before + tokens
 	for {
@@ -83,6 +92,9 @@ func (e *Engine) compute(s *Sequence, hits int, budget *int) bool {
 	}
 	s.sealed = max(s.sealed, hits)
 	s.computed = after
+	if full := after / size; full > s.sealed+1 {
+		e.pool.touch(s, s.sealed, full)
+	}
 	for ; s.sealed < after/size; s.sealed++ {
 		if e.pool.seal(s, s.sealed) {
 			e.pass.Stored = append(e.pass.Stored, StoredBlock{s, s.sealed})
@@ -101,7 +113,7 @@ func (e *Engine) preempt(budget *int) *Sequence {
 	e.running = e.running[:last]
 	e.preempted = append(e.preempted, s)
 	e.pool.release(s)
-	s.running, s.computed = false, 0
+	s.running, s.computed, s.elsewhere = false, 0, false
 	if s.now.pass == e.passes {
 		*budget += s.now.tokens
 		s.now = share{}
@@ -122,11 +134,11 @@ func (e *Engine) millis() float64 {
 			ends += s.now.start + s.now.prompt
 			starts += s.now.start
 		}
-		if s.computed < s.tokens() {
+		if !mine || s.computed < s.tokens() { // one whose KV came from elsewhere may find no budget left
 			continue
 		}
 		e.pass.Tokens = append(e.pass.Tokens, s)
-		if s.Generated > 0 || !mine || s.now.prompt == 0 {
+		if s.Generated > 0 || s.now.prompt == 0 {
 			decoding += s.tokens()
 		}
 	}

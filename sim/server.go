@@ -16,9 +16,21 @@ import (
 
 // Server is one simulated worker behind HTTP. Make it with NewServer; it is safe for concurrent use.
 type Server struct {
-	options Options
-	driver  *driver
-	http    http.Server
+	options  Options
+	dialect  *dialect
+	driver   *driver
+	http     http.Server
+	side     http.Server    // what other engines fetch KV from
+	client   http.Transport // to theirs
+	engineID string         // new with each start
+
+	rooms    rooms    // of SGLang's prefill workers
+	visiting sync.Map // rooms that requests of an SGLang decode worker are in, by their id
+
+	alive context.Context // over when the engine dies
+	kill  context.CancelFunc
+	dead  <-chan struct{} // alive's
+	dying sync.Once
 
 	closed     context.Context // of every request; over with Close
 	close      context.CancelFunc
@@ -26,7 +38,8 @@ type Server struct {
 
 	mu       sync.Mutex // guards all below
 	closing  bool
-	eventsAt string // where KV events are published, as engines say it; empty while they are not
+	sideAt   *net.TCPAddr // nil until the first request is held
+	eventsAt string       // where KV events are published, as engines say it; empty while they are not
 	replayAt string
 }
 
@@ -36,21 +49,36 @@ func NewServer(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("cannot make simulated worker %q: %w", o.Name, err)
 	}
-	s := &Server{options: o, driver: newDriver(o)}
+	s := &Server{options: o, dialect: dialects[o.Engine], driver: newDriver(o), engineID: newEngineID()}
 	s.closed, s.close = context.WithCancel(context.Background())
-	s.http = http.Server{
-		Handler:           http.HandlerFunc(s.handle),
+	s.alive, s.kill = context.WithCancel(context.Background())
+	s.dead = s.alive.Done()
+	s.client.DisableKeepAlives = true
+	s.listen(&s.http, s.handle)
+	s.listen(&s.side, s.serveSide)
+	if s.hosts() { // decode legs may come first
+		if _, _, err := s.openSide(); err != nil {
+			s.close()
+			return nil, fmt.Errorf("cannot make simulated worker %q: %w", o.Name, err)
+		}
+	}
+	s.goroutines.Go(func() { s.driver.run(s.closed) })
+	return s, nil
+}
+
+// listen makes an HTTP server of the worker's.
+func (s *Server) listen(h *http.Server, handle http.HandlerFunc) {
+	*h = http.Server{
+		Handler:           handle,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Second, // vLLM's
 		ConnState:         s.countConnection,
 		// net/http does not see a client leave that has sent bytes ahead; the server's own end must reach it all the same.
 		BaseContext: func(net.Listener) context.Context { return s.closed },
 	}
-	s.goroutines.Go(func() { s.driver.run(s.closed) })
-	return s, nil
 }
 
-// Serve answers connections of ln until Close, and then returns nil. It closes ln. It may be called for several
+// Serve answers connections of ln until Close, or until the engine dies of a request (death.go), and then returns nil. It closes ln. It may be called for several
 // listeners, each in a goroutine of the caller's.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
@@ -78,7 +106,7 @@ func (s *Server) Close() error {
 	var err error
 	if first {
 		s.close()
-		err = s.http.Close()
+		err = errors.Join(s.http.Close(), s.side.Close())
 		if s.driver.publisher != nil {
 			s.driver.publisher.Close()
 		}
@@ -97,11 +125,14 @@ func (s *Server) countConnection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// routes are the paths and the one method each has.
-var routes = map[string]struct {
+// route is a path's one method and who answers it.
+type route struct {
 	method string
 	serve  func(*Server, http.ResponseWriter, *http.Request)
-}{
+}
+
+// vllmRoutes are the paths of vLLM.
+var vllmRoutes = map[string]route{
 	"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
 	"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
 	"/v1/models":           {http.MethodGet, (*Server).serveModels},
@@ -117,7 +148,15 @@ var routes = map[string]struct {
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Server", Fingerprint)
 	w.Header().Set("Vary", "Origin") // as vLLM's
-	route, ok := routes[r.URL.Path]
+	if s.isDead() {
+		if r.URL.Path == "/health" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		s.refuse(w, engineDead)
+		return
+	}
+	route, ok := s.dialect.routes[r.URL.Path]
 	if !ok {
 		writeFailure(w, detail(http.StatusNotFound, "Not Found"))
 		return
@@ -137,7 +176,7 @@ func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
 }
 
 // complete is the way of a completion on either route.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(Options, *fields, string) *completion) {
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*dialect, Options, *fields, string) *completion) {
 	fields := readBody(w, r)
 	fault, err := s.fault(r)
 	if err != nil {
@@ -148,10 +187,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(Opti
 	}
 	var c *completion
 	if fields.failure == nil {
-		c = read(s.options, fields, r.Header.Get("X-Request-Id"))
+		c = read(s.dialect, s.options, fields, r.Header.Get("X-Request-Id"))
 	}
 	if fields.failure != nil {
-		writeFailure(w, fields.failure)
+		s.refuse(w, fields.failure)
 		return
 	}
 	s.serve(w, r, c, fault)
@@ -162,7 +201,9 @@ func (s *Server) fault(r *http.Request) (fault, error) {
 	if !s.options.Faults {
 		return fault{}, nil
 	}
-	return readFault(r.Header.Get("x-sim-fault"))
+	f, err := readFault(r.Header.Get("x-sim-fault"))
+	f.server = s
+	return f, err
 }
 
 // maxBody bounds a request body in bytes; vLLM itself takes 20 MB and more.
@@ -193,6 +234,12 @@ func readBody(w http.ResponseWriter, r *http.Request) *fields {
 	}
 }
 
+// refuse answers with a failure in the engine's form.
+func (s *Server) refuse(w http.ResponseWriter, f *failure) {
+	writeJSON(w, f.status, s.dialect.failure(f))
+}
+
+// writeFailure answers with a failure of the framework, which is the same in all engines.
 func writeFailure(w http.ResponseWriter, f *failure) { writeJSON(w, f.status, f.body()) }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

@@ -1,8 +1,9 @@
 // The package doc of the simulated engine, its options and their defaults.
 
 // Package sim is a worker without a GPU: an engine that schedules, caches and times requests like vLLM's, and a
-// server that speaks vLLM 0.32's HTTP form, for people who try Kvasir out, for its tests and for replays.
-// It is honest about being one: every completion carries "system_fingerprint":"kvasir-sim" and its text says so.
+// server that speaks vLLM 0.32's HTTP form, or with Options.Engine SGLang's or TensorRT-LLM's (dialect.go), for people
+// who try Kvasir out, for its tests and for replays. It is honest about being one: every text says so, as do the
+// Server header and, where the form has a field for it, "system_fingerprint":"kvasir-sim" or a weight_version.
 //
 //	s, err := sim.NewServer(sim.Options{Name: "decode-0", Model: "sim-model"})
 //	ln, err := net.Listen("tcp", "127.0.0.1:8100")
@@ -24,6 +25,19 @@
 //
 //	go s.ServeEvents(events) // listeners, as for Serve
 //	go s.ServeReplay(replay)
+//
+// # Prefill and decode
+//
+// Workers hand prompts over as vLLM's do over NIXL (transfer.go), SGLang's in bootstrap rooms (meet.go) and
+// TensorRT-LLM's by disaggregated_params (trtllm.go). What is not true: the KV. In its place one number a
+// block goes over HTTP on a port of its own (sidechannel.go), which is enough to tell right KV from wrong, and takes
+// the time that KV would take at Options.Bandwidth. Everything around it is as observed on vLLM 0.32: parameters to
+// the byte, leases, 200 with a wrong text where blocks were used again after their lease, 500 from another engine id
+// at once and from a dead port after a time, an engine that hangs and dies of a request without a required field
+// (Serve returns, and nothing else in the process ends), and the counters that betray each.
+//
+//	curl $P/v1/chat/completions -d '{"messages":[...],"max_tokens":1,"kv_transfer_params":{"do_remote_decode":true}}'
+//	curl $D/v1/chat/completions -d '{"messages":[...],"kv_transfer_params":{ what the first reply says }}'
 //
 // The core does no I/O and takes the time from its caller, so that a replay drives the same Engine in virtual time:
 //
@@ -53,7 +67,10 @@
 // Any other value is refused with 400. Faults act on the two completion routes.
 package sim
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Fingerprint is the system_fingerprint of every completion: what tells a simulated answer from a real one.
 const Fingerprint = "kvasir-sim"
@@ -63,9 +80,10 @@ const Version = "0.32.0+kvasir.sim"
 
 // Options are what an engine and its server are made of. The zero value of each field means its default.
 type Options struct {
-	Name  string // the worker's name, said in its text; default "sim-0"
-	Model string // the one model served; default "kvasir-sim"
-	Role  string // both | prefill | decode; default both. Said in /metrics; the hand-over between roles is not built yet
+	Name   string // the worker's name, said in its text; default "sim-0"
+	Model  string // the one model served; default "kvasir-sim"
+	Engine string // vllm | sglang | trtllm: whose HTTP form is spoken; default vllm
+	Role   string // both | prefill | decode; default both. Said in /metrics; every worker takes either side of a hand-over
 
 	BlockSize        int // tokens in one KV block; default 16
 	Blocks           int // KV blocks in the pool; default 16,384
@@ -77,6 +95,13 @@ type Options struct {
 	Seed    uint64  // changes every answer's text
 	Faults  bool    // honour x-sim-fault
 
+	SideChannel      string        // where other engines fetch KV once a request is held; default "127.0.0.1:0"
+	Lease            time.Duration // how long blocks are held for an engine that does not come; default 30 s, as vLLM's
+	BootstrapTimeout time.Duration // how long one leg of SGLang's hand-over waits for the other; default 300 s, as SGLang's
+	TransferTimeout  time.Duration // how long an engine that does not answer is waited for; default 5 s, as vLLM's
+	KVBytes          int           // of one token, over all layers; default 131,072, a Llama of 8 billion parameters
+	Bandwidth        float64       // of KV between engines in GB/s; default 50, a fast network card. Speedup counts, too
+
 	Events      bool   // publish KV events: Server.ServeEvents and ServeReplay
 	EventTopic  string // their topic; default empty
 	EventBuffer int    // messages kept for who missed some; default 10,000, as vLLM's
@@ -86,6 +111,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Name = orDefault(o.Name, "sim-0")
 	o.Model = orDefault(o.Model, "kvasir-sim")
+	o.Engine = orDefault(o.Engine, "vllm")
 	o.Role = orDefault(o.Role, "both")
 	o.BlockSize = orDefault(o.BlockSize, 16)
 	o.Blocks = orDefault(o.Blocks, 16384)
@@ -93,6 +119,12 @@ func (o Options) withDefaults() Options {
 	o.MaxSeqs = orDefault(o.MaxSeqs, 256)
 	o.MaxModelLen = orDefault(o.MaxModelLen, 32768)
 	o.Speedup = orDefault(o.Speedup, 1)
+	o.SideChannel = orDefault(o.SideChannel, "127.0.0.1:0")
+	o.Lease = orDefault(o.Lease, 30*time.Second)
+	o.BootstrapTimeout = orDefault(o.BootstrapTimeout, 300*time.Second)
+	o.TransferTimeout = orDefault(o.TransferTimeout, 5*time.Second)
+	o.KVBytes = orDefault(o.KVBytes, 128<<10)
+	o.Bandwidth = orDefault(o.Bandwidth, 50)
 	o.EventBuffer = orDefault(o.EventBuffer, 10000)
 	return o
 }
@@ -110,6 +142,7 @@ func (o Options) validate() error {
 	}{
 		{"block size", o.BlockSize}, {"blocks", o.Blocks}, {"max batched tokens", o.MaxBatchedTokens},
 		{"max seqs", o.MaxSeqs}, {"max model len", o.MaxModelLen}, {"event buffer", o.EventBuffer},
+		{"KV bytes", o.KVBytes},
 	} {
 		if size.value < 1 || size.value > 1<<30 {
 			return fmt.Errorf("%s %d is not between 1 and 2^30", size.name, size.value)
@@ -117,6 +150,13 @@ func (o Options) validate() error {
 	}
 	if !(o.Speedup >= 1e-6) { // also NaN; much slower and a pass does not fit a time.Duration
 		return fmt.Errorf("speedup %v is not at least 1e-6", o.Speedup)
+	}
+	if _, ok := dialects[o.Engine]; !ok {
+		return fmt.Errorf("engine %q is none of vllm, sglang, trtllm", o.Engine)
+	}
+	if o.Lease < 0 || o.TransferTimeout < 0 || o.BootstrapTimeout < 0 || !(o.Bandwidth >= 1e-6) {
+		return fmt.Errorf("lease %v, bootstrap timeout %v, transfer timeout %v and bandwidth %v GB/s are not all above 0",
+			o.Lease, o.BootstrapTimeout, o.TransferTimeout, o.Bandwidth)
 	}
 	if o.MaxModelLen > o.Blocks*o.BlockSize {
 		return fmt.Errorf("max model len %d is more than the %d tokens of the pool (%d blocks of %d)",

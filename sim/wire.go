@@ -33,6 +33,9 @@ func newWire(c *completion, model string, created int64) *wire {
 	return w
 }
 
+// endsApart reports false: the finish_reason comes with the last token.
+func (w *wire) endsApart() bool { return false }
+
 var doneEvent = []byte("data: [DONE]\n\n")
 
 // appendRole appends the event that opens a choice of a chat stream.
@@ -116,8 +119,8 @@ func appendCounts(b []byte, u usage) []byte {
 	return strconv.AppendInt(append(b, `,"completion_tokens":`...), int64(u.completion), 10)
 }
 
-// appendReply appends the whole reply of a request that is not streamed.
-func (w *wire) appendReply(b []byte, c *completion, created int64, u usage) []byte {
+// appendReply appends the whole reply of a request that is not streamed; handOver is its kv_transfer_params or nil.
+func (w *wire) appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte {
 	object := `,"object":"text_completion","created":`
 	if w.chat {
 		object = `,"object":"chat.completion","created":`
@@ -145,7 +148,11 @@ func (w *wire) appendReply(b []byte, c *completion, created int64, u usage) []by
 	if w.chat {
 		b = append(b, `,"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null`...)
 	}
-	return append(b, `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`...)
+	b = append(b, `,"kv_transfer_params":`...)
+	if handOver == nil {
+		b = append(b, "null"...)
+	}
+	return append(append(b, handOver...), `,"ec_transfer_params":null,"metrics":null}`...)
 }
 
 // appendChoice appends the rest of a choice after its index.

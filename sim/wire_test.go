@@ -142,7 +142,13 @@ var variable = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`"id":"(chatcmpl-tool|chatcmpl-req-test|chatcmpl-body-rid|chatcmpl|cmpl|modelperm)-[^"]*"`), `"id":"$1-ID"`},
-	{regexp.MustCompile(`"(created|prompt_tokens|total_tokens|completion_tokens|cached_tokens|created_cache_tokens|count)":\d+`), `"$1":N`},
+	{regexp.MustCompile(`"remote_request_id":"(chatcmpl|cmpl)-([^"]*-|)[0-9a-f]{8}"`), `"remote_request_id":"$1-ID"`},
+	{regexp.MustCompile(`"remote_engine_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`), `"remote_engine_id":"UUID"`},
+	{regexp.MustCompile(`"remote_block_ids":\[\[\d+(,\d+)*\]\]`), `"remote_block_ids":[[...]]`},
+	{regexp.MustCompile(`"(created|remote_port|remote_num_tokens|remote_prefill_cached_tokens|prompt_tokens|total_tokens|completion_tokens|cached_tokens|created_cache_tokens|count)":\d+`), `"$1":N`},
+	{regexp.MustCompile(`"id":"[0-9a-f]{32}"`), `"id":"ID"`},
+	{regexp.MustCompile(`"weight_version":"[^"]+","weight_versions":\[\{"version":"[^"]+","start":0,"end":\d+\}\]`), `"weight_version":"W"`},
+	{regexp.MustCompile(`"max_model_len":131072`), `"max_model_len":4096`}, // its tokenizer's own limit
 	{regexp.MustCompile(`"(content|text|arguments|prompt|version|root)":"(?:[^"\\]|\\.)+"`), `"$1":"TEXT"`},
 	{regexp.MustCompile(`"system_fingerprint":"[^"]+"`), `"system_fingerprint":"F"`},
 	{regexp.MustCompile(`"(tokens|token_strs)":\[[^\]]+\]`), `"$1":[...]`},

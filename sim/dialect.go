@@ -1,0 +1,52 @@
+// Dialects: what differs between the HTTP forms of the engines, one row each.
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// dialect is how one engine speaks. The text, the time and the cache behind it are the same for all.
+type dialect struct {
+	routes map[string]route
+	format func(c *completion, created int64) format
+
+	read   func(o Options, f *fields, c *completion, header string) // its own fields, before the prompt is known
+	model  func(o Options, f *fields, c *completion)                // which models it serves
+	finish func(o Options, f *fields, c *completion)                // its own fields, after that
+
+	failure func(*failure) []byte // the body
+	event   func(*failure) []byte // in a stream
+
+	noMessages     *failure
+	badTemperature func(v float64) *failure
+	tooLong        func(prompt, context int) *failure
+	tooMany        func(tokens, context int) *failure // asked for
+
+	pull     func(s *Server, ctx context.Context, c *completion, j *job) error
+	handOver func(c *completion, j *job, at source) []byte // what a prefill worker's reply says, or nil
+}
+
+// dialects are the engines that can be imitated, by Options.Engine.
+var dialects = map[string]*dialect{"vllm": &vllm, "sglang": &sglang, "trtllm": &trtllm}
+
+var vllm = dialect{
+	routes: vllmRoutes, format: func(c *completion, created int64) format { return newWire(c, c.model, created) },
+	read: readVLLM, model: servesOne, finish: func(Options, *fields, *completion) {},
+	failure: (*failure).body, event: (*failure).event,
+	noMessages: refuse("Cannot apply chat template to an empty conversation. Provide at least one message.", ""),
+	badTemperature: func(v float64) *failure {
+		return refuseValue("temperature must be non-negative, got "+pythonFloat(v)+".", "temperature", pythonFloat(v))
+	},
+	tooLong: tooLong,
+	tooMany: func(tokens, context int) *failure {
+		return refuseValue(fmt.Sprintf("max_tokens=%d cannot be greater than max_model_len=%d. "+
+			"Please request fewer output tokens.", tokens, context), "max_tokens", strconv.Itoa(tokens))
+	},
+	pull: (*Server).pullHeld, handOver: vllmParams,
+}
+
+// servesOne refuses every model but the one served.
+func servesOne(o Options, f *fields, _ *completion) { checkModel(f, o.Model) }

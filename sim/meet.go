@@ -1,0 +1,178 @@
+// The two legs of SGLang's hand-over, from the room where they meet to the end.
+
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// meet is the hand-over of SGLang, either side of it.
+func (s *Server) meet(ctx context.Context, c *completion, j *job) error {
+	return each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
+		if c.transfer.holds() {
+			return s.host(ctx, c, j, i)
+		}
+		return s.visit(ctx, c, j, i)
+	})
+}
+
+// host is the prefill side of one room: wait for the decode leg, compute, and wait until it has all. Nothing is
+// computed for a leg that does not come.
+func (s *Server) host(ctx context.Context, c *completion, j *job, i int) error {
+	id := c.rooms[i].id
+	m, err := s.rooms.enter(id, hereIn)
+	if err != nil {
+		s.die()
+		return engineDead
+	}
+	defer s.rooms.leave(id, m, hereIn)
+	late := time.NewTimer(s.options.BootstrapTimeout)
+	defer late.Stop()
+	select {
+	case <-m.joined:
+	case <-late.C:
+		return roomFailure("Prefill bootstrap failed for request rank=0 req.rid='%s' req.bootstrap_room=%d", c.id, id,
+			s.timedOut(id, "Bootstrapping"))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.driver.submit(j, i, []Request{j.requests[i]}); err != nil {
+		return &failure{http.StatusInternalServerError, "InternalServerError", err.Error(), ""}
+	}
+	t := &j.tickets[i]
+	if err := s.await(ctx, m, t.ended); err != nil {
+		s.driver.drop(t)
+		return s.hostFailure(err, c.id, id)
+	}
+	m.answer, _ = json.Marshal(served{ask{s.engineID, t.handle, intsOf(t.held)}, t.sequence.Cached}) // plain values
+	close(m.ready)
+	if err := s.await(ctx, m, t.lease.over); err != nil {
+		if errors.Is(err, errLeft) {
+			s.driver.drop(t)
+		}
+		return s.hostFailure(err, c.id, id)
+	}
+	if t.lease.expired {
+		return s.hostFailure(errLeft, c.id, id)
+	}
+	return nil
+}
+
+// served is what a decode leg is told of the blocks that it came for.
+type served struct {
+	ask
+	Cached int `json:"cached"`
+}
+
+func intsOf(ids []int32) []int {
+	out := make([]int, len(ids))
+	for i, id := range ids {
+		out[i] = int(id)
+	}
+	return out
+}
+
+// errLeft: the decode leg went away.
+var errLeft = errors.New("the decode leg left")
+
+// await waits for what a room's host needs next, or for what makes it vain.
+func (s *Server) await(ctx context.Context, m *meeting, next <-chan struct{}) error {
+	select {
+	case <-next:
+		return nil
+	case <-m.left:
+		return errLeft
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hostFailure is how a host whose guest left ends; other errors stay what they are.
+func (s *Server) hostFailure(err error, rid string, id int64) error {
+	if !errors.Is(err, errLeft) {
+		return err
+	}
+	return roomFailure("Prefill transfer failed for request rank=0 req.rid='%s' req.bootstrap_room=%d", rid, id,
+		"Failed to send kv chunk of "+strconv.FormatInt(id, 10))
+}
+
+// visit is the decode side of one room: have blocks, go to the host, wait there, and fetch. It does not hear of a
+// prefill leg that failed or was cancelled: it waits to the end (SGLang's issue 28651).
+func (s *Server) visit(ctx context.Context, c *completion, j *job, i int) error {
+	t, r := &j.tickets[i], c.rooms[i]
+	if _, taken := s.visiting.LoadOrStore(r.id, true); taken {
+		s.die()
+		return engineDead
+	}
+	defer s.visiting.Delete(r.id)
+	select {
+	case <-t.room:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	limited, cancel := context.WithTimeout(ctx, s.options.BootstrapTimeout)
+	defer cancel()
+	answer, err := s.join(limited, r)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		s.quit(r)
+		return ctx.Err()
+	case err != nil && limited.Err() != nil:
+		s.quit(r)
+		return roomFailure("Decode transfer failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
+			c.id, r.id, s.timedOut(r.id, "WaitingForInput"))
+	case err != nil:
+		return roomFailure("Decode handshake failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
+			c.id, r.id, "Could not fetch prefill parallel info from bootstrap_addr: "+net.JoinHostPort(r.host, strconv.Itoa(r.port)))
+	}
+	var got served
+	if json.Unmarshal(answer, &got) != nil || len(got.Blocks) > maxAskBlock {
+		return transferFailed
+	}
+	from := &transfer{source: source{got.Engine, got.Request, r.host, r.port}, blocks: got.Blocks}
+	t.remote = got.Cached
+	if err := s.load(ctx, c, t, i, from); err != nil && ctx.Err() == nil {
+		return roomFailure("Decode transfer failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
+			c.id, r.id, "Failed to get kvcache from prefill instance, it might be dead")
+	} else if err != nil {
+		s.release(from.source)
+		return err
+	}
+	s.release(from.source)
+	return nil
+}
+
+// quit tells a room's host that its guest has gone.
+func (s *Server) quit(r room) {
+	ctx, cancel := context.WithTimeout(s.closed, time.Second)
+	defer cancel()
+	_, _ = s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideLeave, nil) // else the lease ends
+}
+
+// join goes to a room's host and waits there. A host that cannot be reached is tried for the time of a transfer.
+func (s *Server) join(ctx context.Context, r room) ([]byte, error) {
+	begin := time.Now()
+	answer, err := s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideJoin, nil)
+	if errors.Is(err, errUnreachable) {
+		_ = wait(ctx, s.options.TransferTimeout-time.Since(begin))
+	}
+	return answer, err
+}
+
+// timedOut is SGLang's reason for a leg that waited in vain.
+func (s *Server) timedOut(id int64, state string) string {
+	return fmt.Sprintf("Request %d timed out after %.1fs in KVPoll.%s", id, s.options.BootstrapTimeout.Seconds(), state)
+}
+
+// roomFailure is SGLang's error of a leg: 500, and the status once more as its type.
+func roomFailure(format, rid string, id int64, reason string) *failure {
+	return &failure{http.StatusInternalServerError, "500",
+		fmt.Sprintf(format, rid, id) + fmt.Sprintf(" with exception KVTransferError(bootstrap_room=%d): %s", id, reason), ""}
+}

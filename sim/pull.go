@@ -1,0 +1,190 @@
+// A decode worker's way to the blocks of its prompt: wait for room, fetch, and answer by what came.
+
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// pull does what a hand-over needs before a job's tokens come: a decode worker brings the blocks of the prompts from
+// where they were computed, a prefill worker of SGLang meets who will fetch them. The job runs when it returns nil. The
+// error is a *failure, or the context's.
+func (s *Server) pull(ctx context.Context, c *completion, j *job) error {
+	if !c.transfer.loads() && c.rooms == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.alive, cancel)()
+	err := s.dialect.pull(s, ctx, c, j)
+	if err != nil && s.isDead() {
+		return engineDead
+	}
+	return err
+}
+
+// each runs work for all answers at once and waits for it. The first error ends the others.
+func each(ctx context.Context, answers int, work func(context.Context, int) error) error {
+	if answers == 1 {
+		return work(ctx, 0)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for i := range answers {
+		running.Go(func() {
+			if err := work(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// pullHeld brings the blocks of prompts that a prefill worker holds under a lease.
+func (s *Server) pullHeld(ctx context.Context, c *completion, j *job) error {
+	err := each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
+		if !c.transfer.complete {
+			return s.hang(ctx)
+		}
+		t := &j.tickets[i]
+		if err := s.awaitRoom(ctx, c.transfer.source, t.room); err != nil {
+			return err
+		}
+		t.remote = c.transfer.cached
+		return s.load(ctx, c, t, i, c.transfer)
+	})
+	if c.transfer.complete && (err == nil || ctx.Err() != nil) {
+		s.release(c.transfer.source)
+	}
+	return err
+}
+
+// load fetches what a sequence lacks of its prompt's blocks and lets it run on what came.
+func (s *Server) load(ctx context.Context, c *completion, t *ticket, i int, from *transfer) error {
+	all := appendContents(nil, s.options, t.prompt)
+	held := t.sequence.Cached / s.options.BlockSize
+	contents, err := s.fetch(ctx, from, held, len(all))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		s.driver.failed()
+		return transferFailed
+	}
+	if !slices.Equal(contents, all[held:]) || from.first != 0 && from.first != t.answer[0] {
+		c.mislead(s.options, i, contents)
+	}
+	s.driver.loaded(t, &c.answers[i], c.request(s.options, i))
+	return nil
+}
+
+// hang waits for ever, as vLLM 0.32 does where a field of the parameters is missing; and where the client leaves, its
+// engine dies of the request that it cannot find.
+func (s *Server) hang(ctx context.Context) error {
+	<-ctx.Done()
+	if s.closed.Err() == nil {
+		s.die() // for the second time where it was dead already
+	}
+	return ctx.Err()
+}
+
+// awaitRoom waits until the engine has blocks for a sequence, and keeps the prefill worker's lease alive meanwhile.
+func (s *Server) awaitRoom(ctx context.Context, from source, room <-chan struct{}) error {
+	beat := time.NewTicker(heartbeat(s.options.Lease))
+	defer beat.Stop()
+	for {
+		select {
+		case <-room:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-beat.C:
+			limited, cancel := context.WithTimeout(ctx, s.options.TransferTimeout)
+			_, _ = s.say(limited, from, sideBeat, nil) // a source that is gone shows at the fetch
+			cancel()
+		}
+	}
+}
+
+// fetch reads what the blocks from held to count of a prompt hold at the source, in the time that it would take. A
+// source that cannot be reached is waited for until the time for it is over, one that refuses fails at once.
+func (s *Server) fetch(ctx context.Context, t *transfer, held, count int) ([]uint64, error) {
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	if len(t.blocks) < count {
+		return nil, fmt.Errorf("cannot fetch %d blocks: %d are there", count, len(t.blocks))
+	}
+	limited, cancel := context.WithTimeout(ctx, s.options.TransferTimeout)
+	defer cancel()
+	answer, err := s.say(limited, t.source, sideRead, t.blocks[held:count])
+	if errors.Is(err, errUnreachable) {
+		<-limited.Done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	contents, err := decodeContents(answer, count-held)
+	if err != nil {
+		return nil, err
+	}
+	return contents, wait(ctx, s.options.transferTime(count-held))
+}
+
+// transferTime is how long the KV of some blocks is under way.
+func (o Options) transferTime(blocks int) time.Duration {
+	bytes := float64(blocks) * float64(o.BlockSize) * float64(o.KVBytes)
+	seconds := bytes / (o.Bandwidth * 1e9) / o.Speedup
+	return time.Duration(min(seconds, 1e9) * float64(time.Second))
+}
+
+// wait sleeps for d unless ctx is over before.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mislead makes the i-th answer one to other KV than its prompt's. A forced tool call stays as it is: its form is
+// forced, whatever the model reads.
+func (c *completion) mislead(o Options, i int, contents []uint64) {
+	if c.tool != nil {
+		return
+	}
+	key := uint64(i)
+	for _, content := range contents {
+		key = mix(key, content)
+	}
+	c.answers[i] = writeAnswer(o.Name, mix(key, c.seed), c.limits)
+}
+
+// loaded starts a sequence whose KV has come; r has the names of its blocks.
+func (d *driver) loaded(t *ticket, a *answer, r Request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.answer, t.reason = a.tokens, a.reason
+	d.engine.Loaded(t.sequence, r.Hashes, r.MaxTokens)
+	ring(d.work)
+}
+
+// failed counts a transfer that did not come off.
+func (d *driver) failed() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.metrics.failedTransfers++
+}
