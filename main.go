@@ -7,6 +7,7 @@
 //	kvasir explain [--config F] < F      explain.go
 //	kvasir classify [--config F] < F     classifycmd.go
 //	kvasir similar [--config F] < F      similarcmd.go
+//	kvasir replay --trace F ...          replaycmd.go
 //	kvasir simulate --listen A ...       simulate.go
 //	kvasir version                       version.go
 //
@@ -77,7 +78,7 @@ it serves; without --config with two simulated workers, to try things out.`
   kvasir simulate --listen 127.0.0.1:8000      one simulated worker
   kvasir serve --help                          every command has examples`
 	serve := serveCommand("serve")
-	root.AddCommand(serve, checkCommand(), explainCommand(), classifyCommand(), similarCommand(), simulateCommand(), versionCommand(), completionCommand())
+	root.AddCommand(serve, checkCommand(), explainCommand(), classifyCommand(), similarCommand(), replayCommand(), simulateCommand(), versionCommand(), completionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.Version = version
 	root.SetVersionTemplate("kvasir {{.Version}}\n")

@@ -42,6 +42,8 @@ type options struct {
 	starts  int
 	strict  bool // a target that is missed is exit code 1
 	profile string
+	traces  string
+	dynamo  string // a Python that has it
 }
 
 // measurement is one part of the table. They run in this order.
@@ -59,6 +61,7 @@ var measurements = []measurement{
 	{"lost", "client lost -> worker's connection closed", measureLost},
 	{"idle", "memory of idle streams", measureIdle},
 	{"readers", "memory while readers have stopped", measureReaders},
+	{"replay", "kvasir replay over the open traces, beside Dynamo's", measureReplay},
 	{"start", "start to first 200, idle memory, binary", measureStart},
 }
 
@@ -161,6 +164,8 @@ func (b *bench) parse(args []string) ([]measurement, error) {
 	f.IntVar(&b.streams, "streams", 10000, "idle streams")
 	f.IntVar(&b.readers, "readers", 200, "readers that stop")
 	f.IntVar(&b.starts, "starts", 10, "starts timed")
+	f.StringVar(&b.traces, "traces", "../shared/data/traces", "where mooncake_conversation.jsonl and mooncake_synthetic.jsonl are")
+	f.StringVar(&b.dynamo, "dynamo", ".cache/dynamo/bin/python", "a Python that has ai-dynamo 1.6.1; without it Kvasir is replayed alone")
 	f.StringVar(&b.profile, "profile", "", "write a CPU profile of kvasir under load here, instead of measuring throughput")
 	f.BoolVar(&b.strict, "strict", false, "exit 1 when a target is missed")
 	f.Usage = func() {

@@ -1,0 +1,122 @@
+// What a mirror knows, copied out for prices.
+
+package cost
+
+import (
+	"math"
+	"time"
+)
+
+// Load is what is under way at one engine at one moment, as its Mirror sees it.
+type Load struct {
+	Engine Engine // with defaults for what is not known
+	Timing Timing // known or learned; zero until then
+
+	Requests    int // sent and not ended
+	Decoding    int // past their first token
+	Outstanding int // prompt tokens of all of them
+	Context     int // prompt and streamed tokens of those decoding
+	Streamed    int // tokens that those decoding have generated
+
+	Shared int // of the outstanding, those whose blocks are another request's as well
+
+	Prefilling int           // prompt tokens to compute of those not past their first token, as sent
+	Backlog    int           // prompt tokens that the pass under way will not finish
+	InPass     int           // prompt tokens that it computes
+	PassLeft   time.Duration // until it ends; 0: idle, or any moment
+	Flow       float64       // prompt tokens to compute that were sent in a second, over the last half minute or so
+
+	Held     int           // blocks in the cache, used or not
+	EvictAge time.Duration // since the last use of what would be evicted next
+}
+
+// used is the share of the pool that unfinished requests use; above 1 where they wait for it.
+func (l *Load) used() float64 {
+	return float64(l.Outstanding-l.Shared+l.Streamed) / float64(l.Engine.tokens())
+}
+
+// Open reports whether the engine's next pass has room left: what the central queue waits for.
+func (l *Load) Open() bool { return l.Backlog < l.Engine.Budget && l.Requests < l.Engine.MaxSeqs }
+
+// ttft predicts the milliseconds until the first token of a request with so many tokens to compute (0: none, its
+// answer is all that is asked for), by a timing that may be another engine's.
+func (l *Load) ttft(fresh float64, timing *Timing) float64 {
+	decode := 0.0
+	if l.Decoding > 0 {
+		decode = timing.decode(float64(l.Context) / float64(l.Engine.tokens()))
+	}
+	budget := float64(max(l.Engine.Budget-l.Decoding, 1))
+	total := float64(l.Backlog) + fresh
+	full := math.Floor(total / budget)
+	rest := total - full*budget
+	t := millis(l.PassLeft) + full*(timing.prefill(budget)+decode)
+	if rest > 0 || fresh == 0 {
+		t += timing.prefill(rest) + decode
+	}
+	return t
+}
+
+// Load returns what is under way at now.
+func (m *Mirror) Load(now time.Time) Load {
+	m.expire(now)
+	m.advance(now)
+	p := &m.pass
+	if p.under && !p.composed {
+		m.compose()
+	}
+	l := Load{
+		Engine:   m.engine,
+		Requests: m.requests, Decoding: m.decoding, Outstanding: m.outstanding, Context: m.context, Streamed: m.streamed,
+		Shared: m.shared, Prefilling: m.prefilling, Backlog: m.rest, Flow: m.flowing(now) / flowTime.Seconds(),
+		Held: m.cache.held(),
+	}
+	l.EvictAge = m.cache.age(now, l.used())
+	if t, ok := m.timing(); ok {
+		l.Timing = t
+	}
+	if p.under {
+		l.InPass = p.prompt
+		l.Backlog -= p.prompt
+		l.PassLeft = p.left(now)
+	}
+	return l
+}
+
+// left is how long the pass is still predicted to last. One that is overdue by more than half its length is not to be
+// trusted to end at any moment: it is taken to last as long again as it is overdue, so that a hung engine is not the
+// best one.
+func (p *pass) left(now time.Time) time.Duration {
+	left := p.start.Add(p.length).Sub(now)
+	if left >= 0 {
+		return left
+	}
+	if -left > p.length/2+slack {
+		return -left
+	}
+	return 0
+}
+
+// slack is how late a token may be on its way here.
+const slack = 20 * time.Millisecond
+
+// Timing is how long the engine's passes take, as far as it is known or learned; false: not yet.
+func (m *Mirror) Timing() (Timing, bool) { return m.timing() }
+
+func (m *Mirror) timing() (Timing, bool) {
+	if m.engine.Timing.known() {
+		return m.engine.Timing, true
+	}
+	return m.model.timing()
+}
+
+// flowTime is the time over which Load.Flow is a mean.
+const flowTime = 20 * time.Second
+
+// flowing is the flow that is left at now.
+func (m *Mirror) flowing(now time.Time) float64 {
+	if m.flow == 0 {
+		return 0
+	}
+	gone := max(now.Sub(m.flowAt), 0) // a clock that goes backwards would make it grow beyond all numbers
+	return m.flow * math.Exp(-gone.Seconds()/flowTime.Seconds())
+}

@@ -1,0 +1,269 @@
+// What one engine was sent and has answered.
+
+package cost
+
+import (
+	"time"
+
+	"kvasir/kvroute/kvindex"
+)
+
+// Stale is how long a request may go without news before it is taken for lost (Dynamo's threshold).
+const Stale = 5 * time.Minute
+
+// Sent is a request as it was sent.
+type Sent struct {
+	Prompt int  // tokens
+	Hit    int  // of these, tokens that need not be computed: Candidate.Hit
+	Leg    Leg  // which part of it this engine has
+	Quiet  bool // its tokens are not seen as they come: its prefill and its growth are predicted
+
+	// Names are the full blocks of the prompt, so that those it shares with other unfinished requests count once;
+	// nil: not known, and nothing is shared. They are kept until the request ends.
+	Names []kvindex.Name
+}
+
+// A Mirror follows one engine. Its zero value is not usable; NewMirror makes one. It is not safe for concurrent use.
+//
+//  1. A request is in line until its first token was seen, then decoding, then over. A quiet one leaves the line when
+//     it is predicted to.
+//  2. A pass under way computes the share of each request in line; a pass is composed when it is first asked about,
+//     so that everything that came with the tokens of the one before is known.
+//  3. Passes end when a token is seen, or, where none can be, when they are predicted to.
+//  4. The sums are over the requests that have not ended.
+type Mirror struct {
+	engine   Engine
+	model    learner
+	pass     pass
+	unjudged unjudged
+	cache    cacheAge
+
+	line  []*Request // sent, no token seen yet, in order of sending
+	quiet int        // decoding requests that are quiet
+	heard list       // all requests, the one without news for longest first
+	spare *Request   // requests to use again
+
+	requests, outstanding, decoding int
+	context, streamed, prefilling   int
+	rest                            int
+	lost                            int
+
+	active users // of every stride-th block of unfinished requests
+	stride int
+	shared int // prompt tokens of blocks with more than one user, all but one of them
+
+	flow   float64 // prompt tokens to compute, sent lately: each counts less by e after every flowTime
+	flowAt time.Time
+}
+
+// Request is one request in a Mirror. It is done with after End.
+type Request struct {
+	sent       Sent
+	at, news   time.Time
+	fresh      int // prompt tokens to compute, as sent
+	own        int // prompt tokens whose blocks no request before it had
+	rest       int // of these, not computed before the pass under way
+	share      int // of these, computed in it
+	tokens     int // streamed
+	ended      uint64
+	started    bool
+	due        uint64 // the pass that should bring its first token
+	decoding   bool
+	over       bool
+	prev, next *Request
+}
+
+// NewMirror returns the mirror of an engine that has no requests.
+func NewMirror(e Engine) *Mirror {
+	m := &Mirror{active: newUsers()}
+	m.heard.init()
+	m.SetEngine(e)
+	return m
+}
+
+// SetEngine takes what is known of the engine by now. What was learned of its timing is kept.
+func (m *Mirror) SetEngine(e Engine) {
+	m.engine = e.withDefaults()
+	if m.active.n == 0 { // else names that are counted would be met no more
+		m.stride = max(sampled/m.engine.BlockSize, 1)
+	}
+	m.cache.resize(m.engine.Blocks)
+}
+
+// Send notes that a request was sent.
+func (m *Mirror) Send(now time.Time, s Sent) *Request {
+	m.advance(now)
+	m.expire(now)
+	r := m.take()
+	*r = Request{sent: s, at: now.Add(m.engine.Wire), news: now}
+	if s.Leg != DecodeOnly {
+		r.fresh = max(s.Prompt-s.Hit, 1)
+		r.rest = r.fresh
+	}
+	m.heard.push(r)
+	m.line = append(m.line, r)
+	m.requests++
+	m.outstanding += s.Prompt
+	m.prefilling += r.fresh
+	m.rest += r.rest
+	r.own = s.Prompt - m.share(s.Names)
+	m.shared += s.Prompt - r.own
+	m.flow = m.flowing(now) + float64(r.fresh)
+	m.flowAt = now
+	m.cache.grow(now, blocksOf(r.fresh, m.engine.BlockSize))
+	if !m.pass.under {
+		m.start(r.at, true)
+	}
+	return r
+}
+
+// Tokens notes that n more tokens of the answer were seen. The first ends its prefill.
+func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
+	if r.over || n <= 0 {
+		return
+	}
+	m.advance(now)
+	r.news = now
+	m.heard.pop(r)
+	m.heard.push(r)
+	if !r.sent.Quiet && m.endsPass(r, now) {
+		m.finish(now, true)
+		m.start(now, true)
+	}
+	r.ended = m.pass.number - 1
+	if !r.decoding {
+		if r.due > 0 && r.due == r.ended {
+			m.unjudged.firsts++
+		} else {
+			m.unjudged.surprises++
+		}
+		m.first(r)
+	}
+	m.grow(r, n)
+}
+
+// Usage takes in how many prompt tokens the engine says it had cached; it matters before the first token only.
+func (m *Mirror) Usage(r *Request, cached int) {
+	if r.over || r.decoding || r.sent.Leg == DecodeOnly || cached < 0 {
+		return
+	}
+	fresh := max(r.sent.Prompt-cached, 1)
+	m.prefilling += fresh - r.fresh
+	m.rest -= r.rest
+	r.rest = max(r.rest+fresh-r.fresh, r.share)
+	m.rest += r.rest
+	r.fresh = fresh
+}
+
+// End notes that a request is over, however it ended. Exactly once; nothing of r may be used after it.
+func (m *Mirror) End(r *Request, now time.Time) {
+	if !r.over { // else it was lost and is out of the sums
+		m.advance(now)
+		m.remove(r, now)
+	}
+	r.next, m.spare = m.spare, r
+	r.sent.Names = nil
+}
+
+// Lost is how many requests went without news for so long that they were dropped.
+func (m *Mirror) Lost() int { return m.lost }
+
+// first moves a request from the line to those that decode.
+func (m *Mirror) first(r *Request) {
+	m.leaveLine(r)
+	r.decoding = true
+	m.decoding++
+	m.context += r.sent.Prompt
+	m.prefilling -= r.fresh
+	if r.sent.Quiet {
+		m.quiet++
+	}
+}
+
+func (m *Mirror) grow(r *Request, n int) {
+	r.tokens += n
+	m.streamed += n
+	m.context += n
+}
+
+func (m *Mirror) leaveLine(r *Request) {
+	for i, other := range m.line {
+		if other == r {
+			m.line = append(m.line[:i], m.line[i+1:]...)
+			break
+		}
+	}
+	m.pass.prompt -= r.share
+	m.rest -= r.rest
+	if r.due == m.pass.number {
+		m.pass.firsts--
+	}
+	r.share, r.rest = 0, 0
+}
+
+// remove takes a request out of all sums.
+func (m *Mirror) remove(r *Request, now time.Time) {
+	if r.decoding {
+		m.decoding--
+		m.context -= r.sent.Prompt + r.tokens
+		m.streamed -= r.tokens
+		if r.sent.Quiet {
+			m.quiet--
+		}
+		m.cache.grow(now, r.tokens/m.engine.BlockSize)
+	} else {
+		if r.due > 0 && r.due == m.pass.number-1 {
+			m.unjudged.due--
+		}
+		m.leaveLine(r)
+		m.prefilling -= r.fresh
+	}
+	m.requests--
+	m.outstanding -= r.sent.Prompt
+	m.shared -= m.unshare(r.sent.Names)
+	m.heard.pop(r)
+	r.over = true
+	if m.requests == 0 {
+		m.pass.under = false
+	}
+}
+
+// expire drops requests without news: their End was forgotten, or is minutes late.
+func (m *Mirror) expire(now time.Time) {
+	for r := m.heard.front(); r != nil && now.Sub(r.news) > Stale; r = m.heard.front() {
+		m.remove(r, now)
+		m.lost++
+	}
+}
+
+func (m *Mirror) take() *Request {
+	r := m.spare
+	if r == nil {
+		return &Request{}
+	}
+	m.spare = r.next
+	return r
+}
+
+// list is a ring of requests around a head of its own.
+type list struct{ head Request }
+
+func (l *list) init() { l.head.next, l.head.prev = &l.head, &l.head }
+
+func (l *list) front() *Request {
+	if l.head.next == &l.head {
+		return nil
+	}
+	return l.head.next
+}
+
+func (l *list) push(r *Request) {
+	r.prev, r.next = l.head.prev, &l.head
+	r.prev.next, l.head.prev = r, r
+}
+
+func (l *list) pop(r *Request) {
+	r.prev.next, r.next.prev = r.next, r.prev
+}
+
+func blocksOf(tokens, size int) int { return (tokens + size - 1) / size }

@@ -1,0 +1,322 @@
+// The mirror against engines, its learning, and its edges.
+
+package cost
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kvasir/kvroute/kvindex"
+	"kvasir/sim"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func at(ms float64) time.Time { return start.Add(duration(ms)) }
+
+func known() Engine { return Engine{BlockSize: 64, Blocks: 16384, Timing: Mocker} }
+
+func near(t *testing.T, what string, got, want, by float64) {
+	t.Helper()
+	if math.Abs(got-want) > by {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// The predicted time to first token is the engine's own, but for answers that end and for prompts that come meanwhile
+// and share the last pass.
+func TestPredictsTheEngine(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	engine, mirror := sim.New(sim.Options{BlockSize: 64}), NewMirror(known())
+	requests := map[*sim.Sequence]*Request{}
+	predicted := map[*sim.Sequence]time.Duration{}
+	now := time.Duration(0)
+	var off []time.Duration
+	last := time.Duration(0)
+	predict := DefaultPredict()
+	for i := range 400 {
+		now += time.Duration(random.ExpFloat64() * 300e6)
+		for {
+			end, busy := engine.Next()
+			if !busy || end > now {
+				break
+			}
+			pass, ok := engine.Advance(end)
+			if !ok {
+				continue
+			}
+			for _, s := range pass.Tokens {
+				mirror.Tokens(requests[s], start.Add(pass.End), 1)
+				if s.Generated == 1 && s.Arrived == last {
+					off = append(off, (pass.End - s.Arrived - predicted[s]).Abs())
+				}
+				if s.Done {
+					mirror.End(requests[s], start.Add(pass.End))
+				}
+			}
+		}
+		prompt := 1 + random.IntN(20000)
+		c := []Candidate{{Load: mirror.Load(start.Add(now))}}
+		predict.Price(start.Add(now), Prompt{Tokens: prompt}, c)
+		s, err := engine.Submit(now, sim.Request{
+			Hashes: names(i*1000, prompt/64), PromptTokens: prompt, MaxTokens: 1 + random.IntN(40),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests[s] = mirror.Send(start.Add(now), Sent{Prompt: prompt})
+		predicted[s], last = c[0].TTFT, now
+		engine.Advance(now)
+	}
+	slices.Sort(off)
+	half, most := off[len(off)/2], off[len(off)*95/100]
+	t.Logf("%d predictions: half are off by less than %v, 95%% by less than %v", len(off), half, most)
+	if len(off) < 100 || half > time.Millisecond || most > 30*time.Millisecond {
+		t.Errorf("of %d predictions half are off by %v and more, 5%% by %v", len(off), half, most)
+	}
+}
+
+func names(from, n int) []uint64 {
+	all := make([]uint64, n)
+	for i := range all {
+		all[i] = uint64(from+i) + 1<<40
+	}
+	return all
+}
+
+func TestLineAndPasses(t *testing.T) {
+	m := NewMirror(known())
+	a := m.Send(at(0), Sent{Prompt: 10000, Hit: 0})
+	b := m.Send(at(1), Sent{Prompt: 3000, Hit: 640})
+	l := m.Load(at(1))
+	if l.InPass != 8192 || l.Backlog != 10000-8192+2360 || l.Requests != 2 || l.Prefilling != 12360 || l.Outstanding != 13000 {
+		t.Errorf("in the first pass: %+v", l)
+	}
+	near(t, "what is left of it", millis(l.PassLeft), Mocker.prefill(8192)-1, 0.01)
+	l = m.Load(at(200)) // the first pass cannot be seen to end: it is over when predicted
+	if l.InPass != 4168 || l.Backlog != 0 {
+		t.Errorf("in the second pass: %+v", l)
+	}
+	m.Tokens(a, at(260), 1)
+	m.Tokens(b, at(260.2), 1) // a little later, and of the same pass
+	l = m.Load(at(261))
+	if l.Decoding != 2 || l.InPass != 0 || l.Backlog != 0 || l.Prefilling != 0 || l.Context != 13002 || l.Streamed != 2 {
+		t.Errorf("decoding: %+v", l)
+	}
+	if m.pass.number != 3 {
+		t.Errorf("it is pass %d, want 3", m.pass.number)
+	}
+	m.End(a, at(270))
+	m.End(b, at(270))
+	if l = m.Load(at(271)); l.Requests+l.Outstanding+l.Context+l.Streamed+l.Decoding+l.Backlog+l.InPass != 0 || l.PassLeft != 0 {
+		t.Errorf("idle: %+v", l)
+	}
+}
+
+// A prompt that the pool has no room for waits, with all behind it.
+func TestFullPoolBlocks(t *testing.T) {
+	m := NewMirror(Engine{BlockSize: 64, Blocks: 100, Timing: Mocker})
+	a := m.Send(at(0), Sent{Prompt: 5000})
+	m.Tokens(a, at(100), 1)
+	m.Send(at(101), Sent{Prompt: 3000})
+	m.Send(at(102), Sent{Prompt: 10})
+	m.Tokens(a, at(110), 1)
+	if l := m.Load(at(111)); l.InPass != 0 || l.Backlog != 3010 {
+		t.Errorf("in a full pool %d tokens are computed, %d wait", l.InPass, l.Backlog)
+	}
+	m.End(a, at(120))
+	m.pass.under = false
+	m.start(at(120), true)
+	if l := m.Load(at(121)); l.InPass != 3010 {
+		t.Errorf("with room again %d tokens are computed", l.InPass)
+	}
+}
+
+func TestQuietRequestsArePredicted(t *testing.T) {
+	m := NewMirror(known())
+	r := m.Send(at(0), Sent{Prompt: 1000, Quiet: true})
+	if l := m.Load(at(10)); l.Decoding != 0 || l.InPass != 1000 {
+		t.Errorf("at first: %+v", l)
+	}
+	l := m.Load(at(500))
+	if l.Decoding != 1 || l.Streamed < 40 || l.Streamed > 100 {
+		t.Errorf("half a second later: %+v", l)
+	}
+	m.End(r, at(501))
+	if l := m.Load(at(502)); l.Requests+l.Decoding+l.Streamed+l.Context != 0 {
+		t.Errorf("after its end: %+v", l)
+	}
+}
+
+// An answer whose end nobody told of is dropped after five minutes; its End may still come.
+func TestStale(t *testing.T) {
+	m := NewMirror(known())
+	a := m.Send(at(0), Sent{Prompt: 1000, Names: sharedNames(15)})
+	b := m.Send(at(0), Sent{Prompt: 1000, Names: sharedNames(15)})
+	m.Tokens(b, at(100e3), 1)
+	if l := m.Load(at(300e3 + 1)); l.Requests != 1 || m.Lost() != 1 {
+		t.Errorf("%d requests, %d lost", l.Requests, m.Lost())
+	}
+	m.End(a, at(300e3+2))
+	if l := m.Load(at(400e3 + 1)); l.Requests+l.Outstanding+l.Shared != 0 || m.active.n != 0 || m.Lost() != 2 {
+		t.Errorf("%+v, %d lost", l, m.Lost())
+	}
+	m.Tokens(b, at(400e3+2), 1)
+	m.End(b, at(400e3+3))
+	if l := m.Load(at(400e3 + 4)); l.Requests+l.Decoding+l.Streamed != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func sharedNames(n int) []kvindex.Name {
+	all := make([]kvindex.Name, n)
+	for i := range all {
+		all[i] = kvindex.Name(i + 1)
+	}
+	return all
+}
+
+func TestSharedBlocksCountOnce(t *testing.T) {
+	for _, size := range []int{16, 64, 256} {
+		m := NewMirror(Engine{BlockSize: size, Timing: Mocker})
+		blocks := 4096 / size
+		a := m.Send(at(0), Sent{Prompt: 4096, Names: sharedNames(blocks)})
+		b := m.Send(at(0), Sent{Prompt: 4096 + 64, Hit: 4096, Names: sharedNames(blocks)})
+		l := m.Load(at(1))
+		if l.Outstanding-l.Shared != 4096+64 {
+			t.Errorf("blocks of %d: %d tokens outstanding, %d shared", size, l.Outstanding, l.Shared)
+		}
+		if n := m.Active(sharedNames(blocks + 9)); n != blocks || m.Users(sharedNames(blocks), n) != 2 {
+			t.Errorf("blocks of %d: %d of %d are active, with %d users", size, n, blocks, m.Users(sharedNames(blocks), n))
+		}
+		m.End(a, at(2))
+		if l = m.Load(at(3)); l.Outstanding-l.Shared != 4096+64 || l.Shared != 0 {
+			t.Errorf("blocks of %d: %d outstanding, %d shared", size, l.Outstanding, l.Shared)
+		}
+		m.End(b, at(4))
+		if n := m.Active(sharedNames(blocks)); n != 0 || m.Users(sharedNames(blocks), n) != 0 {
+			t.Errorf("blocks of %d: %d active of nobody", size, n)
+		}
+	}
+}
+
+// What comes in any order leaves nothing behind.
+func TestSumsComeBack(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		m := NewMirror(Engine{BlockSize: 16, Blocks: 1 + random.IntN(3000)})
+		var open []*Request
+		now := 0.0
+		for range 400 {
+			now += random.ExpFloat64() * 20
+			switch k := random.IntN(10); {
+			case k < 3 || len(open) == 0:
+				prompt := 1 + random.IntN(9000)
+				open = append(open, m.Send(at(now), Sent{
+					Prompt: prompt, Hit: random.IntN(prompt + 1), Leg: Leg(random.IntN(3)), Quiet: random.IntN(4) == 0,
+					Names: sharedNames(random.IntN(prompt/16 + 1)),
+				}))
+			case k < 8:
+				m.Tokens(open[random.IntN(len(open))], at(now), random.IntN(3))
+			case k < 9:
+				m.Usage(open[random.IntN(len(open))], random.IntN(9000))
+			default:
+				i := random.IntN(len(open))
+				m.End(open[i], at(now))
+				open[i] = open[len(open)-1]
+				open = open[:len(open)-1]
+			}
+			l := m.Load(at(now))
+			if l.Backlog < 0 || l.InPass < 0 || l.PassLeft < 0 || l.Prefilling < 0 || l.Shared < 0 || l.Shared > l.Outstanding || l.Decoding < 0 {
+				t.Fatalf("seed %d: %+v", seed, l)
+			}
+		}
+		for _, r := range open {
+			m.End(r, at(now))
+		}
+		l := m.Load(at(now))
+		if l.Requests+l.Decoding+l.Outstanding+l.Context+l.Streamed+l.Shared+l.Prefilling+l.Backlog+l.InPass+m.active.n+len(m.line)+m.quiet != 0 {
+			t.Fatalf("seed %d: %+v is left", seed, l)
+		}
+	}
+}
+
+// The timing is learned from tokens, in spite of stalls, and followed when it changes.
+func TestLearnsTiming(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	var l learner
+	feed := func(n int, scale float64) {
+		for i := range n {
+			tokens, decoding, share := 0, 1, random.Float64()*0.5
+			if i%2 == 0 {
+				tokens = 1 + random.IntN(8192)
+			}
+			l.begin()
+			l.pass(tokens, decoding, share, 8192)
+			o := l.since
+			o.millis = scale * (Mocker.prefill(float64(tokens)) + Mocker.decode(share)) * (1 + 0.05*random.NormFloat64())
+			if i == 0 || random.IntN(25) == 0 {
+				o.millis += 3000 // a stall
+			}
+			l.observe(o)
+		}
+	}
+	check := func(when string, scale, by float64) {
+		got, ok := l.timing()
+		if !ok {
+			t.Fatalf("%s: nothing is known", when)
+		}
+		for _, tokens := range []float64{500, 3000, 8192} {
+			want := scale * Mocker.prefill(tokens)
+			near(t, when+": a prefill", got.prefill(tokens)/want, 1, by)
+		}
+		for _, share := range []float64{0.05, 0.25, 0.5} {
+			near(t, when+": a decode", got.decode(share)/scale/Mocker.decode(share), 1, 2*by)
+		}
+	}
+	feed(150, 1)
+	check("after 150 passes", 1, 0.15)
+	feed(400, 1)
+	check("after 550", 1, 0.05)
+	feed(1200, 3)
+	check("three times slower", 3, 0.1)
+}
+
+// Who has seen short passes only does not say what a full one takes, and knows it as soon as it sees some.
+func TestLearnsLongPassesAtOnce(t *testing.T) {
+	var l learner
+	feed := func(tokens int, n int) {
+		for i := range n {
+			l.begin()
+			l.pass(tokens+i%7*10, 0, 0, 8192)
+			o := l.since
+			o.millis = Mocker.prefill(float64(tokens + i%7*10))
+			l.observe(o)
+		}
+	}
+	feed(100, 300)
+	if got, ok := l.timing(); ok {
+		t.Errorf("prompts of 100 tokens say that a full pass takes %v ms", got.prefill(8192))
+	}
+	feed(8000, 3)
+	got, ok := l.timing()
+	if !ok {
+		t.Fatal("full passes say nothing")
+	}
+	near(t, "a full pass", got.prefill(8000)/Mocker.prefill(8000), 1, 0.1)
+}
+
+func TestHungEngineGetsDearer(t *testing.T) {
+	m := NewMirror(known())
+	m.Tokens(m.Send(at(0), Sent{Prompt: 1000}), at(40), 1)
+	l := m.Load(at(50))
+	if l.PassLeft > 10*time.Millisecond {
+		t.Errorf("a pass of an idle engine lasts another %v", l.PassLeft)
+	}
+	if l = m.Load(at(5000)); l.PassLeft < 4*time.Second {
+		t.Errorf("after five seconds of silence it is said to end in %v", l.PassLeft)
+	}
+}

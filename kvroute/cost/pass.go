@@ -1,0 +1,227 @@
+// The engine's passes as a mirror infers them.
+
+package cost
+
+import "time"
+
+// pass is the pass under way.
+type pass struct {
+	number   uint64
+	under    bool
+	composed bool      // its shares are given
+	start    time.Time // of the pass
+	length   time.Duration
+	firsts   int // requests whose first token it should bring, seen as it comes
+	prompt   int // prompt tokens computed in it
+	tokens   int // the same when it was composed
+	decoding int // sequences generating a token in it, and the tokens they attend to
+	context  int
+
+	anchor   time.Time // when a pass was last known to begin; anchored: that it is known
+	anchored bool
+}
+
+// start begins a pass. known: the moment is known, not predicted.
+func (m *Mirror) start(at time.Time, known bool) {
+	p := &m.pass
+	p.number++
+	p.under, p.composed, p.start, p.prompt = true, false, at, 0
+	if known {
+		p.anchor, p.anchored = at, true
+		m.model.begin()
+	}
+}
+
+// compose gives the pass under way its shares, as the engine's scheduler would: who decodes first, then the line in
+// order, out of one budget, while the pool has room.
+func (m *Mirror) compose() {
+	p := &m.pass
+	p.composed = true
+	p.decoding, p.context = m.decoding, m.context
+	p.firsts = 0
+	budget := m.engine.Budget - m.decoding
+	places := m.engine.MaxSeqs - m.decoding
+	room := m.engine.tokens() + m.outstanding/64
+	before := m.outstanding - m.shared + m.streamed
+	for _, r := range m.line {
+		if !r.started {
+			before -= r.own
+		}
+	}
+	for _, r := range m.line {
+		if budget <= 0 || places <= 0 || r.at.After(p.start) {
+			break
+		}
+		if !r.started {
+			if before += r.own; before > room {
+				break // blocked, with all behind it
+			}
+		}
+		r.started = true
+		places--
+		r.share = min(r.rest, budget)
+		budget -= r.share
+		p.prompt += r.share
+		if r.share == r.rest && !r.sent.Quiet {
+			p.firsts++
+			r.due = p.number
+		}
+	}
+	p.tokens = p.prompt
+	if p.prompt == 0 && p.decoding == 0 && p.firsts == 0 {
+		p.under = false
+		return
+	}
+	p.length = duration(m.passMillis(p.prompt, p.decoding, p.context))
+}
+
+// passMillis is how long a pass is taken to last.
+func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
+	t, ok := m.timing()
+	if !ok {
+		// Until the timing is known: the middle of what engines have.
+		return float64(prompt)*unknownToken + min(float64(decoding), 1)*10
+	}
+	length := t.prefill(float64(prompt))
+	if decoding > 0 {
+		length += t.decode(float64(context) / float64(m.engine.tokens()))
+	}
+	return length
+}
+
+// catchUp is how many passes are followed at once, after a silence. What is left out is the growth of quiet answers.
+const catchUp = 1024
+
+// advance lets passes end that nothing can show the end of and that are over by now.
+func (m *Mirror) advance(now time.Time) {
+	p := &m.pass
+	for passes := 0; p.under; {
+		if !p.composed {
+			if !now.After(p.start) {
+				return // what came with the tokens of the pass before may still be on its way here
+			}
+			m.compose()
+			continue
+		}
+		end := p.start.Add(p.length)
+		if m.visible() || end.After(now) {
+			return
+		}
+		if passes++; passes > catchUp {
+			end = now
+		}
+		m.finish(end, false)
+		m.start(end, false)
+	}
+}
+
+// visible reports whether a token will show the end of the pass under way.
+func (m *Mirror) visible() bool { return m.decoding > m.quiet || m.pass.firsts > 0 }
+
+// finish ends the pass under way. seen: its end is known, so that the time since the anchor can be learned from.
+func (m *Mirror) finish(now time.Time, seen bool) {
+	p := &m.pass
+	if !p.under {
+		return
+	}
+	if !p.composed {
+		m.compose()
+	}
+	m.model.pass(p.tokens, p.decoding, float64(p.context)/float64(m.engine.tokens()), m.engine.Budget)
+	if seen {
+		m.judge(now)
+	}
+	for i := 0; i < len(m.line); i++ {
+		r := m.line[i]
+		if r.share > 0 {
+			r.rest -= r.share
+			m.rest -= r.share
+			r.share = 0
+		}
+		if r.sent.Quiet && r.started && r.rest == 0 {
+			m.first(r)
+			i--
+		}
+	}
+	if m.quiet > 0 {
+		m.growQuiet()
+	}
+	p.under = false
+}
+
+// judge keeps how long the passes since the anchor took until it is clear that they computed what the mirror takes
+// them to have: an engine may have had no room for a prompt, or was sent others by someone else. That is clear where
+// nobody was in line, and where each request that was to have its first token at the end of a pass had it then; the
+// passes before, which computed the beginnings of its prompt, are then right too.
+func (m *Mirror) judge(now time.Time) {
+	p, k := &m.pass, &m.unjudged
+	m.settle()
+	if !p.anchored {
+		k.n = 0
+		return
+	}
+	o := m.model.since
+	o.millis = millis(now.Sub(p.anchor))
+	p.anchored = false
+	if len(m.line) == 0 {
+		m.model.observe(o)
+		return
+	}
+	if k.n == len(k.passes) {
+		k.n = 0
+	}
+	k.passes[k.n] = o
+	k.n++
+	k.due = p.firsts
+}
+
+// settle learns from what was kept, or drops it: all tokens of the pass before are here.
+func (m *Mirror) settle() {
+	k := &m.unjudged
+	if k.surprises == 0 && k.due > 0 && k.firsts == k.due {
+		for _, o := range k.passes[:k.n] {
+			m.model.observe(o)
+		}
+	}
+	if k.surprises > 0 || k.due > 0 {
+		k.n = 0
+	}
+	k.due, k.firsts, k.surprises = 0, 0, 0
+}
+
+// unjudged are passes whose time is known, and what came with the tokens of the last one.
+type unjudged struct {
+	passes    [16]timed
+	n         int
+	due       int // first tokens that were to come
+	firsts    int // that came
+	surprises int // others
+}
+
+// growQuiet adds the token that each quiet answer had in the pass.
+func (m *Mirror) growQuiet() {
+	for r := m.heard.front(); r != &m.heard.head && r != nil; r = r.next {
+		if r.decoding && r.sent.Quiet {
+			m.grow(r, 1)
+		}
+	}
+}
+
+// endsPass reports whether a token of r seen now is one of the pass under way, not a late one of the pass before:
+// it is if r has had its token of that one, or if it comes too late for it.
+func (m *Mirror) endsPass(r *Request, now time.Time) bool {
+	p := &m.pass
+	if !p.under {
+		return true
+	}
+	if !now.After(p.start) {
+		return false
+	}
+	if r.decoding && r.ended == p.number-1 {
+		return true
+	}
+	if !p.composed {
+		m.compose()
+	}
+	return now.Sub(p.start) > p.length/2
+}

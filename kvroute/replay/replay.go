@@ -1,0 +1,164 @@
+// Package replay plays a trace of requests against simulated engines, in virtual time: who is placed where by which
+// policy, and how long everybody waits for it.
+//
+//	trace, err := replay.Read("trace.jsonl", replay.ReadOptions{})
+//	...
+//	result, err := replay.Run(trace, replay.Options{Workers: 8, Policy: "kv", Speed: 6})
+//
+// What decides is what runs in the proxy: the index of kvroute/kvindex, fed by what the engines store and remove, and
+// the prices of kvroute/cost. Only the engines (package sim) and the clock are not real. A replay is single-threaded
+// and reads no clock: the same trace, options and seed give the same result to the last digit.
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kvasir/kvroute/cost"
+	"kvasir/sim"
+)
+
+// Options say what a trace is played against. Zero fields have their defaults.
+type Options struct {
+	Workers int     // engines that compute prompts and answer; default 4
+	Prefill int     // with Decode, instead of Workers: engines that compute prompts for others,
+	Decode  int     // and engines that answer
+	Policy  string  // a name of Policies; default round_robin
+	Placer  *Placer // places instead of Policy, for trials of a new one
+	Speed   float64 // divides the times of arrival; default 1
+	Seed    uint64  // of what is drawn at random
+
+	Queue        bool         // requests may wait at the router: policy predict only
+	Disaggregate Disaggregate // with prefill workers: whether every prompt is handed over; policy predict only
+	KV           cost.KV      // weights of policy kv; default cost.DefaultKV
+	Predict      cost.Predict // of policy predict; default cost.DefaultPredict
+	Temperature  float64      // of the choice by price; 0: always the cheapest
+
+	BlockSize        int // tokens of a block; default 64
+	Blocks           int // KV blocks of an engine; default 16,384
+	MaxBatchedTokens int // tokens of a pass; default 8,192
+	MaxSeqs          int // sequences of an engine that run at a time; default 256
+
+	// The way from prefill to decode: how fast (GB/s; 0: a prompt is there at once) and how much.
+	Bandwidth     float64
+	BytesPerToken int // default 131,072: 32 layers of 8 KV heads of 128 halves, twice
+
+	Progress func(done int) // if not nil: told after each request that is done how many are
+}
+
+// Disaggregate says which prompts are computed by prefill workers.
+type Disaggregate uint8
+
+// The ways.
+const (
+	Auto   Disaggregate = iota // those for which that is predicted to be faster
+	Always                     // all
+)
+
+func (o Options) withDefaults() Options {
+	if o.Prefill+o.Decode == 0 && o.Workers == 0 {
+		o.Workers = 4
+	}
+	for _, f := range []struct {
+		field    *int
+		standard int
+	}{{&o.BytesPerToken, 131072}, {&o.BlockSize, 64}, {&o.Blocks, 16384}, {&o.MaxBatchedTokens, 8192}, {&o.MaxSeqs, 256}} {
+		if *f.field == 0 {
+			*f.field = f.standard
+		}
+	}
+	if o.Policy == "" {
+		o.Policy = "round_robin"
+	}
+	if o.Speed == 0 {
+		o.Speed = 1
+	}
+	if o.KV == (cost.KV{}) {
+		o.KV = cost.DefaultKV()
+	}
+	if o.Predict == (cost.Predict{}) {
+		o.Predict = cost.DefaultPredict()
+	}
+	if o.Policy != predictPolicy {
+		o.Disaggregate = Always
+	}
+	return o
+}
+
+// MaxWorkers bounds Options.Workers.
+const MaxWorkers = 4096
+
+// Validate reports the first option that is out of its bounds, on options that have no field at 0 that would have a
+// default.
+func (o *Options) Validate() error {
+	for _, f := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"number of workers", o.workers(), 1, MaxWorkers}, {"number of prefill workers", o.Prefill, 0, MaxWorkers},
+		{"number of decode workers", o.Decode, 0, MaxWorkers},
+		{"block size", o.BlockSize, 1, 1 << 20}, {"blocks", o.Blocks, 1, 1 << 24},
+		{"bytes per token", o.BytesPerToken, 1, 1 << 30}, {"max batched tokens", o.MaxBatchedTokens, 1, 1 << 30}, {"max seqs", o.MaxSeqs, 1, 1 << 20},
+	} {
+		if f.value < f.least || f.value > f.most {
+			return fmt.Errorf("%s %d is not between %d and %d", f.name, f.value, f.least, f.most)
+		}
+	}
+	if !(o.Speed >= 1e-6 && o.Speed <= 1e9) { // also NaN
+		return fmt.Errorf("speed %v is not between 1e-6 and 1e9", o.Speed)
+	}
+	if (o.Prefill > 0) != (o.Decode > 0) {
+		return fmt.Errorf("%d prefill and %d decode workers: it takes both", o.Prefill, o.Decode)
+	}
+	if o.Prefill > 0 && o.Workers > 0 {
+		return fmt.Errorf("%d workers beside %d prefill and %d decode workers: it takes one or the other", o.Workers, o.Prefill, o.Decode)
+	}
+	if !(o.Bandwidth >= 0 && o.Bandwidth <= 1e6) {
+		return fmt.Errorf("bandwidth %v is not between 0 and 1e6 GB/s", o.Bandwidth)
+	}
+	if o.Placer == nil && !slices.Contains(Policies(), o.Policy) {
+		return fmt.Errorf("policy %q is none of %v", o.Policy, Policies())
+	}
+	if o.Queue && o.Policy != predictPolicy {
+		return fmt.Errorf("a queue with policy %s: only %s has one", o.Policy, predictPolicy)
+	}
+	if !(o.Temperature >= 0 && o.Temperature <= 1e6) {
+		return fmt.Errorf("temperature %v is not between 0 and 1e6", o.Temperature)
+	}
+	return nil
+}
+
+// workers is how many engines there are.
+func (o *Options) workers() int { return o.Workers + o.Prefill + o.Decode }
+
+func (o *Options) engine() sim.Options {
+	return sim.Options{BlockSize: o.BlockSize, Blocks: o.Blocks, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs}
+}
+
+// ErrEmpty is Run's error for a trace without requests.
+var ErrEmpty = errors.New("the trace has no requests")
+
+// epoch is time 0 of a replay, for those who count in time.Time.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Run plays a trace. Errors: an option out of its bounds, ErrEmpty, and a prompt that no engine can hold
+// (sim.ErrTooLong).
+func Run(t *Trace, o Options) (*Result, error) {
+	o = o.withDefaults()
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot replay: %w", err)
+	}
+	if len(t.Requests) == 0 {
+		return nil, fmt.Errorf("cannot replay: %w", ErrEmpty)
+	}
+	f, err := newFleet(t, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.run(); err != nil {
+		return nil, err
+	}
+	return f.result(), nil
+}

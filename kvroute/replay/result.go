@@ -1,0 +1,217 @@
+// The result: times, hits and loads of a replay, and their distributions.
+
+package replay
+
+import (
+	"slices"
+	"time"
+
+	"kvasir/sim"
+)
+
+// A Spread is the distribution of times, in milliseconds. Between two of them, quantiles are interpolated.
+type Spread struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+}
+
+// A Result is what a replay found.
+type Result struct {
+	Policy             string         `json:"policy"`
+	Workers            int            `json:"workers"`
+	Speed              float64        `json:"speed"`
+	Requests           int            `json:"requests"`
+	TTFT               Spread         `json:"ttft_ms"` // arrival to first token
+	ITL                Spread         `json:"itl_ms"`  // between two tokens of an answer; over tokens
+	E2E                Spread         `json:"e2e_ms"`  // arrival to last token
+	Reuse              float64        `json:"reuse"`   // tokens cached at the first admission, of all prompt tokens
+	OutputTokensPerSec float64        `json:"output_tokens_per_s"`
+	Imbalance          float64        `json:"imbalance"` // tokens computed by the busiest worker of a role, over their mean
+	Preemptions        int            `json:"preemptions"`
+	PerWorker          []WorkerResult `json:"per_worker"`
+
+	Each     []RequestResult `json:"-"` // by order of arrival
+	Ceiling  float64         `json:"-"` // Trace.Ceiling: Reuse is never above it
+	Duration time.Duration   `json:"-"` // first arrival to last token, in the replay's time
+	Refused  int             `json:"-"` // blocks that the index did not take
+}
+
+// A WorkerResult is one worker's part.
+type WorkerResult struct {
+	Worker       int     `json:"worker"` // from 0
+	Role         string  `json:"role"`   // both | prefill | decode
+	Requests     int     `json:"requests"`
+	PromptTokens int     `json:"prompt_tokens"`
+	OutputTokens int     `json:"output_tokens"`
+	Reuse        float64 `json:"reuse"`
+	Busy         float64 `json:"busy"` // share of the time that it computed
+	Preemptions  int     `json:"preemptions"`
+}
+
+// A RequestResult is one request's times.
+type RequestResult struct {
+	Worker       int // who answered
+	Prefill      int // who computed the prompt for it; -1: itself
+	TTFT, E2E    time.Duration
+	CachedTokens int
+}
+
+// figures gathers what a Result is made of.
+type figures struct {
+	gaps    []gap
+	each    []RequestResult
+	workers []tally
+	last    time.Duration
+}
+
+// A gap is the time between two tokens of an answer, and how many had the same one after the other: all that decode
+// in a pass have, nearly always.
+type gap struct {
+	length time.Duration
+	times  int
+}
+
+type tally struct {
+	requests, prompt, cached, output, preemptions int
+	busy                                          time.Duration
+}
+
+func (g *figures) pass(w int, p *sim.Pass) {
+	t := &g.workers[w]
+	t.busy += p.End - p.Start
+	t.preemptions += p.Preempted
+}
+
+func (g *figures) token(j *Job, now time.Duration) {
+	g.workers[j.Worker].output++
+	if j.Sequence.Generated == 1 {
+		return
+	}
+	length := now - j.last
+	if n := len(g.gaps); n > 0 && g.gaps[n-1].length == length {
+		g.gaps[n-1].times++
+		return
+	}
+	g.gaps = append(g.gaps, gap{length, 1})
+}
+
+func (g *figures) finish(j *Job) {
+	s := j.Sequence
+	t := &g.workers[j.computes()]
+	t.prompt += j.PromptTokens
+	t.cached += j.cached
+	g.workers[j.Worker].requests++
+	if j.Prefill >= 0 {
+		t.requests++
+	}
+	g.each[j.Number] = RequestResult{j.Worker, j.Prefill, s.FirstToken - j.came, s.LastToken - j.came, j.cached}
+	g.last = max(g.last, s.LastToken)
+}
+
+// result closes the books.
+func (f *fleet) result() *Result {
+	g := &f.figures
+	r := &Result{
+		Policy: f.Policy, Workers: len(f.engines), Speed: f.Speed, Requests: f.done,
+		Each: g.each, Ceiling: f.trace.Ceiling(f.BlockSize), Duration: g.last,
+	}
+	if f.book != nil {
+		r.Refused = f.book.refused
+	}
+	ttft, e2e := make([]time.Duration, 0, f.done), make([]time.Duration, 0, f.done)
+	for _, q := range g.each {
+		ttft, e2e = append(ttft, q.TTFT), append(e2e, q.E2E)
+	}
+	r.TTFT, r.E2E, r.ITL = spread(ttft), spread(e2e), spreadGaps(g.gaps)
+	prompt, cached, output := 0, 0, 0
+	for w, t := range g.workers {
+		prompt, cached, output = prompt+t.prompt, cached+t.cached, output+t.output
+		r.Preemptions += t.preemptions
+		r.PerWorker = append(r.PerWorker, WorkerResult{
+			Worker: w, Role: f.role(w), Requests: t.requests, PromptTokens: t.prompt, OutputTokens: t.output,
+			Reuse: share(t.cached, t.prompt), Busy: t.busy.Seconds() / g.last.Seconds(), Preemptions: t.preemptions,
+		})
+	}
+	r.Reuse = share(cached, prompt)
+	r.OutputTokensPerSec = float64(output) / g.last.Seconds()
+	r.Imbalance = max(imbalance(g.workers[:f.Prefill]), imbalance(g.workers[f.Prefill:]))
+	return r
+}
+
+// role is what a worker is for.
+func (f *fleet) role(w int) string {
+	switch {
+	case f.Prefill == 0:
+		return "both"
+	case w < f.Prefill:
+		return "prefill"
+	}
+	return "decode"
+}
+
+// imbalance is what the busiest of some workers computed, over their mean: 1 where all did the same.
+func imbalance(workers []tally) float64 {
+	work, most := 0, 0
+	for _, t := range workers {
+		computed := t.prompt - t.cached + t.output
+		work, most = work+computed, max(most, computed)
+	}
+	if work == 0 {
+		return 0
+	}
+	return float64(most) * float64(len(workers)) / float64(work)
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// spread sorts times and reads their distribution.
+func spread(times []time.Duration) Spread {
+	if len(times) == 0 {
+		return Spread{}
+	}
+	slices.Sort(times)
+	sum := 0.0
+	for _, t := range times {
+		sum += millis(t)
+	}
+	return quantiles(sum/float64(len(times)), len(times), func(i int) time.Duration { return times[i] })
+}
+
+// spreadGaps is spread over gaps, each as often as it was.
+func spreadGaps(gaps []gap) Spread {
+	slices.SortFunc(gaps, func(a, b gap) int { return int(a.length - b.length) })
+	n, sum := 0, 0.0
+	before := make([]int, len(gaps)) // gaps up to and with this one
+	for i, g := range gaps {
+		n += g.times
+		sum += millis(g.length) * float64(g.times)
+		before[i] = n
+	}
+	if n == 0 {
+		return Spread{}
+	}
+	return quantiles(sum/float64(n), n, func(i int) time.Duration {
+		at, _ := slices.BinarySearch(before, i+1)
+		return gaps[at].length
+	})
+}
+
+// quantiles reads quantiles of n sorted times.
+func quantiles(mean float64, n int, nth func(int) time.Duration) Spread {
+	at := func(q float64) float64 {
+		place := q * float64(n-1)
+		low := int(place)
+		a, b := millis(nth(low)), millis(nth(min(low+1, n-1)))
+		return a + (b-a)*(place-float64(low))
+	}
+	return Spread{mean, at(0.5), at(0.9), at(0.99)}
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,81 @@
+// A trace: requests with their lengths, their times, and which of their prompts begin alike.
+
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kvasir/kvroute/kvindex"
+)
+
+// A Request is one row of a trace.
+type Request struct {
+	Arrival      time.Duration // since any moment
+	PromptTokens int           // at least 1
+	AnswerTokens int           // at least 1
+	Content      []uint32      // pieces of Trace.PieceTokens tokens that the prompt is made of; equal number, equal tokens
+	Line         int           // in the file, from 1
+}
+
+// A Trace is what is played. Requests are in order of arrival.
+type Trace struct {
+	Name        string // of the file
+	Requests    []Request
+	PieceTokens int // of a piece of Content
+	Pieces      int // different ones; Content counts from 0
+	Left        int // lines of the file that say nothing of a request that was served
+}
+
+func (t *Trace) where(r *Request) string { return fmt.Sprintf("%s:%d", t.Name, r.Line) }
+
+// names returns the names of the prompt's full blocks. It makes its tokens in buffer, which is to be given again.
+func (t *Trace) names(r *Request, blockSize int, buffer *[]uint32) []kvindex.Name {
+	full := r.PromptTokens / blockSize
+	*buffer = t.appendTokens((*buffer)[:0], r, 0, full*blockSize)
+	return kvindex.AppendNames(make([]kvindex.Name, 0, full), 0, *buffer, blockSize)
+}
+
+// appendTokens appends the prompt's tokens from one place to another. A trace does not tell them, only which are
+// equal: piece p has the tokens p*PieceTokens and on.
+func (t *Trace) appendTokens(dst []uint32, r *Request, from, to int) []uint32 {
+	for from < to {
+		piece, offset := from/t.PieceTokens, from%t.PieceTokens
+		n := min(to-from, t.PieceTokens-offset)
+		token := r.Content[piece]*uint32(t.PieceTokens) + uint32(offset)
+		dst = slices.Grow(dst, n)[:len(dst)+n]
+		run := dst[len(dst)-n:]
+		for i := range run {
+			run[i] = token + uint32(i)
+		}
+		from += n
+	}
+	return dst
+}
+
+// Ceiling is the share of the prompt tokens that one cache without bounds would have held: what no policy exceeds.
+// Full blocks count, and the last token of a prompt is always computed.
+func (t *Trace) Ceiling(blockSize int) float64 {
+	known := make([]int32, t.Pieces) // tokens of each piece seen
+	hit, all := 0, 0
+	for i := range t.Requests {
+		r := &t.Requests[i]
+		same, begins := 0, true
+		for k, at := 0, 0; at < r.PromptTokens; k, at = k+1, at+t.PieceTokens {
+			length := min(t.PieceTokens, r.PromptTokens-at)
+			seen := &known[r.Content[k]]
+			if begins {
+				same += min(length, int(*seen))
+				begins = int(*seen) >= t.PieceTokens
+			}
+			*seen = max(*seen, int32(length))
+		}
+		hit += min(same, r.PromptTokens-1) / blockSize * blockSize
+		all += r.PromptTokens
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(hit) / float64(all)
+}
