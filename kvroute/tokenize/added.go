@@ -28,6 +28,7 @@ type finder struct {
 	nodes []finderNode
 	edges map[uint64]uint32 // `node<<8 | byte` -> node
 	added []addedToken
+	apart []bool // which of added leave a Mark
 }
 
 // finderNode is a node of the trie: the added token that ends there, or -1. Nodes with one way on
@@ -97,6 +98,7 @@ func (f *finder) match(s []byte, i int) (added int32, end int) {
 // found is an added token with the white space that it takes: s[from:to]. The search goes on at next.
 type found struct {
 	token          uint32
+	added          int32
 	from, to, next int
 }
 
@@ -117,7 +119,7 @@ func (f *finder) find(s []byte, i, done int) (found, bool) {
 			i = end
 			continue
 		}
-		hit := found{a.token, i, end, end}
+		hit := found{a.token, n, i, end, end}
 		if a.LStrip {
 			hit.from = max(f.spacesBefore(s, i), done)
 		}

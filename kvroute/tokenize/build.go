@@ -80,6 +80,26 @@ func (b *builder) addedTokens() error {
 	if b.normalised, err = newFinder(b.u, normalised, normalisedText); err != nil {
 		return err
 	}
+	b.marks(all)
 	b.vocabulary = newVocabulary(tokens, all, b.spell)
 	return nil
+}
+
+// marks says which added tokens leave marks. None does where one of them asks for the end of a word:
+// the search for that one goes on behind a place that was no match.
+func (b *builder) marks(all []addedToken) {
+	single := false
+	for _, a := range all {
+		b.reach = max(b.reach, len(a.Content))
+		single = single || a.SingleWord
+	}
+	for _, f := range []*finder{b.raw, b.normalised} {
+		if f == nil {
+			continue
+		}
+		f.apart = make([]bool, len(f.added))
+		for i := range f.added {
+			f.apart[i] = !single && f.added[i].apart()
+		}
+	}
 }

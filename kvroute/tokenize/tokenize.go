@@ -42,6 +42,7 @@ type Tokenizer struct {
 	cache         *wordCache
 	before, after []uint32 // what the post-processor adds
 	vocabulary    vocabulary
+	reach         int // bytes of the longest added token
 }
 
 // maxFile bounds a tokenizer.json; the largest of today's have 35 MB.
@@ -91,6 +92,7 @@ type scratch struct {
 	marked []byte    // with metaspace or a space before it
 	runes  []ranked
 	merger merger
+	marks  *marking // nil: nobody asks
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -121,18 +123,24 @@ func (t *Tokenizer) Append(dst []uint32, text []byte, specials bool) []uint32 {
 		s.valid = appendValid(s.valid[:0], text)
 		text = s.valid
 	}
-	dst = t.text(dst, text, s)
+	dst = t.text(dst, text, true, s)
 	if specials {
 		dst = append(dst, t.after...)
 	}
-	if s.size() <= maxKept {
-		scratches.Put(s)
-	}
+	s.release()
 	return dst
 }
 
-// text cuts out the added tokens that are looked for in the text as it is.
-func (t *Tokenizer) text(dst []uint32, text []byte, s *scratch) []uint32 {
+func (s *scratch) release() {
+	s.marks = nil
+	if s.size() <= maxKept {
+		scratches.Put(s)
+	}
+}
+
+// text cuts out the added tokens that are looked for in the text as it is. first says that nothing
+// lies before it.
+func (t *Tokenizer) text(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
 	done := 0
 	if t.raw != nil {
 		for i := 0; ; {
@@ -141,20 +149,27 @@ func (t *Tokenizer) text(dst []uint32, text []byte, s *scratch) []uint32 {
 				break
 			}
 			if done < hit.from {
-				dst = t.piece(dst, text[done:hit.from], done == 0, s)
+				dst = t.piece(dst, text[done:hit.from], first && done == 0, s)
 			}
 			dst = append(dst, hit.token)
 			done, i = hit.to, hit.next
+			if s.marks != nil {
+				s.marks.at(t.raw, &hit, done, len(dst))
+			}
 		}
 	}
 	if done < len(text) {
-		dst = t.piece(dst, text[done:], done == 0, s)
+		dst = t.piece(dst, text[done:], first && done == 0, s)
 	}
 	return dst
 }
 
 // piece normalises and cuts out the other added tokens. first says that the piece begins the text.
 func (t *Tokenizer) piece(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
+	if s.marks != nil {
+		// Pieces are sub-slices of the text as long as nothing normalises them.
+		s.marks.passed = cap(s.marks.text) - cap(text)
+	}
 	text = t.normalise(text, s)
 	done := 0
 	if t.normalised != nil {
@@ -168,6 +183,9 @@ func (t *Tokenizer) piece(dst []uint32, text []byte, first bool, s *scratch) []u
 			}
 			dst = append(dst, hit.token)
 			done, i = hit.to, hit.next
+			if s.marks != nil && len(t.normalisers) == 0 {
+				s.marks.at(t.normalised, &hit, s.marks.passed+done, len(dst))
+			}
 		}
 	}
 	if done < len(text) {

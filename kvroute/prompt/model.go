@@ -1,0 +1,159 @@
+// One model: from requests to tokens.
+
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"kvasir/kvroute/template"
+)
+
+// Model makes tokens of requests. Its methods may be called by many goroutines.
+type Model struct {
+	name    string
+	source  string
+	files   *files // nil: none
+	trouble error
+	ask     Asker // nil: none
+	engine  string
+	cache   *prefixCache
+
+	differs atomic.Bool // Check has found that the files are not the worker's
+	renders atomic.Int32
+}
+
+// Source says where the tokens come from: "directory /models/qwen", "Hugging Face cache, ORG/NAME",
+// "the worker's own route".
+func (m *Model) Source() string {
+	if m.differs.Load() {
+		return "the worker's own route"
+	}
+	return m.source
+}
+
+// Trouble is why files that were found are not used, or not for chats; nil if there is nothing.
+func (m *Model) Trouble() error {
+	if m.trouble == nil && m.files != nil {
+		return m.files.trouble
+	}
+	return m.trouble
+}
+
+// local are the files, nil where there are none to trust.
+func (m *Model) local() *files {
+	if m.differs.Load() {
+		return nil
+	}
+	return m.files
+}
+
+// Chat appends the tokens of a /v1/chat/completions request to dst. body is the request as the worker
+// will get it; nothing of it is kept. ctx bounds asking the worker, where that is the source.
+func (m *Model) Chat(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
+	d, err := parseObject(body)
+	if err != nil {
+		return dst, err
+	}
+	return m.chat(ctx, dst, d, body)
+}
+
+// chat goes through the sources. body is the request where it is one of chat completions, else nil.
+func (m *Model) chat(ctx context.Context, dst []uint32, d *template.Dict, body []byte) ([]uint32, error) {
+	f := m.local()
+	err := fmt.Errorf("model %q: %w", m.name, ErrNone)
+	if f != nil {
+		ids, failed := m.chatByFiles(dst, f, d, len(body))
+		if failed == nil || errors.Is(failed, ErrRequest) {
+			return ids, failed
+		}
+		err = failed
+	}
+	if m.ask == nil {
+		return dst, err
+	}
+	ids, failed := m.chatByWorker(ctx, dst, d, body)
+	if failed != nil && f != nil {
+		failed = fmt.Errorf("%w; and not by files: %w", failed, err)
+	}
+	return ids, failed
+}
+
+func (m *Model) chatByFiles(dst []uint32, f *files, d *template.Dict, size int) ([]uint32, error) {
+	if f.trouble != nil {
+		return dst, f.trouble
+	}
+	c, err := readChat(d, m.engine, f.parts)
+	if err != nil {
+		return dst, err
+	}
+	c.size = size + 1<<10
+	text, err := f.render(c)
+	if err != nil {
+		return dst, err
+	}
+	if c.specials {
+		return f.tokenizer.Append(dst, text, true), nil
+	}
+	return m.cache.append(dst, f, text), nil
+}
+
+// Completion appends the tokens of a /v1/completions request to dst: of the first prompt where it has
+// several. The others cost nothing, whatever their number.
+func (m *Model) Completion(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
+	d, err := parseObject(body)
+	if err != nil {
+		return dst, err
+	}
+	for _, name := range []string{"truncate_prompt_tokens", "prompt_embeds"} {
+		if given(d, name) {
+			return dst, unsupported("a request with %s", name)
+		}
+	}
+	specials, err := flag(d, "add_special_tokens", true)
+	if err != nil {
+		return dst, err
+	}
+	v, _ := d.Get("prompt")
+	if l, ok := v.(*template.List); ok {
+		if len(l.Items) == 0 {
+			return dst, refused("no prompt")
+		}
+		if _, whole := l.Items[0].(int64); !whole {
+			v = l.Items[0]
+		}
+	}
+	return m.prompt(ctx, dst, v, specials)
+}
+
+// prompt is one prompt: text, or tokens already.
+func (m *Model) prompt(ctx context.Context, dst []uint32, v any, specials bool) ([]uint32, error) {
+	switch v := v.(type) {
+	case *template.List:
+		for _, item := range v.Items {
+			id, ok := item.(int64)
+			if !ok || id < 0 || id > math.MaxUint32 {
+				return dst, refused("a prompt of tokens with %v", item)
+			}
+			dst = append(dst, uint32(id))
+		}
+		return dst, nil
+	case string:
+		f := m.local()
+		switch {
+		case f != nil && !specials:
+			return m.cache.append(dst, f, []byte(v)), nil
+		case f != nil && f.begins == nil:
+			return f.tokenizer.Append(dst, []byte(v), true), nil
+		case m.ask != nil:
+			return m.textByWorker(ctx, dst, v, specials)
+		case f != nil:
+			return dst, f.begins
+		}
+		return dst, fmt.Errorf("model %q: %w", m.name, ErrNone)
+	}
+	return dst, refused("a prompt that is neither text nor tokens")
+}

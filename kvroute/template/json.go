@@ -1,0 +1,479 @@
+// JSON: read into values in the order of its keys, and written as Python does.
+
+package template
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// ErrJSON is wrapped by errors of Parse for bytes that are no JSON, also for Python.
+var ErrJSON = errors.New("no JSON")
+
+// How deep JSON may nest, how many values it may have, and how many of them objects and lists: without
+// a bound 4 MB of {} become 400 MB here.
+const (
+	maxDepth   = 128
+	maxValues  = 1 << 20
+	maxHolders = 1 << 17
+)
+
+// Parse reads one JSON value, as Python's json.loads: of two equal keys the last counts. What Python
+// reads beyond JSON (NaN, lone surrogates), what is nested too deep, and more than 2^20 values or 2^17
+// objects and lists is ErrUnsupported.
+//
+// The values' text lies in one copy of data, and in one buffer of at most its size.
+func Parse(data []byte) (v any, err error) {
+	line := 0
+	defer caught(&err, &line)
+	if !utf8.Valid(data) {
+		fail(ErrJSON, "not UTF-8")
+	}
+	s := string(data)
+	p := jsonReader{s: s, b: data}
+	p.space()
+	v = p.value(0)
+	p.space()
+	if p.i < len(s) {
+		p.broken()
+	}
+	return v, nil
+}
+
+type jsonReader struct {
+	s     string
+	b     []byte // the same bytes
+	i     int
+	plain strings.Builder // texts that had escapes
+
+	values, holders int
+}
+
+func (p *jsonReader) broken() { fail(ErrJSON, "at byte %d", p.i) }
+
+func (p *jsonReader) space() {
+	for p.i < len(p.s) && (p.s[p.i] == ' ' || p.s[p.i] == '\n' || p.s[p.i] == '\r' || p.s[p.i] == '\t') {
+		p.i++
+	}
+}
+
+func (p *jsonReader) word(w string) {
+	if !strings.HasPrefix(p.s[p.i:], w) {
+		p.broken()
+	}
+	p.i += len(w)
+}
+
+func (p *jsonReader) value(depth int) any {
+	if depth > maxDepth {
+		fail(ErrUnsupported, "JSON nested more than %d deep", maxDepth)
+	}
+	if p.i == len(p.s) {
+		p.broken()
+	}
+	if p.values++; p.values > maxValues {
+		fail(ErrUnsupported, "JSON of more than %d values", maxValues)
+	}
+	switch c := p.s[p.i]; c {
+	case '"':
+		return p.text()
+	case '{', '[':
+		if p.holders++; p.holders > maxHolders {
+			fail(ErrUnsupported, "JSON of more than %d objects and lists", maxHolders)
+		}
+		if c == '{' {
+			return p.object(depth)
+		}
+		return p.array(depth)
+	case 't':
+		p.word("true")
+		return true
+	case 'f':
+		p.word("false")
+		return false
+	case 'n':
+		p.word("null")
+		return nil
+	case 'N', 'I':
+		fail(ErrUnsupported, "JSON with numbers that are none")
+	}
+	return p.number()
+}
+
+func (p *jsonReader) object(depth int) any {
+	d := &Dict{}
+	p.i++
+	for p.space(); ; p.space() {
+		if len(d.keys) == 0 {
+			if p.i < len(p.s) && p.s[p.i] == '}' {
+				break
+			}
+			*d = *NewDict(4)
+		}
+		if p.i >= len(p.s) || p.s[p.i] != '"' {
+			p.broken()
+		}
+		key := p.text()
+		p.space()
+		p.word(":")
+		p.space()
+		d.Set(key, p.value(depth+1))
+		p.space()
+		if p.i < len(p.s) && p.s[p.i] == '}' {
+			break
+		}
+		p.word(",")
+	}
+	p.i++
+	return d
+}
+
+func (p *jsonReader) array(depth int) any {
+	l := &List{}
+	p.i++
+	for p.space(); ; p.space() {
+		if p.i < len(p.s) && p.s[p.i] == ']' && len(l.Items) == 0 {
+			break
+		}
+		l.Items = append(l.Items, p.value(depth+1))
+		p.space()
+		if p.i < len(p.s) && p.s[p.i] == ']' {
+			break
+		}
+		p.word(",")
+	}
+	p.i++
+	return l
+}
+
+func (p *jsonReader) number() any {
+	start, s := p.i, p.s
+	digits := func() int {
+		from := p.i
+		for p.i < len(s) && s[p.i] >= '0' && s[p.i] <= '9' {
+			p.i++
+		}
+		return p.i - from
+	}
+	if s[p.i] == '-' {
+		p.i++
+		if strings.HasPrefix(s[p.i:], "Infinity") {
+			fail(ErrUnsupported, "JSON with numbers that are none")
+		}
+	}
+	if p.i < len(s) && s[p.i] == '0' {
+		p.i++
+	} else if digits() == 0 {
+		p.broken()
+	}
+	whole := true
+	if p.i+1 < len(s) && s[p.i] == '.' && s[p.i+1] >= '0' && s[p.i+1] <= '9' {
+		p.i++
+		digits()
+		whole = false
+	}
+	if p.i < len(s) && s[p.i]|0x20 == 'e' {
+		back := p.i
+		p.i++
+		if p.i < len(s) && (s[p.i] == '+' || s[p.i] == '-') {
+			p.i++
+		}
+		if digits() == 0 {
+			p.i = back // and then whatever follows is wrong
+		} else {
+			whole = false
+		}
+	}
+	if !whole {
+		f, _ := strconv.ParseFloat(s[start:p.i], 64) // too large: infinity, as in Python
+		return f
+	}
+	i, err := strconv.ParseInt(s[start:p.i], 10, 64)
+	if err == nil {
+		return i
+	}
+	if p.i-start > 4300 {
+		fail(ErrUnsupported, "an integer of more than 4300 digits")
+	}
+	return BigInt(s[start:p.i])
+}
+
+// text reads a string.
+func (p *jsonReader) text() string {
+	p.i++
+	from := p.i
+	p.i += plainLength(p.b[p.i:])
+	if p.i < len(p.b) && p.b[p.i] == '"' {
+		p.i++
+		return p.s[from : p.i-1]
+	}
+	if p.plain.Cap() == 0 {
+		p.plain.Grow(len(p.s) - from)
+	}
+	start := p.plain.Len()
+	p.plain.WriteString(p.s[from:p.i])
+	return p.escaped(start)
+}
+
+const ones, highs = 0x0101010101010101, 0x8080808080808080
+
+// plainLength is the number of bytes before the first that is a quote, a backslash or a control
+// character. In w^2 a quote and the control characters lie below 0x21, so one subtraction finds both;
+// what a borrow marks beside them lies behind the first.
+func plainLength(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		control, slash := w^2*ones, w^'\\'*ones
+		if odd := ((control-0x21*ones)&^control | (slash-ones)&^slash) & highs; odd != 0 {
+			return i + bits.TrailingZeros64(odd)>>3
+		}
+	}
+	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// plainEscape is what \c stands for, 0 if it is none.
+var plainEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escaped reads a string on from its first escape, into the buffer.
+func (p *jsonReader) escaped(start int) string {
+	for {
+		if p.i >= len(p.b) || p.b[p.i] < ' ' {
+			p.broken()
+		}
+		if p.b[p.i] == '"' {
+			p.i++
+			return p.plain.String()[start:]
+		}
+		if p.i+1 >= len(p.b) { // a backslash at the end
+			p.broken()
+		}
+		if c := p.b[p.i+1]; c == 'u' {
+			p.plain.WriteRune(p.unicode())
+		} else {
+			plain := plainEscape[c]
+			if plain == 0 {
+				p.broken()
+			}
+			p.plain.WriteByte(plain)
+			p.i += 2
+		}
+		from := p.i
+		p.i += plainLength(p.b[from:])
+		p.plain.WriteString(p.s[from:p.i])
+	}
+}
+
+// unicode reads \uXXXX, or two that are one character.
+func (p *jsonReader) unicode() rune {
+	r := p.unit()
+	if !utf16.IsSurrogate(r) {
+		return r
+	}
+	if strings.HasPrefix(p.s[p.i:], `\u`) {
+		if both := utf16.DecodeRune(r, p.unit()); both != utf8.RuneError {
+			return both
+		}
+	}
+	fail(ErrUnsupported, "half a character in JSON")
+	return 0
+}
+
+func (p *jsonReader) unit() rune {
+	if p.i+6 > len(p.s) {
+		p.broken()
+	}
+	var r rune
+	for _, c := range []byte(p.s[p.i+2 : p.i+6]) {
+		d := strings.IndexByte(hexDigits, c|0x20)
+		if c < '0' || d < 0 || c < 'A' && c > '9' {
+			p.broken()
+		}
+		r = r<<4 | rune(d)
+	}
+	p.i += 6
+	return r
+}
+
+// jsonStyle is how json.dumps writes.
+type jsonStyle struct {
+	item, key string // ", " and ": "
+	indent    string
+	broken    bool // into lines
+	ascii     bool
+	sorted    bool
+}
+
+func filterToJSON(r *render, v any, a args) any {
+	p := a.take([]string{"ensure_ascii", "indent", "separators", "sort_keys"}, false, nil, nil, false)
+	style := jsonStyle{item: ", ", key: ": ", ascii: truth(p[0]), sorted: truth(p[3])}
+	switch indent := p[1].(type) {
+	case nil:
+	case string:
+		style.indent, style.broken = indent, true
+	default:
+		n, _, whole, ok := number(indent)
+		if !ok || !whole || n > 1000 {
+			fail(ErrRender, "tojson with indent %s", typeName(indent))
+		}
+		style.indent, style.broken = strings.Repeat(" ", int(max(n, 0))), true
+	}
+	if style.broken {
+		style.item = ","
+	}
+	if p[2] != nil {
+		l, ok := p[2].(*List)
+		if !ok || len(l.Items) != 2 {
+			fail(ErrRender, "tojson with separators %s", typeName(p[2]))
+		}
+		style.item, style.key = text(l.Items[0]), text(l.Items[1])
+	}
+	out := style.append(r, nil, v, 0)
+	r.built(len(out))
+	return string(out)
+}
+
+func (j *jsonStyle) line(dst []byte, depth int) []byte {
+	if !j.broken {
+		return dst
+	}
+	dst = append(dst, '\n')
+	for range depth {
+		dst = append(dst, j.indent...)
+	}
+	return dst
+}
+
+func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
+	r.step(1)
+	if depth > maxNested {
+		fail(ErrLimit, "a value nested more than %d deep", maxNested)
+	}
+	if len(dst) > maxOutput {
+		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+	}
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case BigInt:
+		return append(dst, v...)
+	case float64:
+		return appendFloat(dst, v, "Infinity", "NaN")
+	case string:
+		return appendJSONText(dst, v, j.ascii)
+	case markup:
+		return appendJSONText(dst, string(v), j.ascii)
+	case *List:
+		if v.kind < isView {
+			return j.list(r, dst, v.Items, depth)
+		}
+	case *Dict:
+		return j.dict(r, dst, v, depth)
+	}
+	fail(ErrRender, "%s is not JSON serializable", typeName(v))
+	return nil
+}
+
+func (j *jsonStyle) list(r *render, dst []byte, items []any, depth int) []byte {
+	if len(items) == 0 {
+		return append(dst, "[]"...)
+	}
+	dst = append(dst, '[')
+	for i, v := range items {
+		if i > 0 {
+			dst = append(dst, j.item...)
+		}
+		dst = j.append(r, j.line(dst, depth+1), v, depth+1)
+	}
+	return append(j.line(dst, depth), ']')
+}
+
+func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
+	if d.Len() == 0 {
+		return append(dst, "{}"...)
+	}
+	order := make([]any, d.Len())
+	for i := range order {
+		order[i] = int64(i)
+	}
+	if j.sorted {
+		sortBy(r, order, false, func(i any) any { return d.keys[i.(int64)] })
+	}
+	dst = append(dst, '{')
+	for i, at := range order {
+		if i > 0 {
+			dst = append(dst, j.item...)
+		}
+		key := d.keys[at.(int64)]
+		switch key.(type) {
+		case string:
+		case nil, bool, int64, BigInt:
+			key = string(j.append(r, nil, key, depth))
+		case float64:
+			key = string(j.append(r, nil, key, depth))
+		default:
+			fail(ErrRender, "%s as a key of JSON", typeName(key))
+		}
+		dst = appendJSONText(j.line(dst, depth+1), key.(string), j.ascii)
+		dst = j.append(r, append(dst, j.key...), d.vals[at.(int64)], depth+1)
+	}
+	return append(j.line(dst, depth), '}')
+}
+
+// appendJSONText writes a string as Python's json does.
+func appendJSONText(dst []byte, s string, ascii bool) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !ascii) {
+			i++
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		size := 1
+		switch at := strings.IndexByte("\"\\\b\f\n\r\t", c); {
+		case at >= 0:
+			dst = append(dst, '\\', `"\bfnrt`[at])
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		default:
+			var r rune
+			r, size = utf8.DecodeRuneInString(s[i:])
+			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
+				dst = fmt.Appendf(dst, `\u%04x\u%04x`, r1, r2)
+			} else {
+				dst = fmt.Appendf(dst, `\u%04x`, r)
+			}
+		}
+		i += size
+		from = i
+	}
+	return append(append(dst, s[from:]...), '"')
+}
+
+// AppendJSON appends v as Python's json.dumps(v, ensure_ascii=False) writes it. v is what Parse makes.
+func AppendJSON(dst []byte, v any) ([]byte, error) {
+	var err error
+	line := 0
+	func() {
+		defer caught(&err, &line)
+		style := jsonStyle{item: ", ", key: ": "}
+		dst = style.append(&render{left: math.MaxInt}, dst, v, 0)
+	}()
+	return dst, err
+}

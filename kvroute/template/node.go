@@ -1,0 +1,459 @@
+// Expressions: what a rendering evaluates.
+
+package template
+
+import "math"
+
+type node interface{ eval(r *render) any }
+
+type constNode struct{ value any }
+
+func (n *constNode) eval(*render) any { return n.value }
+
+type nameNode struct {
+	id   int
+	name string
+}
+
+func (n *nameNode) eval(r *render) any {
+	r.step(1)
+	if v, ok := r.scope.get(n.id); ok {
+		return v
+	}
+	return undefined{n.name}
+}
+
+type listNode struct {
+	items []node
+	kind  listKind
+}
+
+func (n *listNode) eval(r *render) any {
+	r.step(1 + len(n.items))
+	l := &List{Items: make([]any, len(n.items)), kind: n.kind}
+	for i, item := range n.items {
+		l.Items[i] = item.eval(r)
+	}
+	return l
+}
+
+type dictNode struct{ keys, values []node }
+
+func (n *dictNode) eval(r *render) any {
+	r.step(1 + len(n.keys))
+	d := NewDict(len(n.keys))
+	for i, k := range n.keys {
+		d.put(k.eval(r), n.values[i].eval(r))
+	}
+	return d
+}
+
+type conditionNode struct{ yes, test, no node }
+
+func (n *conditionNode) eval(r *render) any {
+	r.step(1)
+	if truth(n.test.eval(r)) {
+		return n.yes.eval(r)
+	}
+	if n.no == nil {
+		return undefined{"the inline if-expression without else"}
+	}
+	return n.no.eval(r)
+}
+
+type orNode struct{ a, b node }
+
+func (n *orNode) eval(r *render) any {
+	if v := n.a.eval(r); truth(v) {
+		return v
+	}
+	return n.b.eval(r)
+}
+
+type andNode struct{ a, b node }
+
+func (n *andNode) eval(r *render) any {
+	if v := n.a.eval(r); !truth(v) {
+		return v
+	}
+	return n.b.eval(r)
+}
+
+type notNode struct{ a node }
+
+func (n *notNode) eval(r *render) any { return !truth(n.a.eval(r)) }
+
+type compareNode struct {
+	first node
+	signs []string
+	rest  []node
+}
+
+func (n *compareNode) eval(r *render) any {
+	a := n.first.eval(r)
+	for i, sign := range n.signs {
+		r.step(1)
+		b := n.rest[i].eval(r)
+		if !r.compare(sign, a, b) {
+			return false
+		}
+		a = b
+	}
+	return true
+}
+
+func (r *render) compare(sign string, a, b any) bool {
+	switch sign {
+	case "==":
+		return r.equal(a, b)
+	case "!=":
+		return !r.equal(a, b)
+	case "<":
+		return r.less(a, b)
+	case "<=":
+		r.weight(a, 0)
+		return compare(a, b, sign) <= 0
+	case ">":
+		return r.less(b, a)
+	case ">=":
+		r.weight(a, 0)
+		return compare(a, b, sign) >= 0
+	case "in":
+		return r.contains(b, a)
+	}
+	return !r.contains(b, a)
+}
+
+// equal counts what a comparison of large values costs.
+func (r *render) equal(a, b any) bool {
+	switch a := a.(type) {
+	case *List, *Dict:
+		r.weight(a, 0)
+	}
+	return equal(a, b)
+}
+
+func (r *render) less(a, b any) bool {
+	if _, ok := a.(*List); ok {
+		r.weight(a, 0)
+	}
+	return compare(a, b, "<") < 0
+}
+
+// weight counts and returns about how much there is in a value.
+func (r *render) weight(v any, depth int) int {
+	if depth > maxNested {
+		fail(ErrLimit, "a value nested more than %d deep", maxNested)
+	}
+	r.step(1)
+	n := 1
+	switch v := v.(type) {
+	case string:
+		n += len(v) >> 6
+	case *List:
+		for _, item := range v.Items {
+			n += r.weight(item, depth+1)
+		}
+	case *Dict:
+		for i := range v.vals {
+			n += 1 + r.weight(v.vals[i], depth+1)
+		}
+	}
+	return n
+}
+
+// sumNode is a + b + c, from the left.
+type sumNode struct{ items []node }
+
+func (n *sumNode) eval(r *render) any {
+	vals := make([]any, len(n.items))
+	for i, item := range n.items {
+		vals[i] = item.eval(r)
+	}
+	return r.sum(vals)
+}
+
+// sum adds from the left; a run of texts at once.
+func (r *render) sum(vals []any) any {
+	r.step(len(vals))
+	n := 0
+	for _, v := range vals {
+		s, ok := v.(string)
+		if !ok {
+			a := vals[0]
+			for _, b := range vals[1:] {
+				a = r.add(a, b)
+			}
+			return a
+		}
+		n += len(s)
+	}
+	r.built(n)
+	b := make([]byte, 0, n)
+	for _, v := range vals {
+		b = append(b, v.(string)...)
+	}
+	return string(b)
+}
+
+func (r *render) add(a, b any) any {
+	switch x := a.(type) {
+	case string:
+		if y, ok := b.(string); ok {
+			r.built(len(x) + len(y))
+			return x + y
+		}
+	case *List:
+		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind < isView {
+			r.step(len(x.Items) + len(y.Items))
+			return &List{Items: append(append(make([]any, 0, len(x.Items)+len(y.Items)), x.Items...), y.Items...), kind: x.kind}
+		}
+	case markup:
+		fail(ErrUnsupported, "marked text in a sum")
+	}
+	if _, ok := b.(markup); ok {
+		fail(ErrUnsupported, "marked text in a sum")
+	}
+	return arithmetic("+", a, b)
+}
+
+// concatNode is a ~ b ~ c.
+type concatNode struct{ items []node }
+
+func (n *concatNode) eval(r *render) any {
+	vals := make([]any, len(n.items))
+	for i, item := range n.items {
+		vals[i] = item.eval(r)
+	}
+	return r.concat(vals)
+}
+
+func (r *render) concat(vals []any) string {
+	var b []byte
+	for _, v := range vals {
+		b = appendText(b, v)
+	}
+	r.built(len(b))
+	return string(b)
+}
+
+type arithmeticNode struct {
+	sign string
+	a, b node
+}
+
+func (n *arithmeticNode) eval(r *render) any {
+	r.step(1)
+	a, b := n.a.eval(r), n.b.eval(r)
+	if s, ok := a.(string); ok && n.sign == "%" {
+		return r.percent(s, b)
+	}
+	if n.sign == "*" {
+		if v, ok := r.repeat(a, b); ok {
+			return v
+		}
+		if v, ok := r.repeat(b, a); ok {
+			return v
+		}
+	}
+	return arithmetic(n.sign, a, b)
+}
+
+// repeat is text or a list times a number.
+func (r *render) repeat(a, b any) (any, bool) {
+	times, _, whole, ok := number(b)
+	if !ok || !whole {
+		return nil, false
+	}
+	times = max(times, 0)
+	switch a := a.(type) {
+	case string:
+		if len(a) > 0 && times > maxOutput/int64(len(a)) {
+			fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+		}
+		r.built(len(a) * int(times))
+		b := make([]byte, 0, len(a)*int(times))
+		for range times {
+			b = append(b, a...)
+		}
+		return string(b), true
+	case *List:
+		if a.kind >= isView {
+			return nil, false
+		}
+		if times > maxSteps {
+			fail(ErrLimit, "more than %d steps", maxSteps)
+		}
+		r.step(len(a.Items) * int(times))
+		l := &List{kind: a.kind}
+		for range times {
+			l.Items = append(l.Items, a.Items...)
+		}
+		return l, true
+	}
+	return nil, false
+}
+
+// arithmetic computes with numbers. Whole results beyond 64 bits are not built.
+func arithmetic(sign string, a, b any) any {
+	x, f, whole, ok := number(a)
+	y, g, whole2, ok2 := number(b)
+	if !ok || !ok2 {
+		if _, big := a.(BigInt); big {
+			fail(ErrUnsupported, "arithmetic with large numbers")
+		}
+		if _, big := b.(BigInt); big {
+			fail(ErrUnsupported, "arithmetic with large numbers")
+		}
+		fail(ErrRender, "%s %s %s", typeName(a), sign, typeName(b))
+	}
+	if (sign == "/" || sign == "//" || sign == "%") && g == 0 {
+		fail(ErrRender, "division by zero")
+	}
+	if whole && whole2 && sign != "/" {
+		if v, ok := integers(sign, x, y); ok {
+			return v
+		}
+		if sign != "**" || y >= 0 {
+			fail(ErrUnsupported, "large numbers")
+		}
+	}
+	switch sign {
+	case "+":
+		return f + g
+	case "-":
+		return f - g
+	case "*":
+		return f * g
+	case "/":
+		return f / g
+	case "//":
+		return math.Floor(f / g)
+	case "%":
+		m := math.Mod(f, g)
+		if m != 0 && (m < 0) != (g < 0) {
+			m += g
+		}
+		return m
+	}
+	if f < 0 && g != math.Trunc(g) || f == 0 && g < 0 {
+		fail(ErrUnsupported, "%v ** %v", f, g)
+	}
+	return math.Pow(f, g)
+}
+
+// integers computes, and says false where the result has more than 64 bits.
+func integers(sign string, x, y int64) (any, bool) {
+	const small = 1 << 31
+	switch sign {
+	case "+":
+		s := x + y
+		return s, (s > x) == (y > 0)
+	case "-":
+		s := x - y
+		return s, (s < x) == (y > 0)
+	case "*":
+		if -small < x && x < small && -small < y && y < small {
+			return x * y, true
+		}
+		return nil, false
+	case "//", "%":
+		if x == math.MinInt64 {
+			return nil, false
+		}
+		q, m := x/y, x%y
+		if m != 0 && (m < 0) != (y < 0) {
+			q, m = q-1, m+y
+		}
+		if sign == "//" {
+			return q, true
+		}
+		return m, true
+	}
+	if y < 0 || y > 62 {
+		return nil, false
+	}
+	p := int64(1)
+	for range y {
+		if p > small || p < -small || x > small || x < -small {
+			return nil, false
+		}
+		p *= x
+	}
+	return p, true
+}
+
+type negativeNode struct{ a node }
+
+func (n *negativeNode) eval(r *render) any {
+	v := n.a.eval(r)
+	x, f, whole, ok := number(v)
+	switch {
+	case !ok:
+		fail(ErrRender, "-%s", typeName(v))
+	case whole && x == math.MinInt64:
+		fail(ErrUnsupported, "large numbers")
+	case whole:
+		return -x
+	}
+	return -f
+}
+
+type positiveNode struct{ a node }
+
+func (n *positiveNode) eval(r *render) any {
+	v := n.a.eval(r)
+	x, f, whole, ok := number(v)
+	switch {
+	case !ok:
+		fail(ErrRender, "+%s", typeName(v))
+	case whole:
+		return x
+	}
+	return f
+}
+
+type filterNode struct {
+	value node // nil: of a filter or set block
+	name  string
+	line  int
+	arguments
+	filter filter
+}
+
+func (n *filterNode) eval(r *render) any {
+	r.step(1)
+	v := n.value.eval(r)
+	a := r.evaluate(&n.arguments)
+	r.line = n.line
+	a.of = n.name
+	return n.filter(r, v, a)
+}
+
+// filterChain applies the filters of a block.
+func (r *render) filterChain(chain node, v any) any {
+	n, ok := chain.(*filterNode)
+	if !ok {
+		return v
+	}
+	v = r.filterChain(n.value, v)
+	a := r.evaluate(&n.arguments)
+	a.of = n.name
+	return n.filter(r, v, a)
+}
+
+type testNode struct {
+	value node
+	name  string
+	line  int
+	arguments
+	test test
+}
+
+func (n *testNode) eval(r *render) any {
+	r.step(1)
+	v := n.value.eval(r)
+	a := r.evaluate(&n.arguments)
+	a.of = n.name
+	return n.test(r, v, a)
+}

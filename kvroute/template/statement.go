@@ -1,0 +1,443 @@
+// Statements: what a rendering runs.
+
+package template
+
+// jump is how a statement ends.
+type jump uint8
+
+const (
+	jumpNone jump = iota
+	jumpBreak
+	jumpContinue
+)
+
+type statement interface{ run(r *render) jump }
+
+// render is one rendering.
+type render struct {
+	template *Template
+	out      []byte
+	start    int // of the text in out
+	scope    *scope
+	left     int // steps
+	calls    int // macros in each other
+	line     int // last seen
+	filters  map[string]filter
+	tests    map[string]test
+}
+
+// step counts n steps.
+func (r *render) step(n int) {
+	if r.left -= n; r.left < 0 {
+		fail(ErrLimit, "more than %d steps", maxSteps)
+	}
+}
+
+// built counts a text of n bytes that was made.
+func (r *render) built(n int) {
+	if n > maxOutput {
+		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+	}
+	r.step(n >> 6)
+}
+
+func (r *render) write(s string) {
+	if len(r.out)-r.start > maxOutput-len(s) {
+		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+	}
+	r.step(len(s) >> 6)
+	r.out = append(r.out, s...)
+}
+
+func (r *render) run(body []statement) jump {
+	for _, s := range body {
+		r.step(1)
+		if j := s.run(r); j != jumpNone {
+			return j
+		}
+	}
+	return jumpNone
+}
+
+// capture runs a body in a scope of its own and returns what it writes.
+func (r *render) capture(body []statement, s *scope) string {
+	outer, out, start := r.scope, r.out, r.start
+	r.scope, r.out, r.start = s, nil, 0
+	r.run(body)
+	text := string(r.out)
+	r.scope, r.out, r.start = outer, out, start
+	return text
+}
+
+// scope holds variables by number. The outermost has a place for each, the others few.
+type scope struct {
+	parent *scope
+	ids    []int
+	vals   []any
+}
+
+// unset stands where the outermost scope has no value.
+type unset struct{}
+
+func newScope(parent *scope, n int) *scope {
+	s := &scope{parent: parent}
+	if n > 0 {
+		s.vals = make([]any, n)
+		for i := range s.vals {
+			s.vals[i] = unset{}
+		}
+	}
+	return s
+}
+
+func (s *scope) set(id int, v any) {
+	if s.parent == nil {
+		s.vals[id] = v
+		return
+	}
+	for i, known := range s.ids {
+		if known == id {
+			s.vals[i] = v
+			return
+		}
+	}
+	s.ids, s.vals = append(s.ids, id), append(s.vals, v)
+}
+
+func (s *scope) get(id int) (any, bool) {
+	for ; s.parent != nil; s = s.parent {
+		for i, known := range s.ids {
+			if known == id {
+				return s.vals[i], true
+			}
+		}
+	}
+	v := s.vals[id]
+	if _, no := v.(unset); no {
+		return nil, false
+	}
+	return v, true
+}
+
+type textStatement struct{ text string }
+
+func (s *textStatement) run(r *render) jump {
+	r.write(s.text)
+	return jumpNone
+}
+
+type outputStatement struct {
+	value node
+	line  int
+}
+
+// run writes sums of texts part by part: a message of 100 KB is not copied for each + around it.
+func (s *outputStatement) run(r *render) jump {
+	r.line = s.line
+	var items []node
+	switch v := s.value.(type) {
+	case *sumNode:
+		items = v.items
+	case *concatNode:
+		items = v.items
+	default:
+		r.writeValue(s.value.eval(r))
+		return jumpNone
+	}
+	var few [8]any
+	vals, texts := few[:0], true
+	for _, n := range items {
+		v := n.eval(r)
+		_, isText := v.(string)
+		texts = texts && isText
+		vals = append(vals, v)
+	}
+	if !texts {
+		if _, sum := s.value.(*sumNode); sum {
+			r.writeValue(r.sum(vals))
+		} else {
+			r.write(r.concat(vals))
+		}
+		return jumpNone
+	}
+	for _, v := range vals {
+		r.write(v.(string))
+	}
+	return jumpNone
+}
+
+func (r *render) writeValue(v any) {
+	switch v := v.(type) {
+	case string:
+		r.write(v)
+	case undefined:
+	default:
+		r.write(text(v))
+	}
+}
+
+type ifStatement struct {
+	tests     []node
+	bodies    [][]statement
+	otherwise []statement
+	line      int
+}
+
+func (s *ifStatement) run(r *render) jump {
+	r.line = s.line
+	for i, test := range s.tests {
+		if truth(test.eval(r)) {
+			return r.run(s.bodies[i])
+		}
+	}
+	return r.run(s.otherwise)
+}
+
+// target is what is assigned to.
+type target struct {
+	id        int
+	attribute string // of the namespace id
+	several   []target
+}
+
+func (r *render) assign(t *target, v any) {
+	switch {
+	case t.several != nil:
+		items := r.items(v)
+		if len(items) != len(t.several) {
+			fail(ErrRender, "%d values for %d names", len(items), len(t.several))
+		}
+		for i := range items {
+			r.assign(&t.several[i], items[i])
+		}
+	case t.attribute != "":
+		at, _ := r.scope.get(t.id)
+		ns, ok := at.(*namespace)
+		if !ok {
+			fail(ErrRender, "cannot assign attribute on non-namespace object")
+		}
+		ns.attributes.Set(t.attribute, v)
+	default:
+		r.scope.set(t.id, v)
+	}
+}
+
+type setStatement struct {
+	target target
+	value  node
+	line   int
+}
+
+func (s *setStatement) run(r *render) jump {
+	r.line = s.line
+	r.assign(&s.target, s.value.eval(r))
+	return jumpNone
+}
+
+type setBlockStatement struct {
+	target  target
+	filters node
+	body    []statement
+	line    int
+}
+
+func (s *setBlockStatement) run(r *render) jump {
+	r.line = s.line
+	var v any = r.capture(s.body, newScope(r.scope, 0))
+	if s.filters != nil {
+		v = r.filterChain(s.filters, v)
+	}
+	r.assign(&s.target, v)
+	return jumpNone
+}
+
+type filterStatement struct {
+	filters node
+	body    []statement
+	line    int
+}
+
+func (s *filterStatement) run(r *render) jump {
+	r.line = s.line
+	r.writeValue(r.filterChain(s.filters, r.capture(s.body, newScope(r.scope, 0))))
+	return jumpNone
+}
+
+type scopeStatement struct{ body []statement }
+
+func (s *scopeStatement) run(r *render) jump {
+	outer := r.scope
+	r.scope = newScope(outer, 0)
+	r.run(s.body)
+	r.scope = outer
+	return jumpNone
+}
+
+type withStatement struct {
+	targets []target
+	values  []node
+	body    []statement
+}
+
+func (s *withStatement) run(r *render) jump {
+	outer, inner := r.scope, newScope(r.scope, 0)
+	for i, v := range s.values {
+		value := v.eval(r)
+		r.scope = inner
+		r.assign(&s.targets[i], value)
+		r.scope = outer
+	}
+	r.scope = inner
+	j := r.run(s.body)
+	r.scope = outer
+	return j
+}
+
+type jumpStatement struct{ to jump }
+
+func (s *jumpStatement) run(*render) jump { return s.to }
+
+type forStatement struct {
+	target          target
+	items           node
+	test            node
+	body, otherwise []statement
+	loopID          int
+	line            int
+}
+
+// loop is the variable of that name.
+type loop struct {
+	items []any
+	index int // from 0
+}
+
+func (s *forStatement) run(r *render) jump {
+	r.line = s.line
+	items := r.items(s.items.eval(r))
+	outer := r.scope
+	if s.test != nil {
+		items = s.filter(r, items)
+	}
+	l := &loop{items: items}
+	for i, v := range items {
+		r.step(1)
+		l.index = i
+		r.scope = newScope(outer, 0)
+		r.scope.set(s.loopID, l)
+		r.assign(&s.target, v)
+		if r.run(s.body) == jumpBreak {
+			break
+		}
+	}
+	r.scope = outer
+	if len(items) == 0 {
+		r.scope = newScope(outer, 0)
+		j := r.run(s.otherwise)
+		r.scope = outer
+		return j
+	}
+	return jumpNone
+}
+
+// filter keeps the items that the loop's `if` wants.
+func (s *forStatement) filter(r *render, items []any) []any {
+	outer := r.scope
+	kept := make([]any, 0, len(items))
+	for _, v := range items {
+		r.step(1)
+		r.scope = newScope(outer, 0)
+		r.assign(&s.target, v)
+		if truth(s.test.eval(r)) {
+			kept = append(kept, v)
+		}
+	}
+	r.scope = outer
+	return kept
+}
+
+// macroCode is the code of a macro, or of a call's body.
+type macroCode struct {
+	name       string
+	parameters []int
+	defaults   []node // of the last parameters
+	body       []statement
+	caller     int
+}
+
+// macro is its code with the scope in which it stands.
+type macro struct {
+	*macroCode
+	scope *scope
+	names []string
+}
+
+type macroStatement struct {
+	macroCode
+	id   int
+	line int
+}
+
+func (s *macroStatement) run(r *render) jump {
+	r.scope.set(s.id, &macro{&s.macroCode, r.scope, r.template.names})
+	return jumpNone
+}
+
+type callStatement struct {
+	macroCode
+	call *callNode
+	line int
+}
+
+func (s *callStatement) run(r *render) jump {
+	r.line = s.line
+	callee := s.call.callee.eval(r)
+	m, ok := callee.(*macro)
+	if !ok {
+		fail(ErrUnsupported, "a call block of %s", typeName(callee))
+	}
+	a := r.evaluate(&s.call.arguments)
+	a.caller = &macro{&s.macroCode, r.scope, r.template.names}
+	r.writeValue(m.call(r, a))
+	return jumpNone
+}
+
+// call renders the macro.
+func (m *macro) call(r *render, a args) any {
+	if r.calls++; r.calls > maxCalls {
+		fail(ErrLimit, "more than %d macros in each other", maxCalls)
+	}
+	s := newScope(m.scope, 0)
+	if len(a.plain) > len(m.parameters) {
+		fail(ErrRender, "macro %s takes not more than %d arguments", m.name, len(m.parameters))
+	}
+	used := 0
+	outer := r.scope
+	for i, id := range m.parameters {
+		r.scope = s
+		v, ok := a.named(m.names[id])
+		switch first := len(m.parameters) - len(m.defaults); {
+		case ok:
+			if used++; i < len(a.plain) {
+				fail(ErrRender, "macro %s got two values for %s", m.name, m.names[id])
+			}
+		case i < len(a.plain):
+			v = a.plain[i]
+		case i >= first:
+			v = m.defaults[i-first].eval(r)
+		default:
+			v = undefined{"parameter " + m.names[id] + " was not provided"}
+		}
+		s.set(id, v)
+	}
+	if used < len(a.names) {
+		fail(ErrRender, "macro %s takes no such argument", m.name)
+	}
+	if a.caller != nil {
+		s.set(m.caller, a.caller)
+	}
+	r.scope = outer
+	text := r.capture(m.body, s)
+	r.calls--
+	return text
+}

@@ -1,0 +1,82 @@
+// The tests of jinja2: what stands behind `is`.
+
+package template
+
+type test func(r *render, v any, a args) bool
+
+// compared is a test that is an operator.
+func compared(sign string) test {
+	return func(r *render, v any, a args) bool { return r.compare(sign, v, a.take([]string{"other"})[0]) }
+}
+
+// simple is a test without arguments.
+func simple(is func(v any) bool) test {
+	return func(_ *render, v any, a args) bool {
+		a.take(nil)
+		return is(v)
+	}
+}
+
+var tests = map[string]test{
+	"defined":   simple(func(v any) bool { return !isUndefined(v) }),
+	"undefined": simple(isUndefined),
+	"none":      simple(func(v any) bool { return v == nil }),
+	"boolean":   simple(isType[bool]),
+	"true":      simple(func(v any) bool { return v == true }),
+	"false":     simple(func(v any) bool { return v == false }),
+	"string":    simple(func(v any) bool { return isType[string](v) || isType[markup](v) }),
+	"escaped":   simple(isType[markup]),
+	"float":     simple(isType[float64]),
+	"integer":   simple(func(v any) bool { return isType[int64](v) || isType[BigInt](v) }),
+	"number": simple(func(v any) bool {
+		_, _, _, ok := number(v)
+		return ok || isType[BigInt](v)
+	}),
+	"mapping":  simple(isType[*Dict]),
+	"callable": simple(func(v any) bool { return isType[*macro](v) || isType[*function](v) }),
+	"iterable": simple(func(v any) bool {
+		switch v.(type) {
+		case string, markup, undefined, *List, *Dict, *loop:
+			return true
+		}
+		return false
+	}),
+	"sequence": simple(func(v any) bool {
+		switch v := v.(type) {
+		case string, markup, *Dict:
+			return true
+		case undefined:
+			fail(ErrRender, "%s is undefined, it is no sequence", v.what)
+		case *List:
+			return v.kind < isView
+		}
+		return false
+	}),
+	"lower": simple(func(v any) bool { s := text(v); return s == lower(s) && s != upper(s) }),
+	"upper": simple(func(v any) bool { s := text(v); return s == upper(s) && s != lower(s) }),
+	"odd":   func(_ *render, v any, _ args) bool { return truth(equal(arithmetic("%", v, int64(2)), int64(1))) },
+	"even":  func(_ *render, v any, _ args) bool { return truth(equal(arithmetic("%", v, int64(2)), int64(0))) },
+	"divisibleby": func(_ *render, v any, a args) bool {
+		return equal(arithmetic("%", v, a.take([]string{"num"})[0]), int64(0))
+	},
+	"in": func(r *render, v any, a args) bool { return r.contains(a.take([]string{"seq"})[0], v) },
+	"sameas": func(_ *render, v any, a args) bool {
+		other := a.take([]string{"other"})[0]
+		switch v.(type) {
+		case nil, bool:
+			return v == other
+		}
+		fail(ErrUnsupported, "sameas of %s", typeName(v))
+		return false
+	},
+	"filter": func(r *render, v any, _ args) bool { s, _ := v.(string); return r.filters[s] != nil },
+	"test":   func(r *render, v any, _ args) bool { s, _ := v.(string); return r.tests[s] != nil },
+	"eq":     compared("=="), "equalto": compared("=="), "==": compared("=="), "ne": compared("!="), "!=": compared("!="),
+	"lt": compared("<"), "lessthan": compared("<"), "<": compared("<"), "le": compared("<="), "<=": compared("<="),
+	"gt": compared(">"), "greaterthan": compared(">"), ">": compared(">"), "ge": compared(">="), ">=": compared(">="),
+}
+
+func isType[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
+}
