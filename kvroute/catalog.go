@@ -29,6 +29,10 @@ type served struct {
 	Served
 	workers []*Worker
 	turn    atomic.Uint64 // of round_robin
+
+	prefills    []*Worker // that may compute prompts for those of workers of role Decode
+	prefillTurn atomic.Uint64
+	decodes     bool // there are such
 }
 
 // Models returns what the workers serve together, sorted by name.
@@ -91,7 +95,22 @@ func newCatalog(workers []*Worker, version uint64) *catalog {
 			c.add(w, m)
 		}
 	}
+	for _, w := range workers {
+		if !w.takesRequests() {
+			models, _ := w.Models()
+			for _, m := range models {
+				c.addPrefill(w, m)
+			}
+		}
+	}
 	return c
+}
+
+// addPrefill notes that w computes prompts of m, if somebody answers them.
+func (c *catalog) addPrefill(w *Worker, m Model) {
+	if s := c.served[m.Name]; s != nil && !slices.Contains(s.prefills, w) {
+		s.prefills = append(s.prefills, w)
+	}
 }
 
 func (c *catalog) add(w *Worker, m Model) {
@@ -107,5 +126,6 @@ func (c *catalog) add(w *Worker, m Model) {
 		return
 	}
 	s.workers = append(s.workers, w)
+	s.decodes = s.decodes || w.role == Decode
 	s.Workers = append(s.Workers, w.name)
 }

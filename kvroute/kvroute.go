@@ -20,6 +20,20 @@
 //	}
 //	defer at.Release()
 //
+// With the policies KV and Predict the choice goes by what each worker holds of
+// the prompt and by what is under way there, so that more is to be told:
+//
+//	w.SetEngine(kvroute.EngineFacts{BlockSize: 16, MaxBatchedTokens: 8192, Events: true})
+//	err := w.Cache(0).Store(event) // for each of its events
+//
+//	q.Prompt = &kvroute.Prompt{Seed: kvindex.SeedOf("qwen", "", ""), IDs: tokens}
+//	at, err := pool.Place(q)
+//	if at.Prefill != nil {
+//		... // it computes the prompt first, or at once
+//		at.Prefilled(now)
+//	}
+//	at.Tokens(now, 1) // for each event of the answer
+//
 // A worker lives as long as its configuration names it; a Pool is the workers
 // and the policy of one configuration generation. The state that both share,
 // the requests that wait, is a line that every pool hands on to the next one
@@ -47,6 +61,10 @@ var (
 	// ErrNoWorker: the model is served, but every worker of it was tried for this
 	// request or is down or ejected.
 	ErrNoWorker = errors.New("no worker of this model is left to try")
+
+	// ErrNoPrefill: the prompt is to be computed by a prefill worker (Always, or
+	// the request names one), and none is left. It is an ErrNoWorker.
+	ErrNoPrefill = fmt.Errorf("the request needs a prefill worker, and none is up or left to try: %w", ErrNoWorker)
 
 	// ErrFull: the workers that could take the request are all at their limit
 	// of requests, or others wait for them already. Pool.Wait may follow.

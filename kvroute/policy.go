@@ -3,7 +3,6 @@ package kvroute
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,16 +17,20 @@ const (
 	Random                    // any
 	LeastLoaded               // the one with the fewest requests under way
 	P2C                       // of two drawn at random, the one with fewer requests under way
+	KV                        // the cheapest by blocks held and load (cost.KV)
+	Predict                   // the cheapest by predicted time, and what it costs others (cost.Predict)
 )
 
 var policies = [...]struct {
 	name string
-	pick func(choice) *Worker // nil: no candidate
+	pick func(choice) *Worker // returns nil: no candidate; pick nil: chosen by price
 }{
 	RoundRobin:  {"round_robin", roundRobin},
 	Random:      {"random", random},
 	LeastLoaded: {"least_loaded", leastLoaded},
 	P2C:         {"p2c", p2c},
+	KV:          {"kv", nil},
+	Predict:     {"predict", nil},
 }
 
 func (p Policy) String() string { return policies[p].name }
@@ -55,9 +58,7 @@ type choice struct {
 }
 
 // open says whether w is a candidate.
-func (c *choice) open(w *Worker) bool {
-	return w.free() && w.usable(c.now) && (len(c.tried) == 0 || !slices.Contains(c.tried, w))
-}
+func (c *choice) open(w *Worker) bool { return open(w, c.tried, c.now) }
 
 // count returns how many candidates there are.
 func (c *choice) count() int {

@@ -2,12 +2,16 @@
 package kvroute
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"kvasir/kvroute/cost"
+	"kvasir/kvroute/kvindex"
 )
 
 // PoolOptions is what one configuration generation says of placement.
@@ -19,6 +23,20 @@ type PoolOptions struct {
 	// After is the pool that this one replaces; nil: there was none. The
 	// requests that wait go over to this one with Start.
 	After *Pool
+
+	// Index says which worker holds which blocks. It goes with the chain of
+	// pools: that of After if there is one. nil: one of its own.
+	Index *kvindex.Index
+
+	KV          cost.KV      // numbers of the policy KV; zero: cost.DefaultKV
+	Predict     cost.Predict // numbers of the policy Predict, and of Auto; zero: cost.DefaultPredict
+	Temperature float64      // of both; see cost.Choose
+
+	Disaggregate Disaggregate
+
+	// CentralQueue lets requests wait here, short ones first, where the policy
+	// Predict finds the engine they should go to busy with prompts already.
+	CentralQueue bool
 
 	Random func() uint64    // nil: math/rand/v2; must be safe for concurrent use
 	Now    func() time.Time // of waiting requests; nil: time.Now; taken from After if there is one
@@ -34,6 +52,12 @@ type Pool struct {
 	random    func() uint64
 	line      *line
 
+	kv           cost.KV
+	predict      cost.Predict
+	temperature  float64
+	disaggregate Disaggregate
+	central      bool // requests wait for an open engine, not just for a slot
+
 	known atomic.Pointer[catalog]
 	mu    sync.Mutex // held while known is rebuilt
 }
@@ -48,6 +72,18 @@ func NewPool(o PoolOptions) *Pool {
 		policy:    o.Policy,
 		maxQueued: o.MaxQueued,
 		random:    o.Random,
+
+		kv:           o.KV,
+		predict:      o.Predict,
+		temperature:  o.Temperature,
+		disaggregate: o.Disaggregate,
+		central:      o.CentralQueue && o.Policy == Predict && o.MaxQueued > 0,
+	}
+	if p.kv == (cost.KV{}) {
+		p.kv = cost.DefaultKV()
+	}
+	if p.predict == (cost.Predict{}) {
+		p.predict = cost.DefaultPredict()
 	}
 	if p.random == nil {
 		p.random = rand.Uint64
@@ -55,7 +91,10 @@ func NewPool(o PoolOptions) *Pool {
 	if o.After != nil {
 		p.line = o.After.line
 	} else {
-		p.line = newLine(p, o.Now)
+		p.line = newLine(p, o.Now, o.Index)
+	}
+	if o.Index != nil && o.Index != p.line.index {
+		panic("BUG: a pool has another index than the one before it")
 	}
 	for _, w := range p.workers {
 		if !w.line.CompareAndSwap(nil, p.line) && w.line.Load() != p.line {
@@ -69,47 +108,55 @@ func NewPool(o PoolOptions) *Pool {
 type Query struct {
 	Now    time.Time
 	Model  string
-	Tokens int       // of the prompt, estimated; 0: unknown. No policy asks for it yet
+	Tokens int       // of the prompt, estimated, where Prompt is nil; 0: unknown
 	Tried  []*Worker // not to be chosen again for this request
+
+	Prompt   *Prompt   // nil: nothing is known of its content
+	Pin      Pin       // where the client wants it to go
+	Override *Override // nil: the policy's numbers as they are
+	Quiet    bool      // the answer comes in one piece: Placement.Tokens tells of its end only
+
+	// Aggregate asks for no prefill worker, after one failed. Against Always it
+	// prevails; workers that are Helped do not get it, unless it has no prompt.
+	Aggregate    bool
+	NoPrompt     bool      // nothing is generated: whoever serves the model can take it
+	TriedPrefill []*Worker // not to be chosen again for this request's prompt
+
+	// prefill is how long its prompt took to compute on the worker that had most
+	// of it when it was last placed: its place in the central queue.
+	prefill time.Duration
 
 	// Strict asks for ErrNoWorker where all workers are down or ejected, instead
 	// of a last resort: for a caller that has another model to fall back to.
 	Strict bool
 }
 
-// A Placement is a slot on a worker.
-type Placement struct {
-	Worker *Worker
-
-	// Why the worker was chosen: the policy's name, or "busy" or "last_resort"
-	// where there was nothing left for the policy to choose from.
-	Why string
-
-	// LastResort: all workers of the model are down or ejected; this is the one
-	// that is most likely back.
-	LastResort bool
-}
-
-// Release gives the slot back. It must be called exactly once.
-func (at Placement) Release() { at.Worker.release() }
-
-// Place chooses a worker and takes one of its slots.
+// Place chooses a worker and takes one of its slots, and one of a prefill
+// worker's where the prompt is to be computed there.
 //
 // Candidates are the workers that serve the model, were not tried, and have
 // a free slot. The policy chooses among those that are well. A worker that
 // said it is busy is used when no well one is left, full or not; the one that
 // said so longest ago first. One that is down or ejected is used when every
 // worker of the model is, tried ones included; the ejection that ends first,
-// then the probe or request that failed longest ago.
+// then the probe or request that failed longest ago. Prefill workers that are
+// busy are used where the request cannot do without, and none that is down
+// unless the request names it.
 //
-// Errors: ErrUnknownModel, ErrModelUnsure, ErrNoWorker, ErrFull. A request
-// that comes while others of its kind wait gets ErrFull: it may Wait behind
-// them, not overtake them.
+// Errors: ErrUnknownModel, ErrModelUnsure, ErrNoWorker, ErrNoPrefill, ErrPin,
+// ErrFull. A request that comes while others of its kind wait gets ErrFull:
+// it may Wait behind them, not overtake them. With PoolOptions.CentralQueue
+// ErrFull also says that the engine the request should go to has prompts enough
+// for its next pass; a retry (Query.Tried) goes there nevertheless.
 func (p *Pool) Place(q Query) (Placement, error) {
 	if p.line.waiting.Load() > 0 {
 		return p.line.place(p, &q)
 	}
-	return p.place(&q)
+	at, err := p.place(&q)
+	if p.line.stale.Load() { // a slot was taken and let go again
+		p.line.wake()
+	}
+	return at, err
 }
 
 func (p *Pool) place(q *Query) (Placement, error) {
@@ -117,38 +164,152 @@ func (p *Pool) place(q *Query) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	policy := &policies[p.policy]
-	for {
+	// Nearly all are like this, without prices: it saves half of the time.
+	if pick := policies[p.policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
 		c := choice{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
-		at := Placement{Worker: policy.pick(c), Why: policy.name}
+		if w := pick(c); w != nil && w.acquire() {
+			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.policy].name}, nil
+		}
+	}
+	f, err := p.field(s, q)
+	if err != nil {
+		return Placement{}, err
+	}
+	if policies[p.policy].pick == nil {
+		return p.line.desk.place(p, &f, q)
+	}
+	return p.byLoad(&f, q)
+}
+
+// byLoad places a request without prices.
+func (p *Pool) byLoad(f *field, q *Query) (Placement, error) {
+	for {
+		helper, err := p.helper(f, q)
+		if err != nil {
+			return Placement{}, err
+		}
+		at, err := p.pick(f, q)
+		if err != nil {
+			return Placement{}, err
+		}
 		if at.Worker == nil {
-			if at, err = s.makeDo(q); err != nil {
-				return Placement{}, err
-			}
+			continue
+		}
+		if helper != nil && f.helped(at.Worker) {
+			at.Prefill = helper
 		}
 		// Another request may have taken the last slot since: look again. Each
 		// time round somebody else got a slot, so this ends.
-		if at.Worker != nil && at.Worker.acquire() {
+		if at.acquire() {
+			at.Rank, at.PrefillRank = rankOf(at.Worker, q.Pin.Ranked, q.Pin.Rank), rankOf(at.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
+			if at.Prefill != nil {
+				at.hold().pre.worker = at.Prefill
+			}
 			return at, nil
 		}
 	}
 }
 
+// pick returns the worker that the policy chooses, or makes do; no worker and
+// no error is to be tried again.
+func (p *Pool) pick(f *field, q *Query) (Placement, error) {
+	policy := &policies[p.policy]
+	c := choice{workers: f.workers, tried: q.Tried, now: q.Now, turn: &f.served.turn, random: p.random}
+	if w := policy.pick(c); w != nil {
+		return Placement{Worker: w, Why: f.why(policy.name, q)}, nil
+	}
+	return makeDo(f.workers, q.Tried, q.Strict, q.Now)
+}
+
+// shortPrompt is how many tokens are not worth a hand-over where there are no
+// prices to say so (Dynamo's bound of conditional disaggregation).
+const shortPrompt = 2048
+
+// helper returns the prefill worker for the request; nil: none.
+func (p *Pool) helper(f *field, q *Query) (*Worker, error) {
+	tokens := q.tokens()
+	if len(f.prefills) > 0 && (f.must || f.some || tokens == 0 || tokens >= shortPrompt) {
+		c := choice{workers: f.prefills, tried: q.TriedPrefill, now: q.Now, turn: &f.served.prefillTurn, random: p.random}
+		if w := policies[p.policy].pick(c); w != nil {
+			return w, nil
+		}
+	}
+	if !f.must && !f.some {
+		return nil, nil
+	}
+	w, err := f.anyHelper(q)
+	if err != nil {
+		return nil, f.alone(err)
+	}
+	return w, nil
+}
+
+// anyHelper returns a prefill worker that is busy, or one that the request names.
+func (f *field) anyHelper(q *Query) (*Worker, error) {
+	for {
+		at, err := makeDo(f.prefills, q.TriedPrefill, !f.helpAt, q.Now)
+		switch {
+		case errors.Is(err, ErrFull):
+			return nil, err
+		case err != nil:
+			return nil, ErrNoPrefill
+		case at.Worker != nil:
+			return at.Worker, nil
+		}
+		// A slot has become free meanwhile.
+		for _, w := range f.prefills {
+			if open(w, q.TriedPrefill, q.Now) {
+				return w, nil
+			}
+		}
+	}
+}
+
+// rankOf returns the rank that is named to a worker chosen without prices.
+func rankOf(w *Worker, named bool, rank int) int {
+	if w == nil || !named || w.Engine().Ranks == 1 {
+		return -1
+	}
+	return rank
+}
+
+// acquire takes a slot of each worker, or of none.
+func (at *Placement) acquire() bool {
+	if !at.Worker.acquire() {
+		return false
+	}
+	if at.Prefill == nil || at.Prefill.acquire() {
+		return true
+	}
+	// Whoever calls may have the line's mu: it settles what this sets.
+	at.Worker.active.Add(-1)
+	at.Worker.line.Load().stale.Store(true)
+	return false
+}
+
+// tokens returns the prompt's length; 0: not known.
+func (q *Query) tokens() int {
+	if q.Prompt != nil {
+		return q.Prompt.Tokens()
+	}
+	return q.Tokens
+}
+
 // makeDo chooses where the policy found nobody: among the busy, and at last
 // among the down and ejected. No worker and no error means that a slot has
 // become free meanwhile.
-func (s *served) makeDo(q *Query) (Placement, error) {
+func makeDo(workers, tried []*Worker, strict bool, now time.Time) (Placement, error) {
 	var busy, dead *Worker   // the best of each that has a free slot
 	var busyH, deadH *health // of those
 	var anyWell, anyBusy, anyDead, anyAlive bool
-	for _, w := range s.workers {
+	for _, w := range workers {
 		h := w.sick.Load()
 		state := Up
 		if h != nil {
-			state = h.state(q.Now)
+			state = h.state(now)
 		}
 		anyAlive = anyAlive || state <= Busy
-		if slices.Contains(q.Tried, w) {
+		if slices.Contains(tried, w) {
 			continue
 		}
 		free := w.free()
@@ -164,7 +325,7 @@ func (s *served) makeDo(q *Query) (Placement, error) {
 			}
 		default:
 			anyDead = true
-			if free && (dead == nil || h.sooner(deadH, q.Now)) {
+			if free && (dead == nil || h.sooner(deadH, now)) {
 				dead, deadH = w, h
 			}
 		}
@@ -176,7 +337,7 @@ func (s *served) makeDo(q *Query) (Placement, error) {
 		return Placement{Worker: busy, Why: "busy"}, nil
 	case anyBusy:
 		return Placement{}, ErrFull
-	case !anyDead || anyAlive || q.Strict:
+	case !anyDead || anyAlive || strict:
 		return Placement{}, ErrNoWorker
 	case dead != nil:
 		return Placement{Worker: dead, Why: "last_resort", LastResort: true}, nil

@@ -21,14 +21,14 @@ func TestParse(t *testing.T) {
 	if _, err := ParseRole("boht"); err == nil || err.Error() != `cannot read role "boht": want both, prefill or decode` {
 		t.Errorf("role boht: %v", err)
 	}
-	for _, name := range []string{"round_robin", "random", "least_loaded", "p2c"} {
+	for _, name := range []string{"round_robin", "random", "least_loaded", "p2c", "kv", "predict"} {
 		if p, err := ParsePolicy(name); err != nil || p.String() != name {
 			t.Errorf("policy %s: %v, %v", name, p, err)
 		}
 	}
-	_, err := ParsePolicy("kv")
-	if err == nil || err.Error() != `cannot read policy "kv": want round_robin, random, least_loaded, p2c` {
-		t.Errorf("policy kv: %v", err)
+	_, err := ParsePolicy("vk")
+	if err == nil || err.Error() != `cannot read policy "vk": want round_robin, random, least_loaded, p2c, kv, predict` {
+		t.Errorf("policy vk: %v", err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestPlaceAllocs(t *testing.T) {
 			}
 			at.Worker.Succeeded(now)
 			at.Release()
-		}); n != 0 {
+		}); n != 0 && !(raceEnabled && policies[p].pick == nil) { // then sync.Pool loses some on purpose
 			t.Errorf("%v: %v allocations", Policy(p), n)
 		}
 	}

@@ -1,8 +1,21 @@
-// Queue: who waits for one model, as linked lists by class.
+// Queue: who waits for one model, as linked lists by class, and in the central order.
 package kvroute
 
-// A queue is who waits for one model, each class in the order of arrival.
-type queue [classes]fifo
+import (
+	"math"
+	"time"
+
+	"kvasir/kvroute/cost"
+)
+
+// A queue is who waits for one model.
+type queue struct {
+	classes [classes]fifo // each in the order of arrival
+
+	// central is the order in which those of them who are not picky are placed by
+	// a pool with a central queue.
+	central cost.Queue[*waiter]
+}
 
 // A class is who can be placed on the same workers.
 type class uint8
@@ -10,14 +23,14 @@ type class uint8
 const (
 	plain  class = iota // any worker will do
 	strict              // any but a last resort
-	picky               // tried some workers already: each to be looked at for itself
+	picky               // wants or shuns some workers: each to be looked at for itself
 	classes
 )
 
 // class returns the class of the request while it waits.
 func (q *Query) class() class {
 	switch {
-	case len(q.Tried) > 0:
+	case len(q.Tried) > 0 || len(q.TriedPrefill) > 0 || q.Aggregate || q.Pin != Pin{}:
 		return picky
 	case q.Strict:
 		return strict
@@ -29,6 +42,7 @@ func (q *Query) class() class {
 type waiter struct {
 	query Query
 	seq   uint64
+	since time.Time
 	ready chan struct{} // closed when at or err is there
 
 	at   Placement
@@ -36,6 +50,7 @@ type waiter struct {
 	done bool // no longer in line
 
 	next, prev *waiter
+	turn       *cost.Waiting[*waiter] // nil: not in the central queue
 }
 
 func (in *queue) len() int {
@@ -43,13 +58,47 @@ func (in *queue) len() int {
 		return 0
 	}
 	n := 0
-	for c := range in {
-		n += in[c].len
+	for c := range in.classes {
+		n += in.classes[c].len
 	}
 	return n
 }
 
-func (in *queue) of(w *waiter) *fifo { return &in[w.query.class()] }
+func (in *queue) of(w *waiter) *fifo { return &in.classes[w.query.class()] }
+
+// order gives those their place in the central queue who have none yet.
+func (in *queue) order() {
+	for c := range in.classes {
+		if class(c) == picky {
+			continue
+		}
+		for w := in.classes[c].head; w != nil; w = w.next {
+			if w.turn == nil {
+				w.turn = in.central.Push(w.since, w.query.prefill, w)
+			}
+		}
+	}
+}
+
+// remove takes w out.
+func (in *queue) remove(w *waiter) {
+	in.of(w).remove(w)
+	if w.turn != nil {
+		in.central.Remove(w.turn)
+	}
+	w.done = true
+}
+
+// first returns the number of who came first.
+func (in *queue) first() uint64 {
+	first := uint64(math.MaxUint64)
+	for c := range in.classes {
+		if w := in.classes[c].head; w != nil {
+			first = min(first, w.seq)
+		}
+	}
+	return first
+}
 
 // A fifo is a linked list of waiters, so that leaving it costs nothing.
 type fifo struct {

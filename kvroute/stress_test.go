@@ -20,12 +20,24 @@ func TestStress(t *testing.T) {
 }
 
 func stress(t *testing.T, policy Policy) {
-	const clients, requests = 24, 400
+	const clients = 24
+	requests := 400
+	if policies[policy].pick == nil {
+		requests = 150 // each of them costs more
+	}
 	workers := newWorkers(6, 2, "m")
 	for _, w := range workers[:3] {
 		w.SetModels([]Model{{Name: "n"}, {Name: "m"}}) // three serve both
 	}
-	o := PoolOptions{Workers: workers, Policy: policy, MaxQueued: clients}
+	for i := range workers[3:] { // of them one is helped by two prefill workers
+		w := NewWorker(workers[3+i].name, []Role{Decode, Prefill, Prefill}[i], 2)
+		w.SetModels([]Model{{Name: "m"}})
+		workers[3+i] = w
+	}
+	for i, w := range workers {
+		w.SetEngine(EngineFacts{BlockSize: 16, MaxBatchedTokens: 256 * (i % 3), Ranks: i % 2 * 2})
+	}
+	o := PoolOptions{Workers: workers, Policy: policy, MaxQueued: clients, CentralQueue: true}
 	first := NewPool(o)
 	var current atomic.Pointer[Pool]
 	current.Store(first)
@@ -35,7 +47,10 @@ func stress(t *testing.T, policy Policy) {
 	}
 
 	request := func(model string) error {
-		q := Query{Now: time.Now(), Model: model}
+		q := Query{Now: time.Now(), Model: model, Prompt: &Prompt{IDs: make([]uint32, rand.N(400))}, Quiet: rand.N(2) == 0}
+		for i := range q.Prompt.IDs {
+			q.Prompt.IDs[i] = uint32(rand.N(1 + i/100))
+		}
 		if rand.N(4) == 0 { // a retry
 			q.Tried = []*Worker{workers[rand.N(3)]}
 		}
@@ -59,7 +74,24 @@ func stress(t *testing.T, policy Policy) {
 		if rand.N(2) == 0 {
 			at.Worker.Succeeded(time.Now())
 		}
+		helper := make(chan struct{})
+		go func() { // as where both legs are under way at once
+			defer close(helper)
+			if at.Prefill == nil {
+				return
+			}
+			if n := inside[at.Prefill].Add(1); n > 2 {
+				t.Errorf("prefill worker %s has %d requests", at.Prefill.Name(), n)
+			}
+			inside[at.Prefill].Add(-1)
+			at.Prefilled(time.Now())
+		}()
+		for range rand.N(4) {
+			at.Tokens(time.Now(), 1)
+		}
+		at.Cached(rand.N(100))
 		inside[at.Worker].Add(-1)
+		<-helper
 		at.Release()
 		return nil
 	}
@@ -85,7 +117,7 @@ func stress(t *testing.T, policy Policy) {
 			default:
 			}
 			w, now := workers[rand.N(len(workers))], time.Now()
-			switch rand.N(6) {
+			switch rand.N(8) {
 			case 0:
 				w.ProbeFailed(now, "refused", true)
 			case 1:
@@ -99,10 +131,16 @@ func stress(t *testing.T, policy Policy) {
 				w.SetModels([]Model{{Name: "other"}})
 				w.SetModels(models)
 			case 4:
-				o.After = current.Load()
+				o.After, o.Disaggregate = current.Load(), Disaggregate(rand.N(3))
 				next := NewPool(o)
 				current.Store(next)
 				next.Start()
+			case 5:
+				w.Restarted()
+			case 6:
+				f := w.Engine()
+				f.Events = !f.Events
+				w.SetEngine(f)
 			}
 			w.Status(now)
 			w.ProbeOK(now)
@@ -115,6 +153,13 @@ func stress(t *testing.T, policy Policy) {
 	for _, w := range workers {
 		if w.Active() != 0 {
 			t.Errorf("worker %s has %d requests at the end", w.Name(), w.Active())
+		}
+	}
+	for _, w := range workers {
+		for _, r := range w.ranks() {
+			if l := r.track.mirror.Load(time.Now()); l.Requests != 0 {
+				t.Errorf("left in the mirror of %s: %+v", w.Name(), l)
+			}
 		}
 	}
 	if n := current.Load().line.waiting.Load(); n != 0 {

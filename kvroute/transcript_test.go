@@ -58,14 +58,14 @@ type story struct {
 
 	mu     sync.Mutex // guards below
 	placed map[string]Placement
-	said   []string       // since the last answers
-	woken  map[int]string // what those in line say to the command under way, by number
+	said   []string              // since the last answers
+	woken  map[int]func() string // what those in line say to the command under way, by number
 }
 
 func newStory(t *testing.T) *story {
 	return &story{
 		t: t, begin: time.Now(), random: seeded(1),
-		placed: map[string]Placement{}, gone: map[string]chan struct{}{}, woken: map[int]string{},
+		placed: map[string]Placement{}, gone: map[string]chan struct{}{}, woken: map[int]func() string{},
 	}
 }
 
@@ -116,14 +116,16 @@ func (s *story) say(format string, args ...any) {
 }
 
 // sayWoken writes down what the woken said behind what the command itself
-// said, the first in line first: which of them ran first is chance.
+// said, the first in line first: which of them ran first is chance. It is told
+// when all of them have what they waited for.
 func (s *story) sayWoken() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.woken)) {
-		s.said = append(s.said, s.woken[id])
+	woken := s.woken
+	s.woken = map[int]func() string{}
+	s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(woken)) {
+		s.say("%s", woken[id]())
 	}
-	clear(s.woken)
 }
 
 func (s *story) told() string {
@@ -194,6 +196,11 @@ func commands() map[string]func(*story, words) {
 		"tick":   func(s *story, w words) { d, _ := time.ParseDuration(w.at(0)); time.Sleep(d) },
 		"status": (*story).tellStatus,
 		"list":   (*story).tellList,
+
+		"engine": (*story).tellEngine, "holds": (*story).tellHolds, "drops": (*story).tellDrops,
+		"restart":   func(s *story, w words) { s.worker(w.at(0)).Restarted() },
+		"tokens":    (*story).tellTokens,
+		"prefilled": (*story).tellPrefilled, "explain": (*story).tellExplain,
 	}
 }
 
@@ -242,8 +249,12 @@ func (s *story) tellWorker(w words) {
 // pool [policy=P] [queued=N] [workers=A,B]; a second one replaces the first
 func (s *story) tellPool(w words) {
 	o := PoolOptions{Workers: s.workers, MaxQueued: w.number("queued"), Random: s.random, After: s.pool}
+	o.CentralQueue = slices.Contains(w.bare, "central")
+	var err error
+	if o.Disaggregate, err = ParseDisaggregate(w.named["disaggregate"]); err != nil {
+		s.t.Fatal(err)
+	}
 	if name, ok := w.named["policy"]; ok {
-		var err error
 		if o.Policy, err = ParsePolicy(name); err != nil {
 			s.t.Fatal(err)
 		}
@@ -265,10 +276,24 @@ func (s *story) tellModels(w words) {
 }
 
 func (s *story) query(w words) Query {
-	return Query{
+	q := Query{
 		Now: time.Now(), Model: w.at(0), Tried: s.workersNamed(w.named["tried"]),
-		Strict: slices.Contains(w.bare, "strict"),
+		Strict: slices.Contains(w.bare, "strict"), Aggregate: slices.Contains(w.bare, "aggregate"),
+		Tokens: w.number("tokens"), TriedPrefill: s.workersNamed(w.named["tried-prefill"]),
+		Pin: Pin{Worker: w.named["worker"], Prefill: w.named["prefill"]},
 	}
+	if _, ok := w.named["rank"]; ok {
+		q.Pin.Rank, q.Pin.Ranked = w.number("rank"), true
+	}
+	if _, ok := w.named["prefill-rank"]; ok {
+		q.Pin.PrefillRank, q.Pin.PrefillRanked = w.number("prefill-rank"), true
+	}
+	if ids, ok := w.named["prompt"]; ok {
+		q.Prompt = &Prompt{IDs: tokens(ids)}
+	} else if ids, ok := w.named["text"]; ok {
+		q.Prompt = &Prompt{Text: textOf(tokens(ids))}
+	}
+	return q
 }
 
 func (s *story) id() int {
@@ -287,7 +312,7 @@ func (s *story) result(id int, at Placement, err error) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.placed[fmt.Sprintf("#%d", id)] = at
-	return fmt.Sprintf("#%d %s (%s), active %d\n", id, at.Worker.Name(), at.Why, at.Worker.Active())
+	return fmt.Sprintf("#%d %s (%s), active %d%s\n", id, at.Worker.Name(), at.Why, at.Worker.Active(), priced(at))
 }
 
 // place MODEL [tried=A,B] [strict]
@@ -302,10 +327,9 @@ func (s *story) tellWait(w words) {
 	s.gone[fmt.Sprintf("#%d", id)] = gone
 	go func() {
 		at, err := pool.Wait(q, gone, w.duration("limit", time.Hour))
-		line := s.result(id, at, err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.woken[id] = line
+		s.woken[id] = func() string { return s.result(id, at, err) }
 	}()
 	synctest.Wait()
 	s.sayWoken()

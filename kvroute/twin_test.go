@@ -2,6 +2,7 @@
 package kvroute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,9 @@ import (
 )
 
 // twin repeats what a pool has to do with plain lists, from the workers' states
-// at the moment. It knows nothing of policies: any worker it allows is right.
+// at the moment. It knows nothing of policies and prices: any worker it allows is
+// right. Of a central queue it knows no order either, but that nobody waits where
+// there are slots and all engines are open.
 type twin struct {
 	t       *testing.T
 	random  func() uint64
@@ -21,6 +24,9 @@ type twin struct {
 	pool    *Pool
 	inPool  []*Worker
 	queued  int
+	mode    Disaggregate
+	central bool
+	closed  bool // an engine was not open when the line was looked at last
 	held    []Placement
 	line    []*standing // in the order of arrival
 }
@@ -40,19 +46,58 @@ func (s *standing) String() string {
 	return fmt.Sprintf("%s strict=%v tried=%d", s.query.Model, s.query.Strict, len(s.query.Tried))
 }
 
-// allowed returns the workers that the request may get, or the error.
-func (tw *twin) allowed(q Query) ([]*Worker, error) {
-	var serving, well, busy, dead []*Worker
-	alive := false
+// serving returns who answers the model, and who computes prompts for it.
+func (tw *twin) serving(model string) (workers, prefills []*Worker) {
 	for _, w := range tw.inPool {
 		models, _ := w.Models()
-		if !slices.ContainsFunc(models, func(m Model) bool { return m.Name == q.Model }) {
-			continue
+		switch {
+		case !slices.ContainsFunc(models, func(m Model) bool { return m.Name == model }):
+		case w.Role() == Prefill:
+			prefills = append(prefills, w)
+		default:
+			workers = append(workers, w)
 		}
-		serving = append(serving, w)
+	}
+	return workers, prefills
+}
+
+// allowed returns the workers that the request may get, and the prefill workers
+// that those of role decode may get beside it, or the error.
+func (tw *twin) allowed(q Query) (workers, prefills []*Worker, err error) {
+	workers, prefills = tw.serving(q.Model)
+	if len(workers) == 0 {
+		return nil, nil, ErrUnknownModel
+	}
+	helped := slices.ContainsFunc(workers, func(w *Worker) bool { return w.Role() == Decode })
+	if !helped || q.Aggregate || tw.mode == Never {
+		workers, err = tw.usable(workers, q.Tried, q.Strict)
+		return workers, nil, err
+	}
+	prefills, err = tw.usable(prefills, q.TriedPrefill, true)
+	if tw.mode == Auto && slices.ContainsFunc(prefills, func(w *Worker) bool { return w.Status(time.Now()).State == Busy }) {
+		prefills = nil
+	}
+	if tw.mode == Always && err != nil {
+		if !errors.Is(err, ErrFull) {
+			err = ErrNoPrefill
+		}
+		workers = slices.DeleteFunc(workers, func(w *Worker) bool { return w.Role() == Decode })
+		if len(workers) == 0 {
+			return nil, nil, err
+		}
+	}
+	workers, err = tw.usable(workers, q.Tried, q.Strict)
+	return workers, prefills, err
+}
+
+// usable returns those of the workers that may be chosen, or the error.
+func (tw *twin) usable(workers, tried []*Worker, strict bool) ([]*Worker, error) {
+	var well, busy, dead []*Worker
+	alive := false
+	for _, w := range workers {
 		state := w.Status(time.Now()).State
 		alive = alive || state == Unknown || state == Up || state == Busy
-		if slices.Contains(q.Tried, w) {
+		if slices.Contains(tried, w) {
 			continue
 		}
 		switch state {
@@ -77,22 +122,23 @@ func (tw *twin) allowed(q Query) ([]*Worker, error) {
 		return open, nil
 	}
 	switch {
-	case len(serving) == 0:
-		return nil, ErrUnknownModel
 	case len(well) > 0:
 		return free(well)
 	case len(busy) > 0:
 		return free(busy)
-	case len(dead) > 0 && !alive && !q.Strict:
+	case len(dead) > 0 && !alive && !strict:
 		return free(dead)
 	}
 	return nil, ErrNoWorker
 }
 
-// check compares one answer with what is allowed, and takes its slot.
+// check compares one answer with what is allowed, and takes its slots.
 func (tw *twin) check(what string, q Query, at Placement, err error) {
 	tw.t.Helper()
-	open, want := tw.allowed(q)
+	open, helpers, want := tw.allowed(q)
+	if errors.Is(err, ErrFull) && want == nil && tw.central && len(q.Tried) == 0 && tw.anyClosed() {
+		return
+	}
 	if !errors.Is(err, want) {
 		tw.t.Fatalf("%s: error %v, want %v", what, err, want)
 	}
@@ -102,17 +148,54 @@ func (tw *twin) check(what string, q Query, at Placement, err error) {
 	if !slices.Contains(open, at.Worker) {
 		tw.t.Fatalf("%s: got worker %s, which is not allowed", what, at.Worker.Name())
 	}
-	tw.active[at.Worker]++
+	switch {
+	case at.Prefill != nil && (at.Worker.Role() != Decode || !slices.Contains(helpers, at.Prefill)):
+		tw.t.Fatalf("%s: got prefill worker %s for %s, which is not allowed", what, at.Prefill.Name(), at.Worker.Name())
+	case at.Prefill == nil && at.Worker.Role() == Decode && tw.mode == Always && !q.Aggregate:
+		tw.t.Fatalf("%s: got no prefill worker for %s", what, at.Worker.Name())
+	}
+	tw.take(&at, 1)
 	tw.held = append(tw.held, at)
+}
+
+// take counts the slots of a placement.
+func (tw *twin) take(at *Placement, n int) {
+	tw.active[at.Worker] += n
+	if at.Prefill != nil {
+		tw.active[at.Prefill] += n
+	}
+}
+
+// anyClosed says whether an engine is not open.
+func (tw *twin) anyClosed() bool {
+	for _, w := range tw.inPool {
+		for _, r := range w.ranks() {
+			if !r.track.open(r.track.mirror.Load(time.Now())) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // settle walks the line from the front: whoever can be placed must have been.
 func (tw *twin) settle() {
 	tw.t.Helper()
 	synctest.Wait()
+	if tw.central { // they were served in another order: first those who were
+		slices.SortStableFunc(tw.line, func(a, b *standing) int {
+			return cmp.Compare(b2i(!a.ended.Load()), b2i(!b.ended.Load()))
+		})
+	}
+	closed := tw.closed
+	tw.closed = tw.central && tw.anyClosed()
+	closed = closed || tw.closed
 	var rest []*standing
 	for _, s := range tw.line {
-		_, want := tw.allowed(s.query)
+		_, _, want := tw.allowed(s.query)
+		if closed && want == nil && len(s.query.Tried) == 0 && !s.ended.Load() {
+			want = ErrFull
+		}
 		switch {
 		case s.left || !time.Now().Before(s.until):
 			wantEnd := ErrQueueTimeout
@@ -146,6 +229,13 @@ func (tw *twin) settle() {
 	}
 }
 
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (tw *twin) waiting(model string) (n int) {
 	for _, s := range tw.line {
 		if s.query.Model == model {
@@ -163,14 +253,28 @@ func (tw *twin) query(a, b byte) Query {
 				q.Tried = append(q.Tried, w)
 			}
 		}
+		q.TriedPrefill = q.Tried
+		q.Aggregate = b&0x40 != 0
 	}
+	// One of a few prompts, the longer ones beginning like the shorter ones.
+	prompt := &Prompt{IDs: make([]uint32, 1+int(b)%200)}
+	for i := range prompt.IDs {
+		prompt.IDs[i] = uint32(i/64) * uint32(a%3)
+	}
+	switch a >> 3 % 4 {
+	case 0, 1:
+		q.Prompt = prompt
+	case 2:
+		q.Prompt = &Prompt{Text: textOf(prompt.IDs)}
+	}
+	q.Quiet = b%2 == 0
 	return q
 }
 
 func (tw *twin) place(q Query) {
 	at, err := tw.pool.Place(q)
-	if len(q.Tried) == 0 && slices.ContainsFunc(tw.line, func(s *standing) bool {
-		return s.query.Model == q.Model && len(s.query.Tried) == 0 && s.query.Strict == q.Strict
+	if q.class() != picky && slices.ContainsFunc(tw.line, func(s *standing) bool {
+		return s.query.Model == q.Model && s.query.class() == q.class()
 	}) {
 		if !errors.Is(err, ErrFull) {
 			tw.t.Fatalf("a newcomer overtook: %v %v", at, err)
@@ -181,7 +285,7 @@ func (tw *twin) place(q Query) {
 }
 
 func (tw *twin) wait(q Query, limit time.Duration) {
-	_, want := tw.allowed(q)
+	_, _, want := tw.allowed(q)
 	full := tw.waiting(q.Model) >= tw.queued
 	s := &standing{query: q, until: time.Now().Add(limit), gone: make(chan struct{})}
 	pool := tw.pool
@@ -190,6 +294,9 @@ func (tw *twin) wait(q Query, limit time.Duration) {
 		s.ended.Store(true)
 	}()
 	synctest.Wait()
+	if want == nil && errors.Is(s.err, ErrQueueFull) && tw.central && (tw.anyClosed() || len(tw.line) > 0) {
+		want = ErrFull
+	}
 	if errors.Is(want, ErrFull) && full {
 		if !s.ended.Load() || !errors.Is(s.err, ErrQueueFull) {
 			tw.t.Fatalf("wait: ended=%v with %v, want %v", s.ended.Load(), s.err, ErrQueueFull)
@@ -208,8 +315,10 @@ func (tw *twin) replacePool(subset, settings byte) {
 	}
 	tw.queued = int(settings>>4) % 8
 	o := PoolOptions{
-		Workers: tw.inPool, Policy: Policy(settings % 4), MaxQueued: tw.queued, After: tw.pool, Random: tw.random,
+		Workers: tw.inPool, Policy: Policy(settings >> 3 % 6), MaxQueued: tw.queued, After: tw.pool, Random: tw.random,
+		Disaggregate: Disaggregate(subset >> 6 % 3), CentralQueue: settings&0x80 != 0,
 	}
+	tw.mode, tw.central = o.Disaggregate, o.CentralQueue && o.Policy == Predict && o.MaxQueued > 0
 	first := tw.pool == nil
 	if tw.pool = NewPool(o); !first {
 		tw.pool.Start()
@@ -228,7 +337,7 @@ func (tw *twin) step(op, a, b byte) {
 		if n := len(tw.held); n > 0 {
 			at := tw.held[int(a)%n]
 			tw.held = slices.Delete(tw.held, int(a)%n, int(a)%n+1)
-			tw.active[at.Worker]--
+			tw.take(&at, -1)
 			at.Release()
 		}
 	case 9:
@@ -261,6 +370,17 @@ func (tw *twin) step(op, a, b byte) {
 			w.SetModels([]Model{{Name: "n"}, {Name: "m"}})
 		case 3:
 			w.SetMaxRequests(int(a>>4) % 4)
+		case 4:
+			w.Restarted()
+		case 5:
+			w.SetEngine(EngineFacts{
+				BlockSize: []int{0, 16, 16, 32}[a%4], MaxBatchedTokens: []int{0, 32, 64, 64}[a/4%4], Ranks: int(a / 16 % 3),
+				Events: a&0x80 != 0,
+			})
+		default:
+			if n := len(tw.held); n > 0 {
+				tw.told(&tw.held[int(a)%n], b)
+			}
 		}
 	case 15:
 		// What waits ends at half seconds, what heals at whole ones: never both at once.
@@ -272,13 +392,36 @@ func (tw *twin) step(op, a, b byte) {
 	tw.settle()
 }
 
+// told lets a request hear of its workers.
+func (tw *twin) told(at *Placement, b byte) {
+	now := time.Now()
+	if b&0x10 != 0 {
+		at.Prefilled(now)
+		if at.Prefill != nil {
+			tw.active[at.Prefill]--
+			at.Prefill = nil // this copy is the twin's own
+		}
+	}
+	if b&0x20 != 0 {
+		at.Cached(int(b))
+	}
+	at.Tokens(now, int(b)%3)
+	at.DropCandidates()
+}
+
 func (tw *twin) run(story []byte) {
-	for i := range 4 {
-		w := NewWorker(string(rune('a'+i)), Both, i%3+1)
-		w.SetModels([][]Model{{{Name: "m"}}, {{Name: "m"}, {Name: "n"}}, {{Name: "n"}}, {{Name: "n"}, {Name: "m"}}}[i])
+	for i := range 6 {
+		role := []Role{Both, Decode, Both, Decode, Prefill, Prefill}[i]
+		w := NewWorker(string(rune('a'+i)), role, i%3+1)
+		w.SetModels([][]Model{{{Name: "m"}}, {{Name: "m"}, {Name: "n"}}, {{Name: "n"}}, {{Name: "n"}, {Name: "m"}}}[i%4])
+		w.SetEngine(EngineFacts{BlockSize: 16, MaxBatchedTokens: 48 * (i % 4)})
 		tw.workers = append(tw.workers, w)
 	}
-	tw.replacePool(0xff, 0x52)
+	settings := byte(0x50)
+	if len(story) > 0 && story[0]&1 != 0 {
+		settings = 0xe8 // predict, with a central queue of 6
+	}
+	tw.replacePool(0xff, settings)
 	for len(story) >= 3 {
 		tw.step(story[0], story[1], story[2])
 		story = story[3:]
@@ -289,10 +432,21 @@ func (tw *twin) run(story []byte) {
 	}
 	tw.settle()
 	for _, at := range tw.held {
-		tw.active[at.Worker]--
+		tw.take(&at, -1)
 		at.Release()
 	}
 	tw.settle()
+	for _, w := range tw.workers {
+		for _, r := range w.ranks() {
+			if l := r.track.mirror.Load(time.Now()); l.Requests != 0 {
+				tw.t.Fatalf("left in the mirror of %s: %+v", w.Name(), l)
+			}
+		}
+	}
+	x := tw.pool.line.index
+	if x.Expire(time.Now().Add(keepAlone)); x.Stats().Predicted != 0 {
+		tw.t.Fatalf("left in the index: %+v", x.Stats())
+	}
 	if l := tw.pool.line; l.waiting.Load() != 0 || len(l.queues) != 0 || !l.alarmAt.IsZero() {
 		tw.t.Fatalf("left in line: %d, queues %v, alarm at %v", l.waiting.Load(), l.queues, l.alarmAt)
 	}

@@ -2,10 +2,16 @@
 package kvroute
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"kvasir/kvroute/cost"
+	"kvasir/kvroute/kvindex"
 )
 
 // A line holds the requests that wait, over all pools of a chain.
@@ -18,14 +24,19 @@ import (
 //     become usable since; that sets stale and settles again.
 //  3. Slots are offered in the order of arrival, over all models, so that two
 //     models that share a worker share it fairly. Only a request that can use no
-//     free slot is passed over.
-//  4. Locks are taken in the order line.mu, Pool.mu. Worker.mu is never held here.
+//     free slot is passed over. With a central queue the order within a model is
+//     that of cost.Queue, and a free slot of an engine that is busy with prompts
+//     is none; who wants or shuns some workers stays in the order of arrival.
+//  4. Locks are taken in the order line.mu, Pool.mu; line.mu, desk.mu, engine.mu,
+//     tracker.mu. Worker.mu is never held here.
 type line struct {
 	waiting atomic.Int64  // requests in line; Place and Release read it without mu
 	version atomic.Uint64 // of what the workers serve; see Pool.catalog
 	stale   atomic.Bool   // something has become usable since the last settle
 
-	now func() time.Time
+	now   func() time.Time
+	index *kvindex.Index
+	desk  desk // where pools with prices place
 
 	mu       sync.Mutex // guards below
 	pool     *Pool      // places those who wait: the newest one started
@@ -35,22 +46,33 @@ type line struct {
 	alarmAt  time.Time   // zero: not set
 }
 
-func newLine(p *Pool, now func() time.Time) *line {
+func newLine(p *Pool, now func() time.Time, x *kvindex.Index) *line {
 	if now == nil {
 		now = time.Now
 	}
-	return &line{pool: p, now: now, queues: make(map[string]*queue)}
+	if x == nil {
+		x = kvindex.New(kvindex.Options{})
+	}
+	return &line{pool: p, now: now, index: x, queues: make(map[string]*queue)}
 }
 
 // Start makes p the pool that waiting requests are placed by, from now on:
 // those in line keep their place, also those that came with an older
 // pool. One whose model is gone gets ErrUnknownModel at once. The caller
 // swaps its own pointer to the pool first, then calls Start; the first pool of a
-// chain need not be started.
+// chain need not be started. What workers hold that it does not name is forgotten.
 func (p *Pool) Start() {
 	l := p.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, w := range l.pool.workers {
+		if !slices.Contains(p.workers, w) {
+			w.setLeft(true)
+		}
+	}
+	for _, w := range p.workers {
+		w.setLeft(false)
+	}
 	l.pool = p
 	l.settle()
 }
@@ -108,6 +130,9 @@ func (l *line) enter(q Query) (*waiter, Placement, error) {
 	if !errors.Is(err, ErrFull) {
 		return nil, at, err
 	}
+	if l.pool.central {
+		l.pool.measure(&q)
+	}
 	in := l.queues[q.Model]
 	if in.len() >= l.pool.maxQueued {
 		return nil, Placement{}, ErrQueueFull
@@ -117,10 +142,12 @@ func (l *line) enter(q Query) (*waiter, Placement, error) {
 		l.queues[q.Model] = in
 	}
 	l.arrivals++
-	w := &waiter{query: q, seq: l.arrivals, ready: make(chan struct{})}
+	w := &waiter{query: q, seq: l.arrivals, since: q.Now, ready: make(chan struct{})}
 	in.of(w).push(w)
-	if l.waiting.Add(1) == 1 {
-		l.settle() // invariant 1: a slot that became free before waiting was seen
+	if l.waiting.Add(1) == 1 || l.pool.central {
+		// Invariant 1: a slot that became free before waiting was seen. And in the
+		// central queue the newcomer may be the first.
+		l.settle()
 	}
 	return w, Placement{}, nil
 }
@@ -151,7 +178,7 @@ func (l *line) placeLocked(p *Pool, q *Query) (Placement, error) {
 		l.settle()
 	}
 	if c := q.class(); c != picky {
-		if in := l.queues[q.Model]; in != nil && in[c].head != nil {
+		if in := l.queues[q.Model]; in != nil && in.classes[c].head != nil {
 			return Placement{}, ErrFull
 		}
 	}
@@ -187,33 +214,76 @@ func (l *line) wake() {
 	}
 }
 
-// settle places all in line who can be placed now, in the order of arrival.
+// settle places all in line who can be placed now.
 func (l *line) settle() {
-	l.stale.Store(false)
 	now := l.now()
+	l.stale.Store(true)
+	for l.stale.Swap(false) { // again if a slot was taken and let go in between
+		if l.pool.central {
+			l.settleCentral(now)
+		} else {
+			l.settleInOrder(now)
+		}
+	}
+	l.setAlarm(now)
+}
+
+// settleInOrder places them in the order of arrival.
+func (l *line) settleInOrder(now time.Time) {
 	fifos := make([]*fifo, 0, 16)
 	for _, in := range l.queues {
-		for c := range in {
-			in[c].at = in[c].head
-			fifos = append(fifos, &in[c])
+		for c := range in.classes {
+			in.classes[c].at = in.classes[c].head
+			fifos = append(fifos, &in.classes[c])
 		}
 	}
 	for f := earliest(fifos); f != nil; f = earliest(fifos) {
 		w := f.at
 		f.at = w.next
-		w.query.Now = now
-		at, err := l.pool.place(&w.query)
-		if errors.Is(err, ErrFull) {
-			if w.query.class() != picky {
-				f.at = nil // nor can those behind it
-			}
-			continue
+		if l.try(w, now) {
+			l.dismiss(w)
+		} else if w.query.class() != picky {
+			f.at = nil // nor can those behind it
 		}
-		w.at, w.err = at, err
-		l.remove(w)
-		close(w.ready)
 	}
-	l.setAlarm(now)
+}
+
+// settleCentral places them in the order of the central queue, model by model.
+func (l *line) settleCentral(now time.Time) {
+	queues := slices.SortedFunc(maps.Values(l.queues), func(a, b *queue) int { return cmp.Compare(a.first(), b.first()) })
+	for _, in := range queues {
+		for w := in.classes[picky].head; w != nil; {
+			next := w.next
+			if l.try(w, now) {
+				l.dismiss(w)
+			}
+			w = next
+		}
+		in.order()
+		room := func(t *cost.Waiting[*waiter]) (bool, time.Duration) {
+			return l.try(t.Value, now), t.Value.query.prefill
+		}
+		for t := in.central.Next(room); t != nil; t = in.central.Next(room) {
+			l.dismiss(t.Value)
+		}
+	}
+}
+
+// try places a request in line. It is false if that has to wait on.
+func (l *line) try(w *waiter, now time.Time) bool {
+	w.query.Now = now
+	at, err := l.pool.place(&w.query)
+	if errors.Is(err, ErrFull) {
+		return false
+	}
+	w.at, w.err = at, err
+	return true
+}
+
+// dismiss lets a request go that has what it waited for, or an error.
+func (l *line) dismiss(w *waiter) {
+	l.remove(w)
+	close(w.ready)
 }
 
 // earliest returns the queue whose next one to look at came first.
@@ -229,13 +299,16 @@ func earliest(fifos []*fifo) *fifo {
 
 func (l *line) remove(w *waiter) {
 	in := l.queues[w.query.Model]
-	in.of(w).remove(w)
-	w.done = true
+	in.remove(w)
 	if in.len() == 0 {
 		delete(l.queues, w.query.Model) // names come from clients: nothing of them stays
 	}
 	l.waiting.Add(-1)
 }
+
+// centralPulse is how often a central queue looks at the engines, which may have
+// ended a pass that no answer tells of; about the length of a short pass.
+const centralPulse = 20 * time.Millisecond
 
 // setAlarm sees to it that the line is settled when a worker becomes usable by
 // time alone.
@@ -243,6 +316,9 @@ func (l *line) setAlarm(now time.Time) {
 	var next time.Time
 	if l.waiting.Load() > 0 {
 		next = l.pool.nextChange(now)
+		if pulse := now.Add(centralPulse); l.pool.central && (next.IsZero() || pulse.Before(next)) {
+			next = pulse
+		}
 	}
 	if next.Equal(l.alarmAt) {
 		return

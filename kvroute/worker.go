@@ -24,6 +24,7 @@ type Worker struct {
 	max    atomic.Int64           // at most so many; 0: no limit
 	sick   atomic.Pointer[health] // nil: a success has nothing to change
 	models atomic.Pointer[[]Model]
+	helped atomic.Bool          // it computes no prompts: a prefill worker must
 	line   atomic.Pointer[line] // who waits for it; nil before its first pool
 
 	// Peer is the caller's own handle of this worker (its connections), so that
@@ -36,6 +37,8 @@ type Worker struct {
 
 	mu     sync.Mutex // guards health
 	health health
+
+	engine engine
 }
 
 // NewWorker returns a worker that nothing is known of yet. At most maxRequests
@@ -58,6 +61,19 @@ func (w *Worker) Active() int { return int(w.active.Load()) }
 
 // MaxRequests returns the limit of requests under way; 0: none.
 func (w *Worker) MaxRequests() int { return int(w.max.Load()) }
+
+// SetHelped says whether the engine computes no prompts of its own, as SGLang's
+// does not that is started for decode: requests go there with a prefill worker or
+// not at all, whatever PoolOptions.Disaggregate says. It concerns workers of role
+// Decode.
+func (w *Worker) SetHelped(helped bool) {
+	if w.helped.Swap(helped) != helped {
+		w.wake()
+	}
+}
+
+// Helped says whether prompts for the worker are computed by another one always.
+func (w *Worker) Helped() bool { return w.role == Decode && w.helped.Load() }
 
 // SetMaxRequests changes the limit of a worker whose configuration changed.
 // Requests under way beyond a lower limit are not disturbed.
