@@ -21,7 +21,7 @@ run: build ## build, and serve config.yaml on 127.0.0.1:8080
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real engines: vLLM on CPU (3 GB of disk, 2.4 GB of memory)
+test-real: build ## the heavy real engines: vLLM on CPU, Dynamo (4 GB of disk, 5 GB of memory)
 	@scripts/test-real.sh
 
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)

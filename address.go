@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"kvasir/zmtp"
 )
 
 // checkListen wants host:port, :port or unix:/path.
@@ -41,6 +43,19 @@ func checkListen(addr string) error {
 		return fmt.Errorf("%s: %s is no host", quote(addr), quote(host))
 	}
 	return nil
+}
+
+// checkZMQ wants an address that a ZeroMQ subscriber can connect to.
+func checkZMQ(address string) error {
+	if _, _, err := zmtp.Split(address); err == nil {
+		return nil
+	}
+	for _, mended := range []string{"tcp://" + address, strings.Replace(address, "*", "127.0.0.1", 1)} {
+		if _, _, err := zmtp.Split(mended); err == nil {
+			return fmt.Errorf("%s is no address such as tcp://10.0.0.5:5557, did you mean %q?", quote(address), mended)
+		}
+	}
+	return fmt.Errorf("%s is no address such as tcp://10.0.0.5:5557 or ipc:///run/kv.sock", quote(address))
 }
 
 // sameListen says whether two good addresses cannot both be listened on.

@@ -14,6 +14,7 @@ import (
 //	koanf    the key's name
 //	default  its value when nobody sets it, as it would be written in YAML
 //	min, max bounds, both allowed
+//	words    what a path may be that names no file, divided by spaces
 //	oneof    the values of an enumeration, divided by spaces
 //	restart  a change takes effect only after a restart
 //	secret   no message quotes what stands there, or under it: it is a key, or
@@ -85,6 +86,7 @@ type keyConfig struct {
 	SHA256            string   `koanf:"sha256"`
 	KeyFile           filePath `koanf:"key_file"`
 	Tenant            string   `koanf:"tenant"`
+	Isolate           bool     `koanf:"isolate" default:"false"`
 	Models            []string `koanf:"models"`
 	RequestsPerMinute int      `koanf:"requests_per_minute" default:"0" min:"0" max:"1000000000"`
 	TokensPerMinute   int      `koanf:"tokens_per_minute" default:"0" min:"0" max:"1000000000000"`
@@ -93,13 +95,16 @@ type keyConfig struct {
 type workerConfig struct {
 	Name        string            `koanf:"name"`
 	URL         string            `koanf:"url"`
-	Engine      string            `koanf:"engine" oneof:"vllm sglang trtllm openai"`
+	Engine      string            `koanf:"engine" oneof:"vllm sglang trtllm dynamo openai"`
 	Role        string            `koanf:"role" default:"both" oneof:"both prefill decode"`
 	Models      []string          `koanf:"models"`
 	MaxRequests int               `koanf:"max_requests" default:"0" min:"0" max:"1000000"`
 	Headers     map[string]string `koanf:"headers" secret:"yes"`
 	KeyFile     filePath          `koanf:"key_file" secret:"yes"`
 	TLS         workerTLSConfig   `koanf:"tls"`
+	KVEvents    string            `koanf:"kv_events"`
+	KVReplay    string            `koanf:"kv_replay"`
+	Instance    string            `koanf:"instance"`
 }
 
 type workerTLSConfig struct {
@@ -112,6 +117,7 @@ type workerTLSConfig struct {
 
 type simulateConfig struct {
 	Name             string  `koanf:"name"`
+	Engine           string  `koanf:"engine" default:"vllm" oneof:"vllm sglang trtllm"`
 	Role             string  `koanf:"role" default:"both" oneof:"both prefill decode"`
 	Model            string  `koanf:"model" default:"sim"`
 	BlockSize        int     `koanf:"block_size" default:"16" min:"1" max:"4096"`
@@ -122,20 +128,33 @@ type simulateConfig struct {
 	Speedup          float64 `koanf:"speedup" default:"1" min:"0.000001" max:"1000000"`
 	Seed             int     `koanf:"seed" default:"0" min:"0"`
 	Faults           bool    `koanf:"faults" default:"false"`
+	Events           bool    `koanf:"events" default:"true"`
 }
 
 type modelConfig struct {
 	Name      string   `koanf:"name"`
 	Default   bool     `koanf:"default" default:"false"`
 	Fallback  []string `koanf:"fallback"`
+	Tokenizer filePath `koanf:"tokenizer" default:"auto" words:"auto worker none"`
 	Reasoning string   `koanf:"reasoning" default:"none" oneof:"qwen3 deepseek gpt-oss gpt none"`
 }
 
 type routingConfig struct {
-	Policy       string        `koanf:"policy" default:"least_loaded" oneof:"round_robin random least_loaded p2c"`
-	Queue        string        `koanf:"queue" default:"auto" oneof:"auto off"`
-	MaxQueued    int           `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
-	QueueTimeout time.Duration `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
+	Policy           string              `koanf:"policy" default:"predict" oneof:"predict kv round_robin random least_loaded p2c"`
+	Queue            string              `koanf:"queue" default:"auto" oneof:"auto off"`
+	MaxQueued        int                 `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
+	QueueTimeout     time.Duration       `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
+	PrefillLoadScale float64             `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000"`
+	OverlapCredit    overlapCreditConfig `koanf:"overlap_credit"`
+	Temperature      float64             `koanf:"temperature" default:"0" min:"0" max:"100"`
+	Disaggregate     string              `koanf:"disaggregate" default:"auto" oneof:"auto always never"`
+	Overrides        bool                `koanf:"overrides" default:"true"`
+}
+
+type overlapCreditConfig struct {
+	Device float64 `koanf:"device" default:"1" min:"0" max:"100"`
+	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100"`
+	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100"`
 }
 
 type classifyConfig struct {

@@ -110,15 +110,16 @@ func TestFullFile(t *testing.T) {
 		CORS:  []string{"https://example.com", "http://localhost:3000"},
 		Retry: proxy.Retry{Attempts: 0, Budget: 1},
 		Keys: []proxy.Key{
-			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},
+			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Isolate: true, Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},
 			{Name: "bob", SHA256: sha256.Sum256([]byte("sk-bob"))},
 		},
 		Workers: []proxy.Worker{
 			{Name: "a", URL: "https://[2001:db8::1]:8443/base", Engine: "vllm", Role: "decode", Models: []string{"qwen"},
 				MaxRequests: 64, Headers: map[string]string{"Authorization": "Bearer x", "X-Org": "1"}},
-			{Name: "10.0.0.6:8000", URL: "http://10.0.0.6:8000", Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"}},
+			{Name: "10.0.0.6:8000", URL: "http://10.0.0.6:8000", Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"},
+				KVEvents: "tcp://10.0.0.6:5557", KVReplay: "tcp://10.0.0.6:5558", Instance: "7587"},
 		},
-		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Reasoning: "gpt-oss"}, {Name: "tiny", Reasoning: "none"}},
+		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss"}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none"}},
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true},
 
 		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true},
@@ -132,7 +133,10 @@ func TestFullFile(t *testing.T) {
 			Signals:   fullSignals,
 			Decisions: fullDecisions,
 		},
-		Routing: proxy.Routing{Policy: "p2c", Queue: false, MaxQueued: 1, QueueTimeout: time.Millisecond},
+		Routing: proxy.Routing{
+			Policy: "kv", Queue: false, MaxQueued: 1, QueueTimeout: time.Millisecond, PrefillLoadScale: 40,
+			OverlapCredit: proxy.OverlapCredit{Device: 7, Host: 0.5}, Temperature: 0.5, Disaggregate: "never",
+		},
 	}
 	if !reflect.DeepEqual(g.settings, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", g.settings, want)
@@ -150,8 +154,8 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("server is %+v, log %+v", c.Server, c.Log)
 	}
 	wantSims := []simulateConfig{
-		{"s0", "prefill", "tiny", 64, 128, 512, 4, 4096, 0.5, 7, true},
-		{"sim-1", "both", "sim", 16, 16384, 8192, 256, 32768, 1, 0, false},
+		{"s0", "sglang", "prefill", "tiny", 64, 128, 512, 4, 4096, 0.5, 7, true, false},
+		{"sim-1", "vllm", "both", "sim", 16, 16384, 8192, 256, 32768, 1, 0, false, true},
 	}
 	if !reflect.DeepEqual(c.Simulate, wantSims) {
 		t.Errorf("simulate is %+v, want %+v", c.Simulate, wantSims)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -248,7 +249,7 @@ func (d *decoder) scalar(k *knownKey, path string, n *yaml.Node) (any, bool) {
 		d.problem(n, path, "%v", err)
 		return nil, false
 	}
-	if k.kind == kindPath {
+	if k.kind == kindPath && !slices.Contains(k.words, v.(string)) {
 		v = d.resolve(v.(string))
 	}
 	return v, true

@@ -36,22 +36,53 @@ func (e *engines) start(c simulateConfig, failed func(error)) error {
 	if err != nil {
 		return err
 	}
+	e.servers = append(e.servers, server) // close closes it from here on
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	e.servers = append(e.servers, server)
-	e.workers = append(e.workers, proxy.Worker{
-		Name: c.Name, URL: "http://" + ln.Addr().String(), Engine: "vllm", Role: c.Role, Models: []string{c.Model},
-	})
+	worker := proxy.Worker{
+		Name: c.Name, URL: "http://" + ln.Addr().String(), Engine: c.Engine, Role: c.Role, Models: []string{c.Model},
+	}
+	// The events' sockets come first: the proxy asks for them once it finds the worker up. Only vLLM's form says
+	// where they are.
+	if c.Events {
+		events, replay, err := e.publish(server, c.Name, failed)
+		if err != nil {
+			_ = ln.Close()
+			return err
+		}
+		if c.Engine != "vllm" {
+			worker.KVEvents, worker.KVReplay = "tcp://"+events.String(), "tcp://"+replay.String()
+		}
+	}
+	e.workers = append(e.workers, worker)
 	e.running.Add(1)
-	go e.serve(server, ln, c.Name, failed)
+	go e.serve(server.Serve, ln, c.Name, failed)
 	return nil
 }
 
-func (e *engines) serve(server *sim.Server, ln net.Listener, name string, failed func(error)) {
+// publish opens the sockets of an engine's KV events. The proxy finds them at /kv_event_sources.
+func (e *engines) publish(server *sim.Server, name string, failed func(error)) (eventsAt, replayAt net.Addr, err error) {
+	events, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	replay, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		_ = events.Close()
+		return nil, nil, err
+	}
+	server.Announce(events.Addr(), replay.Addr())
+	e.running.Add(2)
+	go e.serve(server.ServeEvents, events, name, failed)
+	go e.serve(server.ServeReplay, replay, name, failed)
+	return events.Addr(), replay.Addr(), nil
+}
+
+func (e *engines) serve(serve func(net.Listener) error, ln net.Listener, name string, failed func(error)) {
 	defer e.running.Done()
-	if err := server.Serve(ln); err != nil {
+	if err := serve(ln); err != nil {
 		failed(fmt.Errorf("simulated worker %q stopped: %w", name, err))
 	}
 }
@@ -75,8 +106,8 @@ func (c simulateConfig) tooLong() string {
 
 func (c simulateConfig) options() sim.Options {
 	return sim.Options{
-		Name: c.Name, Model: c.Model, Role: c.Role,
+		Name: c.Name, Model: c.Model, Engine: c.Engine, Role: c.Role,
 		BlockSize: c.BlockSize, Blocks: c.Blocks, MaxBatchedTokens: c.MaxBatchedTokens, MaxSeqs: c.MaxSeqs, MaxModelLen: c.MaxModelLen,
-		Speedup: c.Speedup, Seed: uint64(c.Seed), Faults: c.Faults,
+		Speedup: c.Speedup, Seed: uint64(c.Seed), Faults: c.Faults, Events: c.Events,
 	}
 }

@@ -23,9 +23,11 @@ func explainCommand() *cobra.Command {
 		Use:   "explain",
 		Short: "Say what would become of a request and why, without sending it",
 		Long: `Reads the body of one request and says every signal, what the guards do, each
-decision with the parts of its condition, what follows, and what the cache would
-be asked and answer, by its file or its Milvus, for a client without a key.
-Nothing is sent.
+decision with the parts of its condition, what follows, what the cache would be
+asked and answer, by its file or its Milvus, and where it would be placed, which
+a Kvasir that serves this configuration is asked for on its admin listener. All
+of it for a client without a key. Nothing is sent to a worker, but for the text
+of the prompt where a worker is asked for its tokens.
 Personal data are named by their type and place, never shown.`,
 		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
   kvasir explain --config kvasir.yaml --json < request.json`,
@@ -69,6 +71,7 @@ type explanation struct {
 	Decisions []decisionTested `json:"decisions"`
 	Effects   []string         `json:"effects"`
 	Cache     cacheAsked       `json:"cache"`
+	Placement placementAsked   `json:"placement"`
 }
 
 // A cacheAsked is what the cache would be asked, and what it would say.
@@ -132,6 +135,7 @@ func explain(g *generation, route string, body []byte) (*explanation, error) {
 	question := &cacheQuestion{classifier: classifier}
 	e.Cache = cacheAskedOf(g, &reading, v, r, question)
 	e.Cache.look(g, question)
+	e.Placement = placementOf(c, route, body, v, r)
 	return e, nil
 }
 
@@ -384,5 +388,6 @@ func (e *explanation) text() string {
 		fmt.Fprintf(&b, "  %s\n", effect)
 	}
 	fmt.Fprintf(&b, "\ncache\n  %s\n", e.Cache.text())
+	fmt.Fprintf(&b, "\nplacement\n  %s\n", e.Placement.text())
 	return b.String()
 }

@@ -40,6 +40,7 @@ type knownKey struct {
 	value    any         // the default as the decoder would give it; nil: the zero value
 	oneOf    []string    // of an enumeration
 	min, max any         // bounds of the same type as value; nil: none
+	words    []string    // of a path: what is no path
 	restart  bool
 	secret   bool       // messages do not quote values
 	off      *yaml.Node // of kindLater: what is accepted; nil: nothing
@@ -91,6 +92,7 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
 		}[t.Kind()]
 	}
 	k.oneOf = strings.Fields(tag.Get("oneof"))
+	k.words = strings.Fields(tag.Get("words"))
 	k.value = k.mustParse(tag, "default")
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")

@@ -11,23 +11,8 @@ type laterKey struct {
 // notBuiltIn has one row for each such key; the issue that builds a room moves
 // its rows into Config.
 var notBuiltIn = []laterKey{
-	{"keys[].isolate", "false"},
-	{"workers[].kv_events", `""`},
-	{"workers[].kv_replay", `""`},
 	{"workers[].gpus", "[]"},
-	{"models[].tokenizer", "none"},
-	{"routing.prefill_load_scale", ""},
-	{"routing.overlap_credit.device", ""},
-	{"routing.overlap_credit.host", ""},
-	{"routing.overlap_credit.disk", ""},
-	{"routing.temperature", "0"},
-	{"routing.disaggregate", "never"},
 	{"classify.models", `""`},
 	{"gpu.mode", "off"},
 	{"gpu.interval", ""},
-}
-
-// laterValues are values of built keys that belong to a later room.
-var laterValues = map[string][]string{
-	"routing.policy": {"predict", "kv"},
 }

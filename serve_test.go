@@ -475,7 +475,8 @@ workers:
 
 func TestSimulate(t *testing.T) {
 	t.Parallel()
-	cmd := command(t, nil, "simulate", "--listen", "127.0.0.1:0", "--name", "w1", "--role", "decode", "--speedup", "100")
+	cmd := command(t, nil, "simulate", "--listen", "127.0.0.1:0", "--name", "w1", "--role", "decode", "--speedup", "100",
+		"--events", "tcp://127.0.0.1:0", "--replay", "tcp://127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	do(t, err)
 	do(t, cmd.Start())
@@ -488,6 +489,19 @@ func TestSimulate(t *testing.T) {
 	}
 	if code, body := get(plainClient, url+"/health"); code != 200 {
 		t.Errorf("/health gives %d %s", code, body)
+	}
+	code, body := get(plainClient, url+"/kv_event_sources")
+	var said map[string]struct {
+		Endpoint string
+		Replay   string `json:"replay_endpoint"`
+	}
+	if err := json.Unmarshal([]byte(body), &said); code != 200 || err != nil {
+		t.Fatalf("/kv_event_sources gives %d %s", code, body)
+	}
+	for _, address := range []string{said["0"].Endpoint, said["0"].Replay} {
+		conn, err := net.Dial("tcp", strings.Replace(address, "tcp://*", "127.0.0.1", 1))
+		do(t, err)
+		do(t, conn.Close())
 	}
 	do(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"kvasir/cache/milvus"
@@ -66,17 +69,22 @@ func (b *builder) settings() *proxy.Settings {
 		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls},
 		Keys:         b.keys(),
 		Routing: proxy.Routing{
-			Policy:       c.Routing.Policy,
-			Queue:        c.Routing.Queue != "off",
-			MaxQueued:    c.Routing.MaxQueued,
-			QueueTimeout: c.Routing.QueueTimeout,
+			Policy:           c.Routing.Policy,
+			Queue:            c.Routing.Queue != "off",
+			MaxQueued:        c.Routing.MaxQueued,
+			QueueTimeout:     c.Routing.QueueTimeout,
+			PrefillLoadScale: c.Routing.PrefillLoadScale,
+			OverlapCredit:    proxy.OverlapCredit(c.Routing.OverlapCredit),
+			Temperature:      c.Routing.Temperature,
+			Disaggregate:     c.Routing.Disaggregate,
+			Overrides:        c.Routing.Overrides,
 		},
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, b.worker(i))
 	}
-	for _, m := range c.Models {
-		s.Models = append(s.Models, proxy.Model(m))
+	for i := range c.Models {
+		s.Models = append(s.Models, b.model(i))
 	}
 	return s
 }
@@ -86,7 +94,7 @@ func (b *builder) keys() []proxy.Key {
 	seen := map[[sha256.Size]byte]string{}
 	for i, k := range b.config.Keys {
 		key := proxy.Key{
-			Name: k.Name, Tenant: k.Tenant, Models: k.Models,
+			Name: k.Name, Tenant: k.Tenant, Isolate: k.Isolate, Models: k.Models,
 			RequestsPerMinute: k.RequestsPerMinute, TokensPerMinute: k.TokensPerMinute,
 		}
 		path := fmt.Sprintf("keys[%d].sha256", i)
@@ -110,12 +118,30 @@ func (b *builder) keys() []proxy.Key {
 	return keys
 }
 
+// model checks that a tokenizer's directory has one. What is wrong inside it is
+// told when it is read, and placement does without it: requests go on.
+func (b *builder) model(i int) proxy.Model {
+	c := b.config.Models[i]
+	path := fmt.Sprintf("models[%d].tokenizer", i)
+	key := knownKeys.find("models").elem.child("tokenizer")
+	if dir := string(c.Tokenizer); !slices.Contains(key.words, dir) {
+		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+			b.add(path, fmt.Errorf("%s is no directory with a tokenizer.json%s", quote(dir), didYouMean(filepath.Base(dir), key.words)))
+		}
+	}
+	return proxy.Model{
+		Name: c.Name, Default: c.Default, Fallback: c.Fallback,
+		Tokenizer: string(c.Tokenizer), Reasoning: c.Reasoning,
+	}
+}
+
 func (b *builder) worker(i int) proxy.Worker {
 	c := b.config.Workers[i]
 	path := fmt.Sprintf("workers[%d]", i)
 	w := proxy.Worker{
 		Name: c.Name, URL: c.URL, Engine: c.Engine, Role: c.Role,
 		Models: c.Models, MaxRequests: c.MaxRequests, Headers: maps.Clone(c.Headers),
+		KVEvents: c.KVEvents, KVReplay: c.KVReplay, Instance: c.Instance,
 	}
 	if c.KeyFile != "" {
 		secret, err := b.secret(c.KeyFile)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 // simulateHelp says what each key of `simulate` does; a test asks for all.
 var simulateHelp = map[string]string{
 	"name":               "its name, said in its answers",
+	"engine":             "vllm, sglang or trtllm: whose HTTP form it speaks",
 	"role":               "both, prefill or decode",
 	"model":              "the model it serves",
 	"block_size":         "tokens of one KV block",
@@ -27,10 +29,11 @@ var simulateHelp = map[string]string{
 	"speedup":            "2: twice as fast as the GPU it imitates",
 	"seed":               "of its text",
 	"faults":             "requests may ask it to fail, with x-sim-fault",
+	"events":             "publish KV events at this `address`, such as tcp://127.0.0.1:5557",
 }
 
 func simulateCommand() *cobra.Command {
-	var addr string
+	var at addresses
 	engine := knownKeys.find("simulate").elem
 	values := engine.defaults()
 	values["name"] = "sim-0"
@@ -40,18 +43,25 @@ func simulateCommand() *cobra.Command {
 		Long: `Serves one simulated worker: an engine without a GPU that schedules, caches and
 times requests as vLLM would, and answers with made-up text that says so.`,
 		Example: `  kvasir simulate --listen 127.0.0.1:8000
-  kvasir simulate --listen 127.0.0.1:8001 --model qwen --speedup 10 --faults`,
+  kvasir simulate --listen 127.0.0.1:8001 --model qwen --speedup 10 --faults
+  kvasir simulate --events tcp://127.0.0.1:5557 --replay tcp://127.0.0.1:5558`,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := simulated(addr, values)
+			values["events"] = at.events != ""
+			c, err := simulated(at, values)
 			if err != nil {
 				return err
 			}
-			return simulate(addr, c)
+			return simulate(at, c)
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&addr, "listen", "127.0.0.1:8000", "`address` to serve on: host:port or unix:/path")
+	fs.StringVar(&at.http, "listen", "127.0.0.1:8000", "`address` to serve on: host:port or unix:/path")
+	fs.StringVar(&at.events, "events", "", simulateHelp["events"])
+	fs.StringVar(&at.replay, "replay", "", "give missed KV events again at this `address`")
 	for _, key := range engine.children {
+		if key.name == "events" {
+			continue // a process of its own says where
+		}
 		name := strings.ReplaceAll(key.name, "_", "-")
 		fs.Var(&keyFlag{key, values}, name, simulateHelp[key.name])
 		if key.kind == kindBool {
@@ -62,6 +72,36 @@ times requests as vLLM would, and answers with made-up text that says so.`,
 		}
 	}
 	return cmd
+}
+
+// addresses are where one simulated worker listens; of events and replay
+// empty: nowhere.
+type addresses struct{ http, events, replay string }
+
+// check says what is wrong with the addresses.
+func (at addresses) check() error {
+	if err := checkListen(at.http); err != nil {
+		return usageError("--listen: " + err.Error())
+	}
+	for _, a := range [...]struct{ flag, address string }{{"--events: ", at.events}, {"--replay: ", at.replay}} {
+		host, isTCP := strings.CutPrefix(a.address, "tcp://")
+		if a.address == "" {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(host); !isTCP || err != nil || port == "" {
+			return usageError(a.flag + quote(a.address) + " is no address such as tcp://127.0.0.1:5557")
+		}
+	}
+	if at.replay != "" && at.events == "" {
+		return usageError("--replay: repeats what --events missed; set --events, too")
+	}
+	return nil
+}
+
+// listenZMQ opens a checked address of a ZeroMQ socket that binds; tcp://*:5557
+// is every address of the host.
+func listenZMQ(address string) (net.Listener, error) {
+	return listen(strings.Replace(strings.TrimPrefix(address, "tcp://"), "*", "", 1))
 }
 
 // A keyFlag is a flag that is read like the configuration key of its name.
@@ -100,7 +140,7 @@ func (f *keyFlag) Type() string {
 }
 
 // simulated is the checked configuration of the one engine.
-func simulated(addr string, values map[string]any) (simulateConfig, error) {
+func simulated(at addresses, values map[string]any) (simulateConfig, error) {
 	var c simulateConfig
 	dec, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{TagName: "koanf", Result: &c, ErrorUnused: true})
 	if err == nil {
@@ -109,8 +149,8 @@ func simulated(addr string, values map[string]any) (simulateConfig, error) {
 	if err != nil {
 		panic("BUG: checked values do not fit simulateConfig: " + err.Error())
 	}
-	if err := checkListen(addr); err != nil {
-		return c, usageError("--listen: " + err.Error())
+	if err := at.check(); err != nil {
+		return c, err
 	}
 	v := &validation{}
 	v.name("--name", c.Name, quote(c.Name))
@@ -125,7 +165,7 @@ func simulated(addr string, values map[string]any) (simulateConfig, error) {
 }
 
 // simulate runs until a signal says to stop.
-func simulate(addr string, c simulateConfig) error {
+func simulate(at addresses, c simulateConfig) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, stopSignals...)
 	defer signal.Stop(stop)
@@ -134,24 +174,55 @@ func simulate(addr string, c simulateConfig) error {
 	if err != nil {
 		return fmt.Errorf("cannot simulate worker %q: %w", c.Name, err)
 	}
-	defer server.Close()
-	ln, err := listen(addr)
+	var serving sync.WaitGroup
+	ended := make(chan error, 3)
+	err = serveSimulated(server, at, c, &serving, ended)
+	if err == nil {
+		select {
+		case <-stop:
+		case err = <-ended:
+		}
+	}
+	_ = server.Close()
+	serving.Wait()
+	close(ended)
+	for e := range ended {
+		if err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// serveSimulated opens the worker's sockets, those of events first: who finds
+// it up asks for them. Each is served by a goroutine that tells ended why it
+// ended.
+func serveSimulated(server *sim.Server, at addresses, c simulateConfig, serving *sync.WaitGroup, ended chan<- error) error {
+	serve := func(serve func(net.Listener) error, ln net.Listener) {
+		serving.Go(func() { ended <- serve(ln) })
+	}
+	var announced [2]net.Addr
+	for i, socket := range [...]struct {
+		address string
+		serve   func(net.Listener) error
+	}{{at.events, server.ServeEvents}, {at.replay, server.ServeReplay}} {
+		if socket.address == "" {
+			continue
+		}
+		ln, err := listenZMQ(socket.address)
+		if err != nil {
+			return err
+		}
+		announced[i] = ln.Addr()
+		server.Announce(announced[0], announced[1])
+		serve(socket.serve, ln)
+	}
+	ln, err := listen(at.http)
 	if err != nil {
 		return err
 	}
 	url, _ := baseURL(ln, false)
 	fmt.Fprintf(os.Stderr, "simulated worker %s serves model %s (role %s) on %s\n", c.Name, c.Model, c.Role, url)
-	ended := make(chan error, 1)
-	go serveEngine(server, ln, ended)
-	select {
-	case <-stop:
-		_ = server.Close()
-		return <-ended
-	case err := <-ended:
-		return err
-	}
-}
-
-func serveEngine(server *sim.Server, ln net.Listener, ended chan<- error) {
-	ended <- server.Serve(ln)
+	serve(server.Serve, ln)
+	return nil
 }

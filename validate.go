@@ -50,6 +50,7 @@ func (c *Config) validate() []conflict {
 	v.keys(c.Keys)
 	v.workers(c)
 	v.models(c)
+	v.routing(&c.Routing)
 	v.classify(c)
 	v.caching(&c.Cache)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(v.found) == 0 {
@@ -149,6 +150,7 @@ func (v *validation) workers(c *Config) {
 		}
 		v.modelNames(path+".models", w.Models, false)
 		v.workerHeaders(path, &w)
+		v.kvEvents(path, &w)
 		v.pair(path+".tls", w.TLS.Cert, w.TLS.Key)
 		if w.TLS != (workerTLSConfig{}) && strings.HasPrefix(w.URL, "http://") {
 			v.add("has no effect on a worker whose url begins with http://", path+".tls")
@@ -167,8 +169,53 @@ func (v *validation) workers(c *Config) {
 			v.add(text, path+".max_model_len", path+".blocks")
 		}
 	}
+	for i, w := range c.Workers {
+		if path := fmt.Sprintf("workers[%d].instance", i); w.Instance != "" {
+			v.name(path, w.Instance, quote(w.Instance))
+			v.once(names, w.Instance, path, fmt.Sprintf("%s is how another worker is called, or this one already", quote(w.Instance)))
+		}
+	}
 	if !canAnswer && len(c.Workers)+len(c.Simulate) > 0 {
 		v.add("every worker has the role prefill, so none can answer", "workers", "simulate")
+	}
+}
+
+// kvEvents wants addresses that can be connected to.
+func (v *validation) kvEvents(path string, w *workerConfig) {
+	if w.KVEvents == "" && w.KVReplay != "" {
+		v.add("repeats what kv_events missed; set kv_events, too", path+".kv_replay")
+	}
+	for _, at := range [...]struct{ key, address string }{{".kv_events", w.KVEvents}, {".kv_replay", w.KVReplay}} {
+		if at.address == "" {
+			continue
+		}
+		if err := checkZMQ(at.address); err != nil {
+			v.add(err.Error(), path+at.key)
+		}
+	}
+	if w.KVEvents != "" && w.KVEvents == w.KVReplay {
+		v.add("is the address of kv_events, too; engines use one more port for it", path+".kv_replay")
+	}
+}
+
+// routing wants no weight that nothing looks at.
+func (v *validation) routing(r *routingConfig) {
+	def := knownKeys.find("routing")
+	if r.Policy != "kv" {
+		for _, w := range [...]struct {
+			name  string
+			value float64
+		}{
+			{"prefill_load_scale", r.PrefillLoadScale}, {"overlap_credit.device", r.OverlapCredit.Device},
+			{"overlap_credit.host", r.OverlapCredit.Host}, {"overlap_credit.disk", r.OverlapCredit.Disk},
+		} {
+			if w.value != def.find(w.name).value.(float64) {
+				v.add(fmt.Sprintf("is a weight of policy kv, but the policy is %s", r.Policy), "routing."+w.name, "routing.policy")
+			}
+		}
+	}
+	if r.Temperature != 0 && r.Policy != "kv" && r.Policy != "predict" {
+		v.add(fmt.Sprintf("is of the policies predict and kv, but the policy is %s", r.Policy), "routing.temperature", "routing.policy")
 	}
 }
 

@@ -53,11 +53,6 @@ func (k *knownKey) parseText(text string) (string, error) {
 	if text == "false" && k.oneOf[len(k.oneOf)-1] == "off" {
 		return "off", nil
 	}
-	for _, v := range laterValues[k.path] {
-		if v == text {
-			return "", fmt.Errorf("%q is not built in yet; only %s are", text, words(k.oneOf, "and"))
-		}
-	}
 	hint := didYouMean(text, k.oneOf)
 	if other := otherNames[plain(text)]; slices.Contains(k.oneOf, other) {
 		hint = fmt.Sprintf(", did you mean %q?", other)
@@ -68,7 +63,7 @@ func (k *knownKey) parseText(text string) (string, error) {
 // otherNames are what people call values of enumerations, as plain writes them.
 var otherNames = map[string]string{
 	"tensorrt_llm": "trtllm", "tensorrt": "trtllm", "trt_llm": "trtllm",
-	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "dynamo": "openai", "lmdeploy": "openai",
+	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "lmdeploy": "openai",
 	"roundrobin": "round_robin", "leastconn": "least_loaded", "least_request": "least_loaded", "power_of_two": "p2c",
 	"warning": "warn", "text": "pretty", "console": "pretty",
 }

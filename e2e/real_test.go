@@ -47,7 +47,7 @@ func startVLLM(t *testing.T, address string) *vllm {
 		}
 		return strings.Contains(v.output.String(), "READY\n")
 	})
-	up := regexp.MustCompile(`UP port=\d+ pid=(\d+)`).FindStringSubmatch(v.output.String())
+	up := serverUp.FindStringSubmatch(v.output.String())
 	if v.pid, err = strconv.Atoi(up[1]); err != nil {
 		t.Fatal(err)
 	}
@@ -176,20 +176,7 @@ func lostClient(t *testing.T, k *kvasir, v *vllm) {
 // beginLong sends a long request and returns what hangs up.
 func beginLong(t *testing.T, k *kvasir, stream bool) func() {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(k.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := ask(stream, 6000)
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: kvasir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", chatRoute, len(body), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	return begin(t, k, ask(stream, 6000))
 }
 
 // drainInMidStream: Kvasir is told to stop and lets the engine finish its answer first.

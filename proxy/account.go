@@ -70,7 +70,15 @@ func (b books) line(x *exchange) {
 		e.Str("event", "routing_decision")
 		f.judgement.log(e)
 	}
+	if f.usage != noCounts && x.backend != nil { // `kvasir replay` reads them
+		e.Int("prompt_tokens", max(f.usage.promptTokens, 0)).Int("completion_tokens", max(f.usage.completionTokens, 0)).
+			Int("cached_tokens", max(f.usage.cachedTokens, 0))
+	}
 	f.cache.log(e)
+	if f.prefill != "" {
+		e.Str("prefill_worker", f.prefill)
+	}
+	f.placed.log(e)
 	e.Msg("request")
 }
 

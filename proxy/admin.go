@@ -29,6 +29,7 @@ func (a admin) handler() fasthttp.RequestHandler {
 	r.POST("/reload", a.reload)
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
 	a.askingRoutes(r)
+	r.POST("/explain", a.explain)
 	cacheAdmin(a).routes(r)
 	a.healthRoutes(r)
 	return func(ctx *fasthttp.RequestCtx) {
@@ -99,14 +100,18 @@ func (a admin) ready(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(append(body, "]}"...))
 }
 
-// workerReasons names the workers that are not up, and counts those that are and can answer.
+// workerReasons names the workers that are not up, or whose events are not heard as they should be, and counts those
+// that are up and can answer.
 func (a admin) workerReasons(now time.Time) (why []string, up int) {
-	for _, b := range a.state.Load().backends {
+	s := a.state.Load()
+	for _, b := range s.backends {
 		st := b.Status(now)
 		if usable(st.State) {
+			why = append(why, s.placeReasons(b)...)
 			if b.Role() != kvroute.Prefill { // which answers nobody
 				up++
 			}
+			why = append(why, b.listening.reasons(b, now)...)
 			continue
 		}
 		why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))

@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
+
+	"kvasir/kvroute"
 )
 
 // A plain request costs two allocations in steady state: its id, and the
@@ -15,6 +18,12 @@ import (
 const allocsPerRequest = 2
 
 func plainWay(tb testing.TB) (once func(), done func()) {
+	return wayOf(tb, plainChat, func(*Settings) {})
+}
+
+// wayOf is the way of a chat that is no stream, under a configuration that is
+// plain but for change.
+func wayOf(tb testing.TB, body string, change func(*Settings)) (once func(), done func()) {
 	answer := []byte(httpReply(200, "application/json", chatReply))
 	w := startWorker(tb, func(c net.Conn, _ string) bool { // the first request; then without net/http
 		if _, err := c.Write(answer); err != nil {
@@ -31,12 +40,17 @@ func plainWay(tb testing.TB) (once func(), done func()) {
 		}
 	})
 	s := settingsFor(w.url)
+	change(s)
 	p := startProxy(tb, s)
+	if s.Routing.Policy == "predict" && s.Models[0].Tokenizer != "none" {
+		p.waitForTokens(tb)
+	}
+	p.backendOf(tb, "w0").SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 16384, MaxBatchedTokens: 8192, MaxSeqs: 256})
 	c, err := net.Dial("tcp", p.addr)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	request := []byte(post("/v1/chat/completions", plainChat, "X-Request-Id: 4ba0b3a9-29a5-4a0e-9f0c-5d1b1a6c7c4e"))
+	request := []byte(post("/v1/chat/completions", body, "X-Request-Id: 4ba0b3a9-29a5-4a0e-9f0c-5d1b1a6c7c4e"))
 	_, _ = c.Write(request)
 	receive(tb, bufio.NewReader(c))
 	reply := make([]byte, 64<<10)
@@ -60,6 +74,15 @@ func TestAllocationsOfAPlainRequest(t *testing.T) {
 	}
 	once, done := plainWay(t)
 	defer done()
+	got, _ := allocationsOf(t, once)
+	if got > allocsPerRequest+0.5 { // half a one for probes and refilled pools
+		t.Errorf("%.2f allocations a request, want %d", got, allocsPerRequest)
+	}
+}
+
+// allocationsOf counts what one request costs in steady state.
+func allocationsOf(t *testing.T, once func()) (count, size float64) {
+	t.Helper()
 	for range 100 {
 		once()
 	}
@@ -71,10 +94,34 @@ func TestAllocationsOfAPlainRequest(t *testing.T) {
 		once()
 	}
 	runtime.ReadMemStats(&after)
-	got := float64(after.Mallocs-before.Mallocs) / requests
-	t.Logf("%.2f allocations and %.0f bytes a request", got, float64(after.TotalAlloc-before.TotalAlloc)/requests)
-	if got > allocsPerRequest+0.5 { // half a one for probes and refilled pools
-		t.Errorf("%.2f allocations a request, want %d", got, allocsPerRequest)
+	count, size = float64(after.Mallocs-before.Mallocs)/requests, float64(after.TotalAlloc-before.TotalAlloc)/requests
+	t.Logf("%.2f allocations and %.0f bytes a request", count, size)
+	return count, size
+}
+
+// Placing by price costs a few allocations more, and none of them grows with the
+// prompt: its text, its tokens and the names of its blocks have memory that is
+// used again.
+func TestAllocationsOfAPricedRequest(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates, and empties pools at random")
+	}
+	var sizes []float64
+	for _, n := range []int{2 << 10, 32 << 10} {
+		body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", n/5) + `"}]}`
+		once, done := wayOf(t, body, func(s *Settings) {
+			*s = *placingSettings(s.Workers[0].URL)
+			s.Models[0].Tokenizer, s.Workers[0].Engine = "none", "openai"
+		})
+		count, size := allocationsOf(t, once)
+		done()
+		if count > allocsPerRequest+1.5 {
+			t.Errorf("%.2f allocations a request of %d bytes", count, n)
+		}
+		sizes = append(sizes, size)
+	}
+	if sizes[1] > sizes[0]+2048 {
+		t.Errorf("%.0f bytes a request with 2 KiB of prompt, %.0f with 32 KiB", sizes[0], sizes[1])
 	}
 }
 

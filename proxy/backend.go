@@ -41,8 +41,15 @@ type backend struct {
 	drops    func(name []byte) bool // a client's headers that do not go on
 	ownsAuth bool                   // the configuration sends an Authorization of its own
 
-	probe  probe // what asking it found
-	tokens atomic.Pointer[tokenMetrics]
+	probe      probe                     // the asking of it
+	discovered atomic.Pointer[discovery] // what that found; nil: nothing yet
+	agreement  agreement                 // of its cached tokens with what was predicted
+	bootstrap  atomic.Int32              // of an SGLang prefill worker: its bootstrap server's port; 0: not known
+	life       atomic.Uint64             // another one: the server was gone in between
+	apart      atomic.Bool               // it was said that it hands over to nobody
+	listening  listening                 // what its engine says of its KV cache
+	mute       atomic.Int64              // until then it is not asked for tokens, Unix nanoseconds
+	tokens     atomic.Pointer[tokenMetrics]
 }
 
 // newBackend makes the connections' home for one worker of the configuration.
@@ -62,6 +69,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		host:     u.Host,
 	}
 	b.Peer = b
+	b.SetHelped(computesNoPrompts(w.Engine))
 	if len(w.Models) > 0 {
 		b.SetModels(named(w.Models))
 	}

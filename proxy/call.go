@@ -38,6 +38,7 @@ type call struct {
 	clock Timeouts
 	now   time.Time // when it last went on, after sending or waiting
 	sent  time.Time // when the request was written: the first-byte clock runs from here
+	heard time.Time // when the head of the reply was there
 
 	head  replyHead // points into front
 	frame framing
@@ -151,6 +152,7 @@ func (c *call) readHead() error {
 // headRead begins the body, of which there may be bytes up to at.
 func (c *call) headRead(at int) error {
 	c.conn.used = true
+	c.heard = c.now
 	c.frame.init(&c.head, false)
 	c.end = c.start
 	return c.decode(at)
@@ -263,17 +265,24 @@ func (c *call) shrink() {
 	}
 }
 
-// finish gives the connection back to be kept when the reply was read to its
+// letGo gives the connection back to be kept when the reply was read to its
 // right end, and closes it otherwise: draining would keep the worker working.
-func (c *call) finish(by holder) {
-	if c.conn != nil {
-		if held := by.unbind(); held && c.ended && !c.frame.dirty && !c.head.close {
-			c.conn.keep()
-		} else {
-			c.conn.drop()
-		}
-		c.conn = nil
+// What was read stays.
+func (c *call) letGo(by holder) {
+	if c.conn == nil {
+		return
 	}
+	if held := by.unbind(); held && c.ended && !c.frame.dirty && !c.head.close {
+		c.conn.keep()
+	} else {
+		c.conn.drop()
+	}
+	c.conn = nil
+}
+
+// finish lets go of the connection and of what was read.
+func (c *call) finish(by holder) {
+	c.letGo(by)
 	for _, b := range [...]*[]byte{&c.buf, &c.front} {
 		if *b != nil {
 			giveBuffer(*b)

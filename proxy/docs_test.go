@@ -28,13 +28,13 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads} {
+	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads, m.handovers, m.aggregated} {
 		counters.WithLabelValues("a")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.unjudged} {
+	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.unjudged, m.approximate} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions, m.cacheLookups, m.cacheBypassed, m.cacheRefused, m.followed, m.unkept} {
+	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions, m.cacheLookups, m.cacheBypassed, m.cacheRefused, m.followed, m.unkept, m.predicted} {
 		counters.WithLabelValues("a")
 	}
 	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte, m.score, m.took} {
@@ -92,7 +92,7 @@ func TestReadmeRoutes(t *testing.T) {
 	}
 	want := map[string]string{
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
-		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST",
+		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}

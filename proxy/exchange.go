@@ -17,14 +17,15 @@ type exchange struct {
 	turn // of this request alone
 
 	// Kept with what they have allocated, for the next request.
-	req    request
-	edit   splices
-	asked  classify.Request // of the classifier
-	plain  []byte           // texts with their escapes resolved
-	veil   veil
-	asking *asking     // of the cache; nil until it is first asked
-	head   []byte      // of the request to the worker
-	pieces net.Buffers // head and body of it
+	req     request
+	edit    splices
+	asked   classify.Request // of the classifier
+	plain   []byte           // texts with their escapes resolved
+	veil    veil
+	asking  *asking // of the cache; nil until it is first asked
+	placing placing
+	head    []byte      // of the request to the worker
+	pieces  net.Buffers // head and body of it
 }
 
 // A turn is what an exchange knows of one request.
@@ -67,7 +68,8 @@ type facts struct {
 	asked     string // the model of the request
 	chosen    string // the model that should answer
 	worker    string
-	fallbacks int // models asked after the chosen one
+	prefill   string // the worker that computes the prompt for it; "": itself
+	fallbacks int    // models asked after the chosen one
 	status    int
 	retries   int
 	streamed  bool
@@ -81,6 +83,7 @@ type facts struct {
 
 	judgement judgement
 	cache     recalled
+	placed    placed
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -104,6 +107,7 @@ func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
 	x.asking.forget()
+	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
 	exchanges.Put(x)
@@ -160,6 +164,7 @@ func emptied[S ~[]E, E any](list S, most int) S {
 // An answer that is whole already does without.
 func (x *exchange) forgetBody() {
 	x.forgetText()
+	x.placing.giveBack()
 	x.req.reset() // its fields are sub-slices of the body
 	x.body = nil
 	x.ctx.Request.ResetBody()

@@ -3,30 +3,18 @@ package proxy
 
 import (
 	"errors"
-	"io"
-	"net"
-	"strconv"
 	"time"
 
 	"kvasir/kvroute"
 )
 
-// A failure is a try that gave the client nothing.
-type failure struct {
-	err    *apiError
-	header []byte // of a worker's own error reply, to be passed on as it came
-	body   []byte
-	retry  bool   // another worker may do better
-	busy   bool   // the worker is loaded, not broken
-	short  bool   // the prompt is too long for this worker's model
-	reason string // label of the metric
-}
-
 // A journey is a request on its way from worker to worker.
 type journey struct {
 	*exchange
-	tried []*kvroute.Worker // of the model that is asked now
-	last  *failure          // of the last one tried
+	tried        []*kvroute.Worker // of the model that is asked now
+	triedPrefill []*kvroute.Worker // to compute its prompt
+	aggregate    bool              // the worker that answers computes the prompt itself
+	last         *failure          // of the last one tried
 }
 
 // forward sends the request to one worker after another until one answers or
@@ -34,7 +22,7 @@ type journey struct {
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *apiError {
 	x.state.budget.Deposit(x.ctx.Time())
-	j := journey{exchange: x}
+	j := journey{exchange: x, aggregate: x.aggregates()}
 	for {
 		place, err := j.place()
 		if err != nil {
@@ -43,33 +31,85 @@ func (x *exchange) forward() *apiError {
 			}
 			return j.giveUp(err)
 		}
-		if j.last != nil && !j.retry() {
+		if j.keepsApart(&place) {
 			place.Release()
+			j.aggregate = true
+			continue
+		}
+		if j.last != nil && !j.retry(&place) {
+			place.Release()
+			if j.last.part == partPrefill && j.mayAggregate() {
+				j.aggregate = true
+				continue
+			}
 			return j.giveUp(nil)
 		}
 		j.last = j.attempt(place)
 		if j.last == nil {
 			return nil
 		}
-		if j.last.short && j.fallBack(nil) {
+		if j.last.short && (j.last.part == partAnswer || !j.mayAggregate()) && j.fallBack(nil) {
 			continue
 		}
-		j.tried = append(j.tried, place.Worker)
-		if !j.mayRetry() {
+		if !j.goesOn(&place) {
 			return j.giveUp(nil)
 		}
 	}
 }
 
+// aggregates says that the request is not for two workers: there is no prefill
+// worker, or it cannot be handed over.
+func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.handsOver() }
+
 // mayRetry is the one retry rule, but for the budget.
-func (j *journey) mayRetry() bool {
-	return j.last.retry && !j.reply.began && !j.lost() && !j.p.stopping.Load() &&
-		j.facts.retries < j.state.settings.Retry.Attempts
+func (j *journey) mayRetry() bool { return j.last.retry && j.isWaiting() && j.hasRetries() }
+
+// isWaiting says that there is somebody to be answered, and nothing was yet.
+func (j *journey) isWaiting() bool { return !j.reply.began && !j.lost() && !j.p.stopping.Load() }
+
+func (j *journey) hasRetries() bool { return j.facts.retries < j.state.settings.Retry.Attempts }
+
+// mayAggregate says whether a decode worker may compute the prompt where no
+// prefill worker did, and does not anyway: that one at least which was placed last.
+func (j *journey) mayAggregate() bool {
+	return !j.aggregate && j.state.settings.Routing.Disaggregate != kvroute.Always.String() && !j.placing.at.Worker.Helped()
+}
+
+// goesOn takes from the last failure where the next try must not go, and says
+// whether there may be one.
+//
+// After a prefill worker failed another one is tried, as a retry like any other.
+// When that fails too, or there is no retry left for it, the decode worker
+// computes the prompt itself, unless routing.disaggregate is always: it was not
+// asked yet, so this is no retry. A refusal goes there at once: if the client is
+// at fault, it hears so from the worker that would have answered.
+func (j *journey) goesOn(place *kvroute.Placement) bool {
+	f := j.last
+	switch f.part {
+	case partAnswer:
+		j.tried = append(j.tried, place.Worker)
+		return j.mayRetry()
+	case partTime:
+		return j.mayRetry()
+	}
+	j.triedPrefill = append(j.triedPrefill, place.Prefill)
+	if !j.mayAggregate() {
+		return j.mayRetry()
+	}
+	j.aggregate = len(j.triedPrefill) > 1 || !j.hasRetries() || f.part == partPrefill && !f.retry
+	return j.isWaiting() && (f.part == partPrefill || j.hasRetries())
 }
 
 // retry takes one retry from the budget. It is asked when another worker was
 // found: without one nothing is sent again, and nothing is to be counted.
-func (j *journey) retry() bool {
+func (j *journey) retry(place *kvroute.Placement) bool {
+	if j.last.part == partPrefill && place.Prefill == nil {
+		j.p.metrics.aggregated.WithLabelValues(j.last.reason).Inc()
+		return true
+	}
+	if !j.hasRetries() {
+		return false
+	}
 	if !j.state.budget.Withdraw(time.Now()) {
 		j.p.metrics.retriesDenied.Inc()
 		return false
@@ -81,12 +121,10 @@ func (j *journey) retry() bool {
 
 // place finds a worker, waiting for one if all are full and the queue is on.
 func (j *journey) place() (kvroute.Placement, error) {
-	q := kvroute.Query{Now: j.ctx.Time(), Model: j.model, Tried: j.tried, Strict: j.hasFallback()}
-	if len(j.tried) > 0 {
-		q.Now = time.Now()
-	}
-	place, err := j.state.pool.Place(q)
-	if !errors.Is(err, kvroute.ErrFull) || !j.state.settings.Routing.Queue || len(j.tried) > 0 {
+	q := j.query()
+	place, err := j.choose(q)
+	waits := j.last == nil || j.last.part == partPrefill // it had no worker to answer it yet
+	if !errors.Is(err, kvroute.ErrFull) || !j.state.settings.Routing.Queue || !waits {
 		return place, err
 	}
 	begin := time.Now()
@@ -117,7 +155,8 @@ func (j *journey) fallBack(err error) bool {
 		j.p.flights.scatter(j.flight) // the answer will be another model's
 	}
 	j.splice()
-	j.tried, j.last = nil, nil
+	j.locate()
+	*j = journey{exchange: j.exchange, aggregate: j.aggregates()}
 	return true
 }
 
@@ -140,128 +179,40 @@ func (j *journey) nextFallback() string {
 	return ""
 }
 
-// attempt sends the request to one worker and passes its answer on. It returns
-// nil when the client was answered, rightly or not.
+// keepsApart says that the workers of a placement do not hand over to each
+// other: their engines are not known yet, or not the same, or have no protocol.
+func (j *journey) keepsApart(place *kvroute.Placement) bool {
+	if place.Prefill == nil || protocolOf(place) != nil {
+		return false
+	}
+	j.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
+	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
+	if from.engine() != "" && to.engine() != "" && !from.apart.Swap(true) {
+		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.engine()).Str("worker", to.Name()).Str("worker_engine", to.engine()).
+			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")
+	}
+	return true
+}
+
+// attempt sends the request to one worker, or to two that hand it over, and
+// passes the answer on. It returns nil when the client was answered, rightly or
+// not.
 func (j *journey) attempt(place kvroute.Placement) *failure {
-	defer place.Release()
-	defer j.callEnded()
-	b := place.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	j.backend, j.facts.worker = b, b.Name()
+	at := &j.placing.at
+	*at = place
+	defer j.endPlacement(at)
+	b := at.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
+	j.backend = b
+	j.facts.worker, j.facts.prefill = b.Name(), ""
+	j.placed(at, b)
 	if j.leading {
 		j.flight.sign()
 	}
-	err := j.call.open(j.exchange, b, j.state.settings.Timeouts)
-	var f *failure
-	if err == nil {
-		r := relay{j.exchange}
-		f, err = r.pass()
+	if at.Prefill != nil {
+		return handOver(j.exchange)
 	}
-	if err != nil {
-		f = j.blame(err)
-	}
-	j.judge(f)
+	r := relay{exchange: j.exchange}
+	f := r.from(j.exchange, b)
+	j.p.noteTry(b, f, j.facts.why, j.call.now)
 	return f
-}
-
-// callEnded lets go of the worker, whatever happened.
-func (j *journey) callEnded() {
-	j.facts.waited += j.call.waited
-	j.call.waited = 0
-	j.call.finish(j.exchange)
-}
-
-// blame says what a broken try means: to the client, and to the next worker.
-func (j *journey) blame(err error) *failure {
-	name := j.facts.worker
-	var head *badHead
-	switch {
-	case j.lost():
-		j.facts.why = whyGone
-		return &failure{err: clientGone, reason: whyGone}
-	case j.p.stopping.Load():
-		return &failure{err: shuttingDown(), reason: "shutdown"}
-	case errors.As(err, &head):
-		return broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
-	case errors.Is(err, errFirstByte):
-		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
-	case errors.Is(err, errIdle):
-		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
-	case j.call.conn == nil:
-		return broken(502, "connect", "worker %q cannot be reached", name)
-	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
-		return broken(502, "no_reply", "worker %q closed the connection before it answered", name)
-	default:
-		return broken(502, "no_reply", "the connection to worker %q broke before it answered", name)
-	}
-}
-
-// broken is a failure that another worker may make good.
-func broken(status int, reason, format, worker string) *failure {
-	return &failure{err: upstream(status, format, worker), retry: true, reason: reason}
-}
-
-// judge tells the worker's health how the try went.
-func (j *journey) judge(f *failure) {
-	b, now := j.backend, j.call.now
-	switch {
-	case f == nil && j.facts.why == "":
-		b.Succeeded(now)
-	case f == nil:
-		if j.facts.why == whyInterrupted {
-			j.workerFailed(b, now, "interrupted")
-		}
-	case f.reason == "shutdown" || f.reason == whyGone: // says nothing of the worker
-	case f.busy:
-		b.Busy(now, f.err.retryAfter)
-	case f.err.status >= 500 && f.err.status != 501: // 501: it does not have the route
-		j.workerFailed(b, now, f.reason)
-	default:
-		b.Succeeded(now)
-	}
-}
-
-// giveUp is what the client is told: the last worker's own words if there are any.
-func (j *journey) giveUp(err error) *apiError {
-	switch last := j.last; {
-	case last != nil && last.body != nil:
-		j.facts.why = "worker_error"
-		if err := j.reply.begin(last.err.status, last.header, int64(len(last.body)), last.body); err != nil {
-			j.lostClient()
-		}
-		j.answered()
-		return nil
-	case last != nil:
-		return last.err
-	default:
-		return j.noPlace(err)
-	}
-}
-
-// noPlace says why no worker took the request.
-func (j *journey) noPlace(err error) *apiError {
-	var unsure *kvroute.UnsureError
-	switch {
-	case errors.Is(err, kvroute.ErrUnknownModel) && j.facts.fallbacks == 0:
-		return unknownModel(j.model)
-	case errors.As(err, &unsure):
-		return unavailable("no worker that answers serves the model "+strconv.Quote(j.model)+", and some have not answered yet; try again", time.Second)
-	case errors.Is(err, kvroute.ErrGone) && j.p.stopping.Load() && !j.conn.gone.Load():
-		return shuttingDown()
-	case errors.Is(err, kvroute.ErrGone):
-		j.facts.why = whyGone
-		return clientGone
-	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
-		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
-	default:
-		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
-	}
-}
-
-// workerFailed tells the worker's health of a failed try.
-func (j *journey) workerFailed(b *backend, now time.Time, reason string) {
-	j.p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
-	if b.Failed(now, reason) {
-		st := b.Status(now)
-		j.p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
-	}
 }

@@ -13,27 +13,30 @@ import (
 // request is the client's request as this worker gets it: our head, and the
 // body with its splices, all of it in place.
 func (x *exchange) request(b *backend) net.Buffers {
-	h := &x.ctx.Request.Header
-	uri := x.ctx.URI()
-	head := append(x.head[:0], "POST "...)
-	head = append(head, b.base...)
-	head = append(head, x.route.path...)
-	if q := uri.QueryString(); len(q) > 0 {
-		head = append(append(head, '?'), q...)
-	}
-	head = append(head, " HTTP/1.1\r\nHost: "...)
-	head = append(append(head, b.host...), "\r\n"...)
-	head = appendLines(head, h.RawHeaders(), b.drops)
-	head = append(head, b.fixed...)
-	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
-		head = append(append(append(head, "Authorization: "...), auth...), "\r\n"...)
-	}
-	head = append(append(append(head, "X-Request-Id: "...), x.facts.id...), "\r\nContent-Length: "...)
-	head = strconv.AppendInt(head, int64(x.edit.length(x.body)), 10)
-	head = append(head, "\r\n\r\n"...)
-	x.head = head
-	x.pieces = x.edit.segments(append(x.pieces[:0], head), x.body)
+	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.length(x.body))
+	x.pieces = x.edit.segments(append(x.pieces[:0], x.head), x.body)
 	return x.pieces
+}
+
+// appendHead appends the head of a request to b with a body of length bytes.
+// rank is the data-parallel rank that it is for, -1: none; more are whole lines.
+func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
+	h := &x.ctx.Request.Header
+	dst = append(append(append(dst, "POST "...), b.base...), x.route.path...)
+	if q := x.ctx.URI().QueryString(); len(q) > 0 {
+		dst = append(append(dst, '?'), q...)
+	}
+	dst = append(dst, " HTTP/1.1\r\nHost: "...)
+	dst = append(append(dst, b.host...), "\r\n"...)
+	dst = appendLines(dst, h.RawHeaders(), b.drops)
+	dst = append(dst, b.fixed...)
+	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
+		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
+	}
+	dst = append(b.appendDirections(dst, rank), more...)
+	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.id...), "\r\nContent-Length: "...)
+	dst = strconv.AppendInt(dst, int64(length), 10)
+	return append(dst, "\r\n\r\n"...)
 }
 
 // appendOwnHeaders appends what we tell the client about the answer.
@@ -41,6 +44,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 	dst = appendHeader(dst, "X-Request-Id", x.facts.id)
 	if x.state.settings.ReplyHeaders {
 		dst = appendFact(dst, "x-kvasir-worker", x.facts.worker) // none was asked where a guard refuses
+		dst = x.appendPlaced(dst)
 		if x.facts.fallbacks > 0 {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
 		}

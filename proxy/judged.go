@@ -75,7 +75,7 @@ func typesOf(spans []classify.Entity) []string {
 	return types
 }
 
-func thousandths(p float64) float64 { return math.Round(p*1000) / 1000 }
+func thousandths(p float64) float64 { return math.Round(p*1000)/1000 + 0 } // no -0
 
 // log adds what was decided to the request's line.
 func (j *judgement) log(e *zerolog.Event) {

@@ -52,11 +52,12 @@ func (k *keyState) tokensOf(model string) *kvroute.Bucket {
 // one comparison in constant time: the same for an unknown and a missing key.
 type keyring struct {
 	byDigest map[[32]byte]*keyState
-	nobody   *keyState // compared with when there is no such key
+	nobody   *keyState           // compared with when there is no such key
+	secrets  map[string][32]byte // by owner: the least digest of his keys, which nobody else knows
 }
 
 func newKeyring(keys []Key, old *keyring) *keyring {
-	r := &keyring{byDigest: make(map[[32]byte]*keyState, len(keys)), nobody: &keyState{}}
+	r := &keyring{byDigest: make(map[[32]byte]*keyState, len(keys)), nobody: &keyState{}, secrets: make(map[string][32]byte)}
 	for _, k := range keys {
 		s := newKeyState(k)
 		if old != nil {
@@ -65,12 +66,23 @@ func newKeyring(keys []Key, old *keyring) *keyring {
 			}
 		}
 		r.byDigest[k.SHA256] = s
+		if least, ok := r.secrets[s.owner()]; !ok || bytes.Compare(k.SHA256[:], least[:]) < 0 {
+			r.secrets[s.owner()] = k.SHA256
+		}
 	}
 	return r
 }
 
+// owner is whom the key belongs to; a key without a tenant is none of a tenant of its name.
+func (k *keyState) owner() string {
+	if k.Tenant == "" {
+		return "key " + k.Name
+	}
+	return "tenant " + k.Tenant
+}
+
 func (k *keyState) sameAs(other Key) bool {
-	return k.Name == other.Name && k.Tenant == other.Tenant && slices.Equal(k.Models, other.Models) &&
+	return k.Name == other.Name && k.Tenant == other.Tenant && k.Isolate == other.Isolate && slices.Equal(k.Models, other.Models) &&
 		k.RequestsPerMinute == other.RequestsPerMinute && k.TokensPerMinute == other.TokensPerMinute
 }
 

@@ -35,6 +35,8 @@ type metrics struct {
 	signalMetrics
 	cacheMetrics
 	flightMetrics
+	placeMetrics
+	handoverMetrics
 }
 
 var (
@@ -45,7 +47,7 @@ var (
 
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, cacheCollector{p})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, listenCollector{p}, cacheCollector{p})
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)
@@ -116,6 +118,18 @@ func newMetrics(p *Proxy, version string) *metrics {
 		followed:  counters("kvasir_cache_waits_total", "Requests that waited for the answer to an equal one, by how that ended.", "end"),
 		stored:    counter("kvasir_cache_stored_total", "Answers that were given to the store."),
 		unkept:    counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
+	}
+	m.placeMetrics = placeMetrics{
+		placeTook:   histogram("kvasir_placement_seconds", "Time to find a prompt's tokens and choose its workers, by policies that ask for what workers hold.", shortBuckets),
+		overlapped:  counter("kvasir_placement_overlap_tokens_total", "Tokens of prompts that the chosen workers were taken to hold."),
+		predicted:   counters("kvasir_placement_cached_tokens_total", "Cached tokens of requests whose worker reported them: as predicted, and as reported.", "by"),
+		overlapOff:  histogram("kvasir_placement_overlap_error_blocks", "Distance between the predicted and the reported cached tokens of a request, in blocks.", offBuckets),
+		approximate: counters("kvasir_placement_approximate_total", "Requests placed by blocks of text because their tokens are not known, by why.", "model", "why"),
+	}
+	m.handoverMetrics = handoverMetrics{
+		handovers:   counters("kvasir_handovers_total", "Requests sent through a prefill and a decode worker, by what came of it.", "result"),
+		aggregated:  counters("kvasir_handover_fallbacks_total", "Prompts that the decode worker computed after all, by what the prefill worker did.", "reason"),
+		prefillTime: histogram("kvasir_prefill_seconds", "Time that a prefill worker took, where the decode worker is asked after it.", firstBuckets),
 	}
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_cache_flights", Help: "Requests to workers whose answer equal requests would get."},
 		func() float64 { return float64(p.flights.count()) }))

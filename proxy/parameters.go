@@ -17,7 +17,7 @@ func (r *request) members(need needs) {
 		at := r.pos
 		switch {
 		case r.parameter(m.key) || r.textParameter(m.key, need):
-		case handover(m.key):
+		case handoverMember(m.key):
 			r.skip()
 			r.noteHandover(&m)
 		default:
@@ -312,7 +312,7 @@ func (r *request) streamOptions() {
 // hosts to connect to and crash engines (SGLang #40125: a bootstrap_room that
 // comes twice takes both schedulers down).
 func (r *request) noteHandover(m *members) {
-	if !handover(m.key) || r.failed() {
+	if !handoverMember(m.key) || r.failed() {
 		return
 	}
 	if len(r.strip) == maxHandover {
@@ -326,10 +326,10 @@ func (r *request) noteHandover(m *members) {
 // engines know, and a bound on the pieces that a body falls into.
 const maxHandover = 64
 
-func handover(key []byte) bool {
+func handoverMember(key []byte) bool {
 	switch string(key) {
 	case "kv_transfer_params", "ec_transfer_params", "disaggregated_params", "nvext",
-		"routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank":
+		"router_config_override", "routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank":
 		return true
 	}
 	return bytes.HasPrefix(key, []byte("bootstrap_"))

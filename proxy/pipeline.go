@@ -43,7 +43,11 @@ func (x *exchange) answer() *apiError {
 	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
+	if err := x.steer(); err != nil { // where it asks to be placed
+		return err
+	}
 	x.splice() // what changes in the body on its way
+	x.locate() // which blocks of KV cache it would meet
 	return x.forward()
 }
 
@@ -66,6 +70,7 @@ func (x *exchange) splice() {
 	x.req.stripHandover(&x.edit)
 	x.effects()
 	x.redact()
+	x.spliceSalt()
 	if x.hidesUsage = x.req.stream && x.route.countsUsage() && !x.req.usage.include && !x.req.usage.continuous; x.hidesUsage {
 		x.req.askUsage(&x.edit)
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,7 +36,46 @@ type probe struct {
 	engine   string
 	version  string
 	noHealth bool     // it has no /health: its list of models is asked instead
+	news     bool     // it lists other models than before
 	listed   []string // the models in its list, whatever the configuration says
+}
+
+// A servedModel is a model as the worker lists it.
+type servedModel struct {
+	name   string
+	root   string // a path or a Hugging Face id; "": it does not say
+	parent string // of an adapter: the model that it adapts
+}
+
+// A discovery is what asking a worker has found, for who else wants to know. It
+// is never changed.
+type discovery struct {
+	engine string
+	models []servedModel
+}
+
+// engine is the worker's engine as the configuration or the worker says; "": nobody
+// has said yet.
+func (b *backend) engine() string {
+	if b.settings.Engine != "" {
+		return b.settings.Engine
+	}
+	if d := b.discovered.Load(); d != nil {
+		return d.engine
+	}
+	return ""
+}
+
+// lists is how the worker lists a model; zero where it does not, or was not asked yet.
+func (b *backend) lists(model string) servedModel {
+	if d := b.discovered.Load(); d != nil {
+		for _, m := range d.models {
+			if m.name == model {
+				return m
+			}
+		}
+	}
+	return servedModel{}
 }
 
 // A prober asks workers what they are, each from a goroutine of its own.
@@ -85,6 +125,7 @@ func (b *backend) retire() {
 // probeWorker asks until the worker is retired.
 func (p prober) probeWorker(ctx context.Context, b *backend) {
 	defer p.probers.Done()
+	defer b.listening.close()
 	pause := probeAgain
 	var asked time.Time // when it last told its models; zero: ask
 	for first := true; ; first = false {
@@ -93,8 +134,15 @@ func (p prober) probeWorker(ctx context.Context, b *backend) {
 			return
 		}
 		p.noteProbe(b, err)
+		if b.probe.news {
+			b.probe.news = false
+			p.lexicon.look()
+		}
 		if first {
 			close(b.probe.first)
+		}
+		if p.learn(ctx, b, err); ctx.Err() != nil {
+			return
 		}
 		if err == nil {
 			pause = probeEvery
@@ -132,6 +180,9 @@ func (p prober) noteProbe(b *backend, err error) {
 			p.log.Info().Str("worker", b.Name()).Str("engine", b.probe.engine).Str("version", b.probe.version).Msg("worker is up")
 		}
 		return
+	}
+	if isRefused(err) {
+		b.life.Add(1)
 	}
 	if b.ProbeFailed(now, err.Error(), isRefused(err)) {
 		p.log.Warn().Str("worker", b.Name()).Str("problem", err.Error()).Msg("worker is down")
@@ -177,6 +228,8 @@ func (b *backend) askModels(ctx context.Context) error {
 		Data []struct {
 			ID          string `json:"id"`
 			OwnedBy     string `json:"owned_by"`
+			Root        any    `json:"root"` // a string, or what must not spoil the rest
+			Parent      any    `json:"parent"`
 			MaxModelLen int    `json:"max_model_len"`
 			Meta        struct {
 				Context int `json:"n_ctx_train"` // llama.cpp
@@ -188,10 +241,14 @@ func (b *backend) askModels(ctx context.Context) error {
 	}
 	models := named(b.settings.Models)
 	owner := ""
+	var served []servedModel
 	b.probe.listed = b.probe.listed[:0]
 	for _, m := range list.Data {
 		owner = m.OwnedBy
 		b.probe.listed = append(b.probe.listed, m.ID)
+		root, _ := m.Root.(string)
+		parent, _ := m.Parent.(string)
+		served = append(served, servedModel{m.ID, root, parent})
 		length := max(m.MaxModelLen, 0)
 		if len(b.settings.Models) == 0 && m.ID != "" && len(m.ID) <= 256 && isPrintable([]byte(m.ID)) {
 			models = append(models, kvroute.Model{Name: m.ID, MaxModelLen: length})
@@ -202,8 +259,13 @@ func (b *backend) askModels(ctx context.Context) error {
 			}
 		}
 	}
-	b.SetModels(models)
-	return b.askEngine(ctx, owner)
+	err = b.askEngine(ctx, owner)
+	if old := b.discovered.Swap(&discovery{b.probe.engine, served}); old == nil || !slices.Equal(old.models, served) {
+		b.probe.news = true
+	}
+	b.SetHelped(computesNoPrompts(b.engine()))
+	b.SetModels(models) // from here on it is asked
+	return err
 }
 
 func refusedModels(status int) error {
@@ -222,6 +284,11 @@ func (b *backend) askEngine(ctx context.Context, owner string) error {
 	if b.probe.engine == "" {
 		b.probe.engine = engineOf(owner)
 	}
+	if b.probe.engine == "sglang" && b.Role() == kvroute.Prefill {
+		if err := b.askBootstrap(ctx); err != nil {
+			return err
+		}
+	}
 	status, body, err := b.get(ctx, "/version")
 	if err != nil {
 		return err
@@ -233,6 +300,27 @@ func (b *backend) askEngine(ctx context.Context, owner string) error {
 		b.probe.version = v.Version
 	}
 	return nil
+}
+
+// askBootstrap asks an SGLang prefill worker where its bootstrap server is.
+func (b *backend) askBootstrap(ctx context.Context) error {
+	status, body, err := b.get(ctx, "/get_server_info")
+	if err != nil {
+		return err
+	}
+	if status == http.StatusOK {
+		b.readServerInfo(body)
+	}
+	return nil
+}
+
+func (b *backend) readServerInfo(body []byte) {
+	var info struct {
+		Port int32 `json:"disaggregation_bootstrap_port"`
+	}
+	if json.Unmarshal(body, &info) == nil && info.Port > 0 && info.Port < 1<<16 {
+		b.bootstrap.Store(info.Port)
+	}
 }
 
 func engineOf(owner string) string {
@@ -252,35 +340,51 @@ func engineOf(owner string) string {
 // get asks the worker for a path below its base path, by the same means as
 // requests go: the same connections, clocks and strictness.
 func (b *backend) get(ctx context.Context, path string) (status int, body []byte, err error) {
+	return b.question(&question{ctx: ctx, path: path, within: probeTimeout, limit: probeBody})
+}
+
+// post is get with a JSON body, and clock and bound of its own.
+func (b *backend) post(ctx context.Context, path string, body []byte, within time.Duration, limit int) (status int, reply []byte, err error) {
+	return b.question(&question{ctx: ctx, path: path, body: body, within: within, limit: limit})
+}
+
+func (b *backend) question(by *question) (status int, body []byte, err error) {
 	var c call
-	by := &question{ctx: ctx, path: path}
 	defer func() { c.finish(by) }()
-	err = c.open(by, b, Timeouts{FirstByte: probeTimeout, Idle: probeTimeout})
+	err = c.open(by, b, Timeouts{FirstByte: by.within, Idle: by.within})
 	if err == nil {
 		// Only here is EOF a right end: from open it is a worker that hung up.
-		if err = c.hold(probeBody); errors.Is(err, io.EOF) {
+		if err = c.hold(by.limit); errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
 	switch {
 	case errors.Is(err, errFirstByte) || errors.Is(err, errIdle):
-		return 0, nil, fmt.Errorf("%s is not answered within %v", path, probeTimeout)
+		return 0, nil, fmt.Errorf("%s is not answered within %v", by.path, by.within)
 	case err != nil:
-		return 0, nil, fmt.Errorf("cannot ask %s: %w", path, err)
+		return 0, nil, fmt.Errorf("cannot ask %s: %w", by.path, err)
 	}
 	return c.head.status, bytes.Clone(c.payload()), nil
 }
 
-// A question is a GET of our own, asked for as long as its context lives.
+// A question is a GET of our own, or a POST where it has a body, asked for as
+// long as its context lives.
 type question struct {
-	ctx  context.Context
-	path string
-	stop func() bool
+	ctx    context.Context
+	path   string
+	body   []byte
+	within time.Duration // to its first byte, and between two reads after
+	limit  int           // bytes that are read of the reply
+	stop   func() bool
 }
 
 func (q *question) request(b *backend) net.Buffers {
-	head := "GET " + b.base + q.path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed) + "\r\n"
-	return net.Buffers{[]byte(head)}
+	head := " " + b.base + q.path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed)
+	if q.body == nil {
+		return net.Buffers{[]byte("GET" + head + "\r\n")}
+	}
+	head += "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(q.body)) + "\r\n\r\n"
+	return net.Buffers{[]byte("POST" + head), q.body}
 }
 
 func (q *question) bind(c io.Closer) bool {

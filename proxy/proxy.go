@@ -35,7 +35,8 @@ type Proxy struct {
 	watch   *watcher
 	started time.Time
 
-	flights flights // of equal requests
+	flights flights  // of equal requests
+	lexicon *lexicon // where models' tokens come from
 
 	state    atomic.Pointer[state]
 	applying sync.Mutex // one Apply at a time
@@ -58,6 +59,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	}
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
+	p.lexicon = newLexicon(p)
 	if !noticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
@@ -185,7 +187,8 @@ func (p *Proxy) Close() error {
 	if s := p.state.Load(); s != nil {
 		s.retire(nil)
 	}
-	p.probers.Wait()
+	p.probers.Wait() // they wake the lexicon
+	p.lexicon.close()
 	p.watch.close()
 	return err
 }

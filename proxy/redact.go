@@ -17,6 +17,7 @@ func (x *exchange) redact() {
 	if v == nil || x.state.settings.Classify.PII.Action != classify.Redact {
 		return
 	}
+	count := x.facts.judgement.redacted == 0 && x.conn != nil // once, and not of what is only explained
 	x.veil.reset()
 	others := splices{edits: x.edit.edits[:len(x.edit.edits):len(x.edit.edits)]}
 	seek := offsets{text: -1}
@@ -37,7 +38,7 @@ func (x *exchange) redact() {
 			continue
 		}
 		name := e.Type.String()
-		if x.facts.fallbacks == 0 {
+		if count {
 			x.p.metrics.redacted.WithLabelValues(name).Inc()
 		}
 		with := x.veil.placeholder(name, value)

@@ -63,10 +63,9 @@ func reasonOf(err *apiError) string {
 	return err.kind
 }
 
-// workerError reads a worker's error reply and decides what it means. The
-// client is sent nothing yet: another worker may do better.
-func (r *relay) workerError() (*failure, error) {
-	c := &r.call
+// refusal reads a worker's error reply and decides what it means. The client is
+// sent nothing yet: another worker may do better.
+func (c *call) refusal() (*failure, error) {
 	status := c.head.status
 	if err := c.hold(errorLimit); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -264,7 +264,7 @@ func checkSending(t *testing.T, r *request, document []byte) {
 			p.value, hasOptions = "usage", true
 		case p.key == "vllm_xargs":
 			p.value = "xargs"
-		case handover([]byte(p.key)):
+		case handoverMember([]byte(p.key)):
 			continue
 		}
 		want = append(want, p)
@@ -287,7 +287,7 @@ func checkSending(t *testing.T, r *request, document []byte) {
 			got[i].value = "usage"
 		case p.key == "vllm_xargs":
 			for _, inner := range pairsIfObject(t, p.value) {
-				if handover([]byte(inner.key)) {
+				if handoverMember([]byte(inner.key)) {
 					t.Fatalf("would send %s", p.value)
 				}
 			}

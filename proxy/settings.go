@@ -70,6 +70,7 @@ type Key struct {
 	Name              string
 	SHA256            [32]byte
 	Tenant            string
+	Isolate           bool     // the tenant's prompts share no KV blocks with others'
 	Models            []string // empty: all
 	RequestsPerMinute int      // 0: no limit
 	TokensPerMinute   int      // 0: no limit; counted for each model apart
@@ -79,13 +80,16 @@ type Key struct {
 type Worker struct {
 	Name        string
 	URL         string   // http or https, with an optional base path
-	Engine      string   // vllm, sglang, trtllm, openai; "": found out
+	Engine      string   // vllm, sglang, trtllm, dynamo, openai; "": found out
 	Role        string   // both, prefill, decode
 	Models      []string // empty: asked at /v1/models
 	MaxRequests int      // 0: no limit
 	Headers     map[string]string
 	TLS         *tls.Config // of an https worker; nil: the system's roots
 	TLSName     string      // identifies TLS for comparison between generations
+	KVEvents    string      // where its KV events are published, tcp://host:port or ipc://path; "": asked of it
+	KVReplay    string      // where missed ones are asked again; "": asked of it, or not at all
+	Instance    string      // what x-worker-instance-id may call it besides its name
 }
 
 // Model is what the configuration says of a model name.
@@ -94,13 +98,24 @@ type Model struct {
 	Default  bool     // what MoM and auto stand for
 	Fallback []string // asked instead when no worker of this one is up, or the prompt is too long for it
 
+	Tokenizer string // where its tokens come from: auto, worker, none, or a directory
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
 }
 
 // Routing is how a worker is chosen among those that serve the model.
 type Routing struct {
-	Policy       string        // round_robin, random, least_loaded, p2c
+	Policy       string        // predict, kv, round_robin, random, least_loaded, p2c
 	Queue        bool          // wait for a free worker instead of refusing at once
 	MaxQueued    int           // requests that may wait at once, for each model
 	QueueTimeout time.Duration // how long one may wait
+
+	PrefillLoadScale float64       // of kv: what a block to compute weighs against one to decode
+	OverlapCredit    OverlapCredit // of kv
+	Temperature      float64       // of kv and predict; 0: the cheapest worker, always
+	Disaggregate     string        // auto, always, never: whether a prefill worker prefills
+	Overrides        bool          // clients may name workers and weights
 }
+
+// OverlapCredit is what a block that a worker holds is worth, by where it lies;
+// 1 is a block that need not be computed.
+type OverlapCredit struct{ Device, Host, Disk float64 }

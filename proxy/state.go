@@ -7,6 +7,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
@@ -14,11 +15,13 @@ type state struct {
 	settings   *Settings
 	pool       *kvroute.Pool
 	backends   map[*kvroute.Worker]*backend
+	instances  map[string]string // names of workers by what clients may call them
 	keys       *keyring
 	budget     *kvroute.Budget
 	models     map[string]Model // what the configuration says of a name
 	classifier *classify.Classifier
 	deciding   *classify.Classifier // of texts on the admin listener
+	handsOver  bool                 // there is a prefill worker
 	standard   string               // what MoM and auto stand for; "": the first model served
 }
 
@@ -36,6 +39,8 @@ func (p *Proxy) Apply(s *Settings) error {
 		settings: s,
 		backends: make(map[*kvroute.Worker]*backend, len(s.Workers)),
 		models:   make(map[string]Model, len(s.Models)),
+
+		instances: make(map[string]string, len(s.Workers)),
 	}
 	for _, m := range s.Models {
 		next.models[m.Name] = m
@@ -50,7 +55,12 @@ func (p *Proxy) Apply(s *Settings) error {
 			return err
 		}
 		next.backends[b.Worker] = b
+		next.instances[w.Name] = w.Name
+		if w.Instance != "" {
+			next.instances[w.Instance] = w.Name
+		}
 		workers = append(workers, b.Worker)
+		next.handsOver = next.handsOver || b.Role() == kvroute.Prefill
 	}
 	policy, err := kvroute.ParsePolicy(s.Routing.Policy)
 	if err != nil {
@@ -62,7 +72,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	if next.deciding, err = classify.New(withoutBlocks(s.Classify)); err != nil {
 		return err
 	}
-	o := kvroute.PoolOptions{Workers: workers, Policy: policy, MaxQueued: s.Routing.MaxQueued}
+	o := s.Routing.pool(workers, policy)
 	if old != nil {
 		o.After = old.pool
 	}
@@ -80,6 +90,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	prober{p}.probeAll(next)
 	p.state.Store(next)
 	next.pool.Start()
+	p.lexicon.look()
 	if old != nil {
 		old.retire(next)
 	}
@@ -92,6 +103,21 @@ func withoutBlocks(o classify.Options) classify.Options {
 	o.Jailbreak.Action, o.PII.Action, o.PII.All = classify.Annotate, classify.Annotate, true
 	return o
 }
+
+// pool is how a pool of these workers places.
+func (r *Routing) pool(workers []*kvroute.Worker, policy kvroute.Policy) kvroute.PoolOptions {
+	kv := cost.DefaultKV()
+	kv.PrefillLoadScale = r.PrefillLoadScale
+	kv.DeviceCredit, kv.HostCredit, kv.DiskCredit = r.OverlapCredit.Device, r.OverlapCredit.Host, r.OverlapCredit.Disk
+	return kvroute.PoolOptions{
+		Workers: workers, Policy: policy, MaxQueued: r.MaxQueued,
+		KV: kv, Predict: cost.DefaultPredict(), Temperature: r.Temperature,
+		Disaggregate: disaggregations[r.Disaggregate], CentralQueue: r.Queue,
+	}
+}
+
+// disaggregations are the values of routing.disaggregate.
+var disaggregations = map[string]kvroute.Disaggregate{"auto": kvroute.Auto, "always": kvroute.Always, "never": kvroute.Never}
 
 func (s *state) budgetFor(next *Settings) *kvroute.Budget {
 	if s.settings.Retry.Budget == next.Retry.Budget {
@@ -134,7 +160,7 @@ func (t Timeouts) dials(o Timeouts) bool { return t.Connect == o.Connect && t.Wr
 
 func (w Worker) sameAs(o Worker) bool {
 	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
-		w.TLSName == o.TLSName &&
+		w.TLSName == o.TLSName && w.KVEvents == o.KVEvents && w.KVReplay == o.KVReplay && w.Instance == o.Instance &&
 		slices.Equal(w.Models, o.Models) && maps.Equal(w.Headers, o.Headers)
 }
 

@@ -17,7 +17,35 @@ const (
 )
 
 // A relay passes one worker's answer on to the client.
-type relay struct{ *exchange }
+type relay struct {
+	*exchange
+	hand *handover // nil: no other worker computes the prompt
+}
+
+// from asks the worker b and passes its answer on. A failure means that the
+// client was sent nothing, and another worker may still be asked.
+func (r *relay) from(by asker, b *backend) *failure {
+	defer r.letGo(by)
+	var f *failure
+	err := r.call.open(by, b, r.state.settings.Timeouts)
+	if err == nil {
+		f, err = r.pass()
+	}
+	if err != nil {
+		f = blame(r.exchange, &r.call, err)
+	}
+	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
+		r.placing.at.Cached(cached)
+	}
+	return f
+}
+
+// letGo lets go of the worker, whatever happened.
+func (r *relay) letGo(by holder) {
+	r.facts.waited += r.call.waited
+	r.call.waited = 0
+	r.call.finish(by)
+}
 
 // pass passes the worker's answer on. A failure or an error means that the
 // client was sent nothing, and another worker may still be asked.
@@ -25,7 +53,7 @@ func (r *relay) pass() (*failure, error) {
 	h := &r.call.head
 	switch {
 	case h.status >= 400:
-		return r.workerError()
+		return r.call.refusal()
 	case h.status >= 300 && h.status != 304:
 		return broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
 	case foldHas(h.contentType, "text/event-stream"):
@@ -55,6 +83,9 @@ func (r *relay) body() error {
 	}
 	err := c.hold(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := r.hand.commit(); err != nil {
 		return err
 	}
 	payload := c.payload()
@@ -159,7 +190,11 @@ func (r *relay) stream() (*failure, error) {
 func (r *relay) passEvents() (*failure, error) {
 	c, s := &r.call, &r.events
 	for {
+		seen := s.contents
 		pass, skip := s.scan(c.payload())
+		if n := s.contents - seen; n > 0 {
+			r.placing.at.Tokens(c.now, n)
+		}
 		if s.failed && !s.opened {
 			return r.failedFirst(s.failure)
 		}
@@ -176,6 +211,11 @@ func (r *relay) passEvents() (*failure, error) {
 		}
 		if pass+skip == 0 {
 			return nil, nil
+		}
+		if !r.reply.began {
+			if err := r.hand.commit(); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.sendEvents(pass); err != nil {
 			r.lostClient()
@@ -216,8 +256,13 @@ func (r *relay) endEvents() (*failure, error) {
 		if s.failed && !s.opened {
 			return r.failedFirst(s.failure)
 		}
-		if !r.reply.began && !s.finished() {
-			return nil, io.ErrUnexpectedEOF
+		if !r.reply.began {
+			if !s.finished() {
+				return nil, io.ErrUnexpectedEOF
+			}
+			if err := r.hand.commit(); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.sendEvents(rest); err != nil {
 			r.lostClient()

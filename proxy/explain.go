@@ -1,0 +1,156 @@
+// Explaining: where a request would be placed now and at what price, on the admin listener.
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/classify"
+	"kvasir/kvroute"
+)
+
+// A PlacementExplained is what POST /explain answers: what placement would do with
+// the body of a request of a client without a key.
+type PlacementExplained struct {
+	Model   string `json:"model"`
+	Policy  string `json:"policy"`
+	Why     string `json:"why"`             // of the choice: the policy, pinned, busy, last_resort; "": there is none
+	Problem string `json:"error,omitempty"` // why there is none
+
+	Tokens      int    `json:"prompt_tokens"` // estimated unless Exact
+	Exact       bool   `json:"exact"`         // tokens are counted as the engine counts them
+	Source      string `json:"source,omitempty"`
+	Approximate string `json:"no_tokens,omitempty"` // why Exact is false; see kvasir_placement_approximate_total
+
+	Candidates []CandidateExplained `json:"candidates"`
+}
+
+// A CandidateExplained is one worker, or one data-parallel rank of it, as it was priced.
+type CandidateExplained struct {
+	Worker  string             `json:"worker"`
+	Rank    *int               `json:"rank,omitempty"`
+	Leg     string             `json:"leg"` // whole, prefill, decode
+	Chosen  bool               `json:"chosen"`
+	Overlap OverlapExplained   `json:"overlap"`
+	Load    LoadExplained      `json:"load"`
+	Cost    float64            `json:"cost"` // milliseconds (predict) or blocks (kv)
+	Parts   map[string]float64 `json:"cost_parts,omitempty"`
+	TTFT    float64            `json:"predicted_first_byte_ms,omitempty"`
+}
+
+// An OverlapExplained counts leading blocks of the prompt.
+type OverlapExplained struct {
+	Device      int `json:"device"`
+	Host        int `json:"host"`
+	Disk        int `json:"disk"`
+	Predicted   int `json:"predicted"`
+	Of          int `json:"of"`
+	BlockTokens int `json:"block_tokens"`
+}
+
+// A LoadExplained is what was under way at the candidate.
+type LoadExplained struct {
+	Requests int `json:"requests"`
+	Decoding int `json:"decoding"`
+	Backlog  int `json:"backlog_tokens"`
+	Context  int `json:"context_tokens"`
+}
+
+// explain is POST /explain. The query's route says what the body is for.
+func (a admin) explain(ctx *fasthttp.RequestCtx) {
+	path := string(ctx.QueryArgs().Peek("route"))
+	if path == "" {
+		path = "/v1/chat/completions"
+	}
+	out, refused := a.explainPlacement(ctx, path)
+	if refused != nil {
+		writeError(ctx, refused)
+		return
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(body)
+}
+
+// explainPlacement takes the way of a request up to its placement. Nothing is sent,
+// taken or counted.
+func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *apiError) {
+	x := &exchange{turn: turn{p: a.Proxy, ctx: ctx, state: a.state.Load()}}
+	for i := range routes {
+		if routes[i].path == path && routes[i].generates() {
+			x.route = &routes[i]
+		}
+	}
+	if x.route == nil {
+		return nil, invalid("route", "There is no route %s whose answers are generated", path)
+	}
+	if err := x.read(); err != nil {
+		return nil, err
+	}
+	x.choose()
+	if c := x.state.classifier; !c.Idle(x.auto()) {
+		x.verdict = c.Judge(x.question())
+		defer x.verdict.Release()
+	}
+	if err := x.decide(); err != nil {
+		return nil, err
+	}
+	out := &PlacementExplained{Model: x.model, Policy: x.state.settings.Routing.Policy, Candidates: []CandidateExplained{}}
+	if v := x.verdict; v != nil && (v.Blocked() != classify.Passed || v.Decision != nil && v.Decision.Refuse != "") {
+		out.Problem = "no worker is asked: a guard or a decision answers"
+		return out, nil
+	}
+	if err := x.steer(); err != nil {
+		return nil, err
+	}
+	x.splice()
+	x.locate()
+	defer x.placing.giveBack()
+	q := (&journey{exchange: x, aggregate: x.aggregates()}).query()
+	q.Now = time.Now()
+	priced, why, err := x.state.pool.Explain(q)
+	out.Why = why
+	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), x.facts.placed.approximate
+	if out.Exact {
+		out.Source = a.lexicon.of(x.model).model.Source()
+	}
+	var pin *kvroute.PinError
+	switch {
+	case errors.As(err, &pin):
+		return nil, wrongPin(pin)
+	case err != nil:
+		out.Problem = err.Error()
+	}
+	for i := range priced {
+		out.Candidates = append(out.Candidates, explained(&priced[i]))
+	}
+	return out, nil
+}
+
+func explained(c *kvroute.Candidate) CandidateExplained {
+	e := CandidateExplained{
+		Worker: c.Worker.Name(), Leg: c.Leg.String(), Chosen: c.Chosen,
+		Overlap: OverlapExplained{c.Overlap.Device, c.Overlap.Host, c.Overlap.Disk, c.Overlap.Predicted, c.Overlap.Of, c.Overlap.BlockSize},
+		Load:    LoadExplained(c.Load),
+		Cost:    thousandths(c.Cost), TTFT: milliseconds(c.TTFT),
+	}
+	if c.Rank >= 0 {
+		e.Rank = &c.Rank
+	}
+	for _, part := range c.Parts {
+		if part.Name != "" {
+			if e.Parts == nil {
+				e.Parts = map[string]float64{}
+			}
+			e.Parts[part.Name] = thousandths(part.Value)
+		}
+	}
+	return e
+}

@@ -1,0 +1,139 @@
+// Failures: what a try that gave the client nothing means, for the client, the workers and the next try.
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+// A failure is a try that gave the client nothing.
+type failure struct {
+	err    *apiError
+	header []byte // of a worker's own error reply, to be passed on as it came
+	body   []byte
+	retry  bool   // another worker may do better
+	busy   bool   // the worker is loaded, not broken
+	short  bool   // the prompt is too long for this worker's model
+	reason string // label of the metric
+	part   part   // of the way through two workers that failed
+}
+
+// isNobodys says that the client left, or we end: that tells nothing of a worker.
+func (f *failure) isNobodys() bool { return f.reason == whyGone || f.reason == "shutdown" }
+
+// A part is which of a request's steps through two workers failed.
+type part uint8
+
+const (
+	partAnswer   part = iota // the worker that answers, or the only one
+	partPrefill              // the prefill worker
+	partTransfer             // the way of the blocks from one to the other
+	partTime                 // nobody: what the prefill worker had said was no longer good
+)
+
+// blame says what a broken call means: to the client, and to the next worker.
+func blame(x *exchange, c *call, err error) *failure {
+	name := c.b.Name()
+	var head *badHead
+	switch {
+	case x.lost():
+		return &failure{err: clientGone, reason: whyGone}
+	case x.p.stopping.Load():
+		return &failure{err: shuttingDown(), reason: "shutdown"}
+	case errors.As(err, &head):
+		return broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
+	case errors.Is(err, errFirstByte):
+		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
+	case errors.Is(err, errIdle):
+		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
+	case c.conn == nil:
+		return broken(502, "connect", "worker %q cannot be reached", name)
+	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
+		return broken(502, "no_reply", "worker %q closed the connection before it answered", name)
+	default:
+		return broken(502, "no_reply", "the connection to worker %q broke before it answered", name)
+	}
+}
+
+// broken is a failure that another worker may make good.
+func broken(status int, reason, format, worker string) *failure {
+	return &failure{err: upstream(status, format, worker), retry: true, reason: reason}
+}
+
+// noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
+func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
+	switch {
+	case f == nil && why == "":
+		b.Succeeded(now)
+	case f == nil:
+		if why == whyInterrupted {
+			p.workerFailed(b, now, "interrupted")
+		}
+	case f.isNobodys():
+	case f.busy:
+		b.Busy(now, f.err.retryAfter)
+	case f.err.status >= 500 && f.err.status != 501: // 501: it does not have the route
+		p.workerFailed(b, now, f.reason)
+	default:
+		b.Succeeded(now)
+	}
+}
+
+// workerFailed tells the worker's health of a failed try.
+func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
+	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	if b.Failed(now, reason) {
+		st := b.Status(now)
+		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
+	}
+}
+
+// giveUp is what the client is told: the last worker's own words if there are any.
+func (j *journey) giveUp(err error) *apiError {
+	switch last := j.last; {
+	case last != nil && last.body != nil:
+		j.facts.why = "worker_error"
+		if err := j.reply.begin(last.err.status, last.header, int64(len(last.body)), last.body); err != nil {
+			j.lostClient()
+		}
+		j.answered()
+		return nil
+	case last != nil:
+		return last.err
+	default:
+		return j.noPlace(err)
+	}
+}
+
+// noPlace says why no worker took the request.
+func (j *journey) noPlace(err error) *apiError {
+	var unsure *kvroute.UnsureError
+	var pin *kvroute.PinError
+	switch {
+	case errors.As(err, &pin):
+		return wrongPin(pin)
+	case errors.Is(err, kvroute.ErrUnknownModel) && j.facts.fallbacks == 0:
+		return unknownModel(j.model)
+	case errors.As(err, &unsure):
+		return unavailable("no worker that answers serves the model "+strconv.Quote(j.model)+", and some have not answered yet; try again", time.Second)
+	case errors.Is(err, kvroute.ErrGone) && j.p.stopping.Load() && !j.conn.gone.Load():
+		return shuttingDown()
+	case errors.Is(err, kvroute.ErrGone):
+		j.facts.why = whyGone
+		return clientGone
+	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
+		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
+	case errors.Is(err, kvroute.ErrNoPrefill) && !j.req.handsOver():
+		return &apiError{status: 400, kind: "invalid_request_error", code: "not_handed_over", message: "The workers of the model " + strconv.Quote(j.model) +
+			" take only chats and completions of one prompt and one answer, without n, best_of, echo, prompt_logprobs or beam search"}
+	case errors.Is(err, kvroute.ErrNoPrefill):
+		return unavailable("no prefill worker of the model "+strconv.Quote(j.model)+" can be reached, and no worker of it computes prompts without one; try again later", 2*time.Second)
+	default:
+		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
+	}
+}

@@ -1,0 +1,362 @@
+// Handovers: a request that one worker begins and another one answers.
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// saidLimit is how long a prefill worker's reply may be. What it holds grows
+	// with the prompt: a number for each block, and at most each token.
+	saidLimit = 16 << 20
+
+	// saidGood is how long what it said is good. vLLM frees the blocks after
+	// 30 s; who asks for them later gets others' and answers 200 with wrong text.
+	saidGood = 20 * time.Second
+
+	// besideGrace is how long the connection to a prefill worker may outlive the
+	// whole answer, so that it can be kept.
+	besideGrace = 250 * time.Millisecond
+)
+
+var (
+	errPrefill = errors.New("the prefill worker failed")
+	errExpired = errors.New("what the prefill worker said is no longer good")
+)
+
+// A handover is one request on its way through two workers.
+//
+//  1. Both legs are stopped when the client is lost, whichever is under way.
+//  2. What the prefill worker said goes to one decode worker once, word for
+//     word, within saidGood, and only while the prefill worker lives on.
+//  3. Until commit, whatever fails on either leg fails the try. From then
+//     on the prefill worker's end does not matter: its blocks are where they
+//     were needed.
+type handover struct {
+	x     *exchange
+	from  *backend // computes the prompt
+	to    *backend // answers
+	clock Timeouts
+
+	prefill leg
+	decode  leg
+	call    call // of the prefill leg; what decode is told lies in its buffer
+
+	life     uint64    // of from, when it was asked
+	said     time.Time // when it answered; zero: nothing of it is used
+	answered bool      // its reply was the whole answer
+
+	beside chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
+
+	mu        sync.Mutex // guards the rest, and conn of both legs
+	stopped   bool       // by Close
+	committed bool
+	late      bool     // expired when the decode leg would have been sent
+	fault     *failure // of a prefill leg that runs beside
+}
+
+// A leg is one of the two requests.
+type leg struct {
+	h *handover
+	draft
+	more   string // lines of its head that the protocol wants
+	head   []byte
+	pieces net.Buffers
+	conn   io.Closer // what stops it, while it runs
+}
+
+// handOver sends the request through the two workers of its placement and passes
+// the answer on, as attempt does.
+func handOver(x *exchange) *failure {
+	h := &handover{
+		x: x, clock: x.state.settings.Timeouts,
+		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
+	}
+	h.life = h.from.life.Load()
+	x.facts.prefill = h.from.Name()
+	defer h.end()
+	if !x.bind(h) {
+		return blame(x, &call{b: h.to}, errGone)
+	}
+	h.draft()
+	f := protocolOf(&x.placing.at).shake(h)
+	if f != nil {
+		f.part = partPrefill
+		x.p.noteTry(h.from, f, "", h.call.now)
+		result := "prefill_failed"
+		if f.isNobodys() {
+			result = "stopped"
+		}
+		x.p.metrics.handovers.WithLabelValues(result).Inc()
+		return f
+	}
+	if h.answered {
+		return h.passOwn()
+	}
+	if x.leading {
+		x.flight.sign()
+	}
+	h.decode.write(h.to, x.placing.at.Rank)
+	r := relay{exchange: x, hand: h}
+	return h.weigh(r.from(&h.decode, h.to))
+}
+
+// draft makes both bodies, as yet alike, of the request's.
+func (h *handover) draft() {
+	body := make([]byte, 0, h.x.edit.length(h.x.body))
+	for _, piece := range h.x.edit.segments(nil, h.x.body) {
+		body = append(body, piece...)
+	}
+	o, ok := readOriginal(body)
+	if !ok {
+		panic("BUG: a body that was validated is no JSON object")
+	}
+	h.prefill = leg{h: h, draft: draft{original: o}}
+	h.decode = leg{h: h, draft: draft{original: o}}
+}
+
+// write makes the head of a leg whose body is done.
+func (l *leg) write(b *backend, rank int) {
+	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.edit.length(l.body))
+}
+
+// request is asker's. It looks at nothing of the exchange, which may have let go
+// of the body when a leg that runs beside is sent once more.
+func (l *leg) request(*backend) net.Buffers {
+	l.pieces = l.edit.segments(append(l.pieces[:0], l.head), l.body)
+	return l.pieces
+}
+
+// compute has the prefill worker compute the prompt, and reads its reply.
+func (h *handover) compute() *failure {
+	began := time.Now()
+	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
+	f := h.ask()
+	h.said = h.call.now
+	if f == nil {
+		if cached := usageNear(h.x.route.kind, h.call.payload()).cachedTokens; cached >= 0 {
+			h.x.placing.at.Cached(cached)
+		}
+	}
+	h.x.placing.at.Prefilled(h.said)
+	h.x.facts.waited += h.call.waited
+	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
+	return f
+}
+
+// ask sends the prefill leg and reads its whole reply.
+func (h *handover) ask() *failure {
+	c := &h.call
+	var f *failure
+	err := c.open(&h.prefill, h.from, h.clock)
+	if err == nil {
+		f, err = h.readReply()
+	}
+	if err != nil {
+		f = blame(h.x, c, err)
+	}
+	c.letGo(&h.prefill)
+	return f
+}
+
+// readReply holds the prefill worker's whole reply.
+func (h *handover) readReply() (*failure, error) {
+	c := &h.call
+	if c.head.status >= 400 {
+		return c.refusal()
+	}
+	err := c.hold(saidLimit)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case !c.ended:
+		return broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
+	case c.head.status != 200:
+		return broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
+	}
+	return nil, nil
+}
+
+// unsaid is a reply without what the decode worker has to be told.
+func (h *handover) unsaid(what string) *failure {
+	return broken(502, "no_parameters", "prefill worker %q answered without "+what+"; is it started for prefill?", h.from.Name())
+}
+
+// computeBeside has the prefill worker compute the prompt while the decode
+// worker is asked for the answer, and waits for it.
+func (h *handover) computeBeside() {
+	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
+	h.beside = make(chan struct{})
+	go h.runBeside()
+}
+
+// runBeside reads the prefill worker's reply to its end. Without its blocks the
+// decode worker would wait for minutes, so a failure stops that leg at once.
+func (h *handover) runBeside() {
+	defer close(h.beside)
+	defer func() {
+		if fault := recover(); fault != nil {
+			h.x.p.noteBug(fault, "a prefill leg")
+			h.fail(broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
+		}
+	}()
+	f := h.ask()
+	h.x.placing.at.Prefilled(h.call.now)
+	if f == nil && isAborted(h.call.payload()) {
+		f = broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
+	}
+	if f != nil {
+		h.fail(f)
+	}
+}
+
+// fail stops the decode leg, unless it has what it needs.
+func (h *handover) fail(f *failure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.committed {
+		return
+	}
+	f.part = partPrefill
+	h.fault = f
+	h.decode.stop()
+}
+
+// Close stops both legs: the client is lost, or everything ends.
+func (h *handover) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = true
+	h.prefill.stop()
+	h.decode.stop()
+	return nil
+}
+
+// stop closes the leg's connection; h.mu is held.
+func (l *leg) stop() {
+	if l.conn != nil {
+		_ = l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// bind names what stops the leg. It refuses the decode leg when it would be too
+// late, with the connection made and nothing sent yet.
+func (l *leg) bind(c io.Closer) bool {
+	h := l.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l == &h.decode {
+		h.late = h.expired(time.Now())
+	}
+	if h.stopped || l == &h.decode && (h.late || h.fault != nil) {
+		return false
+	}
+	l.conn = c
+	return true
+}
+
+// unbind takes it back.
+func (l *leg) unbind() bool {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	held := l.conn != nil
+	l.conn = nil
+	return held
+}
+
+// expired says that what the prefill worker said must not be used any more.
+func (h *handover) expired(now time.Time) bool {
+	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.life.Load() != h.life)
+}
+
+// commit says that the client is sent the decode worker's answer now. An error
+// says that it must not be. From here on no leg is sent again: what they were
+// made of is let go.
+func (h *handover) commit() error {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.committed:
+		return nil
+	case h.fault != nil:
+		return errPrefill
+	case h.expired(h.x.call.sent), h.x.facts.streamed && h.expired(h.x.call.heard):
+		// It took so long to send, or to be read: a stream has its head before its
+		// prompt is looked at, so a worker that lets it wait has stood still.
+		h.late = true
+		return errExpired
+	}
+	h.committed = true
+	h.x.placing.at.Prefilled(h.x.call.now)
+	h.decode.forget()
+	if h.beside == nil {
+		h.prefill.forget()
+		h.call.finish(nil) // its connection was let go
+	}
+	return nil
+}
+
+func (l *leg) forget() { l.draft, l.head, l.pieces = draft{}, nil, nil }
+
+// weigh says what came of the decode leg: whose failure it was. That the blocks
+// did not come over shows as a 500, or as an error event before any content.
+func (h *handover) weigh(f *failure) *failure {
+	x, now := h.x, h.x.call.now
+	result := "decode_failed"
+	h.mu.Lock()
+	fault, late, stopped := h.fault, h.late, h.stopped
+	h.mu.Unlock()
+	switch {
+	case f == nil:
+		x.p.noteTry(h.to, nil, x.facts.why, now)
+		h.from.Succeeded(now)
+		switch x.facts.why {
+		case "", "worker_error":
+			result = "done"
+		case whyGone, "shutdown":
+			result = "stopped"
+		}
+	case fault != nil && !fault.isNobodys():
+		f, result = fault, "prefill_failed"
+		x.p.noteTry(h.from, f, "", now)
+	case stopped || f.isNobodys():
+		result = "stopped"
+	case late:
+		f = broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
+		f.part, result = partTime, "expired"
+	case (!h.said.IsZero() || h.beside != nil) && f.body != nil && !f.busy && (f.err.status == 500 || f.reason == "error_event"):
+		f.part, f.retry, f.reason, result = partTransfer, true, "transfer", "transfer_failed"
+		x.p.noteTry(h.from, f, "", now)
+	default:
+		x.p.noteTry(h.to, f, "", now)
+		h.from.Succeeded(now)
+	}
+	x.p.metrics.handovers.WithLabelValues(result).Inc()
+	return f
+}
+
+// end lets go of both workers. A prefill leg that runs beside is stopped, unless
+// the answer was there: then its own end is as near as a reply's way.
+func (h *handover) end() {
+	if h.beside != nil {
+		if !h.committed {
+			_ = h.Close()
+		}
+		select {
+		case <-h.beside:
+		case <-time.After(besideGrace):
+			_ = h.Close()
+			<-h.beside
+		}
+	}
+	h.x.unbind()
+	h.call.finish(&h.prefill)
+}

@@ -1,0 +1,88 @@
+// Isolation: salts that keep the KV blocks of tenants apart.
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+)
+
+// reservedSalt begins every salt of ours. A client's own that begins so is
+// replaced: who guesses a tenant's salt could else time its prompts.
+const reservedSalt = "kvasir-"
+
+// salt settles the cache_salt that the prompt is computed under: one of the
+// tenant's own for a key that is isolated, else the client's. The tenant's is made
+// of its keys, not of its name: SGLang joins cache_salt and extra_key, so a salt
+// that can be guessed can be sent in pieces that do not show it.
+func (x *exchange) salt() {
+	p := &x.placing
+	if !x.route.generates() {
+		return
+	}
+	asked := ""
+	isolated := x.key != nil && x.key.Isolate
+	if at := x.req.fields.cacheSalt; at.given() {
+		if json.Unmarshal(at.of(x.body), &p.salt) != nil { // into what is on the heap already
+			p.salt = ""
+			if !isolated {
+				return // the engine will say what it makes of it
+			}
+			asked = string(at.of(x.body))
+		} else {
+			asked = p.salt
+		}
+	}
+	switch {
+	case isolated:
+		secret := x.state.keys.secrets[x.key.owner()]
+		p.salt = reservedSalt + hashed("tenant", string(secret[:]), asked)
+	case strings.HasPrefix(asked, reservedSalt) || likeImage(asked):
+		p.salt = "client-" + hashed("client", asked)
+	}
+	p.ownSalt = p.salt != asked
+}
+
+// likeImage says that engines' events would not tell a salt from the hash of an image,
+// so that no prompt would meet its blocks: a client that hashes its salts with SHA-256
+// gets others in their place.
+func likeImage(salt string) bool {
+	_, err := hex.DecodeString(salt)
+	return len(salt) == 64 && err == nil
+}
+
+// hashed is 32 hex digits over the parts. Never 64: engines' events cannot tell
+// those from the hash of an image.
+func hashed(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// spliceSalt puts our salt into the body, where the worker takes salts.
+func (x *exchange) spliceSalt() {
+	if p := &x.placing; p.ownSalt && !p.saltless {
+		writer{&x.req, &x.edit, x.route.kind}.set(x.req.fields.cacheSalt, "cache_salt", appendJSONString(nil, p.salt))
+	}
+}
+
+// takesSalt says whether an engine keeps blocks of different salts apart. Others
+// ignore the field, or refuse the request for it.
+func takesSalt(engine string) bool { return engine == "vllm" || engine == "sglang" }
+
+// saltFor makes the body fit for this worker: engines differ in whether they take
+// a salt.
+func (x *exchange) saltFor(b *backend) {
+	p := &x.placing
+	if p.ownSalt && p.saltless == takesSalt(b.engine()) {
+		p.saltless = !p.saltless
+		x.splice()
+	}
+}

@@ -1,0 +1,235 @@
+// Placed: what is said of a placement, in headers, the log and metrics, and what its end tells.
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"kvasir/kvroute"
+)
+
+// placed is what the headers, the log and the metrics say of the last placement
+// of a request.
+type placed struct {
+	why         string        // of the choice: the policy, pinned, busy, last_resort
+	approximate string        // why text stands in for tokens; "": it does not
+	priced      bool          // the policy looked at what workers hold
+	overlap     int           // leading blocks that can be reused where the prompt is computed
+	of          int           // blocks of the prompt there
+	blockSize   int           // tokens of one; 0: not known
+	cost        float64       // of the choice
+	ttft        time.Duration // predicted; 0: it is not
+	located     time.Duration // to find the prompt's tokens
+	took        time.Duration // that and the choice
+}
+
+// choose asks the pool for a place at once, and notes how long that took.
+func (j *journey) choose(q kvroute.Query) (kvroute.Placement, error) {
+	if !j.state.prices() {
+		return j.state.pool.Place(q)
+	}
+	begin := time.Now()
+	at, err := j.state.pool.Place(q)
+	j.facts.placed.took = j.facts.placed.located + time.Since(begin)
+	return at, err
+}
+
+// placed notes where the request goes now, and makes its body fit for b, which
+// answers.
+func (x *exchange) placed(at *kvroute.Placement, b *backend) {
+	p, f := &x.placing, &x.facts.placed
+	p.tokens = p.prompt.Tokens()
+	f.why = at.Why
+	held := at.Overlap
+	if at.Prefill != nil {
+		held = at.PrefillOverlap
+	}
+	if f.priced = len(at.Candidates) > 0; f.priced {
+		f.overlap, f.of, f.blockSize = held.Blocks(), held.Of, held.BlockSize
+		if f.blockSize > 0 { // engines compute the last token, whatever they hold
+			f.overlap = min(f.overlap, max(p.tokens-1, 0)/f.blockSize)
+		}
+		for i := range at.Candidates {
+			if c := &at.Candidates[i]; c.Chosen {
+				f.cost, f.ttft = f.cost+c.Cost, max(f.ttft, c.TTFT)
+			}
+		}
+		x.p.metrics.placeTook.Observe(f.took.Seconds())
+		if f.approximate != "" {
+			x.p.metrics.approximate.WithLabelValues(x.model, f.approximate).Inc()
+		}
+		x.p.metrics.overlapped.Add(float64(f.overlap * f.blockSize))
+	}
+	x.saltFor(b)
+	books{x.p}.candidates(x, at)
+	at.DropCandidates()
+}
+
+// compare notes how far what the worker says it had cached is from what it was
+// taken to hold.
+func (x *exchange) compare(at *kvroute.Placement) {
+	p, f, m := &x.placing, &x.facts.placed, x.p.metrics
+	cached := x.facts.usage.cachedTokens
+	if cached < 0 || !f.priced || f.approximate != "" || f.blockSize == 0 {
+		return
+	}
+	predicted := f.overlap * f.blockSize
+	m.predicted.WithLabelValues("predicted").Add(float64(predicted))
+	m.predicted.WithLabelValues("reported").Add(float64(cached))
+	off := float64(predicted - cached)
+	m.overlapOff.Observe(math.Abs(off) / float64(f.blockSize))
+	b := x.backend
+	if at.Prefill != nil { // the count is the prefill worker's, whoever sends it
+		b = at.Prefill.Peer.(*backend)
+	}
+	b.agreement.note(predicted, cached, p.tokens)
+}
+
+// An agreement is how well a worker's own counts agree with what was predicted of
+// it, over its last requests.
+type agreement struct {
+	mu                sync.Mutex // guards all below
+	requests          int
+	predicted, cached float64 // share of the prompt, each request weighing 1/agreementMemory
+	off               float64 // their distance, whichever way
+}
+
+const (
+	agreementMemory = 32
+	agreementBad    = 0.25 // of the prompts' tokens
+)
+
+func (a *agreement) note(predicted, cached, tokens int) {
+	if tokens <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests++
+	weight := max(1.0/agreementMemory, 1/float64(a.requests)) // the first ones are not compared with nothing
+	p, c := float64(predicted)/float64(tokens), float64(cached)/float64(tokens)
+	a.predicted += weight * (p - a.predicted)
+	a.cached += weight * (c - a.cached)
+	a.off += weight * (math.Abs(p-c) - a.off)
+}
+
+// problem says that the worker holds something else than it is taken to hold; "":
+// it does not, or too few requests say so.
+func (a *agreement) problem() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.requests < agreementMemory || a.off < agreementBad {
+		return ""
+	}
+	return fmt.Sprintf("of its last prompts %.0f %% were predicted to be cached and it says %.0f %%; its KV events, block size or tokenizer may be another's",
+		100*a.predicted, 100*a.cached)
+}
+
+// placeMetrics are what is counted of placements.
+type placeMetrics struct {
+	placeTook   prometheus.Histogram
+	overlapped  prometheus.Counter
+	predicted   *prometheus.CounterVec
+	overlapOff  prometheus.Histogram
+	approximate *prometheus.CounterVec
+}
+
+// offBuckets are blocks.
+var offBuckets = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
+
+// appendPlaced appends what a reply says of its placement.
+func (x *exchange) appendPlaced(dst []byte) []byte {
+	f := &x.facts.placed
+	if x.facts.prefill != "" {
+		dst = appendHeader(dst, "x-kvasir-prefill-worker", x.facts.prefill)
+		dst = appendHeader(dst, "x-kvasir-decode-worker", x.facts.worker)
+	}
+	if !f.priced {
+		return dst
+	}
+	dst = append(strconv.AppendInt(append(dst, "x-kvasir-overlap-blocks: "...), int64(f.overlap), 10), "\r\n"...)
+	dst = append(strconv.AppendInt(append(dst, "x-kvasir-prompt-blocks: "...), int64(f.of), 10), "\r\n"...)
+	if f.approximate != "" {
+		dst = appendHeader(dst, "x-kvasir-placement", "approximate")
+	}
+	return dst
+}
+
+// log adds the placement to the request's line.
+func (f *placed) log(e *zerolog.Event) {
+	if f.why != "" {
+		e.Str("placed_by", f.why)
+	}
+	if !f.priced {
+		return
+	}
+	e.Int("overlap_blocks", f.overlap).Int("prompt_blocks", f.of).Float64("cost", thousandths(f.cost)).Int64("placement_us", f.took.Microseconds())
+	if f.ttft > 0 {
+		e.Dur("predicted_first_byte_ms", f.ttft)
+	}
+	if f.approximate != "" {
+		e.Str("placement", "approximate").Str("no_tokens", f.approximate)
+	}
+}
+
+// candidates writes the line that says why: every candidate with what it holds,
+// its load and its price. There are as many as workers, so it is for log.level
+// debug; the request's own line has the choice.
+func (b books) candidates(x *exchange, at *kvroute.Placement) {
+	if len(at.Candidates) == 0 || b.log.GetLevel() > zerolog.DebugLevel {
+		return
+	}
+	e := b.log.Debug()
+	if !e.Enabled() {
+		return
+	}
+	list := zerolog.Arr()
+	for i := range at.Candidates {
+		c := &at.Candidates[i]
+		one := zerolog.Dict().Str("worker", c.Worker.Name())
+		if c.Rank >= 0 {
+			one.Int("rank", c.Rank)
+		}
+		one.Str("leg", c.Leg.String()).Bool("chosen", c.Chosen).Int("requests", c.Load.Requests).Int("decoding", c.Load.Decoding).
+			Int("backlog", c.Load.Backlog).Int("context", c.Load.Context).
+			Int("device", c.Overlap.Device).Int("host", c.Overlap.Host).Int("disk", c.Overlap.Disk).Int("predicted", c.Overlap.Predicted).
+			Int("of", c.Overlap.Of).Int("block_size", c.Overlap.BlockSize).Float64("cost", thousandths(c.Cost))
+		if c.TTFT > 0 {
+			one.Float64("ttft_ms", milliseconds(c.TTFT))
+		}
+		for _, part := range c.Parts {
+			if part.Name != "" {
+				one.Float64("cost_"+part.Name, thousandths(part.Value))
+			}
+		}
+		list.Dict(one)
+	}
+	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.model).
+		Str("policy", x.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.placing.tokens).
+		Array("candidates", list).Msg("placement")
+}
+
+// placeReasons are what is not as it should be with placement at a worker that is up.
+func (s *state) placeReasons(b *backend) (why []string) {
+	if problem := b.agreement.problem(); problem != "" && s.prices() {
+		why = append(why, fmt.Sprintf("worker %q: %s", b.Name(), problem))
+	}
+	if e := b.engine(); e != "" && !takesSalt(e) && slices.ContainsFunc(s.settings.Keys, func(k Key) bool { return k.Isolate }) {
+		why = append(why, fmt.Sprintf("worker %q: keys[].isolate has no effect at its engine, %s", b.Name(), e))
+	}
+	return why
+}
+
+// endPlacement compares what the worker says with what it was taken to hold, and
+// gives the placement back.
+func (x *exchange) endPlacement(at *kvroute.Placement) {
+	x.compare(at)
+	at.Release()
+}

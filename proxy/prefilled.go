@@ -1,0 +1,75 @@
+// Prefilled: an answer that a prefill worker gave whole, and what is counted of hand-overs.
+package proxy
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// passOwn passes the prefill worker's reply on as the answer. Its body goes as
+// it is; a client that reads a stream is told the same in events.
+func (h *handover) passOwn() *failure {
+	x := h.x
+	x.call, h.call = h.call, call{}
+	x.backend = h.from
+	x.facts.worker, x.facts.prefill = h.from.Name(), ""
+	r := relay{exchange: x, hand: h}
+	f, result := (*failure)(nil), "prefill_answered"
+	defer r.letGo(&h.decode) // it has no connection any more
+	if x.req.stream {
+		f = r.retell()
+	} else if err := r.body(); err != nil {
+		f = blame(x, &x.call, err)
+	}
+	if f != nil {
+		f.part, result = partPrefill, "prefill_failed"
+	}
+	x.p.noteTry(h.from, f, x.facts.why, x.call.now)
+	x.p.metrics.handovers.WithLabelValues(result).Inc()
+	return f
+}
+
+// retell tells a body that has come whole as the events of a stream.
+func (r *relay) retell() *failure {
+	if err := r.hand.commit(); err != nil {
+		return blame(r.exchange, &r.call, err)
+	}
+	body := r.call.payload()
+	shown := body
+	if r.unveil != nil {
+		shown = r.unveil.body(body)
+	}
+	said := recorder{kind: r.route.kind, tools: true}
+	said.wholeBody(shown, true)
+	if said.seal(); !said.faithful() {
+		return broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
+	}
+	if record := r.recording(); record != nil {
+		record.wholeBody(body, true)
+		r.recorded()
+	}
+	r.facts.usage = usageNear(r.route.kind, body)
+	r.spend()
+	r.facts.streamed = true
+	say := newReplay(&said.answer, r.route.kind, r.ctx.Time().Unix(), r.req.usage.include)
+	say.id = r.facts.id
+	r.tell(&say)
+	return nil
+}
+
+// cut takes a member out of what is held of the reply; nil: none.
+func (c *call) cut(member []byte) {
+	if len(member) == 0 {
+		return
+	}
+	held := c.payload()
+	from := offset(held, member)
+	var s splices
+	s.remove(span{int32(from), int32(from + len(member))})
+	gone := s.settled(held)[0]
+	c.end = c.start + gone.start + copy(held[gone.start:], held[gone.end:])
+}
+
+// handoverMetrics are what is counted of requests that two workers share.
+type handoverMetrics struct {
+	handovers   *prometheus.CounterVec
+	aggregated  *prometheus.CounterVec
+	prefillTime prometheus.Histogram
+}
