@@ -90,7 +90,9 @@ func (x *Index) Add(o WorkerOptions) (*Worker, error) {
 // device, and to be predicted.
 func (x *Index) expect(blocks int) {
 	x.tables[Device].expect += blocks
+	x.placing.Lock()
 	x.predicted.expect += blocks
+	x.placing.Unlock()
 }
 
 // setAlive lets Find see the worker, or no longer.
