@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -355,10 +356,9 @@ func TestBesideLegsStopEachOther(t *testing.T) {
 func TestHandoverKeepsConnections(t *testing.T) {
 	for engine, reply := range map[string]string{"vllm": nixlReply, "sglang": chatReply, "trtllm": contextReply} {
 		var conns atomic.Int32
-		seen := map[net.Conn]bool{}
+		var seen sync.Map // net.Conn -> true
 		from := startWorker(t, func(c net.Conn, _ string) bool {
-			if !seen[c] {
-				seen[c] = true
+			if _, known := seen.LoadOrStore(c, true); !known {
 				conns.Add(1)
 			}
 			_, err := io.WriteString(c, httpReply(200, "application/json", reply))
