@@ -136,6 +136,9 @@ func TestEventsAreFoundAndHeard(t *testing.T) {
 	if f := other.Engine(); f.Events || f.BlockSize != 16 || len(other.listening.facts()) != 0 {
 		t.Errorf("the engine without events is %+v", f)
 	}
+	waitUntil(t, "the blocks are counted", func() bool { // behind their coming into the index
+		return p.metric(t, `kvasir_kv_events_total{kind="stored",worker="w0"}`) != "0"
+	})
 	scrape := fetchFrom(t, p.admin, "/metrics")
 	for _, line := range []string{
 		`kvasir_kv_events_connected{worker="w0"} 1`, `kvasir_kv_events_sources{worker="w0"} 1`, `kvasir_kv_events_sources{worker="w1"} 0`,
@@ -144,7 +147,7 @@ func TestEventsAreFoundAndHeard(t *testing.T) {
 		`kvasir_kv_clears_total{why="engine restarted",worker="w0"} 0`, `kvasir_kv_transfers_late_total{worker="w0"} 0`,
 	} {
 		if !strings.Contains(scrape, line+"\n") {
-			t.Errorf("/metrics lack %s", line)
+			t.Errorf("/metrics lack %s, and have\n%s", line, scrape)
 		}
 	}
 	if got := fetchFrom(t, p.admin, "/readyz"); !strings.Contains(got, `{"status":"ready","reasons":[]}`) {
