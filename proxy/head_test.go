@@ -177,7 +177,7 @@ func TestReplyHeadAllocs(t *testing.T) {
 		if checkRequestHead(raw) != nil {
 			t.Fatal("refused")
 		}
-		dst = appendRequestHeaders(dst[:0], raw)
+		dst = appendLines(dst[:0], raw, droppedFromRequest)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -69,21 +69,6 @@ func quotable(name, line []byte) []byte {
 	return line[:min(len(line), 16)]
 }
 
-// appendRequestHeaders appends a client's header lines to dst as they go to a
-// worker, byte for byte. raw has passed checkRequestHead. Left out are
-//
-//   - hop-by-hop lines and what Connection names;
-//   - what the caller writes anew: Host, Content-Length, Content-Encoding (the
-//     body is sent decompressed), Accept-Encoding, Expect, X-Request-Id;
-//   - credentials: Authorization, X-Api-Key, Api-Key. Whoever may pass the
-//     client's own on adds it;
-//   - headers that steer an engine from the inside (prefill and decode
-//     addresses, data-parallel ranks, Dynamo's worker ids), which are for
-//     routers only: from a client they are a way past the placement.
-func appendRequestHeaders(dst, raw []byte) []byte {
-	return appendLines(dst, raw, droppedFromRequest)
-}
-
 // appendLines appends those lines that are neither dropped nor named by a
 // Connection line, and stops at a blank line. Lines without a name are left
 // out; everything else about them was checked before.
@@ -166,8 +151,15 @@ func droppedFromReply(name []byte) bool {
 		foldHas(name, "access-control-") // which pages may ask is for server.cors to say
 }
 
-// requestDrops are the names that appendRequestHeaders leaves out besides the
-// hop-by-hop ones and two families.
+// requestDrops are the headers of a client that do not go on to a worker, besides
+// the hop-by-hop ones and two families:
+//
+//   - what is written anew: Host, Content-Length, Content-Encoding (the body is
+//     sent decompressed), Accept-Encoding, Expect, X-Request-Id;
+//   - credentials. Whoever may pass the client's own on adds it;
+//   - what steers an engine from the inside (prefill and decode addresses,
+//     data-parallel ranks, Dynamo's worker ids) and is for routers only: from a
+//     client it is a way past the placement.
 var requestDrops = []string{
 	"host", "expect", "content-length", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",

@@ -69,7 +69,7 @@ func TestRequestHeaders(t *testing.T) {
 		"x-gateway-destination-endpoint-served: a\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
 	const want = "User-Agent: openai\r\nContent-Type: application/json\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
-	if got := appendRequestHeaders([]byte("POST / HTTP/1.1\r\n"), []byte(in)); string(got) != "POST / HTTP/1.1\r\n"+want {
+	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -98,7 +98,7 @@ func FuzzRequestHeaders(f *testing.F) {
 	f.Add([]byte("Transfer-Encoding: chunked\r\ncontent-length: 1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := checkRequestHead(raw)
-		out := appendRequestHeaders(nil, raw)
+		out := appendLines(nil, raw, droppedFromRequest)
 		if e != nil {
 			if len(e.message) > 1200 {
 				t.Fatalf("a message of %d bytes", len(e.message))
@@ -137,6 +137,6 @@ func BenchmarkRequestHeaders(b *testing.B) {
 		if checkRequestHead(raw) != nil {
 			b.Fatal("refused")
 		}
-		dst = appendRequestHeaders(dst[:0], raw)
+		dst = appendLines(dst[:0], raw, droppedFromRequest)
 	}
 }

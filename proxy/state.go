@@ -66,13 +66,18 @@ func (p *Proxy) Apply(s *Settings) error {
 	if err != nil {
 		return err
 	}
+	disaggregate, err := kvroute.ParseDisaggregate(s.Routing.Disaggregate)
+	if err != nil {
+		return err
+	}
 	if next.classifier, err = classify.New(s.Classify); err != nil {
 		return err
 	}
 	if next.deciding, err = classify.New(withoutBlocks(s.Classify)); err != nil {
 		return err
 	}
-	o := s.Routing.pool(workers, policy)
+	o := s.Routing.pool(workers)
+	o.Policy, o.Disaggregate = policy, disaggregate
 	if old != nil {
 		o.After = old.pool
 	}
@@ -105,19 +110,16 @@ func withoutBlocks(o classify.Options) classify.Options {
 }
 
 // pool is how a pool of these workers places.
-func (r *Routing) pool(workers []*kvroute.Worker, policy kvroute.Policy) kvroute.PoolOptions {
+func (r *Routing) pool(workers []*kvroute.Worker) kvroute.PoolOptions {
 	kv := cost.DefaultKV()
 	kv.PrefillLoadScale = r.PrefillLoadScale
 	kv.DeviceCredit, kv.HostCredit, kv.DiskCredit = r.OverlapCredit.Device, r.OverlapCredit.Host, r.OverlapCredit.Disk
 	return kvroute.PoolOptions{
-		Workers: workers, Policy: policy, MaxQueued: r.MaxQueued,
+		Workers: workers, MaxQueued: r.MaxQueued,
 		KV: kv, Predict: cost.DefaultPredict(), Temperature: r.Temperature,
-		Disaggregate: disaggregations[r.Disaggregate], CentralQueue: r.Queue,
+		CentralQueue: r.Queue,
 	}
 }
-
-// disaggregations are the values of routing.disaggregate.
-var disaggregations = map[string]kvroute.Disaggregate{"auto": kvroute.Auto, "always": kvroute.Always, "never": kvroute.Never}
 
 func (s *state) budgetFor(next *Settings) *kvroute.Budget {
 	if s.settings.Retry.Budget == next.Retry.Budget {

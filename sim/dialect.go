@@ -50,3 +50,15 @@ var vllm = dialect{
 
 // servesOne refuses every model but the one served.
 func servesOne(o Options, f *fields, _ *completion) { checkModel(f, o.Model) }
+
+// eventStart is what every event of a completion begins with, up to the choices, where they have no fields of an
+// engine's own before.
+func eventStart(c *completion, created int64) []byte {
+	object := `,"object":"text_completion","created":`
+	if c.chat {
+		object = `,"object":"chat.completion.chunk","created":`
+	}
+	b := append(appendString([]byte(`data: {"id":`), c.id), object...)
+	b = append(strconv.AppendInt(b, created, 10), `,"model":`...)
+	return append(appendString(b, c.model), `,"choices":[`...)
+}

@@ -15,15 +15,7 @@ type sglangWire struct {
 }
 
 func newSGLangWire(c *completion, created int64) *sglangWire {
-	w := &sglangWire{chat: c.chat}
-	object := `,"object":"text_completion","created":`
-	if c.chat {
-		object = `,"object":"chat.completion.chunk","created":`
-	}
-	b := append(appendString([]byte(`data: {"id":`), c.id), object...)
-	b = append(strconv.AppendInt(b, created, 10), `,"model":`...)
-	w.start = append(appendString(b, c.model), `,"choices":[`...)
-	return w
+	return &sglangWire{chat: c.chat, start: eventStart(c, created)}
 }
 
 // endsApart reports true for a chat: the finish_reason comes alone.

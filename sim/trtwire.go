@@ -14,15 +14,7 @@ type trtWire struct {
 }
 
 func newTRTWire(c *completion, created int64) *trtWire {
-	w := &trtWire{chat: c.chat}
-	object := `,"object":"text_completion","created":`
-	if c.chat {
-		object = `,"object":"chat.completion.chunk","created":`
-	}
-	b := append(appendString([]byte(`data: {"id":`), c.id), object...)
-	b = append(strconv.AppendInt(b, created, 10), `,"model":`...)
-	w.start = append(appendString(b, c.model), `,"choices":[`...)
-	return w
+	return &trtWire{chat: c.chat, start: eventStart(c, created)}
 }
 
 // endsApart reports false: the finish_reason comes with the last token.
