@@ -19,8 +19,8 @@ type books struct{ *Proxy }
 // is among the facts.
 func (b books) enter(x *exchange) {
 	f := &x.facts
-	if x.spend(); !x.spent {
-		x.spendUncounted()
+	if x.spend(f.usage.total()); !x.spent {
+		x.spend(b.uncounted(x))
 	}
 	m := x.answers.of(f.status, x.route, b.metrics)
 	m.requests.Inc()

@@ -107,13 +107,13 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 		out.Problem = "no worker is asked: a guard or a decision answers"
 		return out, nil
 	}
-	if err := x.steer(); err != nil {
+	if err := (placer{x}).steer(); err != nil {
 		return nil, err
 	}
 	x.splice()
-	x.locate()
+	placer{x}.locate()
 	defer x.placing.giveBack()
-	q := (&journey{exchange: x, aggregate: x.aggregates()}).query()
+	q := (&journey{placer: placer{x}, aggregate: x.aggregates()}).query()
 	q.Now = time.Now()
 	priced, why, err := x.state.pool.Explain(q)
 	out.Why = why

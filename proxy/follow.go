@@ -16,19 +16,19 @@ const (
 // shares says whether equal requests may have one answer at once. With tools on
 // offer it may be a call, which is for nobody else unless calls are kept; who had
 // begun with the text before it would have half an answer.
-func (x *exchange) shares() bool {
+func (x sharer) shares() bool {
 	return x.rule.why == "" && x.rule.stores && (x.req.toolCount == 0 || x.state.settings.CacheOptions.ToolCalls)
 }
 
 // flies says whether an equal request is on its way to an answer, so that there
 // is no need to look for one.
-func (x *exchange) flies() bool {
+func (x sharer) flies() bool {
 	return x.shares() && x.p.flights.flies(keyOfFlight(&x.asking.query))
 }
 
 // board joins the flight of equal requests, or begins it. mark is that of
 // flights before the cache was asked.
-func (x *exchange) board(mark uint64) boarding {
+func (x sharer) board(mark uint64) boarding {
 	if !x.shares() {
 		return alone
 	}
@@ -44,7 +44,7 @@ func (x *exchange) board(mark uint64) boarding {
 }
 
 // leads makes the request the leader of the flight.
-func (x *exchange) leads(f *flight) {
+func (x sharer) leads(f *flight) {
 	x.leading, x.pilot = true, pilot{x.p, f}
 }
 
@@ -62,7 +62,7 @@ func (s *seat) Close() error {
 
 // A follower is a request that follows a flight.
 type follower struct {
-	*exchange
+	sharer
 	f      *flight
 	seat   seat
 	answer answer // as far as it was seen
@@ -79,8 +79,8 @@ type follower struct {
 // follow answers with what the flight's leader gets. It returns false without an
 // error where the request is to ask a worker itself: as the next leader, or
 // alone.
-func (x *exchange) follow() (answered bool, err *apiError) {
-	w := follower{exchange: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.stream}
+func (x sharer) follow() (answered bool, err *apiError) {
+	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.stream}
 	w.replay = newReplay(&w.answer, x.route.kind, x.ctx.Time().Unix(), x.req.usage.include)
 	m := &x.p.metrics.flightMetrics
 	m.followers.Inc()
@@ -115,7 +115,7 @@ func (w *follower) end(answered bool, err *apiError) string {
 
 // disembark gives the follower's place back, if that was not done when its
 // client was lost.
-func (x *exchange) disembark(s *seat) {
+func (x sharer) disembark(s *seat) {
 	if x.conn.unbind() {
 		s.all.leave(s.f)
 	}

@@ -10,7 +10,7 @@ import (
 
 // A journey is a request on its way from worker to worker.
 type journey struct {
-	*exchange
+	placer
 	tried        []*kvroute.Worker // of the model that is asked now
 	triedPrefill []*kvroute.Worker // to compute its prompt
 	aggregate    bool              // the worker that answers computes the prompt itself
@@ -22,7 +22,7 @@ type journey struct {
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *apiError {
 	x.state.budget.Deposit(x.ctx.Time())
-	j := journey{exchange: x, aggregate: x.aggregates()}
+	j := journey{placer: placer{x}, aggregate: x.aggregates()}
 	for {
 		place, err := j.place()
 		if err != nil {
@@ -156,7 +156,7 @@ func (j *journey) fallBack(err error) bool {
 	}
 	j.splice()
 	j.locate()
-	*j = journey{exchange: j.exchange, aggregate: j.aggregates()}
+	*j = journey{placer: j.placer, aggregate: j.aggregates()}
 	return true
 }
 

@@ -20,9 +20,12 @@ const (
 	pathError    = "error"
 )
 
+// A gate lets a request through, or answers in the place of a model.
+type gate struct{ *exchange }
+
 // guard ends the request where a guard or the decision says no. Whatever could
 // not be judged passes only where the configuration says so.
-func (x *exchange) guard() (answered bool, err *apiError) {
+func (x gate) guard() (answered bool, err *apiError) {
 	v := x.verdict
 	if v == nil {
 		return false, nil
@@ -61,7 +64,7 @@ func (x *exchange) guard() (answered bool, err *apiError) {
 }
 
 // blocked notes that a guard refuses the request, and for which types.
-func (x *exchange) blocked(guard string, types ...string) {
+func (x gate) blocked(guard string, types ...string) {
 	j := &x.facts.judgement
 	j.guard, j.path = guard, pathBlocked
 	for _, t := range types {
@@ -70,7 +73,7 @@ func (x *exchange) blocked(guard string, types ...string) {
 }
 
 // unjudged refuses what a mandatory guard could not judge.
-func (x *exchange) unjudged(guard string, err error) *apiError {
+func (x gate) unjudged(guard string, err error) *apiError {
 	j := &x.facts.judgement
 	j.guard, j.path = guard, pathError
 	x.p.metrics.unjudged.WithLabelValues(guard, "refused").Inc()
@@ -92,7 +95,7 @@ func (x *exchange) unjudged(guard string, err error) *apiError {
 }
 
 // passedUnjudged counts what passes though a guard could not judge it.
-func (x *exchange) passedUnjudged() {
+func (x gate) passedUnjudged() {
 	v := x.verdict
 	if v.Jailbreak.Err != nil {
 		x.facts.judgement.unjudged = "jailbreak"
@@ -106,7 +109,7 @@ func (x *exchange) passedUnjudged() {
 
 // deny answers with a refusal: as an answer of the route where the status is
 // 200, else as an error.
-func (x *exchange) deny(status int, r refusal) (bool, *apiError) {
+func (x gate) deny(status int, r refusal) (bool, *apiError) {
 	x.facts.why = "blocked"
 	if !x.route.generates() && status == fasthttp.StatusOK {
 		status = fasthttp.StatusBadRequest // there is no answer to say it in

@@ -44,7 +44,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 	dst = appendHeader(dst, "X-Request-Id", x.facts.id)
 	if x.state.settings.ReplyHeaders {
 		dst = appendFact(dst, "x-kvasir-worker", x.facts.worker) // none was asked where a guard refuses
-		dst = x.appendPlaced(dst)
+		dst = placer{x}.appendPlaced(dst)
 		if x.facts.fallbacks > 0 {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
 		}
@@ -54,9 +54,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 		dst = append(dst, "\r\n"...)
 	}
 	dst = x.appendVSR(dst, x.facts.status)
-	if x.key != nil {
-		dst = x.appendLimits(dst)
-	}
+	dst = x.appendLimits(dst)
 	if h := &x.ctx.Response.Header; len(x.state.settings.CORS) > 0 {
 		for _, name := range [...]string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
 			if v := h.Peek(name); len(v) > 0 {

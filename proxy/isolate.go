@@ -17,7 +17,7 @@ const reservedSalt = "kvasir-"
 // tenant's own for a key that is isolated, else the client's. The tenant's is made
 // of its keys, not of its name: SGLang joins cache_salt and extra_key, so a salt
 // that can be guessed can be sent in pieces that do not show it.
-func (x *exchange) salt() {
+func (x placer) salt() {
 	p := &x.placing
 	if !x.route.generates() {
 		return
@@ -67,7 +67,7 @@ func hashed(parts ...string) string {
 }
 
 // spliceSalt puts our salt into the body, where the worker takes salts.
-func (x *exchange) spliceSalt() {
+func (x placer) spliceSalt() {
 	if p := &x.placing; p.ownSalt && !p.saltless {
 		writer{&x.req, &x.edit, x.route.kind}.set(x.req.fields.cacheSalt, "cache_salt", appendJSONString(nil, p.salt))
 	}
@@ -79,7 +79,7 @@ func takesSalt(engine string) bool { return engine == "vllm" || engine == "sglan
 
 // saltFor makes the body fit for this worker: engines differ in whether they take
 // a salt.
-func (x *exchange) saltFor(b *backend) {
+func (x placer) saltFor(b *backend) {
 	p := &x.placing
 	if p.ownSalt && p.saltless == takesSalt(b.engine()) {
 		p.saltless = !p.saltless

@@ -7,9 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// A sharer is a request whose answer may come from others, or be for others: those
+// before it, by the cache, or equal ones at the same time, by a flight.
+type sharer struct{ *exchange }
+
 // reuse answers without a worker of this request's own: from the cache, or with
 // what an equal request is getting now.
-func (x *exchange) reuse() (answered bool, err *apiError) {
+func (x sharer) reuse() (answered bool, err *apiError) {
 	for {
 		mark := x.p.flights.mark()
 		if x.recall() {
@@ -27,7 +31,7 @@ func (x *exchange) reuse() (answered bool, err *apiError) {
 
 // recorded says that the answer has come to its right end, as its framing
 // tells. Who follows it need not wait for this request's own client.
-func (x *exchange) recorded() {
+func (x sharer) recorded() {
 	r := x.recorder
 	if r == nil {
 		return
@@ -47,7 +51,7 @@ func (x *exchange) recorded() {
 // recording begins to take an answer down, if there is anybody for it.
 func (r *relay) recording() *recorder {
 	r.recorder = nil
-	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.recorded() && !r.strayed() {
+	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.recorded() && !(sharer{r.exchange}).strayed() {
 		r.recorder = &recorder{kind: r.route.kind, tools: r.state.settings.CacheOptions.ToolCalls}
 	}
 	return r.recorder
@@ -55,13 +59,13 @@ func (r *relay) recording() *recorder {
 
 // strayed says that the answer is not to the question that was asked, or not
 // of the model that was chosen for it: nobody else may have it.
-func (x *exchange) strayed() bool {
+func (x sharer) strayed() bool {
 	return x.model != x.facts.chosen || x.facts.judgement.redacted > 0
 }
 
 // passOn hands on what has come of the answer, before this request's own client
 // is sent it: a slow one need not hold the others up.
-func (x *exchange) passOn() {
+func (x sharer) passOn() {
 	switch {
 	case !x.leading:
 	case x.recorder == nil || x.recorder.flaw != "" && x.recorder.flaw != flawError:
@@ -73,7 +77,7 @@ func (x *exchange) passOn() {
 
 // land ends the flight that this request leads, or lets go of the one that it
 // follows.
-func (x *exchange) land() {
+func (x sharer) land() {
 	f, all, r := x.flight, &x.p.flights, x.recorder
 	switch {
 	case f == nil:
@@ -103,7 +107,7 @@ func (x *exchange) land() {
 // mayBeBetter says whether the next request may get an answer though this one
 // got none: not where a worker said that the request is wrong, nor after a bug,
 // nor where there was an answer that is for nobody else.
-func (x *exchange) mayBeBetter() bool {
+func (x sharer) mayBeBetter() bool {
 	switch why, status := x.facts.why, x.facts.status; {
 	case why == whyGone, why == whyInterrupted, why == "shutdown":
 		return true
@@ -118,7 +122,7 @@ func (x *exchange) mayBeBetter() bool {
 
 // keep stores the answer for later, after the last byte of the reply, and lets
 // the flight go. Whatever is wrong with the cache, the request is over.
-func (x *exchange) keep() {
+func (x sharer) keep() {
 	if x.flight == nil && x.recorder == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-// Keys: who asks, what they may ask for, and how much of it a minute.
+// Keys: who asks, and what they may ask for.
 package proxy
 
 import (
@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"slices"
-	"strconv"
 	"sync"
-	"time"
 
 	"kvasir/kvroute"
 )
@@ -126,109 +124,6 @@ func invalidKey() *apiError {
 		status: 401, kind: "authentication_error", code: "invalid_api_key",
 		message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`",
 	}
-}
-
-// admit asks whether the key may have the model, and has requests and tokens
-// left in this minute.
-func (x *exchange) admit() *apiError {
-	if x.key == nil {
-		return nil
-	}
-	if !x.permitted(x.model) || !x.state.serves(x.model) {
-		return unknownModel(x.model)
-	}
-	now := x.ctx.Time()
-	if b := x.key.requests; b != nil && !b.Take(now, 1) {
-		return x.limited("requests", x.key.RequestsPerMinute, b.Until(now, 1))
-	}
-	return x.tokensLeft()
-}
-
-// tokensLeft asks whether the key has tokens of the chosen model left.
-func (x *exchange) tokensLeft() *apiError {
-	if x.key == nil {
-		return nil
-	}
-	now := x.ctx.Time()
-	if b := x.key.tokensOf(x.model); b != nil && b.Level(now) < 1 {
-		return x.limited("tokens", x.key.TokensPerMinute, b.Until(now, 1))
-	}
-	return nil
-}
-
-// permitted says whether the key may have a model that was chosen for it. One
-// that may ask for auto or MoM may have whatever they stand for.
-func (x *exchange) permitted(model string) bool {
-	return x.key.allowed(model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
-}
-
-func (x *exchange) limited(what string, limit int, wait time.Duration) *apiError {
-	return &apiError{
-		status: 429, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: wait,
-		message: "Rate limit reached: " + strconv.Itoa(limit) + " " + what + " per minute for this key; try again in " + roundUp(wait).String(),
-	}
-}
-
-// spend counts the tokens of an answer after the fact, once. It is called before
-// the answer's last byte is sent where they are known by then, so that the next
-// request of a client that waits for it finds them counted.
-func (x *exchange) spend() {
-	if n := x.facts.usage.total(); n > 0 {
-		x.spendTokens(n)
-	}
-}
-
-// bytesPerToken is how many bytes a token is taken for when nobody counted: a
-// low estimate of English, near to the truth for Chinese.
-const bytesPerToken = 4
-
-// spendUncounted takes an estimate from the limit when a worker was asked and
-// did not come to say what it counted: whoever hangs up before the last event
-// would have everything for nothing otherwise. An event is about a token.
-func (x *exchange) spendUncounted() {
-	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
-	if asked && (x.route.generates() || x.facts.why != "") {
-		x.spendTokens(x.prompt/bytesPerToken + x.events.contents)
-	}
-}
-
-func (x *exchange) spendTokens(n int) {
-	if x.key == nil || x.spent {
-		return
-	}
-	x.spent = true
-	if b := x.key.tokensOf(x.model); b != nil {
-		b.Spend(time.Now(), float64(n))
-	}
-}
-
-// appendLimits appends the x-ratelimit-* headers in OpenAI's form.
-func (x *exchange) appendLimits(dst []byte) []byte {
-	if x.key == nil {
-		return dst
-	}
-	now := time.Now()
-	if b := x.key.requests; b != nil {
-		dst = appendLimit(dst, "requests", x.key.RequestsPerMinute, b, now)
-	}
-	if x.key.TokensPerMinute > 0 && x.model != "" && x.state.serves(x.model) {
-		dst = appendLimit(dst, "tokens", x.key.TokensPerMinute, x.key.tokensOf(x.model), now)
-	}
-	return dst
-}
-
-func appendLimit(dst []byte, what string, limit int, b *kvroute.Bucket, now time.Time) []byte {
-	dst = append(append(append(dst, "x-ratelimit-limit-"...), what...), ": "...)
-	dst = strconv.AppendInt(dst, int64(limit), 10)
-	dst = append(append(append(dst, "\r\nx-ratelimit-remaining-"...), what...), ": "...)
-	dst = strconv.AppendInt(dst, int64(max(b.Level(now), 0)), 10)
-	dst = append(append(append(dst, "\r\nx-ratelimit-reset-"...), what...), ": "...)
-	dst = append(dst, roundUp(b.Until(now, float64(limit))).String()...)
-	return append(dst, "\r\n"...)
-}
-
-func roundUp(d time.Duration) time.Duration {
-	return (d + time.Second - 1).Truncate(time.Second)
 }
 
 var bearer = []byte("Bearer ")

@@ -26,6 +26,10 @@ type placing struct {
 	tokens   int    // of the prompt, estimated where they are not known
 }
 
+// A placer is a request that is to be placed, and was: it says where it may go, and
+// what came of that.
+type placer struct{ *exchange }
+
 // idSlices lends the memory of tokens: a stream needs them only until it begins.
 var idSlices = sync.Pool{New: func() any { return new([]uint32) }}
 
@@ -49,7 +53,7 @@ func (s *state) prices() bool {
 // locate finds out which blocks the request would meet: its tokens, of the body as
 // it will be sent, under the seed of its adapter and salt. Where there are no tokens
 // blocks of text stand in, which only meet those of own placements.
-func (x *exchange) locate() {
+func (x placer) locate() {
 	p, f := &x.placing, &x.facts.placed
 	p.giveBack()
 	p.prompt.Reset()
@@ -75,7 +79,7 @@ func (x *exchange) locate() {
 }
 
 // tokens cuts the body as it will be sent.
-func (x *exchange) tokens(m *prompt.Model) error {
+func (x placer) tokens(m *prompt.Model) error {
 	n := x.edit.length(x.body)
 	if n > maxTokenized {
 		return errTooLongToCut
@@ -141,7 +145,7 @@ func approximation(err error) string {
 
 // wording makes text of what the prompt is made of, in the order in which engines
 // have it: requests that begin alike are to begin alike here.
-func (x *exchange) wording() {
+func (x placer) wording() {
 	r, p := &x.req, &x.placing
 	system := ""
 	if d := x.decision(); d != nil {

@@ -37,17 +37,18 @@ func (x *exchange) answer() *apiError {
 	if err := x.decide(); err != nil { // what follows
 		return err
 	}
-	if answered, err := x.guard(); answered || err != nil {
+	if answered, err := (gate{x}).guard(); answered || err != nil {
 		return err
 	}
-	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
+	if answered, err := (sharer{x}).reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
-	if err := x.steer(); err != nil { // where it asks to be placed
+	place := placer{x}
+	if err := place.steer(); err != nil { // where it asks to be placed
 		return err
 	}
-	x.splice() // what changes in the body on its way
-	x.locate() // which blocks of KV cache it would meet
+	x.splice()     // what changes in the body on its way
+	place.locate() // which blocks of KV cache it would meet
 	return x.forward()
 }
 
@@ -70,7 +71,7 @@ func (x *exchange) splice() {
 	x.req.stripHandover(&x.edit)
 	x.effects()
 	x.redact()
-	x.spliceSalt()
+	placer{x}.spliceSalt()
 	if x.hidesUsage = x.req.stream && x.route.countsUsage() && !x.req.usage.include && !x.req.usage.continuous; x.hidesUsage {
 		x.req.askUsage(&x.edit)
 	}
@@ -82,8 +83,8 @@ func (x *exchange) end() {
 		x.panicked(fault)
 	}
 	x.facts.total = time.Since(x.ctx.Time())
-	x.land()
+	sharer{x}.land()
 	books{x.p}.enter(x)
-	x.keep()
+	sharer{x}.keep()
 	x.release()
 }

@@ -43,7 +43,7 @@ func (j *journey) choose(q kvroute.Query) (kvroute.Placement, error) {
 
 // placed notes where the request goes now, and makes its body fit for b, which
 // answers.
-func (x *exchange) placed(at *kvroute.Placement, b *backend) {
+func (x placer) placed(at *kvroute.Placement, b *backend) {
 	p, f := &x.placing, &x.facts.placed
 	p.tokens = p.prompt.Tokens()
 	f.why = at.Why
@@ -68,13 +68,13 @@ func (x *exchange) placed(at *kvroute.Placement, b *backend) {
 		x.p.metrics.overlapped.Add(float64(f.overlap * f.blockSize))
 	}
 	x.saltFor(b)
-	books{x.p}.candidates(x, at)
+	books{x.p}.candidates(x.exchange, at)
 	at.DropCandidates()
 }
 
 // compare notes how far what the worker says it had cached is from what it was
 // taken to hold.
-func (x *exchange) compare(at *kvroute.Placement) {
+func (x placer) compare(at *kvroute.Placement) {
 	p, f, m := &x.placing, &x.facts.placed, x.p.metrics
 	cached := x.facts.usage.cachedTokens
 	if cached < 0 || !f.priced || f.approximate != "" || f.blockSize == 0 {
@@ -145,7 +145,7 @@ type placeMetrics struct {
 var offBuckets = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 
 // appendPlaced appends what a reply says of its placement.
-func (x *exchange) appendPlaced(dst []byte) []byte {
+func (x placer) appendPlaced(dst []byte) []byte {
 	f := &x.facts.placed
 	if x.facts.prefill != "" {
 		dst = appendHeader(dst, "x-kvasir-prefill-worker", x.facts.prefill)
@@ -229,7 +229,7 @@ func (s *state) placeReasons(b *backend) (why []string) {
 
 // endPlacement compares what the worker says with what it was taken to hold, and
 // gives the placement back.
-func (x *exchange) endPlacement(at *kvroute.Placement) {
+func (x placer) endPlacement(at *kvroute.Placement) {
 	x.compare(at)
 	at.Release()
 }

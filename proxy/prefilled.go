@@ -43,10 +43,10 @@ func (r *relay) retell() *failure {
 	}
 	if record := r.recording(); record != nil {
 		record.wholeBody(body, true)
-		r.recorded()
+		sharer{r.exchange}.recorded()
 	}
 	r.facts.usage = usageNear(r.route.kind, body)
-	r.spend()
+	r.spend(r.facts.usage.total())
 	r.facts.streamed = true
 	say := newReplay(&said.answer, r.route.kind, r.ctx.Time().Unix(), r.req.usage.include)
 	say.id = r.facts.id

@@ -67,7 +67,7 @@ func (x *exchange) recall() (answered bool) {
 		return false
 	}
 	f.result = cacheMiss
-	if x.flies() { // who leads has looked
+	if (sharer{x}).flies() { // who leads has looked
 		return false
 	}
 	start := time.Now()

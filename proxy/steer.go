@@ -26,7 +26,7 @@ const maxWeight = 1000
 // steer reads what the request says of where it is to go, if the configuration
 // lets clients say so. The fields never reach a worker: they are among what
 // splice takes out, and the headers are among requestDrops.
-func (x *exchange) steer() *apiError {
+func (x placer) steer() *apiError {
 	x.salt()
 	if !x.state.settings.Routing.Overrides {
 		return nil

@@ -93,7 +93,7 @@ func (r *relay) body() error {
 	var tail *bodyTail
 	if record != nil {
 		record.wholeBody(payload, json && whole)
-		r.recorded()
+		sharer{r.exchange}.recorded()
 	}
 	if whole {
 		if json && r.unveil != nil {
@@ -101,7 +101,7 @@ func (r *relay) body() error {
 		}
 		length = int64(len(payload))
 		r.facts.usage = usageNear(r.route.kind, c.payload())
-		r.spend()
+		r.spend(r.facts.usage.total())
 	} else {
 		tail = tailOf(c.payload())
 	}
@@ -128,7 +128,7 @@ func (r *relay) rest(tail *bodyTail) error {
 		switch err := c.more(); {
 		case errors.Is(err, io.EOF):
 			r.facts.usage = tail.usage(r.route.kind)
-			r.spend()
+			r.spend(r.facts.usage.total())
 			return r.reply.end()
 		case err != nil:
 			r.interrupted(false)
@@ -207,7 +207,7 @@ func (r *relay) passEvents() (*failure, error) {
 			return nil, nil
 		}
 		if pass+skip > 0 || !s.opened {
-			r.passOn()
+			sharer{r.exchange}.passOn()
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -271,7 +271,7 @@ func (r *relay) endEvents() (*failure, error) {
 		c.pass(rest)
 	}
 	r.facts.usage = s.usage
-	r.spend()
+	r.spend(r.facts.usage.total())
 	if !s.finished() {
 		c.ended = false // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
@@ -280,7 +280,7 @@ func (r *relay) endEvents() (*failure, error) {
 	if s.failed {
 		r.facts.why = "worker_error"
 	} else {
-		r.recorded()
+		sharer{r.exchange}.recorded()
 	}
 	err := r.reply.send(r.stillHeld())
 	if err == nil {
