@@ -12,16 +12,16 @@ import (
 )
 
 // serveNothing is /health and /ping: 200 and no body.
-func (s *Server) serveNothing(w http.ResponseWriter, _ *http.Request) {
+func serveNothing(s *Server, w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 }
 
-func (s *Server) serveVersion(w http.ResponseWriter, _ *http.Request) {
+func serveVersion(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, append(appendString([]byte(`{"version":`), Version), '}'))
 }
 
-func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
+func serveModels(s *Server, w http.ResponseWriter, _ *http.Request) {
 	created := strconv.FormatInt(time.Now().Unix(), 10)
 	b := appendString([]byte(`{"object":"list","data":[{"id":`), s.options.Model)
 	b = append(b, `,"object":"model","created":`+created+`,"owned_by":"vllm","root":`...)
@@ -35,7 +35,7 @@ func (s *Server) serveModels(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveTokenize counts the tokens of a prompt or of a conversation, as the completion routes would.
-func (s *Server) serveTokenize(w http.ResponseWriter, r *http.Request) {
+func serveTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	tokens := s.tokenize(f)
 	withTexts := f.boolean("return_token_strs")
@@ -86,7 +86,7 @@ func appendIDs(b []byte, ids []uint32) []byte {
 }
 
 // serveDetokenize turns token ids back into text.
-func (s *Server) serveDetokenize(w http.ResponseWriter, r *http.Request) {
+func serveDetokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	f.require("tokens")
 	checkModel(f, s.options.Model)

@@ -173,7 +173,7 @@ func (s *Server) Holds(prompt []uint32, salt string) (leading, all int) {
 }
 
 // serveSources says where events are published, as vLLM's GET /kv_event_sources does.
-func (s *Server) serveSources(w http.ResponseWriter, _ *http.Request) {
+func serveSources(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	events, replay := s.eventsAt, s.replayAt
 	s.mu.Unlock()

@@ -13,19 +13,23 @@ import (
 	"time"
 )
 
+// A roommate is a worker that hands over as SGLang does.
+type roommate struct{ puller }
+
 // meet is the hand-over of SGLang, either side of it.
-func (s *Server) meet(ctx context.Context, c *completion, j *job) error {
+func (s puller) meet(ctx context.Context, c *completion, j *job) error {
+	r := roommate{s}
 	return each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if c.transfer.holds() {
-			return s.host(ctx, c, j, i)
+			return r.host(ctx, c, j, i)
 		}
-		return s.visit(ctx, c, j, i)
+		return r.visit(ctx, c, j, i)
 	})
 }
 
 // host is the prefill side of one room: wait for the decode leg, compute, and wait until it has all. Nothing is
 // computed for a leg that does not come.
-func (s *Server) host(ctx context.Context, c *completion, j *job, i int) error {
+func (s roommate) host(ctx context.Context, c *completion, j *job, i int) error {
 	id := c.rooms[i].id
 	m, err := s.rooms.enter(id, hereIn)
 	if err != nil {
@@ -83,7 +87,7 @@ func intsOf(ids []int32) []int {
 var errLeft = errors.New("the decode leg left")
 
 // await waits for what a room's host needs next, or for what makes it vain.
-func (s *Server) await(ctx context.Context, m *meeting, next <-chan struct{}) error {
+func (s roommate) await(ctx context.Context, m *meeting, next <-chan struct{}) error {
 	select {
 	case <-next:
 		return nil
@@ -95,7 +99,7 @@ func (s *Server) await(ctx context.Context, m *meeting, next <-chan struct{}) er
 }
 
 // hostFailure is how a host whose guest left ends; other errors stay what they are.
-func (s *Server) hostFailure(err error, rid string, id int64) error {
+func (s roommate) hostFailure(err error, rid string, id int64) error {
 	if !errors.Is(err, errLeft) {
 		return err
 	}
@@ -105,7 +109,7 @@ func (s *Server) hostFailure(err error, rid string, id int64) error {
 
 // visit is the decode side of one room: have blocks, go to the host, wait there, and fetch. It does not hear of a
 // prefill leg that failed or was cancelled: it waits to the end (SGLang's issue 28651).
-func (s *Server) visit(ctx context.Context, c *completion, j *job, i int) error {
+func (s roommate) visit(ctx context.Context, c *completion, j *job, i int) error {
 	t, r := &j.tickets[i], c.rooms[i]
 	if _, taken := s.visiting.LoadOrStore(r.id, true); taken {
 		s.die()
@@ -150,14 +154,14 @@ func (s *Server) visit(ctx context.Context, c *completion, j *job, i int) error 
 }
 
 // quit tells a room's host that its guest has gone.
-func (s *Server) quit(r room) {
+func (s roommate) quit(r room) {
 	ctx, cancel := context.WithTimeout(s.closed, time.Second)
 	defer cancel()
 	_, _ = s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideLeave, nil) // else the lease ends
 }
 
 // join goes to a room's host and waits there. A host that cannot be reached is tried for the time of a transfer.
-func (s *Server) join(ctx context.Context, r room) ([]byte, error) {
+func (s roommate) join(ctx context.Context, r room) ([]byte, error) {
 	begin := time.Now()
 	answer, err := s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideJoin, nil)
 	if errors.Is(err, errUnreachable) {
@@ -167,7 +171,7 @@ func (s *Server) join(ctx context.Context, r room) ([]byte, error) {
 }
 
 // timedOut is SGLang's reason for a leg that waited in vain.
-func (s *Server) timedOut(id int64, state string) string {
+func (s roommate) timedOut(id int64, state string) string {
 	return fmt.Sprintf("Request %d timed out after %.1fs in KVPoll.%s", id, s.options.BootstrapTimeout.Seconds(), state)
 }
 

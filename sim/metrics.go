@@ -78,7 +78,7 @@ func (h *histogram) observe(d time.Duration) {
 }
 
 // serveMetrics writes a scrape.
-func (s *Server) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+func serveMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.driver.mu.Lock()
 	engine := s.driver.engine.Stats()
 	p := page{prefix: "vllm:", labels: `engine="0",model_name=` + string(appendString(nil, s.options.Model))}

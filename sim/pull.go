@@ -11,10 +11,13 @@ import (
 	"time"
 )
 
+// A puller is a worker that gets the blocks of its prompts from another one.
+type puller struct{ *Server }
+
 // pull does what a hand-over needs before a job's tokens come: a decode worker brings the blocks of the prompts from
 // where they were computed, a prefill worker of SGLang meets who will fetch them. The job runs when it returns nil. The
 // error is a *failure, or the context's.
-func (s *Server) pull(ctx context.Context, c *completion, j *job) error {
+func (s puller) pull(ctx context.Context, c *completion, j *job) error {
 	if !c.transfer.loads() && c.rooms == nil {
 		return nil
 	}
@@ -48,7 +51,7 @@ func each(ctx context.Context, answers int, work func(context.Context, int) erro
 }
 
 // pullHeld brings the blocks of prompts that a prefill worker holds under a lease.
-func (s *Server) pullHeld(ctx context.Context, c *completion, j *job) error {
+func (s puller) pullHeld(ctx context.Context, c *completion, j *job) error {
 	err := each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if !c.transfer.complete {
 			return s.hang(ctx)
@@ -67,7 +70,7 @@ func (s *Server) pullHeld(ctx context.Context, c *completion, j *job) error {
 }
 
 // load fetches what a sequence lacks of its prompt's blocks and lets it run on what came.
-func (s *Server) load(ctx context.Context, c *completion, t *ticket, i int, from *transfer) error {
+func (s puller) load(ctx context.Context, c *completion, t *ticket, i int, from *transfer) error {
 	all := appendContents(nil, s.options, t.prompt)
 	held := t.sequence.Cached / s.options.BlockSize
 	contents, err := s.fetch(ctx, from, held, len(all))
@@ -87,7 +90,7 @@ func (s *Server) load(ctx context.Context, c *completion, t *ticket, i int, from
 
 // hang waits for ever, as vLLM 0.32 does where a field of the parameters is missing; and where the client leaves, its
 // engine dies of the request that it cannot find.
-func (s *Server) hang(ctx context.Context) error {
+func (s puller) hang(ctx context.Context) error {
 	<-ctx.Done()
 	if s.closed.Err() == nil {
 		s.die() // for the second time where it was dead already
@@ -96,7 +99,7 @@ func (s *Server) hang(ctx context.Context) error {
 }
 
 // awaitRoom waits until the engine has blocks for a sequence, and keeps the prefill worker's lease alive meanwhile.
-func (s *Server) awaitRoom(ctx context.Context, from source, room <-chan struct{}) error {
+func (s puller) awaitRoom(ctx context.Context, from source, room <-chan struct{}) error {
 	beat := time.NewTicker(heartbeat(s.options.Lease))
 	defer beat.Stop()
 	for {
@@ -115,7 +118,7 @@ func (s *Server) awaitRoom(ctx context.Context, from source, room <-chan struct{
 
 // fetch reads what the blocks from held to count of a prompt hold at the source, in the time that it would take. A
 // source that cannot be reached is waited for until the time for it is over, one that refuses fails at once.
-func (s *Server) fetch(ctx context.Context, t *transfer, held, count int) ([]uint64, error) {
+func (s puller) fetch(ctx context.Context, t *transfer, held, count int) ([]uint64, error) {
 	if t.broken != nil {
 		return nil, t.broken
 	}

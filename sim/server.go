@@ -135,14 +135,14 @@ type route struct {
 var vllmRoutes = map[string]route{
 	"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
 	"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
-	"/v1/models":           {http.MethodGet, (*Server).serveModels},
-	"/tokenize":            {http.MethodPost, (*Server).serveTokenize},
-	"/detokenize":          {http.MethodPost, (*Server).serveDetokenize},
-	"/health":              {http.MethodGet, (*Server).serveNothing},
-	"/ping":                {http.MethodGet, (*Server).serveNothing},
-	"/version":             {http.MethodGet, (*Server).serveVersion},
-	"/metrics":             {http.MethodGet, (*Server).serveMetrics},
-	"/kv_event_sources":    {http.MethodGet, (*Server).serveSources},
+	"/v1/models":           {http.MethodGet, serveModels},
+	"/tokenize":            {http.MethodPost, serveTokenize},
+	"/detokenize":          {http.MethodPost, serveDetokenize},
+	"/health":              {http.MethodGet, serveNothing},
+	"/ping":                {http.MethodGet, serveNothing},
+	"/version":             {http.MethodGet, serveVersion},
+	"/metrics":             {http.MethodGet, serveMetrics},
+	"/kv_event_sources":    {http.MethodGet, serveSources},
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {

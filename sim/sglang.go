@@ -18,16 +18,16 @@ var sglang = dialect{
 	routes: map[string]route{
 		"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
 		"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
-		"/v1/models":           {http.MethodGet, (*Server).serveSGLangModels},
-		"/tokenize":            {http.MethodPost, (*Server).serveSGLangTokenize},
-		"/v1/tokenize":         {http.MethodPost, (*Server).serveSGLangTokenize},
-		"/health":              {http.MethodGet, (*Server).serveSlowHealth},
-		"/ping":                {http.MethodGet, (*Server).serveNothing},
-		"/model_info":          {http.MethodGet, (*Server).serveModelInfo},
-		"/get_model_info":      {http.MethodGet, (*Server).serveModelInfo},
-		"/server_info":         {http.MethodGet, (*Server).serveServerInfo},
-		"/get_server_info":     {http.MethodGet, (*Server).serveServerInfo},
-		"/metrics":             {http.MethodGet, (*Server).serveSGLangMetrics},
+		"/v1/models":           {http.MethodGet, serveSGLangModels},
+		"/tokenize":            {http.MethodPost, serveSGLangTokenize},
+		"/v1/tokenize":         {http.MethodPost, serveSGLangTokenize},
+		"/health":              {http.MethodGet, serveSlowHealth},
+		"/ping":                {http.MethodGet, serveNothing},
+		"/model_info":          {http.MethodGet, serveModelInfo},
+		"/get_model_info":      {http.MethodGet, serveModelInfo},
+		"/server_info":         {http.MethodGet, serveServerInfo},
+		"/get_server_info":     {http.MethodGet, serveServerInfo},
+		"/metrics":             {http.MethodGet, serveSGLangMetrics},
 	},
 	format: func(c *completion, created int64) format { return newSGLangWire(c, created) },
 	read:   readSGLang, model: servesAny, finish: finishSGLang,
@@ -43,7 +43,7 @@ var sglang = dialect{
 		return refuse(fmt.Sprintf("max_completion_tokens is too large: %d."+
 			"This model supports at most %d completion tokens.", tokens, context), "")
 	},
-	pull: (*Server).meet, handOver: func(*completion, *job, source) []byte { return nil },
+	pull: puller.meet, handOver: func(*completion, *job, source) []byte { return nil },
 }
 
 // servesAny says on whatever model is asked for, as SGLang 0.5.23 does.
@@ -80,7 +80,7 @@ func (o Options) disaggregation() string {
 	return o.Role
 }
 
-func (s *Server) serveSGLangModels(w http.ResponseWriter, _ *http.Request) {
+func serveSGLangModels(s *Server, w http.ResponseWriter, _ *http.Request) {
 	b := appendString([]byte(`{"object":"list","data":[{"id":`), s.options.Model)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), time.Now().Unix(), 10)
 	b = appendString(append(b, `,"owned_by":"sglang","root":`...), s.options.Model)
@@ -89,7 +89,7 @@ func (s *Server) serveSGLangModels(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveSGLangTokenize is /tokenize in SGLang's order of fields.
-func (s *Server) serveSGLangTokenize(w http.ResponseWriter, r *http.Request) {
+func serveSGLangTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	tokens := s.tokenize(f)
 	if f.failure != nil {
@@ -102,12 +102,12 @@ func (s *Server) serveSGLangTokenize(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveSlowHealth takes the second that SGLang's takes, as it lets a token through the engine.
-func (s *Server) serveSlowHealth(w http.ResponseWriter, r *http.Request) {
+func serveSlowHealth(s *Server, w http.ResponseWriter, r *http.Request) {
 	sleep(r.Context(), time.Duration(float64(time.Second)/max(s.options.Speedup, 1)))
-	s.serveNothing(w, r)
+	serveNothing(s, w, r)
 }
 
-func (s *Server) serveModelInfo(w http.ResponseWriter, _ *http.Request) {
+func serveModelInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	body, _ := json.Marshal(map[string]any{ // plain values
 		"model_path": s.options.Model, "served_model_name": s.options.Model, "is_generation": true,
 		"weight_version": Fingerprint, "disaggregation_mode": s.options.disaggregation(),
@@ -116,7 +116,7 @@ func (s *Server) serveModelInfo(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveServerInfo says what a router asks for: the role, where legs meet, and the sizes.
-func (s *Server) serveServerInfo(w http.ResponseWriter, _ *http.Request) {
+func serveServerInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	port := defaultBootstrapPort
 	if s.options.Role == "prefill" {
 		var err error
@@ -136,7 +136,7 @@ func (s *Server) serveServerInfo(w http.ResponseWriter, _ *http.Request) {
 }
 
 // serveSGLangMetrics writes the part of SGLang's metrics that routers read.
-func (s *Server) serveSGLangMetrics(w http.ResponseWriter, _ *http.Request) {
+func serveSGLangMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.driver.mu.Lock()
 	engine, m := s.driver.engine.Stats(), s.driver.metrics
 	kind := s.options.Role

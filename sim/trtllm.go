@@ -18,12 +18,12 @@ var trtllm = dialect{
 	routes: map[string]route{
 		"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
 		"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
-		"/v1/models":           {http.MethodGet, (*Server).serveTRTModels},
-		"/health":              {http.MethodGet, (*Server).serveNothing},
-		"/version":             {http.MethodGet, (*Server).serveTRTVersion},
-		"/server_info":         {http.MethodGet, (*Server).serveTRTInfo},
-		"/_internal/tokenize":  {http.MethodPost, (*Server).serveTRTTokenize},
-		"/prometheus/metrics":  {http.MethodGet, (*Server).serveTRTMetrics},
+		"/v1/models":           {http.MethodGet, serveTRTModels},
+		"/health":              {http.MethodGet, serveNothing},
+		"/version":             {http.MethodGet, serveTRTVersion},
+		"/server_info":         {http.MethodGet, serveTRTInfo},
+		"/_internal/tokenize":  {http.MethodPost, serveTRTTokenize},
+		"/prometheus/metrics":  {http.MethodGet, serveTRTMetrics},
 	},
 	format: func(c *completion, created int64) format { return newTRTWire(c, created) },
 	read:   readTRT, model: servesAny, finish: finishTRT,
@@ -38,7 +38,7 @@ var trtllm = dialect{
 	tooMany: func(tokens, context int) *failure {
 		return refuse(fmt.Sprintf("`max_tokens` (%d) should not exceed max_seq_len (%d)", tokens, context), "")
 	},
-	pull: (*Server).pullHeld, handOver: trtParams,
+	pull: puller.pullHeld, handOver: trtParams,
 }
 
 // trtFields are the fields of a request; any other is refused, as the server's models forbid extra ones.
@@ -194,7 +194,7 @@ func trtParams(c *completion, j *job, at source) []byte {
 		`"ctx_usage":null,"return_prompt_token_ids_b64":false}`...)
 }
 
-func (s *Server) serveTRTModels(w http.ResponseWriter, _ *http.Request) {
+func serveTRTModels(s *Server, w http.ResponseWriter, _ *http.Request) {
 	b := appendString([]byte(`{"object":"list","data":[{"id":`), s.options.Model)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), time.Now().Unix(), 10)
 	writeJSON(w, http.StatusOK, append(b, `,"owned_by":"tensorrt_llm"}]}`...))
@@ -203,17 +203,17 @@ func (s *Server) serveTRTModels(w http.ResponseWriter, _ *http.Request) {
 // TRTVersion is what GET /version says.
 const TRTVersion = "1.4.0rc1+kvasir.sim"
 
-func (s *Server) serveTRTVersion(w http.ResponseWriter, _ *http.Request) {
+func serveTRTVersion(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, append(appendString([]byte(`{"version":`), TRTVersion), '}'))
 }
 
-func (s *Server) serveTRTInfo(w http.ResponseWriter, _ *http.Request) {
+func serveTRTInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	body, _ := json.Marshal(map[string]any{"disaggregated_params": nil, "version": TRTVersion}) // plain values
 	writeJSON(w, http.StatusOK, body)
 }
 
 // serveTRTTokenize takes plain prompts only.
-func (s *Server) serveTRTTokenize(w http.ResponseWriter, r *http.Request) {
+func serveTRTTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	f.require("prompt")
 	prompt, _ := f.text("prompt")
@@ -227,7 +227,7 @@ func (s *Server) serveTRTTokenize(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveTRTMetrics writes the part of its metrics that routers read.
-func (s *Server) serveTRTMetrics(w http.ResponseWriter, _ *http.Request) {
+func serveTRTMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.driver.mu.Lock()
 	engine := s.driver.engine.Stats()
 	p := page{prefix: "trtllm_", labels: `engine_type="simulated",model_name=` + string(appendString(nil, s.options.Model))}
