@@ -192,8 +192,11 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no %s %q; known: %s", e.What, e.Value, strings.Join(e.Known, ", "))
 }
 
+// asking is a judging that asks decisions.
+type asking struct{ *judging }
+
 // decide asks the decisions in order and keeps the first that holds.
-func (j *judging) decide() {
+func (j asking) decide() {
 	for i := range j.rules() {
 		r := &j.rules()[i]
 		if j.truth(&r.when) == yes {
@@ -203,7 +206,7 @@ func (j *judging) decide() {
 	}
 }
 
-func (j *judging) rules() []rule {
+func (j asking) rules() []rule {
 	if j.r.Auto {
 		return j.c.auto
 	}
@@ -211,7 +214,7 @@ func (j *judging) rules() []rule {
 }
 
 // truth is what a condition comes to. What cannot change it is not asked.
-func (j *judging) truth(w *condition) truth {
+func (j asking) truth(w *condition) truth {
 	t := yes
 	for i := range w.asks {
 		if t = min(t, j.ask(&w.asks[i])); t == no {
@@ -241,14 +244,14 @@ func (j *judging) truth(w *condition) truth {
 }
 
 // ask is whether a signal has one of the values asked for.
-func (j *judging) ask(a *ask) truth {
+func (j asking) ask(a *ask) truth {
 	s := &j.c.table[a.row]
 	if s.compile == nil {
 		if j.find(a.row) != nil {
 			return unknown
 		}
 		for _, value := range a.values {
-			if score, ok := s.is(j, value); ok {
+			if score, ok := s.is(j.judging, value); ok {
 				j.match(s.kind, value, score)
 				return yes
 			}
@@ -265,7 +268,7 @@ func (j *judging) ask(a *ask) truth {
 }
 
 // match notes a value that a decision asked for and that holds, once.
-func (j *judging) match(kind Kind, name string, score float64) {
+func (j asking) match(kind Kind, name string, score float64) {
 	for _, m := range j.v.Matched {
 		if m.Kind == kind && m.Name == name {
 			return

@@ -36,12 +36,12 @@ func (c *Classifier) Explain(r *Request) (v *Verdict, reasons []Reason) {
 	defer func() { c.release(j, recover()) }()
 	j.judge(r, v, deadline)
 	for i := range c.auto {
-		reasons = append(reasons, j.reason(&c.auto[i]))
+		reasons = append(reasons, asking{j}.reason(&c.auto[i]))
 	}
 	return v, reasons
 }
 
-func (j *judging) reason(r *rule) Reason {
+func (j asking) reason(r *rule) Reason {
 	matched := len(j.v.Matched)
 	out := Reason{Decision: r.decision.Name, Taken: j.v.Decision == r.decision}
 	holds := j.explain(&r.when, 0, &out.Asked)
@@ -60,7 +60,7 @@ func (j *judging) reason(r *rule) Reason {
 }
 
 // explain is truth without leaving anything out.
-func (j *judging) explain(w *condition, depth int, asked *[]Asked) truth {
+func (j asking) explain(w *condition, depth int, asked *[]Asked) truth {
 	t := yes
 	for i := range w.asks {
 		a := &w.asks[i]
@@ -97,22 +97,22 @@ func (j *judging) explain(w *condition, depth int, asked *[]Asked) truth {
 }
 
 // part begins a nested part; what it comes to is filled in after.
-func (j *judging) part(what string, depth int, asked *[]Asked) (at int) {
+func (j asking) part(what string, depth int, asked *[]Asked) (at int) {
 	*asked = append(*asked, Asked{Depth: depth, What: what})
 	return len(*asked) - 1
 }
 
-func (j *judging) whatAsked(a *ask) string {
+func (j asking) whatAsked(a *ask) string {
 	return fmt.Sprintf("%s is %s", j.c.table[a.row].kind, strings.Join(a.values, " or "))
 }
 
-func (j *judging) whatFound(a *ask) string {
+func (j asking) whatFound(a *ask) string {
 	s := &j.c.table[a.row]
 	if s.compile == nil {
 		if err := j.done[a.row].err; err != nil {
 			return err.Error()
 		}
-		return s.found(j)
+		return s.found(j.judging)
 	}
 	var found []string
 	for _, i := range a.own {

@@ -41,9 +41,14 @@ const (
 	maxTurn      = 512 // bytes of one turn
 )
 
+// attacks is a judging that looks for attacks.
+type attacks struct{ *judging }
+
 // findJailbreak judges each message, its parts together, and, where that finds
 // nothing, the last user turns together. The verdict names the worst.
-func (j *judging) findJailbreak() error {
+func (j *judging) findJailbreak() error { return attacks{j}.search() }
+
+func (j attacks) search() error {
 	texts := j.r.Texts
 	for start := 0; start < len(texts); {
 		end := start + 1
@@ -79,7 +84,7 @@ func together(a, b *Text) bool {
 }
 
 // join puts the parts that are read as one together, folded.
-func (j *judging) join(start, end int) {
+func (j attacks) join(start, end int) {
 	j.joined = j.joined[:0]
 	for i := start; i < end; i++ {
 		j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
@@ -88,7 +93,7 @@ func (j *judging) join(start, end int) {
 
 // attackOverTurns judges the last turns of the user as one text. A long turn is
 // left out, not the end of the search: it would be a way around it.
-func (j *judging) attackOverTurns() error {
+func (j attacks) attackOverTurns() error {
 	texts := j.r.Texts
 	first, turns, size := len(texts), 0, 0
 	message, last := int32(-1), int32(-1)
@@ -126,7 +131,7 @@ const (
 )
 
 // attackIn judges the texts [start, end) as one. A single one that came of late is not even folded.
-func (j *judging) attackIn(start, end int) error {
+func (j attacks) attackIn(start, end int) error {
 	t := &j.r.Texts[start]
 	if end > start+1 {
 		j.join(start, end)
@@ -137,13 +142,13 @@ func (j *judging) attackIn(start, end int) error {
 
 // attackInJoined judges the joined texts. The reader must not take them for others of the same length
 // that were in their place.
-func (j *judging) attackInJoined(role Role, message int32) error {
+func (j attacks) attackInJoined(role Role, message int32) error {
 	j.reader.forget()
 	return j.attackOnce(j.c.shared.key(j.joined).with(asFolded), -1, role, message)
 }
 
 // attackOnce judges text i, or with -1 the joined ones, unless its result is known, and keeps the worst.
-func (j *judging) attackOnce(key textKey, i int, role Role, message int32) error {
+func (j attacks) attackOnce(key textKey, i int, role Role, message int32) error {
 	read := role == Tool || role == Document
 	if read {
 		key = key.with(asRead)
@@ -170,7 +175,7 @@ func (j *judging) attackOnce(key textKey, i int, role Role, message int32) error
 // attackOf reads a text of any length. Of a long one every piece is judged by
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
-func (j *judging) attackOf(text []byte, read bool) (s attackScores, err error) {
+func (j attacks) attackOf(text []byte, read bool) (s attackScores, err error) {
 	if !speaks(text) {
 		return s, nil
 	}

@@ -93,7 +93,7 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Time) {
 	for _, kind := range r.Also {
 		j.findKind(kind)
 	}
-	j.decide()
+	asking{j}.decide()
 	j.deny()
 	v.PII.Err = piiErr // not before what may not pass is known
 }

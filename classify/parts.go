@@ -25,7 +25,7 @@ type edge struct {
 // piiOverParts looks at the ends of the parts of each message of those who
 // write to the model. In what an assistant or a tool says the texts of one
 // message are fields of a record, whose digits do not belong together.
-func (j *judging) piiOverParts() error {
+func (j personal) piiOverParts() error {
 	texts := j.r.Texts
 	j.halves = j.halves[:0]
 	for start := 0; start < len(texts); {
@@ -48,7 +48,7 @@ func (j *judging) piiOverParts() error {
 }
 
 // piiInParts finds what lies over the ends of the parts [start, end).
-func (j *judging) piiInParts(start, end int) {
+func (j personal) piiInParts(start, end int) {
 	j.joined, j.edges = j.joined[:0], j.edges[:0]
 	for i := start; i < end; i++ {
 		f := j.folded(i)
@@ -80,14 +80,14 @@ func (j *judging) piiInParts(start, end int) {
 	}
 }
 
-func (j *judging) addEdge(text int, stretch []byte, from int32) {
+func (j personal) addEdge(text int, stretch []byte, from int32) {
 	j.edges = append(j.edges, edge{int32(len(j.joined)), int32(len(stretch)), text, from})
 	j.joined = append(j.joined, stretch...)
 }
 
 // halve adds to halves what stands in each of the edges of a span that begins
 // in the first of them and does not end there.
-func (j *judging) halve(s pii.Span, edges []edge) {
+func (j personal) halve(s pii.Span, edges []edge) {
 	if len(edges) == 0 || s.End <= edges[0].at+edges[0].n {
 		return
 	}
@@ -111,7 +111,7 @@ func (j *judging) halve(s pii.Span, edges []edge) {
 // keepHalves moves the halves, sorted as they were found, into the verdict, in
 // the place of what they alone looked like; one that is part of something
 // longer in its own text goes.
-func (j *judging) keepHalves() {
+func (j personal) keepHalves() {
 	spans := slices.DeleteFunc(j.v.PII.Spans, func(e Entity) bool {
 		at, _ := slices.BinarySearchFunc(j.halves, e, func(h, e Entity) int {
 			return cmp.Or(cmp.Compare(h.Text, e.Text), cmp.Compare(h.End, e.Start+1))

@@ -20,7 +20,12 @@ func piiTypes() (names []string) {
 	return names
 }
 
-func (j *judging) findPII() error {
+// personal is a judging that looks for personal data.
+type personal struct{ *judging }
+
+func (j *judging) findPII() error { return personal{j}.search() }
+
+func (j personal) search() error {
 	for i := range j.r.Texts {
 		if j.overdue() {
 			return ErrTimeout
@@ -37,7 +42,7 @@ func (j *judging) findPII() error {
 }
 
 // piiIn appends the spans of one text, in its own bytes, to the verdict.
-func (j *judging) piiIn(i int) error {
+func (j personal) piiIn(i int) error {
 	first, key := len(j.v.PII.Spans), j.c.shared.key(j.r.Texts[i].Bytes)
 	if known, ok := j.c.shared.pii.get(key); ok {
 		for _, s := range known.spans[:known.n] {
@@ -60,7 +65,7 @@ func (j *judging) piiIn(i int) error {
 }
 
 // searchPII is piiIn of a text that did not come of late.
-func (j *judging) searchPII(i int) error {
+func (j personal) searchPII(i int) error {
 	f := j.folded(i)
 	if len(f.bytes) == 0 {
 		return nil
@@ -104,7 +109,7 @@ func (c *Condition) asksFor(kind Kind) bool {
 }
 
 // namesIn appends the names in one piece to spans.
-func (j *judging) namesIn(p *pieces) {
+func (j personal) namesIn(p *pieces) {
 	from := len(j.spans)
 	key := j.c.shared.key(p.piece)
 	if known, ok := j.c.shared.names.get(key); ok {
@@ -124,7 +129,7 @@ func (j *judging) namesIn(p *pieces) {
 // keepSpans moves what was found in one text into the verdict, sorted, those
 // above the threshold. Where two overlap, rules win over names and the first
 // over the later; what was decoded from one stretch all stands at that stretch.
-func (j *judging) keepSpans(i int, f *folded) {
+func (j personal) keepSpans(i int, f *folded) {
 	n := 0
 	for _, s := range j.spans {
 		if float64(s.Score) >= j.c.options.PII.Threshold {
