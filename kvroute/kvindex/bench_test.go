@@ -380,3 +380,33 @@ func TestFindAllocates(t *testing.T) {
 		t.Errorf("%+v", dst[40])
 	}
 }
+
+// Requests that continue what was placed before, others that leave it in its
+// middle, and time that lets all of it go: memory is used again.
+func TestPlaceAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	x := New(Options{})
+	w := addWorkers(t, x, 1, 4096)[0]
+	names := AppendNames(nil, 0, blocksOf([]int{1, 2, 3, 4, 5, 6, 7, 8}, 4096), benchBlockSize)
+	other := slices.Concat(names[:100], AppendNames(nil, 0, blocksOf([]int{9, 10, 11, 12}, 2048), benchBlockSize))
+	now := time.Unix(0, 0)
+	round := func() {
+		for _, prompt := range [][]Name{names[:40], names, other} {
+			if noted := w.Place(prompt, now); noted != len(prompt) {
+				t.Fatalf("%d of %d blocks noted", noted, len(prompt))
+			}
+			w.Done(prompt, now)
+		}
+		now = now.Add(2 * time.Hour)
+		x.Expire(now)
+	}
+	round()
+	if s := x.Stats(); s.Predicted != 0 {
+		t.Fatalf("%d blocks are predicted", s.Predicted)
+	}
+	if n := testing.AllocsPerRun(100, round); n >= 1 {
+		t.Errorf("%v allocations", n)
+	}
+}

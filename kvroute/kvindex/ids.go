@@ -2,8 +2,10 @@
 
 package kvindex
 
+import "unsafe"
+
 // ids numbers keys from 1 on and gives the numbers of dropped keys again. A
-// number costs 8 bytes for its key, what T takes (24 here), and 4.4 to 6 in the
+// number costs 8 bytes for its key, what T takes (24 for a record), and 4.4 to 6 in the
 // hash table of numbers, which has at most 9/10 of its places used.
 //
 // A place that was left stays used, so that what lies behind it is found: it
@@ -146,7 +148,18 @@ func (d *ids[T]) at(id uint32) *T { return &d.all.at(id).val }
 
 func (d *ids[T]) key(id uint32) uint64 { return d.all.at(id).key }
 
-func (d *ids[T]) bytes() int { return d.all.bytes(8+24) + 4*len(d.table) }
+// each calls f with what is kept under each number.
+func (d *ids[T]) each(f func(*T)) {
+	for _, e := range d.table {
+		if e&maxIDs != 0 {
+			f(d.at(e & maxIDs))
+		}
+	}
+}
+
+func (d *ids[T]) bytes() int {
+	return d.all.bytes(int(unsafe.Sizeof(entry[T]{}))) + 4*len(d.table)
+}
 
 // chunked is a slice that grows without being copied; number 0 is left unused.
 type chunked[T any] [][]T

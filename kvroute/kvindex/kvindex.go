@@ -107,8 +107,9 @@ func (e *BlockSizeError) Error() string {
 type Options struct {
 	// MaxBlocks bounds how many blocks are held for all workers together, and how
 	// many are predicted; one that two workers have counts twice. Each costs
-	// BytesPerBlock at most, so that this bounds the memory. 0: 16,777,216 blocks,
-	// 1 GiB for those that events tell of.
+	// BytesPerBlock at most, so that this bounds the memory; a predicted one 56
+	// at most, and each run of them (see placements) 62 more. 0: 16,777,216 blocks, 1 GiB
+	// for those that events tell of.
 	MaxBlocks int
 }
 
@@ -144,6 +145,7 @@ type Index struct {
 	placing   sync.Mutex // above what follows
 	predicted table
 	expected  int // predicted blocks of all workers
+	spare     spare
 }
 
 // New returns an empty index.
@@ -177,7 +179,7 @@ func (x *Index) Stats() Stats {
 	for i := range x.tables {
 		s.Bytes += x.tables[i].bytes()
 	}
-	s.Bytes += x.predicted.bytes()
+	s.Bytes += x.predicted.bytes() + 8*x.spare.blocks
 	for _, w := range x.workers {
 		if w == nil {
 			continue

@@ -2,26 +2,39 @@
 
 package kvindex
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
-// A placed is one block of requests that were sent to a worker.
-type placed struct {
-	open uint32 // requests with it that are not done
-	prev uint32 // neighbours in the list of those that no request needs, used
-	next uint32 // longest ago first; both 0 while one does
-	done int64  // when the last request with it was done; Unix nanoseconds
+// A run is blocks of requests that were sent to a worker, each the one that
+// follows the one before, which have been in the same requests so far.
+type run struct {
+	names []Name
+	open  uint32 // requests with it that are not done
+	prev  uint32 // neighbours in the list of those that no request needs, used
+	next  uint32 // longest ago first; both 0 while one does
+	done  int64  // when the last request with it was done; Unix nanoseconds
 }
 
 // placements imitate a cache: blocks of unfinished requests stay; the others
 // stay for a while, and make room for new ones in the order of their last use,
 // the end of a prompt before its beginning. So a block is never dropped before
 // one that follows it.
+//
+// They are kept as runs, by the name of the first block of each: a prompt is
+// some of them one after the other. A request that leaves a run in its middle
+// cuts it in two there. So a prompt costs a step for each run, and one for each
+// block that is new. There are never more runs than blocks, and so numbers for
+// all of them.
 type placements struct {
-	keep        time.Duration
-	capacity    int // blocks
-	ids[placed]     // by name
-	oldest      uint32
-	newest      uint32
+	keep     time.Duration
+	capacity int // blocks
+	blocks   int
+	runs     ids[run]
+	path     []uint32 // of walk, kept for the next time
+	oldest   uint32
+	newest   uint32
 
 	touched uint64 // a sum of what was read ahead, so that it is read
 }
@@ -44,33 +57,95 @@ func (w *Worker) Place(names []Name, now time.Time) (noted int) {
 	}
 	p := &w.placed
 	p.expire(w, now)
-	for i, name := range names {
-		if i%ahead == 0 {
-			p.touch(x, names[i:min(i+ahead, len(names))])
-		}
-		id := p.find(uint64(name))
-		if id == 0 {
-			if p.full(x) && p.oldest != 0 {
-				p.drop(w, p.oldest)
-			}
-			if p.full(x) {
-				return i
-			}
-			if id = p.add(uint64(name)); id == 0 {
-				return i
-			}
-			x.expected++
-			x.predicted.add(name, w.id, x.width())
-		} else if p.at(id).open == 0 {
+	known := p.walk(names, x)
+	for _, id := range p.path {
+		r := p.runs.at(id)
+		if r.open == 0 {
 			p.unlink(id)
 		}
-		p.at(id).open++
+		r.open++
 	}
-	return len(names)
+	fresh := names[known:]
+	fresh = fresh[:p.room(w, len(fresh))]
+	if len(fresh) == 0 {
+		return known
+	}
+	*p.runs.at(p.runs.add(uint64(fresh[0]))) = run{names: x.spare.copy(fresh), open: 1}
+	p.blocks += len(fresh)
+	x.expected += len(fresh)
+	for i, name := range fresh {
+		if i%ahead == 0 {
+			p.touch(x, fresh[i:min(i+ahead, len(fresh))])
+		}
+		x.predicted.add(name, w.id, x.width())
+	}
+	return known + len(fresh)
 }
 
-func (p *placements) full(x *Index) bool {
-	return p.n >= p.capacity || x.expected >= x.maxBlocks
+// walk sets path to the runs that the names are, cut where the names end or go
+// another way, and returns how many of the names they are.
+func (p *placements) walk(names []Name, x *Index) (known int) {
+	p.path = p.path[:0]
+	for known < len(names) {
+		id := p.runs.find(uint64(names[known]))
+		if id == 0 {
+			break
+		}
+		r := p.runs.at(id)
+		n := common(r.names, names[known:])
+		if n < len(r.names) {
+			p.cut(id, n, x)
+		}
+		p.path = append(p.path, id)
+		known += n
+	}
+	return known
+}
+
+// common returns how many leading names are the same. As each stands for all
+// before it as well, it is found by halves.
+func common(a, b []Name) int {
+	low, high := 0, min(len(a), len(b))
+	if high > 0 && a[high-1] == b[high-1] {
+		return high
+	}
+	for low < high {
+		if mid := int(uint(low+high) / 2); a[mid] == b[mid] {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// cut makes two runs of one, the first of n blocks, under its number.
+func (p *placements) cut(id uint32, n int, x *Index) {
+	r := p.runs.at(id)
+	behind := p.runs.add(uint64(r.names[n]))
+	b := p.runs.at(behind)
+	*b = run{names: x.spare.copy(r.names[n:]), open: r.open, done: r.done}
+	r.names = x.spare.fit(r.names[:n])
+	if r.open == 0 { // its end is older than its beginning
+		b.prev, b.next = r.prev, id
+		if r.prev != 0 {
+			p.runs.at(r.prev).next = behind
+		} else {
+			p.oldest = behind
+		}
+		r.prev = behind
+	}
+}
+
+// room makes room for up to n more blocks, and returns for how many there is.
+func (p *placements) room(w *Worker, n int) int {
+	for {
+		free := min(p.capacity-p.blocks, w.index.maxBlocks-w.index.expected)
+		if free >= n || p.oldest == 0 {
+			return max(min(free, n), 0)
+		}
+		p.drop(w, p.oldest, n-free)
+	}
 }
 
 // Done notes that a request is over, however it ended.
@@ -79,19 +154,15 @@ func (w *Worker) Done(names []Name, now time.Time) {
 	x.placing.Lock()
 	defer x.placing.Unlock()
 	p := &w.placed
-	for end := len(names); end > 0; end -= ahead {
-		from := max(end-ahead, 0)
-		found := p.look(names[from:end])
-		for i := end - 1; i >= from; i-- {
-			id := found[i-from]
-			if id == 0 || p.at(id).open == 0 {
-				continue
-			}
-			b := p.at(id)
-			if b.open--; b.open == 0 {
-				b.done = now.UnixNano()
-				p.link(id)
-			}
+	p.walk(names, x)
+	for i := len(p.path) - 1; i >= 0; i-- {
+		r := p.runs.at(p.path[i])
+		if r.open == 0 {
+			continue
+		}
+		if r.open--; r.open == 0 {
+			r.done = now.UnixNano()
+			p.link(p.path[i])
 		}
 	}
 	p.expire(w, now)
@@ -102,24 +173,9 @@ func (w *Worker) Done(names []Name, now time.Time) {
 func (p *placements) touch(x *Index, names []Name) {
 	var read uint64
 	for _, name := range names {
-		read += uint64(p.ids.touch(uint64(name))) + x.predicted.touch(name)
+		read += x.predicted.touch(name)
 	}
 	p.touched = read
-}
-
-// look returns the numbers of up to ahead names, 0 for none, and reads what is kept under them.
-func (p *placements) look(names []Name) (found [ahead]uint32) {
-	var read uint64
-	for _, name := range names {
-		read += uint64(p.ids.touch(uint64(name)))
-	}
-	for i, name := range names {
-		if found[i] = p.find(uint64(name)); found[i] != 0 {
-			read += uint64(p.at(found[i]).open)
-		}
-	}
-	p.touched = read
-	return found
 }
 
 // Expire drops what is predicted no longer, for all workers. Place and Done do
@@ -139,38 +195,46 @@ func (x *Index) Expire(now time.Time) {
 
 func (p *placements) expire(w *Worker, now time.Time) {
 	until := now.Add(-p.keep).UnixNano()
-	for p.oldest != 0 {
-		var over [ahead]uint32
-		var names [ahead]Name
-		n := 0
-		for id := p.oldest; n < ahead && id != 0 && p.at(id).done <= until; id = p.at(id).next {
-			over[n], names[n] = id, Name(p.key(id))
-			n++
-		}
-		if n == 0 {
-			return
-		}
-		p.touch(w.index, names[:n])
-		for _, id := range over[:n] {
-			p.drop(w, id)
-		}
+	for p.oldest != 0 && p.runs.at(p.oldest).done <= until {
+		p.drop(w, p.oldest, len(p.runs.at(p.oldest).names))
 	}
 }
 
-// drop drops a block that no request needs.
-func (p *placements) drop(w *Worker, id uint32) {
-	p.unlink(id)
-	w.index.predicted.remove(Name(p.key(id)), w.id, w.index.width())
-	w.index.expected--
-	p.ids.drop(id)
+// drop drops up to n blocks from the end of a run that no request needs.
+func (p *placements) drop(w *Worker, id uint32, n int) {
+	r := p.runs.at(id)
+	n = min(n, len(r.names))
+	gone := r.names[len(r.names)-n:]
+	r.names = r.names[:len(r.names)-n]
+	p.withdraw(w, gone)
+	p.blocks -= n
+	if len(r.names) == 0 {
+		p.unlink(id)
+		w.index.spare.give(r.names)
+		p.runs.drop(id)
+		return
+	}
+	r.names = w.index.spare.fit(r.names)
 }
 
-// link appends a block to the list.
+// withdraw takes blocks out of what Find sees.
+func (p *placements) withdraw(w *Worker, names []Name) {
+	x := w.index
+	for i, name := range names {
+		if i%ahead == 0 {
+			p.touch(x, names[i:min(i+ahead, len(names))])
+		}
+		x.predicted.remove(name, w.id, x.width())
+	}
+	x.expected -= len(names)
+}
+
+// link appends a run to the list.
 func (p *placements) link(id uint32) {
-	b := p.at(id)
-	b.prev, b.next = p.newest, 0
+	r := p.runs.at(id)
+	r.prev, r.next = p.newest, 0
 	if p.newest != 0 {
-		p.at(p.newest).next = id
+		p.runs.at(p.newest).next = id
 	} else {
 		p.oldest = id
 	}
@@ -178,28 +242,73 @@ func (p *placements) link(id uint32) {
 }
 
 func (p *placements) unlink(id uint32) {
-	b := p.at(id)
-	if b.prev != 0 {
-		p.at(b.prev).next = b.next
+	r := p.runs.at(id)
+	if r.prev != 0 {
+		p.runs.at(r.prev).next = r.next
 	} else {
-		p.oldest = b.next
+		p.oldest = r.next
 	}
-	if b.next != 0 {
-		p.at(b.next).prev = b.prev
+	if r.next != 0 {
+		p.runs.at(r.next).prev = r.prev
 	} else {
-		p.newest = b.prev
+		p.newest = r.prev
 	}
-	b.prev, b.next = 0, 0
+	r.prev, r.next = 0, 0
 }
 
 func (p *placements) clear(w *Worker) {
-	for _, e := range p.table {
-		if e&maxIDs != 0 {
-			w.index.predicted.remove(Name(p.key(e&maxIDs)), w.id, w.index.width())
-		}
-	}
-	w.index.expected -= p.n
-	expect := p.expect
+	p.runs.each(func(r *run) {
+		p.withdraw(w, r.names)
+		w.index.spare.give(r.names)
+	})
 	*p = placements{keep: p.keep, capacity: p.capacity}
-	p.expect = expect
+}
+
+// bytes is what the placements cost beside the table that Find looks at.
+func (p *placements) bytes() int {
+	n := p.runs.bytes()
+	p.runs.each(func(r *run) { n += 8 * cap(r.names) })
+	return n
+}
+
+// A spare keeps the memory of runs that were dropped for those to come, by the
+// power of two that it has room for.
+type spare struct {
+	lists  [33][][]Name
+	blocks int // in all of them
+}
+
+// mostSpare is how many blocks are kept room for: 2 MiB.
+const mostSpare = 1 << 18
+
+func (s *spare) copy(names []Name) []Name {
+	size := bits.Len(uint(len(names) - 1))
+	list := &s.lists[size]
+	var room []Name
+	if k := len(*list); k > 0 {
+		room, *list = (*list)[k-1], (*list)[:k-1]
+		s.blocks -= cap(room)
+	} else {
+		room = make([]Name, 0, 1<<size)
+	}
+	return append(room[:0], names...)
+}
+
+// fit returns names, in a smaller place if they use less than a quarter of theirs.
+func (s *spare) fit(names []Name) []Name {
+	if 4*len(names) >= cap(names) {
+		return names
+	}
+	fresh := s.copy(names)
+	s.give(names)
+	return fresh
+}
+
+func (s *spare) give(room []Name) {
+	if s.blocks+cap(room) > mostSpare {
+		return
+	}
+	s.blocks += cap(room)
+	size := bits.Len(uint(cap(room) - 1))
+	s.lists[size] = append(s.lists[size], room)
 }

@@ -66,7 +66,6 @@ func (x *Index) Add(o WorkerOptions) (*Worker, error) {
 	if o.Capacity > 0 {
 		w.held.expect = min(o.Capacity, maxIDs)
 		w.placed.capacity = min(o.Capacity, maxIDs)
-		w.placed.expect = w.placed.capacity
 	}
 	switch {
 	case len(x.workers) < 64 || len(x.free) == 0:
