@@ -83,6 +83,7 @@ func TestRefusedEvents(t *testing.T) {
 		{"half a block", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 6), BlockSize: 4}, "a store event contradicts itself: 6 tokens are not 1 blocks of 4"},
 		{"no such tier", Stored{Tier: 3, BlockSize: 4}, "a store event contradicts itself: tier 3"},
 		{"extra keys", Stored{Hashes: []uint64{1}, Tokens: make([]uint32, 4), BlockSize: 4, Extra: [][]uint64{{1}, {2}}}, "a store event contradicts itself: extra keys for 2 blocks of 1"},
+		{"too few names", Stored{Hashes: []uint64{1, 2}, Names: []Name{1}, BlockSize: 4}, "a store event contradicts itself: 1 names for 2 blocks of 4"},
 		{"unknown parent", Stored{Chain: true, Parent: 9, Hashes: []uint64{1}, Tokens: make([]uint32, 4), BlockSize: 4}, ErrUnknownParent.Error()},
 		{"same hash, other tokens", Stored{Hashes: []uint64{100}, Tokens: []uint32{4, 3, 2, 1}, BlockSize: 4}, ErrHashReused.Error()},
 		{"beyond the bound", Stored{Hashes: []uint64{1, 2, 3, 4, 5}, Tokens: make([]uint32, 20), BlockSize: 4}, ErrFull.Error()},
@@ -105,6 +106,42 @@ func TestRefusedEvents(t *testing.T) {
 		if o := x.Find(nil, AppendNames(nil, 0, []uint32{1, 2, 3, 4}, 4)); len(o) != 1 || o[0].Device != 1 {
 			t.Errorf("%s: what was held before is not: %v", c.name, o)
 		}
+	}
+}
+
+// What is stored by its names is what is stored by its tokens.
+func TestStoreByNames(t *testing.T) {
+	tokens := blocksOf([]int{1, 2}, 40*benchBlockSize)
+	names := AppendNames(nil, 7, tokens, benchBlockSize)
+	hashes := make([]uint64, len(names))
+	for i := range hashes {
+		hashes[i] = uint64(i) + 1000
+	}
+	x := New(Options{})
+	ws := addWorkers(t, x, 2, 0)
+	for _, cut := range [][2]int{{0, 21}, {21, 40}} {
+		from, to := cut[0], cut[1]
+		e := Stored{Seed: 7, Hashes: hashes[from:to], Tokens: tokens[from*benchBlockSize : to*benchBlockSize], BlockSize: benchBlockSize}
+		if from > 0 {
+			e.Chain, e.Parent = true, hashes[from-1]
+		}
+		named := e
+		named.Seed, named.Tokens, named.Names = 0, nil, names[from:to]
+		for i, e := range []Stored{e, named} {
+			if err := ws[i].Store(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ws[0].Remove(Device, hashes[30:])
+	ws[1].Remove(Device, hashes[30:])
+	for _, o := range x.Find(nil, names) {
+		if o.Device != 30 {
+			t.Errorf("%+v, not 30 blocks", o)
+		}
+	}
+	if got := len(x.Find(nil, names)); got != 2 {
+		t.Errorf("%d workers", got)
 	}
 }
 

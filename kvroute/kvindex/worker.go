@@ -129,6 +129,10 @@ type Stored struct {
 	Tokens    []uint32
 	BlockSize int
 
+	// Names are what AppendNames calls the blocks, where the caller has done so:
+	// Seed, Tokens and Extra are not looked at then. nil: not known.
+	Names []Name
+
 	// Extra is nil or has for each block what it is told apart by beside its
 	// tokens and Seed: hashes of images, sorted; nil for most.
 	Extra [][]uint64
@@ -171,17 +175,12 @@ const ahead = 16
 // store stores up to ahead blocks of e, from from on, which follow parent.
 func (w *Worker) store(e *Stored, from int, parent uint32, prev Name) (uint32, Name, error) {
 	hashes := e.Hashes[from:min(from+ahead, len(e.Hashes))]
-	var names [ahead]Name
-	var stack [1024]byte
-	buf := stack[:]
-	for i := range hashes {
-		var extra []uint64
-		if e.Extra != nil {
-			extra = e.Extra[from+i]
-		}
-		buf = scratch(buf, 4*e.BlockSize+8*len(extra))
-		prev = prev.then(localHash(buf, e.Tokens[(from+i)*e.BlockSize:(from+i+1)*e.BlockSize], extra))
-		names[i] = prev
+	var space [ahead]Name
+	names := space[:len(hashes)]
+	if e.Names != nil {
+		names = e.Names[from : from+len(hashes)]
+	} else {
+		prev = e.name(names, from, prev)
 	}
 	var read uint64
 	for i, hash := range hashes {
@@ -203,6 +202,22 @@ func (w *Worker) store(e *Stored, from int, parent uint32, prev Name) (uint32, N
 	return parent, prev, nil
 }
 
+// name names the blocks from from on, which follow prev, and returns the last name.
+func (e *Stored) name(names []Name, from int, prev Name) Name {
+	var stack [1024]byte
+	buf := stack[:]
+	for i := range names {
+		var extra []uint64
+		if e.Extra != nil {
+			extra = e.Extra[from+i]
+		}
+		buf = scratch(buf, 4*e.BlockSize+8*len(extra))
+		prev = prev.then(localHash(buf, e.Tokens[(from+i)*e.BlockSize:(from+i+1)*e.BlockSize], extra))
+		names[i] = prev
+	}
+	return prev
+}
+
 // check returns what is wrong with the event.
 func (w *Worker) check(e *Stored) error {
 	if w.gone.Load() {
@@ -214,10 +229,14 @@ func (w *Worker) check(e *Stored) error {
 	if size := w.BlockSize(); size != 0 && e.BlockSize != size {
 		return &BlockSizeError{Want: size, Got: e.BlockSize}
 	}
-	if e.BlockSize <= 0 || len(e.Tokens)/e.BlockSize != len(e.Hashes) || len(e.Tokens)%e.BlockSize != 0 {
+	if e.Names != nil {
+		if e.BlockSize <= 0 || len(e.Names) != len(e.Hashes) {
+			return fmt.Errorf("%w: %d names for %d blocks of %d", ErrShape, len(e.Names), len(e.Hashes), e.BlockSize)
+		}
+	} else if e.BlockSize <= 0 || len(e.Tokens)/e.BlockSize != len(e.Hashes) || len(e.Tokens)%e.BlockSize != 0 {
 		return fmt.Errorf("%w: %d tokens are not %d blocks of %d", ErrShape, len(e.Tokens), len(e.Hashes), e.BlockSize)
 	}
-	if e.Extra != nil && len(e.Extra) != len(e.Hashes) {
+	if e.Names == nil && e.Extra != nil && len(e.Extra) != len(e.Hashes) {
 		return fmt.Errorf("%w: extra keys for %d blocks of %d", ErrShape, len(e.Extra), len(e.Hashes))
 	}
 	if w.BlockSize() == 0 {

@@ -76,7 +76,7 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 	}
 	if f.placer.Index {
 		var err error
-		if f.book, err = newIndex(t, o); err != nil {
+		if f.book, err = newIndex(o); err != nil {
 			return nil, err
 		}
 	}

@@ -21,18 +21,17 @@ type index struct {
 	size     int   // tokens of a block
 	number   []int // of a worker, by its ID in the index
 	refused  int   // blocks that the index did not take: they follow one that is not known
-	trace    *Trace
 	found    []kvindex.Overlap
 	overlaps []kvindex.Overlap // by worker
 	hashes   []uint64
-	tokens   []uint32
+	names    []kvindex.Name
 }
 
-func newIndex(t *Trace, o *Options) (*index, error) {
+func newIndex(o *Options) (*index, error) {
 	x := &index{
 		// Blocks that went while those behind them stay count as held, so there may be more than the pools have.
 		index: kvindex.New(kvindex.Options{MaxBlocks: 4 * o.workers() * o.Blocks}),
-		size:  o.BlockSize, trace: t, overlaps: make([]kvindex.Overlap, o.workers()),
+		size:  o.BlockSize, overlaps: make([]kvindex.Overlap, o.workers()),
 	}
 	for n := range o.workers() {
 		w, err := x.index.Add(kvindex.WorkerOptions{BlockSize: o.BlockSize, Keep: keep, Capacity: o.Blocks})
@@ -85,16 +84,18 @@ func (x *index) feed(worker int, p *sim.Pass) {
 
 func (x *index) store(w *kvindex.Worker, s *sim.Sequence, first, n int) {
 	j := s.Owner.(*Job)
-	x.hashes, x.tokens = x.hashes[:0], x.tokens[:0]
+	x.hashes, x.names = x.hashes[:0], x.names[:0]
 	for i := first; i < first+n; i++ {
-		x.hashes = append(x.hashes, s.Hash(i))
+		hash := s.Hash(i)
+		x.hashes = append(x.hashes, hash)
 		if i < len(j.Names) {
-			x.tokens = x.trace.appendTokens(x.tokens, j.Request, i*x.size, (i+1)*x.size)
+			x.names = append(x.names, j.Names[i])
 		} else {
-			x.tokens = appendAnswer(x.tokens, s.Hash(i), x.size)
+			// No trace says what the tokens of answers were, and no prompt repeats them.
+			x.names = append(x.names, kvindex.Name(max(1, hash)))
 		}
 	}
-	e := kvindex.Stored{Hashes: x.hashes, Tokens: x.tokens, BlockSize: x.size}
+	e := kvindex.Stored{Hashes: x.hashes, Names: x.names, BlockSize: x.size}
 	if first > 0 {
 		e.Chain, e.Parent = true, s.Hash(first-1)
 	}
@@ -102,13 +103,4 @@ func (x *index) store(w *kvindex.Worker, s *sim.Sequence, first, n int) {
 	if w.Store(e) != nil {
 		x.refused += n
 	}
-}
-
-// appendAnswer appends the tokens of a block with generated ones: no trace says what they were, and no prompt
-// repeats them.
-func appendAnswer(dst []uint32, hash uint64, size int) []uint32 {
-	for i := range size {
-		dst = append(dst, uint32(hash>>(32*(i&1))))
-	}
-	return dst
 }
