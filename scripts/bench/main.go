@@ -61,6 +61,7 @@ var measurements = []measurement{
 	{"lost", "client lost -> worker's connection closed", measureLost},
 	{"idle", "memory of idle streams", measureIdle},
 	{"readers", "memory while readers have stopped", measureReaders},
+	{"placement", "choosing a worker by the prompt, beside round robin", measurePlacement},
 	{"replay", "kvasir replay over the open traces, beside Dynamo's", measureReplay},
 	{"start", "start to first 200, idle memory, binary", measureStart},
 }
