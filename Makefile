@@ -29,7 +29,9 @@ bench: build ## the measured goals as ratios against peers (BENCH="throughput st
 
 profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .
-	go run ./scripts/bench -peer=false -profile scripts/bench/kvasir.pgo throughput
+	go run ./scripts/bench -peer=false -profile .cache/bench/proxy.pprof throughput
+	go test ./kvroute/replay -run none -bench 'Run/(kv|predict)' -benchtime 4s -cpuprofile .cache/bench/replay.pprof -o .cache/bench/replay.test
+	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof > scripts/bench/kvasir.pgo
 
 train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data), see docs/models.md
 	scripts/train/train.sh $(DATA)
