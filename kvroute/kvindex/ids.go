@@ -146,8 +146,6 @@ func (d *ids[T]) drop(id uint32) {
 // at returns what is kept under a number; nothing at first.
 func (d *ids[T]) at(id uint32) *T { return &d.all.at(id).val }
 
-func (d *ids[T]) key(id uint32) uint64 { return d.all.at(id).key }
-
 // each calls f with what is kept under each number.
 func (d *ids[T]) each(f func(*T)) {
 	for _, e := range d.table {
