@@ -1,0 +1,159 @@
+//go:build linux && cgo
+
+// Poll: one poll of one GPU.
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"kvasir/gpu/snapshot"
+)
+
+// forgetAfter is when something unsupported is asked for again: MIG can be switched, a driver updated.
+const forgetAfter = time.Minute
+
+// A gpu is one device during one time of the library, and what was last seen of it.
+type gpu struct {
+	device  nvml.Device
+	seen    snapshot.GPU // values of figures that are not asked for in each poll stay from poll to poll
+	figures []tracked
+	now     time.Time     // of the poll that runs
+	slack   time.Duration // by which a poll may come early
+
+	again     bool // set by a way that wants the next poll too
+	rates     rates
+	lists     []processList
+	samples   uint64 // time stamp of the last samples of processes, in microseconds since 1970
+	instances instances
+}
+
+// A figure is one thing to ask for, and a way one function of the library that answers it.
+type figure struct {
+	every time.Duration // 0: in each poll
+	ways  []way         // from the best to the oldest
+	clear func(*snapshot.GPU)
+}
+
+type way struct {
+	symbols []string // that the library has to have
+	ask     func(*gpu) nvml.Return
+}
+
+// tracked is a figure of one GPU: which ways there are, which one works, when it is due.
+type tracked struct {
+	figure
+	way int
+	due time.Time
+}
+
+func newGPU(index int, device nvml.Device, interval time.Duration, has func(symbol string) bool) *gpu {
+	g := &gpu{
+		device: device,
+		seen:   snapshot.GPU{Index: index},
+		slack:  interval / 2,
+		rates:  newRates(),
+		lists:  newProcessLists(has),
+	}
+	for _, f := range figures {
+		f.ways = slices.DeleteFunc(slices.Clone(f.ways), func(w way) bool {
+			return slices.ContainsFunc(w.symbols, func(s string) bool { return !has(s) })
+		})
+		if len(f.ways) > 0 {
+			g.figures = append(g.figures, tracked{figure: f})
+		}
+	}
+	return g
+}
+
+// identify asks who the GPU is, once.
+func (g *gpu) identify() nvml.Return {
+	uuid, ret := g.device.GetUUID()
+	if judge(ret) > unsupported {
+		return ret
+	}
+	name, ret := g.device.GetName()
+	if judge(ret) > unsupported {
+		return ret
+	}
+	pci, ret := g.device.GetPciInfo()
+	if judge(ret) > unsupported {
+		return ret
+	}
+	g.seen.UUID, g.seen.Name, g.seen.PCI = uuid, name, cString(pci.BusId[:])
+	if g.seen.PCI == "" && ret == nvml.SUCCESS { // before R384 there was no text with a domain of 32 bits
+		g.seen.PCI = fmt.Sprintf("%08x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
+	}
+	return nvml.SUCCESS
+}
+
+// poll brings seen up to date. It returns SUCCESS, or the code by which the GPU or the driver is
+// lost: then seen means nothing. A GPU that answers nothing but errors is lost by the first of them; that it
+// is not for us to ask is one, and that it does not support what is asked is none.
+func (g *gpu) poll(now time.Time) nvml.Return {
+	g.now = now
+	worked, failed := false, nvml.SUCCESS
+	for i := range g.figures {
+		t := &g.figures[i]
+		if now.Add(g.slack).Before(t.due) {
+			continue
+		}
+		ret := t.ask(g)
+		switch judge(ret) {
+		case gpuLost, driverLost:
+			return ret
+		case given:
+			worked = true
+		default:
+			if ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_FUNCTION_NOT_FOUND {
+				worked = true
+			} else if failed == nvml.SUCCESS {
+				failed = ret
+			}
+		}
+	}
+	if !worked {
+		return failed
+	}
+	return nvml.SUCCESS
+}
+
+// ask takes the first way that is supported, and says when to ask again.
+func (t *tracked) ask(g *gpu) nvml.Return {
+	t.due = g.now.Add(t.every)
+	for {
+		g.again = false
+		ret := t.ways[t.way].ask(g)
+		if g.again {
+			t.due = g.now
+		}
+		v := judge(ret)
+		if v == given {
+			return ret
+		}
+		t.clear(&g.seen)
+		if v != unsupported {
+			return ret
+		}
+		t.way++
+		if t.way == len(t.ways) {
+			t.way = 0
+			t.due = g.now.Add(forgetAfter)
+			return ret
+		}
+	}
+}
+
+func cString(chars []int8) string {
+	text := make([]byte, 0, len(chars))
+	for _, c := range chars {
+		if c == 0 {
+			break
+		}
+		text = append(text, byte(c))
+	}
+	return string(text)
+}

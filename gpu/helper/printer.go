@@ -1,0 +1,76 @@
+//go:build linux && cgo
+
+// Printer: the lines, gathered so that many cost one write.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"kvasir/gpu/snapshot"
+)
+
+// gathered is how long a line waits for others: who reads takes its age from when it comes.
+const gathered = 5 * time.Millisecond
+
+// A printer writes whole lines, as many as there are at once: each write wakes who reads them. When
+// nobody reads any more the helper ends.
+type printer struct {
+	mu     sync.Mutex
+	to     io.Writer
+	lines  bytes.Buffer
+	encode *json.Encoder // into lines
+	oldest time.Time     // when the first of lines was added
+}
+
+func newPrinter(w io.Writer) *printer {
+	p := &printer{to: w}
+	p.encode = json.NewEncoder(&p.lines)
+	return p
+}
+
+// add puts a line to those that the next flush writes.
+func (p *printer) add(line snapshot.Line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lines.Len() == 0 {
+		p.oldest = time.Now()
+	}
+	if err := p.encode.Encode(line); err != nil { // a NaN, which no figure is
+		panic("BUG: " + err.Error())
+	}
+}
+
+// flush writes the lines there are.
+func (p *printer) flush() { p.flushAfter(0) }
+
+// flushAfter writes them if the first has waited so long.
+func (p *printer) flushAfter(waited time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lines.Len() == 0 || waited > 0 && time.Since(p.oldest) < waited {
+		return
+	}
+	if _, err := p.to.Write(p.lines.Bytes()); err != nil {
+		os.Exit(1)
+	}
+	p.lines.Reset()
+}
+
+// print writes a line at once, after those there are.
+func (p *printer) print(line snapshot.Line) {
+	p.add(line)
+	p.flush()
+}
+
+const wholeDriver = -1 // as the GPU of a trouble
+
+func (p *printer) trouble(gpu int, ret nvml.Return) {
+	p.add(snapshot.Line{Trouble: &snapshot.Trouble{GPU: gpu, Code: code(ret), Text: ret.Error()}})
+}

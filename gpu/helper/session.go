@@ -1,0 +1,58 @@
+//go:build linux && cgo
+
+// Session: all GPUs from one initialisation of the library to its shutdown.
+package main
+
+import (
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// A session ends when the driver is lost, or when a GPU is for so long that the library should be
+// initialised again to find it.
+type session struct {
+	lib      *library
+	out      *printer
+	xids     *xids
+	interval time.Duration
+	gpus     int
+	rota     *rota
+}
+
+// run returns the code by which the driver was lost, or SUCCESS to begin anew. It does not return
+// while a call hangs: what comes after it must not meet that call.
+func (s *session) run() nvml.Return {
+	s.rota = &rota{out: s.out, start: time.Now(), over: s.over, lost: make(chan nvml.Return, 1)}
+	events := newEvents(s.lib, s.xids)
+	if events != nil { // first, so that a snapshot has the errors of before
+		s.rota.questions = append(s.rota.questions, &question{ask: events.ask, every: s.interval})
+	}
+	for i := range s.gpus {
+		p := &poller{index: i, lib: s.lib, events: events, xids: s.xids, out: s.out, interval: s.interval}
+		s.rota.questions = append(s.rota.questions, &question{ask: p.ask, every: s.interval})
+	}
+	s.rota.begin()
+	ret := <-s.rota.lost
+	if ret != nvml.SUCCESS {
+		s.out.trouble(wholeDriver, ret)
+		s.out.flush()
+	}
+	s.rota.stop()
+	events.free()
+	return ret
+}
+
+// over says whether there is no GPU, or none of one, for so long that the library has to be asked
+// anew. While a call hangs it is not: the session could not end, and the GPUs that are well would
+// fall silent.
+func (s *session) over(now time.Time) bool {
+	lost, began := s.rota.longest()
+	if !began.IsZero() && now.Sub(began) > time.Second {
+		return false
+	}
+	if s.gpus == 0 {
+		return now.Sub(s.rota.start) >= patience
+	}
+	return !lost.IsZero() && now.Sub(lost) >= patience
+}

@@ -1,0 +1,13 @@
+//go:build !linux || !cgo
+
+// Without: what a helper built without cgo does.
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+func watch(time.Duration, string) error {
+	return errors.New("cannot ask a driver: built without cgo, or not for Linux")
+}
