@@ -5,15 +5,22 @@ FUZZTIME ?= 20s
 DATA     ?= ../shared/data
 export FUZZTIME
 
+GOARCH ?= $(shell go env GOARCH)
+HELPER := gpu/inside/helper-linux-$(GOARCH).gz
+
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real bench profile train eval lint fmt fuzz clean
+.PHONY: help build run test test-real image bench profile train eval lint fmt fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
 
-build: ## bin/kvasir, one static binary
+build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside where a C compiler is at hand
 	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvasir .
 	@if ldd bin/kvasir >/dev/null 2>&1; then echo "bin/kvasir is not static" >&2; exit 1; fi
+
+# Made by cgo, where there is a C compiler for GOARCH (CC=aarch64-linux-gnu-gcc names another one).
+$(HELPER): $(wildcard gpu/helper/*.go gpu/snapshot/*.go) go.mod go.sum scripts/helper.sh
+	@GOARCH=$(GOARCH) scripts/helper.sh
 
 run: build ## build, and serve config.yaml on 127.0.0.1:8080
 	bin/kvasir serve --config config.yaml
@@ -21,8 +28,12 @@ run: build ## build, and serve config.yaml on 127.0.0.1:8080
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real engines: vLLM on CPU, Dynamo (4 GB of disk, 5 GB of memory)
-	@scripts/test-real.sh
+test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, the image (7 GB of disk, 5 GB of memory; REAL=image or engines: only these)
+	@scripts/test-real.sh $(REAL)
+
+image: ## the container image kvasir, with Docker (BASE=scratch: another base)
+	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \
+	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) .
 
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)
 	go run ./scripts/bench $(BENCH)
@@ -52,5 +63,5 @@ fuzz: ## each fuzz target for FUZZTIME (20s)
 	@scripts/fuzz.sh
 
 clean: ## remove what was built; .cache stays (rm -r .cache for that)
-	rm -rf bin
+	rm -rf bin gpu/inside/helper-*.gz
 	go clean -testcache

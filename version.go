@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kvasir/classify/model"
+	"kvasir/gpu"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
@@ -39,5 +40,9 @@ func printVersion(w io.Writer) {
 		fmt.Fprintf(w, "build: %s\n", strings.Join(flags, " "))
 	}
 	fmt.Fprintf(w, "weights: %s\n", model.Hash())
-	fmt.Fprintln(w, "nvml helper: not built in")
+	if protocol, ok := gpu.Inside(); ok {
+		fmt.Fprintf(w, "nvml helper: inside, protocol %s\n", protocol)
+	} else {
+		fmt.Fprintln(w, "nvml helper: not inside, so GPU telemetry is off; make build puts it there where a C compiler is at hand")
+	}
 }

@@ -11,6 +11,11 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 
+# The NVML helper (gpu/helper) is cgo and is looked at where there is a C compiler, whatever CGO_ENABLED says.
+if command -v "$(CGO_ENABLED=1 go env CC)" >/dev/null; then
+  export CGO_ENABLED=1 CGO_CFLAGS="${CGO_CFLAGS:--O2 -g} -Wno-deprecated-declarations"
+fi
+
 scripts/parts.sh golangci-lint e2e-modules
 for module in . e2e; do
   [ "$module" = . ] || [ -e .cache/parts/e2e-modules ] || continue

@@ -1,0 +1,144 @@
+// Errors: what a GPU has suffered, and until when that counts.
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kvasir/gpu/snapshot"
+)
+
+// criticalXids are those after which a GPU is not to be trusted (NVIDIA, "Xid
+// Errors"): ECC and row remapping, NVLink, fallen off the bus, GSP, contained and
+// uncontained errors. 13, 31, 43, 45 and 68 are an application's own.
+var criticalXids = []uint64{48, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140}
+
+// trouble is what is remembered of a GPU's errors.
+type trouble struct {
+	counted bool           // ecc is the count that was last seen
+	ecc     uint64         // uncorrected
+	xids    []snapshot.Xid // that were last seen
+	until   time.Time      // what happened counts
+	text    string         // of what happened
+	asked   bool           // a recovery was asked for since
+	told    cause          // that the effect's text is about
+}
+
+// seeErrors: uncorrected ECC errors since the first snapshot and critical Xids
+// count for 5 minutes, but not longer than until a recovery action that the driver asked for is
+// done, or the driver was loaded again, which sets the count of ECC errors
+// back. A recovery action that is asked for counts while it is; so does a
+// GPU that is lost.
+func (d *judged) seeErrors(now time.Time, g *GPU) bool {
+	t := &d.errors
+	asks := ""
+	if g.State == OK {
+		t.seeECC(now, g)
+		t.seeXids(now, g)
+		if g.Recovery != nil {
+			asks = *g.Recovery
+			t.seeRecovery(asks)
+		}
+	}
+	cause := t.cause(now, g, asks)
+	f := &d.effects[byErrors]
+	if cause == nothing && g.State != OK && f.slow > 1 && now.Sub(d.at) < holdError {
+		return false // a recovery that was asked for is not done by not being seen
+	}
+	slow := 1.0
+	if cause != nothing {
+		slow = someSlow
+	}
+	changed := f.shows(now, slow)
+	if cause != nothing && (changed || cause != t.told) {
+		changed, t.told = true, cause
+		f.text = fmt.Sprintf("GPU %d: %s", d.index, t.tell(cause, g, asks))
+	}
+	return changed
+}
+
+// A cause is what of all that counts is told.
+type cause uint8
+
+const (
+	nothing cause = iota
+	happened
+	recovery
+	lost
+)
+
+func (t *trouble) cause(now time.Time, g *GPU, asks string) cause {
+	switch {
+	case g.State == Lost:
+		return lost
+	case asks != "" && asks != "none":
+		return recovery
+	case now.Before(t.until):
+		return happened
+	}
+	return nothing
+}
+
+func (t *trouble) tell(c cause, g *GPU, asks string) string {
+	switch {
+	case c == lost && g.Why != "":
+		return "lost: " + g.Why
+	case c == lost:
+		return "lost"
+	case c == recovery:
+		return "the driver asks for " + asks
+	}
+	return t.text
+}
+
+func (t *trouble) seeECC(now time.Time, g *GPU) {
+	if g.ECCErrors == nil {
+		return
+	}
+	n := *g.ECCErrors
+	switch {
+	case t.counted && n > t.ecc:
+		t.count(now, now, fmt.Sprintf("%d new uncorrected ECC errors", n-t.ecc))
+	case t.counted && n < t.ecc:
+		t.until = time.Time{}
+	}
+	t.counted, t.ecc = true, n
+}
+
+// seeXids takes each Xid in once. The helper tells them over and over, and with
+// their times, so that a Judge that begins later knows how old they are; all
+// of them, because 45 or 154 may follow a critical one at once.
+func (t *trouble) seeXids(now time.Time, g *GPU) {
+	if slices.Equal(g.Xids, t.xids) {
+		return
+	}
+	for _, x := range g.Xids {
+		if slices.Contains(criticalXids, x.Number) && !slices.Contains(t.xids, x) {
+			t.count(now, time.UnixMilli(x.At), fmt.Sprintf("Xid %d", x.Number))
+		}
+	}
+	t.xids = g.Xids
+}
+
+// count begins the time of an error; the text of what counts already stays.
+func (t *trouble) count(now, began time.Time, text string) {
+	if began.After(now) {
+		began = now // a clock was set back
+	}
+	if !now.Before(t.until) {
+		t.text, t.asked = text, false
+	}
+	if until := began.Add(holdError); until.After(t.until) {
+		t.until = until
+	}
+}
+
+func (t *trouble) seeRecovery(action string) {
+	switch {
+	case action != "none" && action != "":
+		t.asked = true
+	case t.asked:
+		t.asked, t.until = false, time.Time{}
+	}
+}
