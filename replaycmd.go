@@ -20,10 +20,11 @@ import (
 
 // replayFlags are the flags of the command that are not options of the replay as they stand.
 type replayFlags struct {
-	trace, queue, engine, disaggregate string
-	prefillLoadScale, overlapCredit    float64
-	asJSON                             bool
-	options                            replay.Options
+	trace, queue, engine, disaggregate, telemetry string
+	slow, neighbour                               []string
+	prefillLoadScale, overlapCredit               float64
+	asJSON                                        bool
+	options                                       replay.Options
 }
 
 func replayCommand() *cobra.Command {
@@ -45,7 +46,8 @@ anything in common with another one there.`,
 		Example: `  kvasir replay --trace conversation.jsonl --workers 8 --speed 6
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
-  kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json`,
+  kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
@@ -74,10 +76,14 @@ anything in common with another one there.`,
 	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a dearer worker is chosen now and then, as by a softmax")
 	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` from worker to worker; 0: prompts are there at once")
 	fs.IntVar(&o.BytesPerToken, "kv-bytes-per-token", 131072, "with --prefill: `bytes` of KV of one token")
+	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
+	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
+	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	_ = cmd.MarkFlagFilename("trace", "jsonl", "csv", "log")
 	for name, values := range map[string][]string{
 		"policy": replay.Policies(), "queue": {"auto", "off"}, "disaggregate": {"auto", "always"}, "engine": {"vllm"},
+		"telemetry": {"on", "off"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -95,6 +101,7 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	}{
 		{"policy", f.options.Policy, replay.Policies()}, {"queue", f.queue, []string{"auto", "off"}},
 		{"disaggregate", f.disaggregate, []string{"auto", "always"}}, {"engine", f.engine, []string{"vllm"}},
+		{"telemetry", f.telemetry, []string{"on", "off"}},
 	} {
 		if !slices.Contains(one.of, one.value) {
 			return usageError(fmt.Sprintf("--%s: %s is not %s%s", one.flag, quote(one.value), words(one.of, "or"), didYouMean(one.value, one.of)))
@@ -126,6 +133,9 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	}
 	f.options.KV = cost.DefaultKV()
 	f.options.KV.PrefillLoadScale, f.options.KV.DeviceCredit = f.prefillLoadScale, f.overlapCredit
+	if err := f.readTroubles(); err != nil {
+		return err
+	}
 	return f.bounds()
 }
 
@@ -183,7 +193,7 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(result)
 	} else {
-		err = printReplay(out, trace, result)
+		err = printReplay(out, trace, result, f.troubleText())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the figures: %w", err)
@@ -192,9 +202,10 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 }
 
 // printReplay prints figures for people.
-func printReplay(out io.Writer, t *replay.Trace, r *replay.Result) error {
+func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d requests in %.1f s at speed %g, %d workers, policy %s\n", t.Name, r.Requests, r.Duration.Seconds(), r.Speed, r.Workers, r.Policy)
+	b.WriteString(trouble)
 	if t.Left > 0 {
 		fmt.Fprintf(&b, "%d lines left out: no served request whose tokens were counted\n", t.Left)
 	}

@@ -4,7 +4,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"kvasir/kvroute/replay"
 )
 
 const replayTrace = "sim/testdata/twin_conversation.jsonl"
@@ -110,6 +115,19 @@ func TestReplayTroubles(t *testing.T) {
 		{"--trace x --decode 1", "kvasir: 0 prefill and 1 decode workers: it takes both\n", 2},
 		{"--trace x --speed 0", "kvasir: --speed: 0 is less than 1e-06\n", 2},
 		{"--trace x --blocks 0", "kvasir: --blocks: 0 is less than 1\n", 2},
+		{"--trace x --slow 0:60s-180s", `kvasir: --slow "0:60s-180s": 2 parts between colons, not 3: want a worker, a time and a factor, such as 0:60s-180s:3`, 2},
+		{"--trace x --slow 0:60s:3", `kvasir: --slow "0:60s:3": "60s" is not from when to when: want`, 2},
+		{"--trace x --slow a:60s-180s:3", `kvasir: --slow "a:60s-180s:3": "a" is not the number of a worker: want`, 2},
+		{"--trace x --slow 0:60-180s:3", `kvasir: --slow "0:60-180s:3": "60" is not a time: want`, 2},
+		{"--trace x --slow 0:60s-180:3", `kvasir: --slow "0:60s-180:3": "180" is not a time: want`, 2},
+		{"--trace x --slow 0:60s-180s:x", `kvasir: --slow "0:60s-180s:x": "x" is not a number: want`, 2},
+		{"--trace x --slow 0:60s-180s:1", `kvasir: --slow "0:60s-180s:1": want a factor above 1 and at most 1000, such as 0:60s-180s:3`, 2},
+		{"--trace x --slow 0:60s-180s:NaN", `kvasir: --slow "0:60s-180s:NaN": want a factor above 1`, 2},
+		{"--trace x --neighbour 1:30s-90s:1", `kvasir: --neighbour "1:30s-90s:1": want a share above 0 and at most 0.99, such as 1:30s-90s:0.5`, 2},
+		{"--trace x --neighbour 1:30s-90s", `kvasir: --neighbour "1:30s-90s": 2 parts between colons, not 3: want a worker, a time and a share, such as 1:30s-90s:0.5`, 2},
+		{"--trace x --neighbour 4:30s-90s:0.5", "kvasir: trouble of worker 4: there are workers 0 to 3\n", 2},
+		{"--trace x --slow 0:90s-30s:2", "kvasir: trouble of worker 0 from 1m30s to 30s: it must begin at 0s or later and end after that\n", 2},
+		{"--trace x --telemetry of", `kvasir: --telemetry: "of" is not on or off, did you mean "on"?`, 2},
 		{"--trace nowhere.jsonl", "kvasir: cannot read the trace: open nowhere.jsonl: no such file or directory\n", 1},
 		{"--trace " + bad, "kvasir: cannot read the trace: bad.jsonl:1: 0 hash_ids for a prompt of 10 tokens: it must have one for each 512 tokens\n", 1},
 		{"--trace " + replayTrace + " --blocks 10 --policy random", "kvasir: cannot replay the request of twin_conversation.jsonl:1: cannot take a prompt of 6758 tokens: more tokens than the KV pool holds (640): give its workers more blocks\n", 1},
@@ -117,6 +135,71 @@ func TestReplayTroubles(t *testing.T) {
 		out, errs, code := replayed(t, strings.Fields(c.args)...)
 		if code != c.code || out != "" || !strings.HasPrefix(errs, c.want) {
 			t.Errorf("%s: exit code %d, %s%s", c.args, code, out, errs)
+		}
+	}
+}
+
+// A hot GPU and a neighbour are told of by the judge that the proxy has; without telemetry nobody knows.
+func TestReplayOfTroubles(t *testing.T) {
+	t.Parallel()
+	mean := func(args ...string) float64 {
+		out, errs, code := replayed(t, append([]string{"--trace", replayTrace, "--workers", "4", "--speed", "1.5", "--json"}, args...)...)
+		var r struct {
+			TTFT struct{ Mean float64 } `json:"ttft_ms"`
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+			t.Fatalf("%v: exit code %d: %v %s", args, code, err, errs)
+		}
+		return r.TTFT.Mean
+	}
+	if on, off := mean(), mean("--telemetry", "off"); on != off {
+		t.Errorf("without troubles telemetry changes %v to %v", off, on)
+	}
+	for flag, how := range map[string]string{"--slow": "4", "--neighbour": "0.75"} {
+		var troubles []string
+		for i := range 40 {
+			for _, worker := range []int{i % 4, (i + 2) % 4} {
+				troubles = append(troubles, flag, fmt.Sprintf("%d:%ds-%ds:%s", worker, 10*i, 10*i+10, how))
+			}
+		}
+		on, off := mean(troubles...), mean(append(troubles, "--telemetry", "off")...)
+		t.Logf("%s: %.0f ms without, %.0f with: %.2f x", flag, off, on, off/on)
+		if off/on < 1.3 {
+			t.Errorf("%s: %.0f ms to the first token without telemetry, %.0f with it: %.2f x, want 1.3 x", flag, off, on, off/on)
+		}
+	}
+	out, _, _ := replayed(t, "--trace", replayTrace, "--slow", "0:60s-180s:3", "--neighbour", "1:30s-90s:0.5", "--telemetry", "off", "--policy", "p2c")
+	if want := "\nworker 0 takes 3 times as long from 1m0s to 3m0s, worker 1 takes 2 times as long from 30s to 1m30s; telemetry off\n"; !strings.Contains(out, want) {
+		t.Errorf("the table does not say %q:\n%s", want, out)
+	}
+}
+
+// What is made up of a GPU is read by the judge as what it is.
+func TestMadeUpTelemetry(t *testing.T) {
+	hot, err := slowSpan("0:10s-20s:4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := neighbourSpan("1:10s-20s:0.8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMadeUp([]troubleSpan{hot, shared})
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 200 {
+		at := time.Duration(i) * replay.TelemetryEvery
+		for worker, want := range []float64{4, 5, 1} {
+			h := m.hardware(begin.Add(at), worker, i%3)
+			during := at >= 10*time.Second && at < 20*time.Second
+			if !during {
+				want = 1
+			}
+			if held := at >= 20*time.Second && at < 25*time.Second; !held && math.Abs(h.Slow/want-1) > 0.03 || h.Aside {
+				t.Errorf("worker %d after %v: %+v, want %v times slower", worker, at, h, want)
+			}
+			if (h.Why != "") != (h.Slow > 1) {
+				t.Errorf("worker %d after %v: %+v", worker, at, h)
+			}
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (g *group) appendTo(dst []Candidate) []Candidate {
 		s, c := &g.seats[i], &g.priced[i]
 		dst = append(dst, Candidate{
 			Worker: s.rank.worker, Rank: s.rank.id, Leg: g.leg, Chosen: i == g.best, Overlap: s.overlap(c.Overlap),
-			Cost: c.Cost, TTFT: c.TTFT, Parts: c.Parts,
+			Cost: c.Cost, TTFT: c.TTFT, Parts: c.Parts, Slow: c.Load.Slow, Aside: s.aside,
 			Load: Load{
 				Requests: c.Load.Requests, Decoding: c.Load.Decoding, Backlog: c.Load.Backlog,
 				Context: c.Load.Outstanding + c.Load.Streamed,

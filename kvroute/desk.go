@@ -29,6 +29,7 @@ type group struct {
 	leg    Leg
 	seats  []seat
 	priced []cost.Candidate // of the seats
+	open   int              // so many may be chosen; the others are aside
 	best   int              // the one to take
 }
 
@@ -36,6 +37,7 @@ type group struct {
 type seat struct {
 	rank  *rank
 	open  bool            // its engine's next pass has room
+	aside bool            // others are preferred
 	size  int             // tokens of a block; 0: not known
 	cache *kvindex.Worker // to look for the prompt's blocks; nil: none
 	names []kvindex.Name  // of them
@@ -48,7 +50,7 @@ func (d *desk) place(p *Pool, f *field, q *Query) (Placement, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for {
-		at, err := d.seat(f, q, p)
+		at, err := d.seat(f, q)
 		if err != nil {
 			return Placement{}, err
 		}
@@ -94,8 +96,9 @@ func (p *Pool) measure(q *Query) {
 		d.prefill.add(w, q, q.Pin.PrefillRanked, q.Pin.PrefillRank)
 	}
 	for _, w := range f.workers {
-		d.seatWorker(&f, w, q, p)
+		d.seatWorker(&f, w, q)
 	}
+	d.passOver()
 	d.choose(p, q)
 	q.prefill = d.shortest(q.tokens())
 }
@@ -126,27 +129,51 @@ func (d *desk) reset() {
 
 // seat finds the candidates for each leg. An empty Why says that nothing speaks
 // against them.
-func (d *desk) seat(f *field, q *Query, p *Pool) (at Placement, err error) {
+func (d *desk) seat(f *field, q *Query) (at Placement, err error) {
 	d.reset()
-	if err := d.seatHelpers(f, q, p); err != nil {
+	if err := d.seatHelpers(f, q); err != nil {
 		return at, err
 	}
 	for _, w := range f.workers {
 		if open(w, q.Tried, q.Now) {
-			d.seatWorker(f, w, q, p)
+			d.seatWorker(f, w, q)
 		}
 	}
-	if len(d.whole.seats) > 0 || len(d.decode.seats) > 0 {
-		return at, nil
+	if len(d.whole.seats) == 0 && len(d.decode.seats) == 0 {
+		if at, err = makeDo(f.workers, q.Tried, q.Strict, q.Now); err == nil && at.Worker != nil {
+			d.seatWorker(f, at.Worker, q)
+		}
 	}
-	if at, err = makeDo(f.workers, q.Tried, q.Strict, q.Now); err == nil && at.Worker != nil {
-		d.seatWorker(f, at.Worker, q, p)
-	}
+	d.passOver()
 	return at, err
 }
 
+// passOver leaves those that are aside to be shown only, where there are others:
+// for a prompt also a worker that computes it itself.
+func (d *desk) passOver() {
+	alone := d.whole.open
+	passOver(0, &d.whole, &d.decode)
+	passOver(alone, &d.prefill)
+}
+
+func passOver(others int, groups ...*group) {
+	for _, g := range groups {
+		others += g.open
+	}
+	for _, g := range groups {
+		switch {
+		case others == 0:
+			g.open = len(g.seats)
+		case g.open < len(g.seats):
+			for i := range g.seats {
+				g.priced[i].Aside = g.seats[i].aside
+			}
+		}
+	}
+}
+
 // seatHelpers finds the prefill workers.
-func (d *desk) seatHelpers(f *field, q *Query, p *Pool) error {
+func (d *desk) seatHelpers(f *field, q *Query) error {
 	for _, w := range f.prefills {
 		if open(w, q.TriedPrefill, q.Now) {
 			d.prefill.add(w, q, q.Pin.PrefillRanked, q.Pin.PrefillRank)
@@ -163,7 +190,7 @@ func (d *desk) seatHelpers(f *field, q *Query, p *Pool) error {
 	return nil
 }
 
-func (d *desk) seatWorker(f *field, w *Worker, q *Query, p *Pool) {
+func (d *desk) seatWorker(f *field, w *Worker, q *Query) {
 	if f.whole(w) {
 		d.whole.add(w, q, q.Pin.Ranked, q.Pin.Rank)
 	}
@@ -174,7 +201,7 @@ func (d *desk) seatWorker(f *field, w *Worker, q *Query, p *Pool) {
 
 func (g *group) reset(leg Leg) {
 	clear(g.seats) // it holds on to no worker that has left
-	g.leg, g.seats, g.priced, g.best = leg, g.seats[:0], g.priced[:0], -1
+	g.leg, g.seats, g.priced, g.open, g.best = leg, g.seats[:0], g.priced[:0], 0, -1
 }
 
 // add adds each rank of a worker, or the one that is named.
@@ -186,8 +213,12 @@ func (g *group) add(w *Worker, q *Query, ranked bool, rank int) {
 		at := min(rank, len(ranks)-1)
 		ranks = ranks[at : at+1]
 	}
+	aside := w.aside()
+	if !aside {
+		g.open += len(ranks)
+	}
 	for _, r := range ranks {
-		s := seat{rank: r}
+		s := seat{rank: r, aside: aside}
 		g.priced = append(g.priced, cost.Candidate{})
 		c := &g.priced[len(g.priced)-1]
 		s.know(q.Prompt, c)
@@ -221,7 +252,9 @@ func (d *desk) choose(p *Pool, q *Query) *Worker {
 		}
 		d.meet(g, p.line.index)
 		p.price(q, cost.Prompt{Tokens: tokens, Leg: cost.Leg(g.leg)}, g.priced)
-		g.best = cost.Choose(g.priced, p.heat(q), p.random)
+		if g.open > 0 {
+			g.best = cost.Choose(g.priced, p.heat(q), p.random)
+		}
 	}
 	w, a, b := &d.whole, &d.decode, &d.prefill
 	switch {

@@ -110,6 +110,19 @@ func (e *engine) set(w *Worker, f EngineFacts) bool {
 	return true
 }
 
+// slow says how many times longer passes take from now on than by what the engine
+// can do. It is called with mu held.
+func (e *engine) slow(w *Worker, times float64) {
+	if ranks := e.ranks.Load(); ranks != nil {
+		now := w.line.Load().now()
+		for _, r := range *ranks {
+			r.track.mu.Lock()
+			r.track.mirror.SetSlow(now, times)
+			r.track.mu.Unlock()
+		}
+	}
+}
+
 // Engine returns what is known of the worker's engine.
 func (w *Worker) Engine() EngineFacts {
 	w.engine.mu.Lock()
@@ -192,6 +205,7 @@ func (e *engine) make(w *Worker, old []*rank) {
 			r.track = old[i].track
 		} else {
 			r.track = newTracker(e.facts)
+			r.track.mirror.SetSlow(time.Time{}, w.slow())
 		}
 		if !e.left {
 			keep := keepAlone

@@ -25,7 +25,7 @@ func (p *Pool) Explain(q Query) ([]Candidate, string, error) {
 	d := &p.line.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, err := d.seat(&f, &q, p)
+	at, err := d.seat(&f, &q)
 	if err != nil && !errors.Is(err, ErrFull) {
 		return nil, "", err
 	}

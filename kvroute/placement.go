@@ -51,6 +51,8 @@ type Candidate struct {
 	Cost    float64       // the lowest wins; milliseconds (predict) or blocks (kv)
 	TTFT    time.Duration // predicted; 0 where the policy does not predict it
 	Parts   cost.Parts    // what Cost is made of
+	Slow    float64       // by which Cost is higher: Hardware.Slow, put right by the passes since; 1: nothing is slow
+	Aside   bool          // Hardware.Aside: not chosen where another candidate of the leg is not
 	Load    Load
 }
 

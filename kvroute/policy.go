@@ -3,6 +3,7 @@ package kvroute
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,8 +16,8 @@ type Policy uint8
 const (
 	RoundRobin  Policy = iota // each in turn
 	Random                    // any
-	LeastLoaded               // the one with the fewest requests under way
-	P2C                       // of two drawn at random, the one with fewer requests under way
+	LeastLoaded               // the one with the fewest requests under way, of equals the one that is least slow
+	P2C                       // of two drawn at random, the one that LeastLoaded would take
 	KV                        // the cheapest by blocks held and load (cost.KV)
 	Predict                   // the cheapest by predicted time, and what it costs others (cost.Predict)
 )
@@ -55,10 +56,24 @@ type choice struct {
 	now     time.Time
 	turn    *atomic.Uint64
 	random  func() uint64
+	wide    bool // also of those that are aside
+	narrow  bool // never of those
 }
 
 // open says whether w is a candidate.
-func (c *choice) open(w *Worker) bool { return open(w, c.tried, c.now) }
+func (c *choice) open(w *Worker) bool {
+	return (c.wide || !w.aside()) && open(w, c.tried, c.now)
+}
+
+// widen makes those candidates that are aside, after nobody else was found. It
+// reports whether there are any.
+func (c *choice) widen() bool {
+	if c.wide || c.narrow || !slices.ContainsFunc(c.workers, (*Worker).aside) {
+		return false
+	}
+	c.wide = true
+	return true
+}
 
 // count returns how many candidates there are.
 func (c *choice) count() int {
@@ -93,14 +108,17 @@ func (c *choice) below(n int) uint64 { return c.random() >> 32 * uint64(n) >> 32
 // go round the others: its neighbour would else get all of them.
 func roundRobin(c choice) *Worker {
 	turn, all := c.turn.Add(1)-1, uint64(len(c.workers))
-	if w := c.workers[turn%all]; c.open(w) {
-		return w
+	for {
+		if w := c.workers[turn%all]; c.open(w) {
+			return w
+		}
+		if n := c.count(); n > 0 {
+			return c.nth(turn / all % uint64(n))
+		}
+		if !c.widen() {
+			return nil
+		}
 	}
-	n := c.count()
-	if n == 0 {
-		return nil
-	}
-	return c.nth(turn / all % uint64(n))
 }
 
 func random(c choice) *Worker {
@@ -110,26 +128,43 @@ func random(c choice) *Worker {
 			return w
 		}
 	}
-	n := c.count()
-	if n == 0 {
-		return nil
+	for {
+		if n := c.count(); n > 0 {
+			return c.nth(c.below(n))
+		}
+		if !c.widen() {
+			return nil
+		}
 	}
-	return c.nth(c.below(n))
 }
 
 // leastLoaded looks from a random place on, so that equals share the load.
 func leastLoaded(c choice) *Worker {
-	var best *Worker
-	var least int64
 	from := int(c.below(len(c.workers)))
+	w := c.lightest(from)
+	if w == nil && c.widen() {
+		w = c.lightest(from)
+	}
+	return w
+}
+
+// lightest returns the candidate with the least load, of equals the first one
+// from a place on.
+func (c *choice) lightest(from int) *Worker {
+	var best *Worker
+	var least load
 	for _, half := range [2][]*Worker{c.workers[from:], c.workers[:from]} {
 		for _, w := range half {
-			n := w.active.Load()
-			if best != nil && n >= least || !c.open(w) {
+			active := w.active.Load()
+			if best != nil && active > least.active {
+				continue // as most are: of these nothing else is looked at
+			}
+			here := load{active, w.slow()}
+			if best != nil && !here.below(least) || !c.open(w) {
 				continue
 			}
-			if best, least = w, n; n == 0 {
-				return best
+			if best, least = w, here; here == (load{0, 1}) {
+				return best // idle, at full speed
 			}
 		}
 	}
@@ -147,6 +182,9 @@ func p2c(c choice) *Worker {
 	}
 	// Some are no candidates: draw among those that are.
 	n = c.count()
+	if n == 0 && c.widen() {
+		n = c.count()
+	}
 	if n < 2 {
 		return c.nth(0)
 	}
@@ -155,10 +193,9 @@ func p2c(c choice) *Worker {
 	return lighter(c.nth(i), c.nth(j))
 }
 
-// lighter returns the one with fewer requests under way, a if equal; nil gives
-// way to the other.
+// lighter returns the one with less load, a if equal; nil gives way to the other.
 func lighter(a, b *Worker) *Worker {
-	if a == nil || b != nil && b.active.Load() < a.active.Load() {
+	if a == nil || b != nil && b.load().below(a.load()) {
 		return b
 	}
 	return a

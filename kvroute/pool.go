@@ -137,10 +137,13 @@ type Query struct {
 // Candidates are the workers that serve the model, were not tried, and have
 // a free slot. The policy chooses among those that are well. A worker that
 // said it is busy is used when no well one is left, full or not; the one that
-// said so longest ago first. One that is down or ejected is used when every
+// said so longest ago first. A well one that is aside (Worker.SetHardware) is
+// used when no other well one has a free slot, before any that is busy; where all
+// are aside it is as if none were. One that is down or ejected is used when every
 // worker of the model is, tried ones included; the ejection that ends first,
 // then the probe or request that failed longest ago. Prefill workers that are
-// busy are used where the request cannot do without, and none that is down
+// busy are used where the request cannot do without, those that are aside also
+// where nobody else would compute its prompt who is not, and none that is down
 // unless the request names it.
 //
 // Errors: ErrUnknownModel, ErrModelUnsure, ErrNoWorker, ErrNoPrefill, ErrPin,
@@ -229,7 +232,10 @@ const shortPrompt = 2048
 func (p *Pool) helper(f *field, q *Query) (*Worker, error) {
 	tokens := q.tokens()
 	if len(f.prefills) > 0 && (f.must || f.some || tokens == 0 || tokens >= shortPrompt) {
-		c := choice{workers: f.prefills, tried: q.TriedPrefill, now: q.Now, turn: &f.served.prefillTurn, random: p.random}
+		c := choice{
+			workers: f.prefills, tried: q.TriedPrefill, now: q.Now, turn: &f.served.prefillTurn, random: p.random,
+			narrow: !f.must && !f.some && f.unaided(q),
+		}
 		if w := policies[p.policy].pick(c); w != nil {
 			return w, nil
 		}
@@ -242,6 +248,12 @@ func (p *Pool) helper(f *field, q *Query) (*Worker, error) {
 		return nil, f.alone(err)
 	}
 	return w, nil
+}
+
+// unaided says whether a worker that is well, and not aside, would compute the
+// prompt itself.
+func (f *field) unaided(q *Query) bool {
+	return slices.ContainsFunc(f.workers, func(w *Worker) bool { return !w.aside() && f.whole(w) && open(w, q.Tried, q.Now) })
 }
 
 // anyHelper returns a prefill worker that is busy, or one that the request names.
@@ -296,12 +308,11 @@ func (q *Query) tokens() int {
 }
 
 // makeDo chooses where the policy found nobody: among the busy, and at last
-// among the down and ejected. No worker and no error means that a slot has
-// become free meanwhile.
+// among the down and ejected; of each, those that are aside come last. No worker
+// and no error means that a slot has become free meanwhile.
 func makeDo(workers, tried []*Worker, strict bool, now time.Time) (Placement, error) {
-	var busy, dead *Worker   // the best of each that has a free slot
-	var busyH, deadH *health // of those
-	var anyWell, anyBusy, anyDead, anyAlive bool
+	var busy, dead rest // the best of each that has a free slot
+	var anyWell, anyAside, anyBusy, anyDead, anyAlive bool
 	for _, w := range workers {
 		h := w.sick.Load()
 		state := Up
@@ -316,31 +327,49 @@ func makeDo(workers, tried []*Worker, strict bool, now time.Time) (Placement, er
 		switch {
 		case state <= Up && free:
 			return Placement{}, nil
+		case state <= Up && w.aside():
+			anyAside = true
 		case state <= Up:
 			anyWell = true
 		case state == Busy:
 			anyBusy = true
-			if free && (busy == nil || h.lastBusy.Before(busyH.lastBusy)) {
-				busy, busyH = w, h
+			if free {
+				busy.offer(w, h, func(other *health) bool { return h.lastBusy.Before(other.lastBusy) })
 			}
 		default:
 			anyDead = true
-			if free && (dead == nil || h.sooner(deadH, now)) {
-				dead, deadH = w, h
+			if free {
+				dead.offer(w, h, func(other *health) bool { return h.sooner(other, now) })
 			}
 		}
 	}
 	switch {
 	case anyWell:
 		return Placement{}, ErrFull
-	case busy != nil:
-		return Placement{Worker: busy, Why: "busy"}, nil
-	case anyBusy:
+	case busy.worker != nil:
+		return Placement{Worker: busy.worker, Why: "busy"}, nil
+	case anyBusy || anyAside:
 		return Placement{}, ErrFull
 	case !anyDead || anyAlive || strict:
 		return Placement{}, ErrNoWorker
-	case dead != nil:
-		return Placement{Worker: dead, Why: "last_resort", LastResort: true}, nil
+	case dead.worker != nil:
+		return Placement{Worker: dead.worker, Why: "last_resort", LastResort: true}, nil
 	}
 	return Placement{}, ErrFull
+}
+
+// rest is the best that is left of some workers.
+type rest struct {
+	worker *Worker
+	health *health
+	aside  bool
+}
+
+// offer takes w in the place of who is worse: aside, or both or neither of them
+// and by health.
+func (r *rest) offer(w *Worker, h *health, better func(*health) bool) {
+	aside := w.aside()
+	if r.worker == nil || r.aside && !aside || aside == r.aside && better(r.health) {
+		r.worker, r.health, r.aside = w, h, aside
+	}
 }

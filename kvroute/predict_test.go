@@ -139,6 +139,8 @@ func TestPredictAllocs(t *testing.T) {
 
 func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens int) float64 {
 	p, prompts := warm(t, 8, tokens, PoolOptions{Policy: policy, Disaggregate: disaggregate, CentralQueue: true, MaxQueued: 9})
+	p.workers[0].SetHardware(Hardware{Slow: 2})
+	p.workers[1].SetHardware(Hardware{Aside: true})
 	var prompt Prompt
 	i, now, text := 0, time.Now(), textOf(prompts[0])
 	place := func() {

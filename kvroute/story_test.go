@@ -80,6 +80,14 @@ func (s *story) tellEngine(w words) {
 	}
 }
 
+// hardware NAME [slow=X] [aside]
+func (s *story) tellHardware(w words) {
+	slow, _ := strconv.ParseFloat(w.named["slow"], 64)
+	if !s.worker(w.at(0)).SetHardware(Hardware{Slow: slow, Aside: slices.Contains(w.bare, "aside")}) {
+		s.say("no news\n")
+	}
+}
+
 // event returns the blocks of an event: NAME TOKENS [rank=N] [block=N]. Their hashes are their names.
 func (s *story) event(w words) (cache *kvindex.Worker, hashes []uint64, e kvindex.Stored) {
 	cache = s.worker(w.at(0)).Cache(w.number("rank"))
@@ -133,8 +141,14 @@ func (s *story) tellExplain(w words) {
 			name += fmt.Sprintf(" rank %d", c.Rank)
 		}
 		chosen := ""
+		if c.Slow != 1 {
+			chosen += fmt.Sprintf(", slow %g", c.Slow)
+		}
+		if c.Aside {
+			chosen += ", aside"
+		}
 		if c.Chosen {
-			chosen = ", chosen"
+			chosen += ", chosen"
 		}
 		s.say("%s %s: %s, %d requests, %d decoding, backlog %d%s\n",
 			name, c.Leg, c.Overlap.text(), c.Load.Requests, c.Load.Decoding, c.Load.Backlog, chosen)

@@ -141,6 +141,7 @@ func stress(t *testing.T, policy Policy) {
 				f := w.Engine()
 				f.Events = !f.Events
 				w.SetEngine(f)
+				w.SetHardware(Hardware{Slow: float64(rand.N(4)), Aside: !w.Hardware().Aside})
 			}
 			w.Status(now)
 			w.ProbeOK(now)

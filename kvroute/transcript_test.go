@@ -199,6 +199,7 @@ func commands() map[string]func(*story, words) {
 
 		"engine": (*story).tellEngine, "holds": (*story).tellHolds, "drops": (*story).tellDrops,
 		"restart":   func(s *story, w words) { s.worker(w.at(0)).Restarted() },
+		"hardware":  (*story).tellHardware,
 		"tokens":    (*story).tellTokens,
 		"prefilled": (*story).tellPrefilled, "explain": (*story).tellExplain,
 	}

@@ -87,12 +87,15 @@ func (tw *twin) allowed(q Query) (workers, prefills []*Worker, err error) {
 		}
 	}
 	workers, err = tw.usable(workers, q.Tried, q.Strict)
+	if tw.mode == Auto && slices.ContainsFunc(workers, func(w *Worker) bool { return !w.Hardware().Aside && w.Status(time.Now()).State <= Up }) {
+		prefills = slices.DeleteFunc(prefills, func(w *Worker) bool { return w.Hardware().Aside })
+	}
 	return workers, prefills, err
 }
 
 // usable returns those of the workers that may be chosen, or the error.
 func (tw *twin) usable(workers, tried []*Worker, strict bool) ([]*Worker, error) {
-	var well, busy, dead []*Worker
+	var well, spare, busy, dead []*Worker // spare: well and aside
 	alive := false
 	for _, w := range workers {
 		state := w.Status(time.Now()).State
@@ -102,7 +105,11 @@ func (tw *twin) usable(workers, tried []*Worker, strict bool) ([]*Worker, error)
 		}
 		switch state {
 		case Unknown, Up:
-			well = append(well, w)
+			if w.Hardware().Aside {
+				spare = append(spare, w)
+			} else {
+				well = append(well, w)
+			}
 		case Busy:
 			busy = append(busy, w)
 		default:
@@ -119,13 +126,21 @@ func (tw *twin) usable(workers, tried []*Worker, strict bool) ([]*Worker, error)
 		if len(open) == 0 {
 			return nil, ErrFull
 		}
+		if rest := slices.DeleteFunc(slices.Clone(open), func(w *Worker) bool { return w.Hardware().Aside }); len(rest) > 0 {
+			return rest, nil
+		}
 		return open, nil
+	}
+	if workers, err := free(append(well, spare...)); err == nil {
+		return workers, nil
 	}
 	switch {
 	case len(well) > 0:
-		return free(well)
+		return nil, ErrFull
 	case len(busy) > 0:
 		return free(busy)
+	case len(spare) > 0:
+		return nil, ErrFull
 	case len(dead) > 0 && !alive && !strict:
 		return free(dead)
 	}
@@ -351,7 +366,11 @@ func (tw *twin) step(op, a, b byte) {
 			w.Failed(now, "cut")
 		}
 	case 11:
-		w.Succeeded(now)
+		if b%2 == 0 {
+			w.Succeeded(now)
+		} else {
+			w.SetHardware(Hardware{Slow: float64(b >> 5), Aside: b&2 != 0})
+		}
 	case 12:
 		w.Busy(now, time.Duration(b%8+1)*time.Second)
 	case 13:

@@ -24,8 +24,9 @@ type Worker struct {
 	max    atomic.Int64           // at most so many; 0: no limit
 	sick   atomic.Pointer[health] // nil: a success has nothing to change
 	models atomic.Pointer[[]Model]
-	helped atomic.Bool          // it computes no prompts: a prefill worker must
-	line   atomic.Pointer[line] // who waits for it; nil before its first pool
+	helped atomic.Bool              // it computes no prompts: a prefill worker must
+	line   atomic.Pointer[line]     // who waits for it; nil before its first pool
+	hard   atomic.Pointer[Hardware] // immutable; nil: nothing is known; written with engine.mu held
 
 	// Peer is the caller's own handle of this worker (its connections), so that
 	// a placement leads there without a look-up. Set it before the worker

@@ -94,6 +94,7 @@ type Engine struct {
 	loading   []*Sequence // have their blocks and wait for their KV
 	loads     []*Sequence // those of them that Loads has not told yet
 	held      int         // sequences that are done and keep their blocks
+	slow      float64     // see Slow
 	stuck     bool        // nothing runs, and the head waits for blocks that loading or held ones have
 	woken     bool        // the caller changed what an engine without a pass has to do: the next one starts when it says
 
@@ -108,8 +109,12 @@ type Engine struct {
 // New makes an engine from o; zero fields have their defaults, and o must be valid otherwise.
 func New(o Options) *Engine {
 	o = o.withDefaults()
-	return &Engine{options: o, pool: newPool(o.Blocks)}
+	return &Engine{options: o, pool: newPool(o.Blocks), slow: 1}
 }
+
+// Slow makes the passes that begin from now on take so many times longer, above 0, than Options.Speedup says: a GPU
+// that is throttled, or shared with somebody else. 1: as they are.
+func (e *Engine) Slow(times float64) { e.slow = times }
 
 // Submit hands a request in at now, which must not run backwards over calls. It waits for the end of the pass under
 // way; the caller calls Advance (again) after it. At equal times submit before advancing: a request that arrives at

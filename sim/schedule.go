@@ -31,7 +31,7 @@ func (e *Engine) begin(start time.Duration) {
 		}
 	}
 	e.stuck = len(e.running) == 0 && len(e.loading)+e.held > 0 && e.pass.Preempted == 0 && e.head(start) != nil
-	e.pass.End = start + passLength(e.millis(), e.options.Speedup)
+	e.pass.End = start + passLength(e.millis()*e.slow, e.options.Speedup)
 }
 
 // admit lets the head of the queue in and reports whether it did. One whose KV is still to come gets its blocks only:

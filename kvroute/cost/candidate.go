@@ -30,6 +30,9 @@ type Candidate struct {
 	Load    Load            // of the worker, as of now
 	Overlap kvindex.Overlap // what it holds of the prompt
 
+	// Aside: it is priced to be shown, and not to be taken: the others have their prices as if it were not there.
+	Aside bool
+
 	// BlockTokens is how many tokens a block of Overlap stands for; 0: Load.Engine.BlockSize. It differs where
 	// prompts are cut by text.
 	BlockTokens int
@@ -60,12 +63,12 @@ type Parts [6]Part
 
 // Choose returns the index of the candidate to take: the cheapest, among equals any with the same chance. With a
 // temperature above 0 it draws each with a weight of exp(-(cost - lowest) / (highest - lowest) / temperature). The
-// temperature is noise that costs (see docs/routing.md). random returns 64 random bits. c must not be empty; a cost
-// that is not a number counts as the highest.
+// temperature is noise that costs (see docs/routing.md). random returns 64 random bits. c must have one that is not
+// Aside; a cost that is not a number counts as the highest.
 func Choose(c []Candidate, temperature float64, random func() uint64) int {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range c {
-		if !math.IsNaN(c[i].Cost) {
+		if !math.IsNaN(c[i].Cost) && !c[i].Aside {
 			low, high = min(low, c[i].Cost), max(high, c[i].Cost)
 		}
 	}
@@ -73,19 +76,23 @@ func Choose(c []Candidate, temperature float64, random func() uint64) int {
 		return lowest(c, low, random)
 	}
 	scale := -1 / ((high - low) * temperature)
-	weight := func(cost float64) float64 {
-		if math.IsNaN(cost) {
+	weight := func(c *Candidate) float64 {
+		cost := c.Cost
+		switch {
+		case c.Aside:
+			return 0
+		case math.IsNaN(cost):
 			cost = high
 		}
 		return math.Exp((cost - low) * scale)
 	}
 	sum := 0.0
 	for i := range c {
-		sum += weight(c[i].Cost)
+		sum += weight(&c[i])
 	}
 	at := sum * float64(random()>>11) / (1 << 53)
 	for i := range c {
-		if at -= weight(c[i].Cost); at < 0 {
+		if at -= weight(&c[i]); at < 0 {
 			return i
 		}
 	}
@@ -94,13 +101,18 @@ func Choose(c []Candidate, temperature float64, random func() uint64) int {
 
 // lowest draws one of the candidates of that cost in one walk: the n-th of them takes the place with chance 1/n.
 func lowest(c []Candidate, low float64, random func() uint64) int {
-	at, equal := 0, uint64(0)
+	at, equal := -1, uint64(0)
 	for i := range c {
-		if c[i].Cost > low || math.IsNaN(c[i].Cost) {
-			continue
-		}
-		if equal++; equal == 1 || random()%equal == 0 {
-			at = i
+		switch {
+		case c[i].Aside:
+		case c[i].Cost > low || math.IsNaN(c[i].Cost):
+			if at < 0 {
+				at = i // should no cost be a number
+			}
+		default:
+			if equal++; equal == 1 || random()%equal == 0 {
+				at = i
+			}
 		}
 	}
 	return at

@@ -2,12 +2,17 @@
 
 package cost
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // KV prices as Dynamo's KV router does (1.2 and later; lib/kv-router/src/scheduling/selector.rs):
 //
 //	PrefillLoadScale * max(0, (prefill tokens outstanding + prompt tokens) / block size - credits)
 //	+ blocks in use with this prompt + RequestWeight * requests
+//
+// all of it times Load.Slow where telemetry says that the engine is slow, which Dynamo's does not know.
 //
 // The credits are DeviceCredit, HostCredit and DiskCredit for each block that the worker holds in that tier.
 type KV struct {
@@ -35,10 +40,10 @@ func TunedKV() KV {
 
 // Price fills in what placing p at each candidate costs, in blocks.
 func (k *KV) Price(_ time.Time, p Prompt, c []Candidate) {
-	least := 0
+	least := math.MaxInt
 	for i := range c {
-		if i == 0 || c[i].Load.Prefilling < least {
-			least = c[i].Load.Prefilling
+		if !c[i].Aside {
+			least = min(least, c[i].Load.Prefilling)
 		}
 	}
 	for i := range c {
@@ -63,17 +68,20 @@ func (k *KV) price(p Prompt, c *Candidate, least int) {
 		backlog, prompt, credits = 0, 0, 0
 	}
 	prefill := max(backlog+prompt-credits, 0)
-	used := (c.Load.Outstanding - c.Load.Shared) / c.Load.Engine.BlockSize
-	blocks := float64(used + max(p.Tokens/c.Load.Engine.BlockSize-c.Active, 0))
+	others := (c.Load.Outstanding - c.Load.Shared) / c.Load.Engine.BlockSize
+	blocks := float64(others + max(p.Tokens/c.Load.Engine.BlockSize-c.Active, 0))
 	if p.Leg == PrefillOnly {
 		blocks = 0 // Dynamo's prefill router tracks no blocks
 	}
 	c.Hit = c.hit(p.Tokens, 1, 1)
+	slow := c.Load.slow()
+	weighed, used := slow*k.PrefillLoadScale*prefill, slow*blocks
+	requests := slow * k.RequestWeight * float64(c.Load.Requests)
 	c.TTFT = 0
-	c.Cost = k.PrefillLoadScale*prefill + blocks + k.RequestWeight*float64(c.Load.Requests)
+	c.Cost = weighed + used + requests
 	c.Parts = Parts{
 		{"backlog", backlog}, {"prompt", prompt}, {"credit", -credits},
-		{"prefill", k.PrefillLoadScale * prefill}, {"blocks", blocks}, {"requests", k.RequestWeight * float64(c.Load.Requests)},
+		{"prefill", weighed}, {"blocks", used}, {"requests", requests},
 	}
 }
 

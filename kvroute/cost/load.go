@@ -10,7 +10,9 @@ import (
 // Load is what is under way at one engine at one moment, as its Mirror sees it.
 type Load struct {
 	Engine Engine // with defaults for what is not known
-	Timing Timing // known or learned; zero until then
+	Timing Timing // known or learned, at full speed; zero until then
+
+	Slow float64 // passes take so many times longer at present: Mirror.SetSlow; 0: as 1
 
 	Requests    int // sent and not ended
 	Decoding    int // past their first token
@@ -37,6 +39,14 @@ func (l *Load) used() float64 {
 
 // Open reports whether the engine's next pass has room left: what the central queue waits for.
 func (l *Load) Open() bool { return l.Backlog < l.Engine.Budget && l.Requests < l.Engine.MaxSeqs }
+
+// slow is Slow, 1 where nobody said.
+func (l *Load) slow() float64 {
+	if l.Slow > 0 {
+		return l.Slow
+	}
+	return 1
+}
 
 // ttft predicts the milliseconds until the first token of a request with so many tokens to compute (0: none, its
 // answer is all that is asked for), by a timing that may be another engine's.
@@ -65,7 +75,7 @@ func (m *Mirror) Load(now time.Time) Load {
 		m.compose()
 	}
 	l := Load{
-		Engine:   m.engine,
+		Engine: m.engine, Slow: m.slow,
 		Requests: m.requests, Decoding: m.decoding, Outstanding: m.outstanding, Context: m.context, Streamed: m.streamed,
 		Shared: m.shared, Prefilling: m.prefilling, Backlog: m.rest, Flow: m.flowing(now) / flowTime.Seconds(),
 		Held: m.cache.held(),

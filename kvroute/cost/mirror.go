@@ -3,6 +3,7 @@
 package cost
 
 import (
+	"math"
 	"time"
 
 	"kvasir/kvroute/kvindex"
@@ -33,7 +34,10 @@ type Sent struct {
 //  4. The sums are over the requests that have not ended.
 type Mirror struct {
 	engine   Engine
-	model    learner
+	told     float64 // by SetSlow
+	slow     float64 // passes take so many times longer at present: told, as corrected by those seen since; 1 if told is
+	model    learner // of passes at full speed, or divided by slow
+	full     learner // what was known before anything was slow; while slow is not 1
 	pass     pass
 	unjudged unjudged
 	cache    cacheAge
@@ -75,7 +79,7 @@ type Request struct {
 
 // NewMirror returns the mirror of an engine that has no requests.
 func NewMirror(e Engine) *Mirror {
-	m := &Mirror{active: newUsers()}
+	m := &Mirror{active: newUsers(), told: 1, slow: 1}
 	m.heard.init()
 	m.SetEngine(e)
 	return m
@@ -88,6 +92,54 @@ func (m *Mirror) SetEngine(e Engine) {
 		m.stride = max(sampled/m.engine.BlockSize, 1)
 	}
 	m.cache.resize(m.engine.Blocks)
+}
+
+// SetSlow says that from now on passes take so many times longer than by what the engine can do, because its GPU is
+// throttled, or busy with something else. 1: nothing is slow, as in a new Mirror.
+//
+// It counts at once, and is put right by the passes that follow, if it is not what they show: hysteresis tells of a
+// trouble for some seconds after its end, and a lower clock slows some passes down less than others. What is learned is
+// what the engine can do: times are divided by the factor, passes that span a change are left out, and what was learned
+// with another factor than 1 is forgotten with it, for what was known before.
+func (m *Mirror) SetSlow(now time.Time, times float64) {
+	if times == m.told {
+		return
+	}
+	m.advance(now)
+	if m.told == 1 {
+		m.full = m.model
+	}
+	if times == 1 {
+		m.model = m.full
+	}
+	m.told = times
+	m.pass.anchored, m.unjudged.n = false, 0
+	m.pace(now, times)
+}
+
+// pace makes passes as slow as that, and what is left of the one under way.
+func (m *Mirror) pace(now time.Time, slow float64) {
+	p := &m.pass
+	if gone := max(now.Sub(p.start), 0); p.under && p.composed && gone < p.length {
+		p.length = gone + time.Duration(float64(p.length-gone)*slow/m.slow)
+	}
+	m.slow = slow
+}
+
+// How soon what was told of an engine's pace is put right by what is seen: this much of the way with each pass, which
+// counts as off by pacedMost at most.
+const (
+	paced     = 0.3
+	pacedMost = 4.0
+)
+
+// correct puts the pace right after passes that should have taken so long and took took.
+func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
+	if m.told == 1 || expected <= 0 || took <= 0 {
+		return
+	}
+	off := min(max(float64(took)/float64(expected), 1/pacedMost), pacedMost)
+	m.pace(now, min(max(m.slow*math.Pow(off, paced), 1), pacedMost*m.told))
 }
 
 // Send notes that a request was sent.

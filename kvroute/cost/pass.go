@@ -19,6 +19,7 @@ type pass struct {
 
 	anchor   time.Time // when a pass was last known to begin; anchored: that it is known
 	anchored bool
+	expected time.Duration // of the passes since then that are over
 }
 
 // start begins a pass. known: the moment is known, not predicted.
@@ -27,7 +28,7 @@ func (m *Mirror) start(at time.Time, known bool) {
 	p.number++
 	p.under, p.composed, p.start, p.prompt = true, false, at, 0
 	if known {
-		p.anchor, p.anchored = at, true
+		p.anchor, p.anchored, p.expected = at, true, 0
 		m.model.begin()
 	}
 }
@@ -80,13 +81,13 @@ func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
 	t, ok := m.timing()
 	if !ok {
 		// Until the timing is known: the middle of what engines have.
-		return float64(prompt)*unknownToken + min(float64(decoding), 1)*10
+		return m.slow * (float64(prompt)*unknownToken + min(float64(decoding), 1)*10)
 	}
 	length := t.prefill(float64(prompt))
 	if decoding > 0 {
 		length += t.decode(float64(context) / float64(m.engine.tokens()))
 	}
-	return length
+	return m.slow * length
 }
 
 // catchUp is how many passes are followed at once, after a silence. What is left out is the growth of quiet answers.
@@ -127,6 +128,7 @@ func (m *Mirror) finish(now time.Time, seen bool) {
 	if !p.composed {
 		m.compose()
 	}
+	p.expected += p.length
 	m.model.pass(p.tokens, p.decoding, float64(p.context)/float64(m.engine.tokens()), m.engine.Budget)
 	if seen {
 		m.judge(now)
@@ -161,7 +163,10 @@ func (m *Mirror) judge(now time.Time) {
 		return
 	}
 	o := m.model.since
-	o.millis = millis(now.Sub(p.anchor))
+	o.millis = millis(now.Sub(p.anchor)) / m.told // the same all the time: SetSlow takes the anchor away
+	if _, known := m.timing(); known {
+		m.correct(now, p.expected, now.Sub(p.anchor))
+	}
 	p.anchored = false
 	if len(m.line) == 0 {
 		m.model.observe(o)
@@ -223,5 +228,5 @@ func (m *Mirror) endsPass(r *Request, now time.Time) bool {
 	if !p.composed {
 		m.compose()
 	}
-	return now.Sub(p.start) > p.length/2
+	return now.Sub(p.start) > time.Duration(float64(p.length)/m.slow/2) // what is said of its pace may be over
 }

@@ -15,7 +15,10 @@ import (
 // N how many answers it is generating. The price on new work stands for everyone who comes later: without it the
 // policy is greedy, spreads prefixes over all workers and collapses when they are full. load is the price of memory
 // in use, Load * token * (tokens of all outstanding / pool)^3, E that of blocks that would be evicted while still warm.
-// All weights are relative to the engine's own time for a token, so that they hold for fast and slow ones.
+// All weights are relative to the engine's own time for a token, so that they hold for fast and slow ones, and all of
+// it but the work goes by that time as it is at present, times Load.Slow. The work does not: a worker that is slower for
+// a while holds up those who come later for longer, and has as many fewer of them. (Priced with it, the long prompts
+// crowd on the fast workers: near the limit of four, one of them slower by 3, first tokens took 679 ms against 586.)
 // (docs/routing.md has the measurements.)
 type Predict struct {
 	Work    float64       // price of new prefill work, as a multiple of its time, where the pool is busy
@@ -84,14 +87,23 @@ type scene struct {
 // survey looks at all candidates.
 func (w *Predict) survey(c []Candidate) (s scene) {
 	s.timing = fastest(c)
+	all := 0
+	for i := range c {
+		if !c[i].Aside {
+			all++
+		}
+	}
 	busy, users, most := 0.0, 0, 0
 	for i := range c {
+		if c[i].Aside {
+			continue
+		}
 		l := &c[i].Load
 		token := unknownToken
 		if s.timing != nil {
 			token = s.timing.token(float64(l.Engine.Budget))
 		}
-		busy += max(l.Flow*token/1000, l.used()) / float64(len(c))
+		busy += max(l.Flow*token*l.slow()/1000, l.used()) / float64(all)
 		common := min(c[i].Active*l.Engine.BlockSize, int(c[i].Overlap.Device)*c[i].blockTokens())
 		if common == 0 {
 			continue
@@ -120,17 +132,19 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 		if l.Timing.known() && l.Timing.token(budget) > 1.1*timing.token(budget) {
 			timing = &l.Timing // else alike: what was learned of them differs by chance
 		}
-		token = timing.token(budget)
-		ttft = l.ttft(fresh, timing)
-		c.compute = timing.chunked(fresh, budget)
+		present := timing.times(l.slow())
+		token = present.token(budget)
+		ttft = l.ttft(fresh, &present)
+		c.compute = present.chunked(fresh, budget)
 	} else {
 		// The linear form: it lacks the fixed part of a pass, hence its weights one higher and a fifth lower.
+		token *= l.slow()
 		ttft = token * (float64(l.Backlog+l.InPass) + fresh)
 		c.compute = token * fresh
 		multiple += 1 - 0.2*disturbed
 	}
-	work := c.compute * multiple
-	copied := -token * s.spared * min(max(float64(s.common-c.Hit), 0), fresh) * (1 + s.work)
+	work := c.compute / l.slow() * multiple
+	copied := -token * s.spared * min(max(float64(s.common-c.Hit), 0), fresh) * (1 + s.work/l.slow())
 	full := l.used() + float64(p.Tokens-min(c.Active*l.Engine.BlockSize, p.Tokens))/float64(l.Engine.tokens())
 	load := w.Load * token * full * full * full
 	evict := w.evict(l, fresh) * token * float64(l.Engine.BlockSize)

@@ -41,7 +41,7 @@ func Shortest(tokens int, groups ...[]Candidate) time.Duration {
 	var best *Candidate
 	for _, c := range groups {
 		for i := range c {
-			if best == nil || c[i].Hit > best.Hit {
+			if !c[i].Aside && (best == nil || c[i].Hit > best.Hit) {
 				best = &c[i]
 			}
 		}
@@ -53,7 +53,7 @@ func Shortest(tokens int, groups ...[]Candidate) time.Duration {
 	if l := &best.Load; l.Timing.known() {
 		token = l.Timing.token(float64(l.Engine.Budget))
 	}
-	return duration(token * float64(max(tokens-best.Hit, 1)))
+	return duration(best.Load.slow() * token * float64(max(tokens-best.Hit, 1)))
 }
 
 // Push adds a request that arrived at now. prefill is how long the prompt takes on the worker that holds most of it.

@@ -44,6 +44,16 @@ func (t *Timing) decode(share float64) float64 {
 // token is what one prompt token costs in milliseconds where many are computed.
 func (t *Timing) token(budget float64) float64 { return t.prefill(budget) / budget }
 
+// times is the timing of an engine whose passes take so many times longer.
+func (t *Timing) times(slow float64) Timing {
+	s := *t
+	for i := range s.Prefill {
+		s.Prefill[i] *= slow
+		s.Decode[i] *= slow
+	}
+	return s
+}
+
 func (t *Timing) known() bool { return *t != Timing{} }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

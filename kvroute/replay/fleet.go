@@ -54,6 +54,7 @@ type fleet struct {
 	done    int
 	engines []*sim.Engine   // those for prefill first
 	ends    []time.Duration // of the passes under way, by engine
+	trouble trouble
 	handing handing
 	figures figures
 	tokens  []uint32 // to use again
@@ -73,6 +74,9 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.placer = *o.Placer
 	} else {
 		f.placer = f.policy()
+	}
+	if err := f.beginTrouble(); err != nil {
+		return nil, err
 	}
 	if f.placer.Index {
 		var err error
@@ -104,8 +108,14 @@ func (f *fleet) arrival(i int) time.Duration {
 // run plays to the end.
 func (f *fleet) run() error {
 	for f.done < len(f.jobs) {
-		if f.now = f.next(); f.now == never {
+		at := f.next()
+		if at == never {
 			return fmt.Errorf("BUG: %d of %d requests are stuck", len(f.jobs)-f.done, len(f.jobs))
+		}
+		f.now = min(at, f.trouble.asks)
+		news := f.now == f.trouble.asks && f.ask()
+		if f.now < at && !news {
+			continue // a replay whose telemetry says nothing is as one without
 		}
 		for w, end := range f.ends {
 			if end == f.now {
@@ -155,6 +165,7 @@ func (f *fleet) begin() (began bool, err error) {
 			continue
 		}
 		e := f.engines[w]
+		e.Slow(f.trouble.slow(w, f.now))
 		for {
 			pass, ended := e.Advance(f.now)
 			if !ended {
@@ -210,6 +221,7 @@ func (f *fleet) see(w int, pass *sim.Pass) error {
 
 // finish closes the books on a job.
 func (f *fleet) finish(j *Job) {
+	f.trouble.active[j.Worker]--
 	if f.placer.End != nil {
 		f.placer.End(f.time(), j)
 	}
@@ -269,6 +281,7 @@ func (f *fleet) send(j *Job, worker int) (err error) {
 	if err != nil {
 		return err
 	}
+	f.trouble.sent(j)
 	if f.book != nil {
 		f.book.place(j, f.time())
 	}

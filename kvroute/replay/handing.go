@@ -40,8 +40,10 @@ func (f *fleet) prefilled(j *Job) (err error) {
 	if f.book != nil {
 		f.book.done(j, f.time())
 	}
+	f.trouble.active[j.Prefill]--
 	if j.Worker == Later {
 		j.Worker = f.placer.Decode(f.time(), j)
+		f.trouble.active[j.Worker]++
 	}
 	now := f.Bandwidth == 0
 	if j.Sequence, err = f.submit(j, j.Worker, sim.Request{MaxTokens: j.AnswerTokens, Prefilled: now, Load: !now}); err != nil {

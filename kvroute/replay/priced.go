@@ -4,8 +4,10 @@ package replay
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
@@ -28,6 +30,7 @@ type priced struct {
 	prefilling  []*cost.Request  // at who computes its prompt for another one
 	hits        []int            // prompt tokens that are not computed, by number of the job
 	candidates  []cost.Candidate // by worker
+	aside       []bool           // by worker, as telemetry says
 	queue       *cost.Queue[*Job]
 }
 
@@ -38,6 +41,7 @@ func pricedPlacer(f *fleet) Placer {
 		fleet:    f, temperature: f.Temperature, random: f.draws(),
 		sent: make([]*cost.Request, len(f.jobs)), prefilling: make([]*cost.Request, len(f.jobs)),
 		hits: make([]int, len(f.jobs)), candidates: make([]cost.Candidate, len(f.engines)),
+		aside: make([]bool, len(f.engines)),
 	}
 	for range f.engines {
 		p.mirrors = append(p.mirrors, cost.NewMirror(cost.Engine{
@@ -49,12 +53,26 @@ func pricedPlacer(f *fleet) Placer {
 	} else {
 		p.price = f.Predict.Price
 	}
-	placer := Placer{Index: true, Place: p.place, Sent: p.send, Prefilled: p.prefilled, Token: p.token, End: p.end}
+	placer := Placer{Index: true, Place: p.place, Sent: p.send, Prefilled: p.prefilled, Hardware: p.hardware, Token: p.token, End: p.end}
 	if f.Queue {
 		p.queue = new(cost.Queue[*Job])
 		placer.Next = p.next
 	}
 	return placer
+}
+
+// hardware takes in what telemetry says: those aside are passed over where others are there for the same.
+func (p *priced) hardware(now time.Time, worker int, h kvroute.Hardware) {
+	p.mirrors[worker].SetSlow(now, h.Slow)
+	p.aside[worker] = h.Aside
+	first := p.fleet.Prefill
+	for w := range p.candidates {
+		like := p.aside[first:]
+		if w < first {
+			like = p.aside[:first]
+		}
+		p.candidates[w].Aside = p.aside[w] && slices.Contains(like, false)
+	}
 }
 
 // place prices j at all workers, or puts it into the queue.

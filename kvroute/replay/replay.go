@@ -16,6 +16,7 @@ import (
 	"slices"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/sim"
 )
@@ -44,6 +45,12 @@ type Options struct {
 	// The way from prefill to decode: how fast (GB/s; 0: a prompt is there at once) and how much.
 	Bandwidth     float64
 	BytesPerToken int // default 131,072: 32 layers of 8 KV heads of 128 halves, twice
+
+	// Troubles slow engines down. Telemetry says what their GPUs tell of it to the policies that go by it: it is asked
+	// for each worker with its requests under way, TelemetryEvery; nil: nobody knows. It must be a function of what it
+	// was asked so far.
+	Troubles  []Trouble
+	Telemetry func(now time.Time, worker, active int) kvroute.Hardware
 
 	Progress func(done int) // if not nil: told after each request that is done how many are
 }
@@ -127,7 +134,7 @@ func (o *Options) Validate() error {
 	if !(o.Temperature >= 0 && o.Temperature <= 1e6) {
 		return fmt.Errorf("temperature %v is not between 0 and 1e6", o.Temperature)
 	}
-	return nil
+	return o.validateTroubles()
 }
 
 // workers is how many engines there are.

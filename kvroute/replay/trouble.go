@@ -1,0 +1,101 @@
+// Trouble: engines that are slower for a while, and what telemetry tells of it.
+
+package replay
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+// A Trouble makes the passes of an engine that begin in a span take longer: its GPU is throttled, or somebody else
+// computes there. Where spans of one engine overlap, the factors multiply.
+type Trouble struct {
+	Worker   int           // from 0, those for prefill first
+	From, To time.Duration // in the replay's time, since its first arrival
+	Slow     float64       // 2: passes take twice as long; at least 1
+}
+
+// TelemetryEvery is how often Options.Telemetry is asked: as often as the proxy polls GPUs.
+const TelemetryEvery = 250 * time.Millisecond
+
+// mostSlow bounds Trouble.Slow, as kvroute does what telemetry says.
+const mostSlow = 1000
+
+// mostAsks bounds how often telemetry is asked in all.
+const mostAsks = 1 << 28
+
+func (o *Options) validateTroubles() error {
+	for _, t := range o.Troubles {
+		switch {
+		case t.Worker < 0 || t.Worker >= o.workers():
+			return fmt.Errorf("trouble of worker %d: there are workers 0 to %d", t.Worker, o.workers()-1)
+		case t.From < 0 || t.To <= t.From:
+			return fmt.Errorf("trouble of worker %d from %v to %v: it must begin at 0s or later and end after that", t.Worker, t.From, t.To)
+		case !(t.Slow >= 1 && t.Slow <= mostSlow): // also NaN
+			return fmt.Errorf("trouble of worker %d: passes that take %v times as long; must be between 1 and %d", t.Worker, t.Slow, mostSlow)
+		}
+	}
+	return nil
+}
+
+// trouble is what a fleet keeps of it.
+type trouble struct {
+	spans  []Trouble
+	asks   time.Duration     // when telemetry is asked next
+	told   []*kvroute.Worker // what it said last, by worker
+	active []int             // requests under way, by worker
+}
+
+func (f *fleet) beginTrouble() error {
+	f.trouble = trouble{spans: f.Troubles, asks: never, active: make([]int, len(f.engines))}
+	if f.Telemetry == nil || f.placer.Hardware == nil {
+		return nil
+	}
+	asks := f.arrival(len(f.jobs)-1).Seconds() / TelemetryEvery.Seconds() * float64(len(f.engines))
+	if asks > mostAsks {
+		return fmt.Errorf("cannot replay %s: at speed %g with %d workers telemetry would be asked %.0f times, more than %d",
+			f.trace.Name, f.Speed, len(f.engines), asks, mostAsks)
+	}
+	f.trouble.asks = 0
+	for range f.engines {
+		f.trouble.told = append(f.trouble.told, kvroute.NewWorker("", kvroute.Both, 0))
+	}
+	return nil
+}
+
+// slow is how many times longer a pass takes that an engine begins now.
+func (t *trouble) slow(worker int, now time.Duration) float64 {
+	times := 1.0
+	for _, s := range t.spans {
+		if s.Worker == worker && s.From <= now && now < s.To {
+			times *= s.Slow
+		}
+	}
+	return min(times, math.MaxInt32)
+}
+
+// sent notes who has a job under way now.
+func (t *trouble) sent(j *Job) {
+	if j.Prefill >= 0 {
+		t.active[j.Prefill]++
+	}
+	if j.Worker >= 0 {
+		t.active[j.Worker]++
+	}
+}
+
+// ask asks telemetry for each worker, and tells the placer what is new. It reports whether anything is.
+func (f *fleet) ask() (news bool) {
+	t := &f.trouble
+	t.asks += TelemetryEvery
+	for w, told := range t.told {
+		if told.SetHardware(f.Telemetry(f.time(), w, t.active[w])) {
+			f.placer.Hardware(f.time(), w, told.Hardware())
+			news = true
+		}
+	}
+	return news
+}
