@@ -87,6 +87,15 @@ func (c *cacheConfig) on(store cache.Store) (*cache.Cache, error) {
 	return cache.New(o), nil
 }
 
+// leavePath drops a cache.path of the environment where the store keeps no
+// file: an image sets one for everybody, and whoever chooses Milvus in a file
+// has not meant it. In the file itself it is a mistake.
+func (c *cacheConfig) leavePath(at place) {
+	if c.Store != "embedded" && at.layer == layerVariable {
+		c.Path = ""
+	}
+}
+
 // caching finds what is wrong with the cache.
 func (v *validation) caching(c *cacheConfig) {
 	m := &c.Milvus

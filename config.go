@@ -37,6 +37,8 @@ type Config struct {
 
 	Cache cacheConfig `koanf:"cache"`
 
+	GPU gpuConfig `koanf:"gpu"`
+
 	Log logConfig `koanf:"log"`
 }
 
@@ -105,6 +107,7 @@ type workerConfig struct {
 	KVEvents    string            `koanf:"kv_events"`
 	KVReplay    string            `koanf:"kv_replay"`
 	Instance    string            `koanf:"instance"`
+	GPUs        []string          `koanf:"gpus"`
 }
 
 type workerTLSConfig struct {
@@ -116,19 +119,20 @@ type workerTLSConfig struct {
 }
 
 type simulateConfig struct {
-	Name             string  `koanf:"name"`
-	Engine           string  `koanf:"engine" default:"vllm" oneof:"vllm sglang trtllm"`
-	Role             string  `koanf:"role" default:"both" oneof:"both prefill decode"`
-	Model            string  `koanf:"model" default:"sim"`
-	BlockSize        int     `koanf:"block_size" default:"16" min:"1" max:"4096"`
-	Blocks           int     `koanf:"blocks" default:"16384" min:"1" max:"16777216"`
-	MaxBatchedTokens int     `koanf:"max_batched_tokens" default:"8192" min:"1" max:"16777216"`
-	MaxSeqs          int     `koanf:"max_seqs" default:"256" min:"1" max:"65536"`
-	MaxModelLen      int     `koanf:"max_model_len" default:"32768" min:"2" max:"16777216"`
-	Speedup          float64 `koanf:"speedup" default:"1" min:"0.000001" max:"1000000"`
-	Seed             int     `koanf:"seed" default:"0" min:"0"`
-	Faults           bool    `koanf:"faults" default:"false"`
-	Events           bool    `koanf:"events" default:"true"`
+	Name             string   `koanf:"name"`
+	Engine           string   `koanf:"engine" default:"vllm" oneof:"vllm sglang trtllm"`
+	Role             string   `koanf:"role" default:"both" oneof:"both prefill decode"`
+	Model            string   `koanf:"model" default:"sim"`
+	BlockSize        int      `koanf:"block_size" default:"16" min:"1" max:"4096"`
+	Blocks           int      `koanf:"blocks" default:"16384" min:"1" max:"16777216"`
+	MaxBatchedTokens int      `koanf:"max_batched_tokens" default:"8192" min:"1" max:"16777216"`
+	MaxSeqs          int      `koanf:"max_seqs" default:"256" min:"1" max:"65536"`
+	MaxModelLen      int      `koanf:"max_model_len" default:"32768" min:"2" max:"16777216"`
+	Speedup          float64  `koanf:"speedup" default:"1" min:"0.000001" max:"1000000"`
+	Seed             int      `koanf:"seed" default:"0" min:"0"`
+	Faults           bool     `koanf:"faults" default:"false"`
+	Events           bool     `koanf:"events" default:"true"`
+	GPUs             []string `koanf:"gpus"`
 }
 
 type modelConfig struct {
@@ -273,6 +277,16 @@ type milvusConfig struct {
 	KeyFile    filePath        `koanf:"key_file" secret:"yes"`
 	Timeout    time.Duration   `koanf:"timeout" default:"20ms" min:"1ms" max:"10s"`
 	TLS        workerTLSConfig `koanf:"tls"`
+}
+
+type gpuConfig struct {
+	Mode      string        `koanf:"mode" default:"auto" oneof:"auto off"`
+	Interval  time.Duration `koanf:"interval" default:"250ms" min:"50ms" max:"10s"`
+	Throttle  string        `koanf:"throttle" default:"cost" oneof:"cost aside off"`
+	Neighbour string        `koanf:"neighbour" default:"cost" oneof:"cost aside off"`
+	Memory    string        `koanf:"memory" default:"cost" oneof:"cost aside off"`
+	Errors    string        `koanf:"errors" default:"aside" oneof:"cost aside off"`
+	Headroom  size          `koanf:"headroom" default:"256MiB" min:"0" max:"1TiB"`
 }
 
 type logConfig struct {

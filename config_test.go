@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"kvasir/classify"
+	"kvasir/gpu"
 	"kvasir/proxy"
 )
 
@@ -117,7 +118,8 @@ func TestFullFile(t *testing.T) {
 			{Name: "a", URL: "https://[2001:db8::1]:8443/base", Engine: "vllm", Role: "decode", Models: []string{"qwen"},
 				MaxRequests: 64, Headers: map[string]string{"Authorization": "Bearer x", "X-Org": "1"}},
 			{Name: "10.0.0.6:8000", URL: "http://10.0.0.6:8000", Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"},
-				KVEvents: "tcp://10.0.0.6:5557", KVReplay: "tcp://10.0.0.6:5558", Instance: "7587"},
+				KVEvents: "tcp://10.0.0.6:5557", KVReplay: "tcp://10.0.0.6:5558", Instance: "7587",
+				GPUs: []string{"0", "GPU-8c4a2a54-91b7-4b0e-9f3d-3c2b6f6d1a20"}},
 		},
 		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss"}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none"}},
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true},
@@ -137,6 +139,9 @@ func TestFullFile(t *testing.T) {
 			Policy: "kv", Queue: false, MaxQueued: 1, QueueTimeout: time.Millisecond, PrefillLoadScale: 40,
 			OverlapCredit: proxy.OverlapCredit{Device: 7, Host: 0.5}, Temperature: 0.5, Disaggregate: "never",
 		},
+		GPU: proxy.GPU{Interval: time.Second, Effects: gpu.Effects{
+			Throttle: gpu.EffectAside, Neighbour: gpu.EffectOff, Memory: gpu.EffectAside, Errors: gpu.EffectCost, Headroom: 1 << 30,
+		}},
 	}
 	if !reflect.DeepEqual(g.settings, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", g.settings, want)
@@ -154,8 +159,8 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("server is %+v, log %+v", c.Server, c.Log)
 	}
 	wantSims := []simulateConfig{
-		{"s0", "sglang", "prefill", "tiny", 64, 128, 512, 4, 4096, 0.5, 7, true, false},
-		{"sim-1", "vllm", "both", "sim", 16, 16384, 8192, 256, 32768, 1, 0, false, true},
+		{"s0", "sglang", "prefill", "tiny", 64, 128, 512, 4, 4096, 0.5, 7, true, false, []string{"1"}},
+		{"sim-1", "vllm", "both", "sim", 16, 16384, 8192, 256, 32768, 1, 0, false, true, nil},
 	}
 	if !reflect.DeepEqual(c.Simulate, wantSims) {
 		t.Errorf("simulate is %+v, want %+v", c.Simulate, wantSims)

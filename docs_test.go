@@ -126,7 +126,7 @@ func meaning(k *knownKey, descriptions map[string]string) string {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for _, file := range []string{"README.md", "docs/configuration.md"} {
+	for _, file := range []string{"README.md", "docs/configuration.md", "docs/gpu.md"} {
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t, file), -1) {
 			count++
 			l := &layers{file: file, environ: []string{"WORKER_KEY=x"}}
@@ -135,7 +135,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	}
-	if count < 7 {
+	if count < 9 {
 		t.Errorf("only %d examples were found", count)
 	}
 	readme := readPage(t, "README.md")

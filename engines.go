@@ -42,7 +42,7 @@ func (e *engines) start(c simulateConfig, failed func(error)) error {
 		return err
 	}
 	worker := proxy.Worker{
-		Name: c.Name, URL: "http://" + ln.Addr().String(), Engine: c.Engine, Role: c.Role, Models: []string{c.Model},
+		Name: c.Name, URL: "http://" + ln.Addr().String(), Engine: c.Engine, Role: c.Role, Models: []string{c.Model}, GPUs: c.GPUs,
 	}
 	// The events' sockets come first: the proxy asks for them once it finds the worker up. Only vLLM's form says
 	// where they are.

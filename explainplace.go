@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -52,29 +51,12 @@ func askPlacement(admin, route string, body []byte) (*proxy.PlacementExplained, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			if path, isUnix := strings.CutPrefix(admin, "unix:"); isUnix {
-				return d.DialContext(ctx, "unix", path)
-			}
-			host, port, err := net.SplitHostPort(admin)
-			if err != nil {
-				return nil, err
-			}
-			if isEverywhere(host) {
-				host = "127.0.0.1"
-			}
-			return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
-		},
-	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kvasir/explain?route="+url.QueryEscape(route), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
+	resp, err := listenerClient(admin, nil).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no Kvasir answers at server.admin %s, so nobody knows what workers hold", quote(admin))
 	}
@@ -152,6 +134,15 @@ func (a placementAsked) text() string {
 			how += fmt.Sprintf(", first byte in %.1f ms", c.TTFT)
 		}
 		how += fmt.Sprintf(", %d requests", c.Load.Requests)
+		if c.Slow > 1 {
+			how += fmt.Sprintf(", %.4g times slower", c.Slow)
+		}
+		if c.Aside {
+			how += ", aside"
+		}
+		if c.Hardware != "" {
+			how += " (" + c.Hardware + ")"
+		}
 	}
 	return how
 }

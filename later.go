@@ -11,8 +11,5 @@ type laterKey struct {
 // notBuiltIn has one row for each such key; the issue that builds a room moves
 // its rows into Config.
 var notBuiltIn = []laterKey{
-	{"workers[].gpus", "[]"},
 	{"classify.models", `""`},
-	{"gpu.mode", "off"},
-	{"gpu.interval", ""},
 }

@@ -111,6 +111,7 @@ func (l *layers) merge(data []byte) (*Config, places, problems) {
 		panic("BUG: checked values do not fit Config: " + err.Error())
 	}
 	cfg.fill()
+	cfg.Cache.leavePath(at["cache.path"])
 	return cfg, at, all.with(cfg.validate(), at)
 }
 

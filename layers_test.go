@@ -60,8 +60,11 @@ func TestTextValues(t *testing.T) {
 		{"routing.queue", "off", "off"},
 		{"routing.queue", "false", "off"},
 		{"cache.store", "off", "off"},
-		{"gpu.mode", "off", nil},
-		{"gpu.mode", "auto", errorText(`F: gpu.mode: "auto" is not built in yet; only "off" is`)},
+		{"gpu.mode", "off", "off"},
+		{"gpu.mode", "false", "off"},
+		{"gpu.mode", "on", errorText(`F: gpu.mode: must be auto or off, not "on", did you mean "auto"?`)},
+		{"gpu.errors", "exclude", errorText(`F: gpu.errors: must be cost, aside or off, not "exclude", did you mean "aside"?`)},
+		{"gpu.headroom", "1GiB", size(1 << 30)},
 		{"classify.models", "", nil},
 		{"signals", "[]", []any{}},
 		{"signals", "[a]", errorText(`F: signals[0]: must be a mapping of name, keywords, method, operator, case_sensitive, phrases, aggregate, threshold, tokens, conversation and structure, is the string "a"`)},
@@ -169,4 +172,26 @@ func FuzzConfig(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A cache.path of the environment, as the image sets one, is no mistake beside
+// a store that keeps no file; one of the file is.
+func TestCachePathOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	l := &layers{file: "f.yaml", environ: []string{"KVASIR_CACHE_PATH=/var/lib/kvasir/cache"}}
+	for _, tt := range []struct{ cache, path string }{
+		{"{store: embedded}", "/var/lib/kvasir/cache"},
+		{"{store: embedded, path: mine}", "/var/lib/kvasir/cache"},
+		{"{store: milvus}", ""},
+		{"{store: off}", ""},
+	} {
+		c, _, bad := l.merge([]byte("simulate: [{name: s}]\ncache: " + tt.cache))
+		if len(bad) > 0 || string(c.Cache.Path) != tt.path {
+			t.Errorf("%s: the path is %q, want %q; %v", tt.cache, c.Cache.Path, tt.path, bad)
+		}
+	}
+	_, _, bad := (&layers{file: "f.yaml"}).merge([]byte("simulate: [{name: s}]\ncache: {store: milvus, path: mine}"))
+	if !strings.Contains(bad.Error(), "the file of the embedded store") {
+		t.Errorf("a file with both: %v", bad)
+	}
 }

@@ -2,10 +2,13 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -96,4 +99,31 @@ func baseURL(ln net.Listener, withTLS bool) (url, curlOptions string) {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port), curlOptions
+}
+
+// dialListener connects to whoever listens on a checked listen address of this
+// host.
+func dialListener(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	if path, isUnix := strings.CutPrefix(addr, "unix:"); isUnix {
+		return d.DialContext(ctx, "unix", path)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if isEverywhere(host) {
+		host = "127.0.0.1"
+	}
+	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+// listenerClient asks whoever listens on a checked listen address, whatever
+// host the URL names. Its caller sets the time limit.
+func listenerClient(addr string, conf *tls.Config) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   conf,
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dialListener(ctx, addr) },
+	}}
 }

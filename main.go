@@ -9,6 +9,8 @@
 //	kvasir similar [--config F] < F      similarcmd.go
 //	kvasir replay --trace F ...          replaycmd.go
 //	kvasir simulate --listen A ...       simulate.go
+//	kvasir gpu [--watch] [--json]        gpucmd.go
+//	kvasir health [--config F]           healthcmd.go
 //	kvasir version                       version.go
 //
 // Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.
@@ -78,7 +80,7 @@ it serves; without --config with two simulated workers, to try things out.`
   kvasir simulate --listen 127.0.0.1:8000      one simulated worker
   kvasir serve --help                          every command has examples`
 	serve := serveCommand("serve")
-	root.AddCommand(serve, checkCommand(), explainCommand(), classifyCommand(), similarCommand(), replayCommand(), simulateCommand(), versionCommand(), completionCommand())
+	root.AddCommand(serve, checkCommand(), explainCommand(), classifyCommand(), similarCommand(), replayCommand(), simulateCommand(), gpuCommand(), healthCommand(), versionCommand(), completionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.Version = version
 	root.SetVersionTemplate("kvasir {{.Version}}\n")

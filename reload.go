@@ -33,12 +33,23 @@ func (s *server) reload() error {
 
 // take swaps a generation in.
 func (s *server) take(g *generation) error {
-	settings, err := s.settings(g)
+	monitor := s.monitor
+	if !g.config.GPU.watchesLike(&s.current.config.GPU) {
+		monitor = startMonitor(s.log, &g.config.GPU, s.monitor)
+	}
+	settings, err := s.settings(g, monitor)
+	if err == nil {
+		err = s.proxy.Apply(settings)
+	}
 	if err != nil {
+		if monitor != s.monitor {
+			closeMonitor(monitor)
+		}
 		return err
 	}
-	if err := s.proxy.Apply(settings); err != nil {
-		return err
+	if monitor != s.monitor {
+		closeMonitor(s.monitor)
+		s.monitor = monitor
 	}
 	if s.tls != nil && g.tls != nil {
 		s.tls.now.Store(g.tls)

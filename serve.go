@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"kvasir/cache"
+	"kvasir/gpu"
 	"kvasir/proxy"
 )
 
@@ -22,7 +23,8 @@ type server struct {
 	log     zerolog.Logger
 	layers  *layers
 	engines *engines
-	store   cache.Store // nil: cache.store is off
+	store   cache.Store  // nil: cache.store is off
+	monitor *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
 	trouble *troubleWatch
 	proxy   *proxy.Proxy
 	api     net.Listener
@@ -67,13 +69,14 @@ func (s *server) start() error {
 	if s.store, err = openStore(s.log, s.current); err != nil {
 		return err
 	}
+	s.monitor = startMonitor(s.log, &c.GPU, nil)
 	p, err := proxy.New(s.log, version)
 	if err != nil {
 		return err
 	}
 	p.Reload = s.reload
 	s.proxy = p
-	settings, err := s.settings(s.current)
+	settings, err := s.settings(s.current, s.monitor)
 	if err != nil {
 		return err
 	}
@@ -236,6 +239,7 @@ func (s *server) stop() {
 	}
 	s.serving.Wait()
 	s.trouble.close()
+	closeMonitor(s.monitor)
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
 			s.log.Warn().Err(err).Msg("cannot close the cache in good order")
@@ -255,7 +259,7 @@ func withEngines(s *proxy.Settings, e *engines) *proxy.Settings {
 
 // settings is what the proxy is told of a generation: the engines that run
 // are workers, too, whatever the generation says of simulate.
-func (s *server) settings(g *generation) (*proxy.Settings, error) {
+func (s *server) settings(g *generation, m *gpu.Monitor) (*proxy.Settings, error) {
 	for _, w := range g.settings.Workers {
 		for _, e := range s.engines.workers {
 			if w.Name == e.Name {
@@ -264,6 +268,7 @@ func (s *server) settings(g *generation) (*proxy.Settings, error) {
 		}
 	}
 	settings := withEngines(g.settings, s.engines)
+	watchedBy(m, &settings.GPU)
 	if s.store != nil {
 		var err error
 		if settings.Cache, err = g.config.Cache.on(s.store); err != nil {

@@ -79,6 +79,7 @@ func (b *builder) settings() *proxy.Settings {
 			Disaggregate:     c.Routing.Disaggregate,
 			Overrides:        c.Routing.Overrides,
 		},
+		GPU: proxy.GPU{Interval: c.GPU.Interval, Effects: c.GPU.effects()},
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, b.worker(i))
@@ -141,7 +142,7 @@ func (b *builder) worker(i int) proxy.Worker {
 	w := proxy.Worker{
 		Name: c.Name, URL: c.URL, Engine: c.Engine, Role: c.Role,
 		Models: c.Models, MaxRequests: c.MaxRequests, Headers: maps.Clone(c.Headers),
-		KVEvents: c.KVEvents, KVReplay: c.KVReplay, Instance: c.Instance,
+		KVEvents: c.KVEvents, KVReplay: c.KVReplay, GPUs: c.GPUs, Instance: c.Instance,
 	}
 	if c.KeyFile != "" {
 		secret, err := b.secret(c.KeyFile)

@@ -29,6 +29,7 @@ var simulateHelp = map[string]string{
 	"speedup":            "2: twice as fast as the GPU it imitates",
 	"seed":               "of its text",
 	"faults":             "requests may ask it to fail, with x-sim-fault",
+	"gpus":               "GPUs whose telemetry stands for its own",
 	"events":             "publish KV events at this `address`, such as tcp://127.0.0.1:5557",
 }
 
@@ -59,8 +60,8 @@ times requests as vLLM would, and answers with made-up text that says so.`,
 	fs.StringVar(&at.events, "events", "", simulateHelp["events"])
 	fs.StringVar(&at.replay, "replay", "", "give missed KV events again at this `address`")
 	for _, key := range engine.children {
-		if key.name == "events" {
-			continue // a process of its own says where
+		if key.name == "events" || key.name == "gpus" {
+			continue // a process of its own says where, and is no worker of `simulate` whose GPUs could be named
 		}
 		name := strings.ReplaceAll(key.name, "_", "-")
 		fs.Var(&keyFlag{key, values}, name, simulateHelp[key.name])

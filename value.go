@@ -65,6 +65,7 @@ var otherNames = map[string]string{
 	"tensorrt_llm": "trtllm", "tensorrt": "trtllm", "trt_llm": "trtllm",
 	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "lmdeploy": "openai",
 	"roundrobin": "round_robin", "leastconn": "least_loaded", "least_request": "least_loaded", "power_of_two": "p2c",
+	"ignore": "off", "none": "off", "on": "auto", "exclude": "aside", "drain": "aside", "price": "cost",
 	"warning": "warn", "text": "pretty", "console": "pretty",
 }
 

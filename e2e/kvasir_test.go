@@ -27,12 +27,18 @@ type kvasir struct {
 // it serves each of the models.
 func serve(t testing.TB, config string, models ...string) *kvasir {
 	t.Helper()
+	return serveIn(t, nil, config, models...)
+}
+
+// serveIn is serve with some more environment.
+func serveIn(t testing.TB, env []string, config string, models ...string) *kvasir {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "kvasir.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	listen, admin := freeAddress(t), freeAddress(t)
-	env := []string{"KVASIR_SERVER_LISTEN=" + listen, "KVASIR_SERVER_ADMIN=" + admin}
+	env = append([]string{"KVASIR_SERVER_LISTEN=" + listen, "KVASIR_SERVER_ADMIN=" + admin}, env...)
 	k := &kvasir{
 		process: spawn(t, env, binary(t), "serve", "--config", file),
 		url:     "http://" + listen,

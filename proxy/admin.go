@@ -28,6 +28,7 @@ func (a admin) handler() fasthttp.RequestHandler {
 	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})))
 	r.POST("/reload", a.reload)
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
+	r.GET("/debug/gpu", a.gpus)
 	a.askingRoutes(r)
 	r.POST("/explain", a.explain)
 	cacheAdmin(a).routes(r)
@@ -116,6 +117,7 @@ func (a admin) workerReasons(now time.Time) (why []string, up int) {
 		}
 		why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))
 	}
+	why = append(why, a.hardware.reasons(s, now)...)
 	slices.Sort(why)
 	return why, up
 }

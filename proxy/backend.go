@@ -78,14 +78,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		b.ownsAuth = b.ownsAuth || strings.EqualFold(name, "Authorization")
 	}
 	b.drops = dropsOf(w.Headers)
-	address, secure := u.Host, u.Scheme == "https"
-	if u.Port() == "" {
-		port := "80"
-		if secure {
-			port = "443"
-		}
-		address = net.JoinHostPort(u.Hostname(), port)
-	}
+	address, secure := hostPort(u), u.Scheme == "https"
 	var conf *tls.Config
 	if secure {
 		conf = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -107,6 +100,17 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		MaxResponseBodySize: probeBody,
 	}
 	return b, nil
+}
+
+// hostPort is where a worker's server listens.
+func hostPort(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Host
+	case u.Scheme == "https":
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return net.JoinHostPort(u.Hostname(), "80")
 }
 
 // dropsOf adds the names that the configuration sets to those that never go on:

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvasir/cache"
+	"kvasir/gpu"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -22,10 +24,14 @@ var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: 
 func TestMetricsPage(t *testing.T) {
 	s := settingsFor(goodWorker(t).url)
 	s.Cache = cache.New(cache.Options{Store: brokenStore{}}) // has a series of everything
+	fleet := &madeFleet{}
+	fleet.set(1, func(g []gpu.GPU) { everything(&g[0]) })
+	s.Workers[0].GPUs, s.GPU = []string{"0"}, GPU{Fleet: fleet.Fleet, Interval: time.Millisecond, Effects: gpu.DefaultEffects()}
 	p := startProxy(t, s)
+	waitUntil(t, "GPUs were looked at", func() bool { return p.hardware.shown.Load() != nil })
 	m := p.metrics
 	// A metric with labels has a type only once it has a series.
-	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
+	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors, m.hardwareChanges} {
 		counters.WithLabelValues("a", "b")
 	}
 	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads, m.handovers, m.aggregated} {
@@ -92,7 +98,7 @@ func TestReadmeRoutes(t *testing.T) {
 	}
 	want := map[string]string{
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
-		"/metrics": "GET", "/debug/pprof/": "GET", "/reload": "POST", "/explain": "POST",
+		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}

@@ -39,6 +39,11 @@ type CandidateExplained struct {
 	Cost    float64            `json:"cost"` // milliseconds (predict) or blocks (kv)
 	Parts   map[string]float64 `json:"cost_parts,omitempty"`
 	TTFT    float64            `json:"predicted_first_byte_ms,omitempty"`
+
+	// By telemetry of its GPUs; absent where there is nothing to say.
+	Slow     float64 `json:"slow,omitempty"`     // its passes take so many times longer at present
+	Aside    bool    `json:"aside,omitempty"`    // others are preferred
+	Hardware string  `json:"hardware,omitempty"` // why
 }
 
 // An OverlapExplained counts leading blocks of the prompt.
@@ -143,6 +148,12 @@ func explained(c *kvroute.Candidate) CandidateExplained {
 	}
 	if c.Rank >= 0 {
 		e.Rank = &c.Rank
+	}
+	if c.Slow > 1 || c.Aside {
+		e.Aside, e.Hardware = c.Aside, c.Worker.Hardware().Why
+	}
+	if c.Slow > 1 {
+		e.Slow = thousandths(c.Slow)
 	}
 	for _, part := range c.Parts {
 		if part.Name != "" {

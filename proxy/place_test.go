@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"kvasir/kvroute"
 	"kvasir/sim"
 )
 
@@ -476,6 +477,20 @@ func TestExplainPlacement(t *testing.T) {
 			if mine := c.Worker == a.worker; c.Chosen != mine || (o.Device > 0) != mine || o.Of != a.of || o.BlockTokens != 16 || c.Load.Requests != 0 {
 				t.Errorf("candidate %+v", c)
 			}
+		}
+	}
+	if r := fetchPost(t, p.admin, "/explain", body); strings.Contains(r, "slow") || strings.Contains(r, "aside") || strings.Contains(r, "hardware") {
+		t.Errorf("of hardware that nothing is known of: %s", r)
+	}
+	p.backendOf(t, a.worker).SetHardware(kvroute.Hardware{Slow: 2.5, Aside: true, Why: "GPU 0: hot"})
+	r := fetchPost(t, p.admin, "/explain", body)
+	var e PlacementExplained
+	if err := json.Unmarshal([]byte(r), &e); err != nil {
+		t.Fatal(err, r)
+	}
+	for _, c := range e.Candidates {
+		if mine := c.Worker == a.worker; c.Chosen == mine || c.Aside != mine || (c.Slow == 2.5) != mine || (c.Hardware == "GPU 0: hot") != mine || c.Cost == 0 {
+			t.Errorf("beside one that is aside: %+v", c)
 		}
 	}
 	if r := fetchPost(t, p.admin, "/explain", `{"model":"m"}`); !strings.Contains(r, "Missing required parameter: 'messages'") {

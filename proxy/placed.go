@@ -204,6 +204,12 @@ func (b books) candidates(x *exchange, at *kvroute.Placement) {
 		if c.TTFT > 0 {
 			one.Float64("ttft_ms", milliseconds(c.TTFT))
 		}
+		if c.Slow > 1 {
+			one.Float64("slow", thousandths(c.Slow))
+		}
+		if c.Aside {
+			one.Bool("aside", true)
+		}
 		for _, part := range c.Parts {
 			if part.Name != "" {
 				one.Float64("cost_"+part.Name, thousandths(part.Value))

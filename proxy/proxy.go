@@ -38,6 +38,8 @@ type Proxy struct {
 	flights flights  // of equal requests
 	lexicon *lexicon // where models' tokens come from
 
+	hardware hardware // what telemetry says of the workers' GPUs
+
 	state    atomic.Pointer[state]
 	applying sync.Mutex // one Apply at a time
 	reasons  reasons    // why /readyz is not plainly ready
@@ -60,6 +62,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
 	p.lexicon = newLexicon(p)
+	p.hardware.p = p
 	if !noticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
@@ -184,6 +187,7 @@ func (p *Proxy) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
 	err := p.admin.shutdown(ctx)
+	p.hardware.close()
 	if s := p.state.Load(); s != nil {
 		s.retire(nil)
 	}

@@ -3,10 +3,12 @@ package proxy
 
 import (
 	"crypto/tls"
+	"net/url"
 	"time"
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/gpu"
 )
 
 // Settings is everything the proxy is told by its configuration. It is plain
@@ -34,6 +36,7 @@ type Settings struct {
 	Workers []Worker
 	Models  []Model
 	Routing Routing
+	GPU     GPU
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.
@@ -89,6 +92,7 @@ type Worker struct {
 	TLSName     string      // identifies TLS for comparison between generations
 	KVEvents    string      // where its KV events are published, tcp://host:port or ipc://path; "": asked of it
 	KVReplay    string      // where missed ones are asked again; "": asked of it, or not at all
+	GPUs        []string    // NVML indices or UUIDs of the GPUs that it runs on; empty: found out
 	Instance    string      // what x-worker-instance-id may call it besides its name
 }
 
@@ -114,6 +118,28 @@ type Routing struct {
 	Temperature      float64       // of kv and predict; 0: the cheapest worker, always
 	Disaggregate     string        // auto, always, never: whether a prefill worker prefills
 	Overrides        bool          // clients may name workers and weights
+}
+
+// GPU is the telemetry of this host's GPUs.
+type GPU struct {
+	// Fleet is every GPU as of now; nil: nobody looks at them. It is called at any
+	// time, does not wait, and works until the proxy has let go of these settings.
+	Fleet    func(now time.Time) *gpu.Fleet
+	Missing  string // why Fleet is nil though it is asked for; "": it is not
+	Interval time.Duration
+	Effects  gpu.Effects
+}
+
+// GPUWorkers are the workers as those are told apart who compute on GPUs.
+func (s *Settings) GPUWorkers() []gpu.Worker {
+	all := make([]gpu.Worker, len(s.Workers))
+	for i, w := range s.Workers {
+		all[i] = gpu.Worker{Name: w.Name, GPUs: w.GPUs}
+		if u, err := url.Parse(w.URL); err == nil {
+			all[i].Address = hostPort(u)
+		}
+	}
+	return all
 }
 
 // OverlapCredit is what a block that a worker holds is worth, by where it lies;

@@ -15,6 +15,7 @@ type state struct {
 	settings   *Settings
 	pool       *kvroute.Pool
 	backends   map[*kvroute.Worker]*backend
+	ordered    []*backend        // in the order of the settings
 	instances  map[string]string // names of workers by what clients may call them
 	keys       *keyring
 	budget     *kvroute.Budget
@@ -55,6 +56,7 @@ func (p *Proxy) Apply(s *Settings) error {
 			return err
 		}
 		next.backends[b.Worker] = b
+		next.ordered = append(next.ordered, b)
 		next.instances[w.Name] = w.Name
 		if w.Instance != "" {
 			next.instances[w.Instance] = w.Name
@@ -96,6 +98,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	p.state.Store(next)
 	next.pool.Start()
 	p.lexicon.look()
+	p.hardware.follow(next)
 	if old != nil {
 		old.retire(next)
 	}

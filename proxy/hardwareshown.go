@@ -1,0 +1,86 @@
+// What is shown of GPUs: GET /debug/gpu and the reasons of /readyz.
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/gpu"
+)
+
+// fleet is every GPU with its workers, as of now.
+func (h *hardware) fleet(now time.Time) *gpu.Fleet {
+	s := h.p.state.Load()
+	if s == nil || s.settings.GPU.Fleet == nil {
+		off := &gpu.Fleet{State: gpu.Off, Why: "gpu.mode is off"}
+		if s != nil && s.settings.GPU.Missing != "" {
+			off.Why = s.settings.GPU.Missing
+		}
+		return off.With(nil)
+	}
+	var served gpu.Served
+	if seen := h.shown.Load(); seen != nil {
+		served = seen.served
+	}
+	return s.settings.GPU.Fleet(now).With(served)
+}
+
+// reasons are what /readyz says of GPUs.
+func (h *hardware) reasons(s *state, now time.Time) (why []string) {
+	g := &s.settings.GPU
+	if g.Fleet == nil {
+		for _, w := range s.settings.Workers {
+			if len(w.GPUs) > 0 && g.Missing != "" {
+				why = append(why, fmt.Sprintf("worker %q: its gpus are not looked at: %s", w.Name, g.Missing))
+			}
+		}
+		return why
+	}
+	seen := h.shown.Load()
+	f := h.fleet(now)
+	if f.State != gpu.OK && seen.concerns() {
+		why = append(why, fmt.Sprintf("GPU telemetry is %s: %s", f.State, f.Why))
+	}
+	for i := range f.GPUs {
+		if c := &f.GPUs[i]; f.State == gpu.OK && c.State != gpu.OK && len(c.Workers) > 0 {
+			why = append(why, fmt.Sprintf("GPU %d of worker %s is %s: %s", c.Index, strings.Join(c.Workers, ", "), c.State, c.Why))
+		}
+	}
+	if seen == nil {
+		return why
+	}
+	for i := range seen.workers {
+		w := &seen.workers[i]
+		if w.named && w.missing != "" {
+			why = append(why, fmt.Sprintf("worker %q: gpus: %s", w.name, w.missing))
+		}
+		switch w.grade() {
+		case "aside":
+			why = append(why, fmt.Sprintf("worker %q is asked after all others: %s", w.name, w.Why))
+		case "slow":
+			why = append(why, fmt.Sprintf("worker %q counts as %.1f times slower: %s", w.name, w.Slow, w.Why))
+		}
+	}
+	return why
+}
+
+// concerns says whether any worker runs on this host's GPUs: a driver that is out of order is else nobody's trouble.
+func (p *picture) concerns() bool {
+	return p != nil && slices.ContainsFunc(p.workers, func(w workerHardware) bool { return w.named || w.gpus > 0 })
+}
+
+// gpus is GET /debug/gpu.
+func (a admin) gpus(ctx *fasthttp.RequestCtx) {
+	body, err := json.Marshal(a.hardware.fleet(time.Now()))
+	if err != nil {
+		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(body)
+}
