@@ -27,9 +27,22 @@ func newEntry(scope cache.Scope, text string, answer int) *cache.Entry {
 // the vectors.
 func fill(tb testing.TB, s *Store, n int) (some [][cache.Dim]float32) {
 	tb.Helper()
+	return fillCrowded(tb, s, n, 0)
+}
+
+// fillCrowded is fill with vectors of a similarity of 0.7 to one of so many.
+func fillCrowded(tb testing.TB, s *Store, n, crowds int) (some [][cache.Dim]float32) {
+	tb.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	centres := make([][cache.Dim]float32, crowds)
+	for i := range centres {
+		centres[i] = randomEmbedding(rng, nil, 0)
+	}
 	for i := range n {
 		v := randomEmbedding(rng, nil, 0)
+		if crowds > 0 {
+			v = randomEmbedding(rng, &centres[rng.IntN(crowds)], 0.7)
+		}
 		if err := s.Put(newEntry(cache.Scope{1}, fmt.Sprintf("question number %d of many that are about as long as this", i), 1000), &v); err != nil {
 			tb.Fatal(err)
 		}
@@ -42,9 +55,15 @@ func fill(tb testing.TB, s *Store, n int) (some [][cache.Dim]float32) {
 
 // BenchmarkLookup100k searches among 100,000 entries of one scope, whose vectors
 // are random and so hardly ever near.
-func BenchmarkLookup100k(b *testing.B) {
+func BenchmarkLookup100k(b *testing.B) { benchmarkLookup(b, 0) }
+
+// BenchmarkCrowded100k is one in which 5,000 entries are nearly near enough: more
+// than among real questions.
+func BenchmarkCrowded100k(b *testing.B) { benchmarkLookup(b, 20) }
+
+func benchmarkLookup(b *testing.B, crowds int) {
 	s := open(b, Options{})
-	some := fill(b, s, 100_000)
+	some := fillCrowded(b, s, 100_000, crowds)
 	chosen := kernel
 	defer func() { kernel = chosen }()
 	for _, f := range forms() {

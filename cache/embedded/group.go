@@ -3,7 +3,6 @@
 package embedded
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 	"slices"
@@ -17,7 +16,7 @@ import (
 // sketches, because as many dot products cost less than their memory.
 const (
 	chunkSlots    = 1024
-	sketchedSlots = 64
+	sketchedSlots = lanes
 )
 
 // A group is searched without a lock while one writer changes it:
@@ -35,18 +34,17 @@ type group struct {
 
 // A chunk is a run of entries that are scanned together.
 type chunk struct {
-	n         atomic.Int32 // slots in use
-	removed   int          // of them; the writer's
-	near, far []uint64     // halves of the sketches in blocks, see kernel.go; nil in a small chunk
-	items     []atomic.Pointer[item]
+	n       atomic.Int32 // slots in use
+	removed int          // of them; the writer's
+	heads   []byte       // of the sketches, see kernel.go; nil in a small chunk
+	tails   []tail
+	items   []atomic.Pointer[item]
 }
 
 func newChunk(slots int) *chunk {
 	c := &chunk{items: make([]atomic.Pointer[item], slots)}
 	if slots >= sketchedSlots {
-		words := slots / lanes * blockWords
-		both := make([]uint64, 2*words)
-		c.near, c.far = both[:words:words], both[words:]
+		c.heads, c.tails = make([]byte, slots*headBytes), make([]tail, slots)
 	}
 	return c
 }
@@ -101,12 +99,12 @@ func (c *chunk) moved(to *chunk) *chunk {
 
 func (c *chunk) add(it *item) {
 	slot := c.n.Load()
-	if c.near != nil {
+	if c.heads != nil {
 		s := it.vector.sketch()
-		block, lane := int(slot)/lanes*blockWords, int(slot)%lanes
-		for w := range halfWords {
-			c.near[block+w*lanes+lane] = s[w]
-			c.far[block+w*lanes+lane] = s[halfWords+w]
+		c.tails[slot] = tail(s[headWords:])
+		block, lane := c.heads[int(slot)/lanes*blockBytes:], int(slot)%lanes
+		for i := range headBytes {
+			block[i*lanes+lane] = byte(s[i/8] >> (i % 8 * 8))
 		}
 	}
 	it.chunk, it.slot = c, slot
@@ -155,6 +153,9 @@ type nearest struct {
 	lowest int32 // dot product that counts
 	now    int64
 	best   *item
+
+	coming  [8]*item // whose memory is on its way
+	waiting int      // how many have come in there
 }
 
 // floorOf returns the least dot product of a similarity.
@@ -164,35 +165,54 @@ func floorOf(similarity float64) int32 {
 
 // search offers all entries of the group that may be near enough.
 func (g *group) search(found *nearest, query *vector, until time.Time) error {
-	s := query.sketch()
 	var e estimate
 	e.of(query)
-	var hits [chunkSlots / lanes]byte
+	var s scanned
+	head, whole, lowest := 0, 0, int32(math.MinInt32)
 	for _, c := range g.list() {
 		if !until.IsZero() && time.Now().After(until) {
 			return cache.ErrTimeout
 		}
 		n := int(c.n.Load())
-		if c.near == nil {
+		if c.heads == nil {
 			for slot := range n {
 				found.offer(c.items[slot].Load(), query)
 			}
 			continue
 		}
-		similarity := float64(found.lowest) / square
-		b, least := boundsOf(similarity), leastOf(similarity)
-		scanned := scan(hits[:], c.near, c.far, n, &s, &b)
-		clear(hits[len(scanned):])
-		for at := 0; at < len(scanned); at += 8 {
-			for word := binary.LittleEndian.Uint64(hits[at:]); word != 0; word &= word - 1 {
-				slot := at*lanes + bits.TrailingZeros64(word)
-				if e.similarity(c, slot) >= least {
-					found.offer(c.items[slot].Load(), query)
-				}
+		if lowest != found.lowest {
+			lowest = found.lowest
+			head, whole = e.bounds(float64(lowest) / square)
+		}
+		hits := s.scan(c, n, &e, head)
+		s.refine(hits, c, &e, whole)
+		for i, word := range hits {
+			for ; word != 0; word &= word - 1 {
+				found.await(c.items[i*lanes+bits.TrailingZeros64(word)].Load(), query)
 			}
 		}
 	}
+	found.settle(query)
 	return nil
+}
+
+// await offers an item when its memory had time to come: without it a search
+// waited a quarter of its time there.
+func (f *nearest) await(it *item, query *vector) {
+	if it != nil {
+		prefetch(it)
+	}
+	at := &f.coming[f.waiting%len(f.coming)]
+	f.waiting++
+	f.offer(*at, query)
+	*at = it
+}
+
+// settle offers what is still waiting.
+func (f *nearest) settle(query *vector) {
+	for range f.coming {
+		f.await(nil, query)
+	}
 }
 
 // offer keeps an item that is alive and among the k nearest.

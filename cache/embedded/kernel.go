@@ -2,24 +2,43 @@
 
 package embedded
 
-// Sketches lie in blocks of 8, word by word: first the first words of all 8,
-// then the second words, so that a vector register holds a word of each. The
-// first 4 words and the last 4 lie apart: most entries are passed over after
-// the first half, and the other half is never read.
+import "kvasir/cache"
+
+// A head is the first half of a sketch: all that a search reads of most entries.
+// Of those that it does not pass over, one in 20, it reads the tail as well.
+//
+// Heads lie in blocks of 64, byte by byte: first the first bytes of all 64, then
+// the second bytes, so that a vector register holds a byte of each.
 const (
-	lanes      = 8
-	halfWords  = len(sketch{}) / 2
-	blockWords = lanes * halfWords // of one half
+	headWords   = cache.Dim / 64 / 2
+	headBytes   = 8 * headWords
+	headBits    = 8 * headBytes
+	headNibbles = 2 * headBytes
+	lanes       = 64
+	blockBytes  = lanes * headBytes
 )
+
+// A tail is the other half.
+type tail [len(sketch{}) - headWords]uint64
+
+// A scanned is what is known of a chunk's entries.
+type scanned struct {
+	hits [chunkSlots / lanes]uint64     // a bit for each entry that may be near
+	sums [chunkSlots / lanes][64]uint16 // of the heads, with headOffset, at sumAt
+}
+
+// sumAt is where the sum of a lane is: even lanes first, then odd ones, as they
+// come out of a register of bytes.
+func sumAt(lane int) int { return lane/2 + lane%2*(lanes/2) }
 
 // A form is one way to compute the inner loops. All give the same results.
 type form int
 
 const (
 	formGo     form = iota
-	formAVX2        // 4 sketches at a time, bits counted by a table of nibbles
-	formAVX512      // 8 at a time, with VPOPCNTDQ
-	formNEON        // 2 at a time
+	formAVX2        // 32 heads at a time
+	formAVX512      // 64 at a time, and the bits of tails by VPOPCNTDQ
+	formNEON        // 64 at a time, in four registers
 )
 
 var formNames = [...]string{"go", "avx2", "avx512", "neon"}
@@ -30,15 +49,28 @@ func (f form) String() string { return formNames[f] }
 // change it.
 var kernel = forms()[0]
 
-// scan sets bit i%8 of hits[i/8] for each of the n sketches that differs from
-// the query in at most b.half bits of the first half and b.whole of all, clears
-// it for the others, and returns the hits' bytes. near and far have blockWords
-// for each block that n begins.
-func scan(hits []byte, near, far []uint64, n int, query *sketch, b *bounds) []byte {
-	hits = hits[:(n+lanes-1)/lanes]
-	scanBlocks(hits, near, far, n, query, b)
-	if rest := n % lanes; rest != 0 {
-		hits[len(hits)-1] &= 1<<rest - 1 // a sketch that is just being written
+// scan sets the hits of the first n entries whose heads' sum is at most bound,
+// clears the others, and returns the words of hits that these n have.
+func (s *scanned) scan(c *chunk, n int, e *estimate, bound int) []uint64 {
+	blocks := (n + lanes - 1) / lanes
+	hits := s.hits[:blocks]
+	if bound += headOffset; bound < 0 {
+		clear(hits)
+		return hits
+	}
+	if blocks > 0 {
+		s.scanBlocks(c, n, e, min(bound, 1<<15))
+		if rest := n % lanes; rest != 0 {
+			hits[blocks-1] &= 1<<rest - 1 // an entry that is just being written
+		}
 	}
 	return hits
+}
+
+// refine clears the hits of entries whose sketches' sum is above bound; scan
+// returned them.
+func (s *scanned) refine(hits []uint64, c *chunk, e *estimate, bound int) {
+	if len(hits) > 0 {
+		s.refineBlocks(len(hits), c, e, bound+headOffset)
+	}
 }

@@ -2,15 +2,21 @@
 
 package embedded
 
-import "golang.org/x/sys/cpu"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
+)
 
 // forms returns what this processor can run, the fastest first.
 func forms() []form {
 	var all []form
-	if x := &cpu.X86; x.HasAVX2 && x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512VPOPCNTDQ {
+	x := &cpu.X86
+	avx2 := x.HasAVX2 && x.HasBMI1
+	if avx2 && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VPOPCNTDQ {
 		all = append(all, formAVX512)
 	}
-	if cpu.X86.HasAVX2 {
+	if avx2 {
 		all = append(all, formAVX2)
 	}
 	return append(all, formGo)
@@ -19,18 +25,27 @@ func forms() []form {
 // scanBlocks is scanPlain in the form in use; it does not clear the hits from n
 // on. It calls the assembly directly: through a variable, what is passed would be
 // moved to the heap.
-func scanBlocks(hits []byte, near, far []uint64, n int, query *sketch, b *bounds) {
-	if len(hits) == 0 {
-		return
-	}
-	near, far = near[:len(hits)*blockWords], far[:len(hits)*blockWords]
+func (s *scanned) scanBlocks(c *chunk, n int, e *estimate, bound int) {
+	blocks := (n + lanes - 1) / lanes
 	switch kernel {
 	case formAVX512:
-		scanAVX512(&hits[0], &near[0], &far[0], len(hits), query, b.half, b.whole)
+		scanAVX512(s, &c.heads[0], &c.tails[0], blocks, &e.tables, bound)
 	case formAVX2:
-		scanAVX2(&hits[0], &near[0], &far[0], len(hits), query, b.half, b.whole)
+		scanAVX2(s, &c.heads[0], &c.tails[0], blocks, &e.tables, bound)
 	default:
-		scanPlain(hits, near, far, n, query, b)
+		s.scanPlain(c, n, e, bound)
+	}
+}
+
+// refineBlocks is refinePlain in the form in use.
+func (s *scanned) refineBlocks(blocks int, c *chunk, e *estimate, bound int) {
+	switch kernel {
+	case formAVX512:
+		refineAVX512(s, &c.tails[0], &c.items[0], blocks, &e.planes, bound)
+	case formAVX2:
+		refineAVX2(s, &c.tails[0], &c.items[0], blocks, &e.planes, bound)
+	default:
+		s.refinePlain(blocks, c, e, bound)
 	}
 }
 
@@ -43,11 +58,26 @@ func dot(a, b *vector) int32 {
 	return dotAVX2(a, b)
 }
 
-//go:noescape
-func scanAVX512(hits *byte, near, far *uint64, blocks int, query *sketch, half, whole uint64)
+// The scans let the tails of hits come while they go on, and the refinements the
+// places where the items of those that stay are.
 
 //go:noescape
-func scanAVX2(hits *byte, near, far *uint64, blocks int, query *sketch, half, whole uint64)
+func scanAVX512(s *scanned, heads *byte, tails *tail, blocks int, tables *[headNibbles]table, bound int)
+
+//go:noescape
+func scanAVX2(s *scanned, heads *byte, tails *tail, blocks int, tables *[headNibbles]table, bound int)
+
+//go:noescape
+func refineAVX512(s *scanned, tails *tail, items *atomic.Pointer[item], blocks int, planes *[valueBits]tail, bound int)
+
+//go:noescape
+func refineAVX2(s *scanned, tails *tail, items *atomic.Pointer[item], blocks int, planes *[valueBits]tail, bound int)
 
 //go:noescape
 func dotAVX2(a, b *vector) int32
+
+// prefetch lets the memory of an item that has a vector come while other things
+// are done.
+//
+//go:noescape
+func prefetch(it *item)

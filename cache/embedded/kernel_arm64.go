@@ -2,21 +2,28 @@
 
 package embedded
 
+import "sync/atomic"
+
 func forms() []form { return []form{formNEON, formGo} }
 
 // scanBlocks is scanPlain in the form in use; it does not clear the hits from n
 // on. It calls the assembly directly: through a variable, what is passed would be
 // moved to the heap.
-func scanBlocks(hits []byte, near, far []uint64, n int, query *sketch, b *bounds) {
-	if len(hits) == 0 {
-		return
-	}
+func (s *scanned) scanBlocks(c *chunk, n int, e *estimate, bound int) {
 	if kernel == formGo {
-		scanPlain(hits, near, far, n, query, b)
+		s.scanPlain(c, n, e, bound)
 		return
 	}
-	near, far = near[:len(hits)*blockWords], far[:len(hits)*blockWords]
-	scanNEON(&hits[0], &near[0], &far[0], len(hits), query, b.half, b.whole)
+	scanNEON(s, &c.heads[0], &c.tails[0], (n+lanes-1)/lanes, &e.tables, bound)
+}
+
+// refineBlocks is refinePlain in the form in use.
+func (s *scanned) refineBlocks(blocks int, c *chunk, e *estimate, bound int) {
+	if kernel == formGo {
+		s.refinePlain(blocks, c, e, bound)
+		return
+	}
+	refineNEON(s, &c.tails[0], &c.items[0], blocks, &e.planes, bound)
 }
 
 // dot is dotPlain in the form in use.
@@ -27,8 +34,20 @@ func dot(a, b *vector) int32 {
 	return dotNEON(a, b)
 }
 
+// The scan lets the tails of hits come while it goes on, and the refinement the
+// places where the items of those that stay are.
+
 //go:noescape
-func scanNEON(hits *byte, near, far *uint64, blocks int, query *sketch, half, whole uint64)
+func scanNEON(s *scanned, heads *byte, tails *tail, blocks int, tables *[headNibbles]table, bound int)
+
+//go:noescape
+func refineNEON(s *scanned, tails *tail, items *atomic.Pointer[item], blocks int, planes *[valueBits]tail, bound int)
 
 //go:noescape
 func dotNEON(a, b *vector) int32
+
+// prefetch lets the memory of an item that has a vector come while other things
+// are done.
+//
+//go:noescape
+func prefetch(it *item)

@@ -6,8 +6,12 @@ package embedded
 
 func forms() []form { return []form{formGo} }
 
-func scanBlocks(hits []byte, near, far []uint64, n int, query *sketch, b *bounds) {
-	scanPlain(hits, near, far, n, query, b)
+func (s *scanned) scanBlocks(c *chunk, n int, e *estimate, bound int) { s.scanPlain(c, n, e, bound) }
+
+func (s *scanned) refineBlocks(blocks int, c *chunk, e *estimate, bound int) {
+	s.refinePlain(blocks, c, e, bound)
 }
+
+func prefetch(*item) {}
 
 func dot(a, b *vector) int32 { return dotPlain(a, b) }

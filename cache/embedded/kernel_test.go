@@ -4,7 +4,6 @@ package embedded
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -49,48 +48,107 @@ func cosine(a, b *[cache.Dim]float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
+// randomChunk returns a chunk in which n entries have vectors.
+func randomChunk(rng *rand.Rand, n int) *chunk {
+	c := newChunk(chunkSlots)
+	for range n {
+		c.add(&item{vector: randomVector(rng)})
+	}
+	for i := n; i < chunkSlots; i++ { // as if one were just being written
+		c.heads[i/lanes*blockBytes+i%lanes+rng.IntN(headBytes)*lanes] = byte(rng.Uint32())
+	}
+	return c
+}
+
+// sumsOf returns what the query's values at the negative ones of each entry sum
+// up to, of a head and of all.
+func sumsOf(c *chunk, query *vector) (heads, wholes []int) {
+	values, _ := valuesOf(query)
+	for i := range c.n.Load() {
+		head, whole := 0, 0
+		for k, x := range c.items[i].Load().vector {
+			if x < 0 {
+				whole += int(int8(values[k]))
+				if k < headBits {
+					head += int(int8(values[k]))
+				}
+			}
+		}
+		heads, wholes = append(heads, head), append(wholes, whole)
+	}
+	return heads, wholes
+}
+
+// randomVector returns one of many kinds: all its length in few values as well.
+func randomVector(rng *rand.Rand) *vector {
+	v := new(vector)
+	switch rng.IntN(8) {
+	case 0:
+		v[rng.IntN(len(v))] = unit
+	case 1:
+		v[rng.IntN(headBits)] = -unit
+	case 2:
+		for i := range v {
+			v[i] = -unit / 23
+		}
+	default:
+		e := randomEmbedding(rng, nil, 0)
+		v.quantise(&e)
+	}
+	return v
+}
+
 func TestScanGivesTheSameInEveryForm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, 8, 13, 16, 24, 57, 1024} {
-		blocks := (n + lanes - 1) / lanes
-		near, far := make([]uint64, blocks*blockWords), make([]uint64, blocks*blockWords)
-		var query sketch
-		for i := range query {
-			query[i] = rng.Uint64()
-		}
-		for i := range blocks * lanes {
-			block, lane, kept := i/lanes, i%lanes, rng.Uint64()|rng.Uint64()
-			for w := range halfWords {
-				at := block*blockWords + w*lanes + lane
-				near[at] = query[w] ^ rng.Uint64()&^kept
-				far[at] = query[halfWords+w] ^ rng.Uint64()&^kept
-			}
-		}
-		for _, b := range []bounds{{0, 0}, {32, 64}, {32, 70}, {40, 64}, {256, 64}, {30, 512}, {256, 512}} {
-			want := make([]byte, blocks)
-			for i := range n {
-				var first, all int
-				for w := range halfWords {
-					at := i/lanes*blockWords + w*lanes + i%lanes
-					first += bits.OnesCount64(near[at] ^ query[w])
-					all += bits.OnesCount64(near[at]^query[w]) + bits.OnesCount64(far[at]^query[halfWords+w])
-				}
-				if first <= int(b.half) && all <= int(b.whole) {
-					want[i/lanes] |= 1 << (i % lanes)
+	for _, n := range []int{0, 1, 8, 13, 63, 64, 65, 100, 128, 1000, 1024} {
+		for range 4 {
+			query, c := randomVector(rng), randomChunk(rng, n)
+			var e estimate
+			e.of(query)
+			heads, wholes := sumsOf(c, query)
+			for _, bound := range boundsAround(rng, heads) {
+				near := below(heads, bound, nil)
+				for _, whole := range boundsAround(rng, wholes) {
+					want := below(wholes, whole, near)
+					withForm(t, func(t *testing.T) {
+						s := new(scanned)
+						for i := range s.hits {
+							s.hits[i] = 0xaaaaaaaaaaaaaaaa // of the scan before
+						}
+						got := s.scan(c, n, &e, bound)
+						if !slices.Equal(got, near) {
+							t.Errorf("%d heads, bound %d: %x, want %x", n, bound, got, near)
+						}
+						if s.refine(got, c, &e, whole); !slices.Equal(got, want) {
+							t.Errorf("%d tails, bounds %d and %d: %x, want %x", n, bound, whole, got, want)
+						}
+					})
 				}
 			}
-			withForm(t, func(t *testing.T) {
-				hits := make([]byte, blocks)
-				for i := range hits {
-					hits[i] = 0xaa // of the scan before
-				}
-				scan(hits, near, far, n, &query, &b)
-				if !slices.Equal(hits, want) {
-					t.Errorf("%d sketches, bounds %v: %08b, want %08b", n, b, hits, want)
-				}
-			})
 		}
 	}
+}
+
+// boundsAround returns bounds that some of the sums are on, and some beyond all.
+func boundsAround(rng *rand.Rand, sums []int) []int {
+	all := []int{-1 << 20, 1 << 20, -headOffset - 1, -headOffset, 0}
+	for range min(5, len(sums)) {
+		all = append(all, sums[rng.IntN(len(sums))])
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// below sets the bits of sums that are at most bound, of those in of if that is
+// given.
+func below(sums []int, bound int, of []uint64) []uint64 {
+	words := make([]uint64, (len(sums)+lanes-1)/lanes)
+	for i, sum := range sums {
+		if sum <= bound && (of == nil || of[i/lanes]>>(i%lanes)&1 != 0) {
+			words[i/lanes] |= 1 << (i % lanes)
+		}
+	}
+	return words
 }
 
 func TestDotGivesTheSameInEveryForm(t *testing.T) {
@@ -152,6 +210,36 @@ func TestRotationStaysAsItIs(t *testing.T) {
 	}
 }
 
+// The transform by its definition, to the bit: what it does is the file's format.
+func TestTransformGivesTheSameAsStepByStep(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 20 {
+		x := randomEmbedding(rng, nil, 0)
+		want := x
+		for half := 1; half < len(want); half *= 2 {
+			for i := 0; i < len(want); i += 2 * half {
+				for k := i; k < i+half; k++ {
+					want[k], want[k+half] = want[k]+want[k+half], want[k]-want[k+half]
+				}
+			}
+		}
+		if transform(&x); x != want {
+			t.Fatalf("%v, want %v", x[:8], want[:8])
+		}
+	}
+}
+
+// BenchmarkQuery makes of an embedding what a search needs.
+func BenchmarkQuery(b *testing.B) {
+	x := randomEmbedding(rand.New(rand.NewPCG(13, 14)), nil, 0)
+	var v vector
+	var e estimate
+	for b.Loop() {
+		v.quantise(&x)
+		e.of(&v)
+	}
+}
+
 func TestVectorsWithoutALength(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, e := range [][cache.Dim]float32{{}, {5: nan}, {5: inf}, {5: inf, 6: -inf}, {0: 1e-30}} {
@@ -161,7 +249,7 @@ func TestVectorsWithoutALength(t *testing.T) {
 	}
 }
 
-// What the three bounds promise at the floor itself, where most is missed.
+// What the two bounds promise at the floor itself, where most is missed.
 func TestBoundsMissLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, floor := range []float64{0.55, 0.8, 0.95, 0.999, 1} {
@@ -184,39 +272,56 @@ func TestBoundsMissLittle(t *testing.T) {
 }
 
 func passedOver(query, v *vector, floor float64) bool {
-	c := newChunk(sketchedSlots)
+	c := newChunk(lanes)
 	c.add(&item{vector: v})
-	s, b := query.sketch(), boundsOf(floor)
-	var hits [chunkSlots / lanes]byte
 	var e estimate
 	e.of(query)
-	return scan(hits[:], c.near, c.far, 1, &s, &b)[0] == 0 || e.similarity(c, 0) < leastOf(floor)
+	var s scanned
+	head, whole := e.bounds(floor)
+	hits := s.scan(c, 1, &e, head)
+	s.refine(hits, c, &e, whole)
+	return hits[0] == 0
 }
 
 // The estimate by its definition.
 func TestEstimate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	c := newChunk(sketchedSlots)
-	for slot := range sketchedSlots {
+	for range 50 {
 		a, b := randomEmbedding(rng, nil, 0), randomEmbedding(rng, nil, 0)
-		if slot%8 == 7 { // few values that are not 0
+		if rng.IntN(8) == 0 { // few values that are not 0
 			b = [cache.Dim]float32{1: 0.6, 500: -0.8}
 		}
 		var query, v vector
 		query.quantise(&a)
 		v.quantise(&b)
-		c.add(&item{vector: &v})
 		var e estimate
 		e.of(&query)
-		want := 0.0
+		wantHead, want := 0.0, 0.0
 		for i, x := range query {
 			if v[i] < 0 {
 				x = -x
 			}
-			want += float64(x) / unit / math.Sqrt(cache.Dim)
+			want += float64(x) / unit
+			if i < headBits {
+				wantHead += float64(x) / unit
+			}
 		}
-		if got := e.similarity(c, slot); math.Abs(got-want) > 0.03 {
-			t.Errorf("slot %d: %v, want %v", slot, got, want)
+		c := newChunk(lanes)
+		c.add(&item{vector: &v})
+		var s scanned
+		s.scan(c, 1, &e, 0)
+		head := int(s.sums[0][sumAt(0)]) - headOffset
+		gotHead := float64(e.head-2*head) * e.step
+		got := float64(e.whole-2*(head+c.tails[0].sum(&e.planes))) * e.step
+		// Values are off by half a step at most, step/sqrt(12) on average.
+		for _, row := range []struct {
+			what      string
+			got, want float64
+			n         float64
+		}{{"head", gotHead, wantHead, headBits}, {"whole", got, want, cache.Dim}} {
+			if off := math.Abs(row.got - row.want); off > 5*e.step*math.Sqrt(row.n/12) {
+				t.Errorf("%s: %v, want %v", row.what, row.got, row.want)
+			}
 		}
 	}
 }

@@ -51,8 +51,9 @@ func realQuestions(t *testing.T, n int) (texts []string) {
 }
 
 // TestMeasureRealQuestions puts up to 100,000 real questions into one scope and
-// asks for some again: how long it takes with the embedding, and what is found
-// against an exact search.
+// asks for some again: how long it takes with the embedding, also on a machine
+// that others keep busy (by the least of some passes for each question), and what
+// is found against an exact search.
 func TestMeasureRealQuestions(t *testing.T) {
 	texts := realQuestions(t, 100_000)
 	m, err := model.Embedded()
@@ -82,20 +83,30 @@ func TestMeasureRealQuestions(t *testing.T) {
 		}
 		return found
 	}
-	var took, searched []time.Duration
-	for i := 0; i < len(texts); i += 25 {
-		var v [cache.Dim]float32
-		began := time.Now()
-		embed(&v, texts[i])
-		middle := time.Now()
-		nearest(&v)
-		took, searched = append(took, time.Since(began)), append(searched, time.Since(middle))
+	const passes = 5
+	var took, searched, least []time.Duration // least: with the embedding, of the passes
+	for pass := range passes {
+		for i := 0; i < len(texts); i += 25 {
+			var v [cache.Dim]float32
+			began := time.Now()
+			embed(&v, texts[i])
+			middle := time.Now()
+			nearest(&v)
+			whole := time.Since(began)
+			took, searched = append(took, whole), append(searched, time.Since(middle))
+			if pass == 0 {
+				least = append(least, whole)
+			} else {
+				least[i/25] = min(least[i/25], whole)
+			}
+		}
 	}
 	slices.Sort(took)
 	slices.Sort(searched)
+	slices.Sort(least)
 	at := func(all []time.Duration, percent int) time.Duration { return all[(len(all)-1)*percent/100] }
-	t.Logf("%d questions, %s: search p50 %v, p99 %v; with the embedding p50 %v, p99 %v",
-		len(texts), kernel, at(searched, 50), at(searched, 99), at(took, 50), at(took, 99))
+	t.Logf("%d questions, %s: search p50 %v, p99 %v; with the embedding p50 %v, p99 %v; least of %d for each p50 %v, p99 %v",
+		len(texts), kernel, at(searched, 50), at(searched, 99), at(took, 50), at(took, 99), passes, at(least, 50), at(least, 99))
 
 	var counts [2]struct{ want, got int } // neighbours above 0.8; the nearest k
 	for i := 0; i < len(texts); i += 400 {

@@ -103,36 +103,31 @@ func flip(x *[cache.Dim]float32, s *sketch) {
 }
 
 // transform is the Walsh-Hadamard transform; it makes x longer by sqrt(len(x)).
+// It takes three steps of the nine at a time, in registers: a third of the time
+// of one by one, and the same additions.
 func transform(x *[cache.Dim]float32) {
-	for half := 1; half < len(x); half *= 2 {
-		for i := 0; i < len(x); i += 2 * half {
-			a, b := x[i:i+half], x[i+half:i+2*half]
-			for k := range a {
-				a[k], b[k] = a[k]+b[k], a[k]-b[k]
-			}
+	for at := 0; at < len(x); at += 8 {
+		transform8(x, at, 1)
+	}
+	for at := 0; at < len(x); at += 64 {
+		for k := range 8 {
+			transform8(x, at+k, 8)
 		}
 	}
-}
-
-// margin is how many standard deviations more than expected an entry may seem to
-// be away until it is passed over. Of the entries whose similarity is just the
-// floor of the search, each of three bounds misses 1 of 740 (the tail of the
-// normal distribution); of those above it far fewer: at a floor of 0.55, an entry
-// of similarity 0.7 is 6 deviations and more within.
-const margin = 3
-
-// A bounds says how many bits of a sketch, and of its first half, may differ.
-type bounds struct{ half, whole uint64 }
-
-// boundsOf returns the bounds for entries that are at least so similar.
-func boundsOf(similarity float64) bounds {
-	p := math.Acos(max(-1, min(similarity, 1))) / math.Pi
-	bound := func(bits float64) uint64 {
-		return uint64(bits*p + margin*math.Sqrt(bits*p*(1-p)) + slack)
+	for k := range 64 {
+		transform8(x, k, 64)
 	}
-	return bounds{bound(cache.Dim / 2), bound(cache.Dim)}
 }
 
-// slack bits more, because near similarity 1 the deviation goes to 0, but values
-// around 0 that were rounded change their sign nevertheless.
-const slack = 4
+// transform8 transforms the 8 values that lie a stride apart from at on.
+func transform8(x *[cache.Dim]float32, at, stride int) {
+	const mask = cache.Dim - 1 // for the compiler: no index is outside
+	i0, i1, i2, i3 := at&mask, (at+stride)&mask, (at+2*stride)&mask, (at+3*stride)&mask
+	i4, i5, i6, i7 := (at+4*stride)&mask, (at+5*stride)&mask, (at+6*stride)&mask, (at+7*stride)&mask
+	a0, a1, a2, a3 := x[i0]+x[i1], x[i0]-x[i1], x[i2]+x[i3], x[i2]-x[i3]
+	a4, a5, a6, a7 := x[i4]+x[i5], x[i4]-x[i5], x[i6]+x[i7], x[i6]-x[i7]
+	b0, b1, b2, b3 := a0+a2, a1+a3, a0-a2, a1-a3
+	b4, b5, b6, b7 := a4+a6, a5+a7, a4-a6, a5-a7
+	x[i0], x[i1], x[i2], x[i3] = b0+b4, b1+b5, b2+b6, b3+b7
+	x[i4], x[i5], x[i6], x[i7] = b0-b4, b1-b5, b2-b6, b3-b7
+}
