@@ -3,7 +3,7 @@ package verify
 
 // negationDiffers refuses pairs of which one side is turned round.
 func negationDiffers(p *pair) bool {
-	return p.a.negations() != p.b.negations() || p.prefixed() || p.negatesOther()
+	return p.a.negations() != p.b.negations() || p.prefixed() || p.saysNon() || p.negatesOther()
 }
 
 // negatesOther says whether a negation that both sides have turns another word
@@ -107,6 +107,19 @@ func (p *pair) prefixed() bool {
 				if len(short) >= 4 && len(long) > len(x)+2 && string(long[:len(x)]) == x && string(stem(long[len(x):])) == string(stem(short)) {
 					return true
 				}
+			}
+		}
+	}
+	return false
+}
+
+// saysNon says whether one side alone has a prefix that stands apart: non-EU. It
+// is no negating word by itself, for a side may say it otherwise (nonlinear).
+func (p *pair) saysNon() bool {
+	for n, s := range [...]*side{&p.a, &p.b} {
+		for _, i := range p.loose[n] {
+			if w := &s.words[i]; string(s.text[w.start:w.end]) == "non" {
+				return true
 			}
 		}
 	}
