@@ -155,17 +155,27 @@ func TestReplayOfTroubles(t *testing.T) {
 	if on, off := mean(), mean("--telemetry", "off"); on != off {
 		t.Errorf("without troubles telemetry changes %v to %v", off, on)
 	}
-	for flag, how := range map[string]string{"--slow": "4", "--neighbour": "0.75"} {
+	for _, c := range []struct {
+		flag, how string
+		seconds   int   // until others are in trouble
+		first     []int // who is in trouble then, as many places on each time
+	}{
+		{"--slow", "4", 10, []int{0, 2}},
+		{"--slow", "4", 30, []int{0}},
+		{"--neighbour", "0.75", 10, []int{0, 2}},
+		{"--neighbour", "0.75", 30, []int{0}},
+	} {
 		var troubles []string
-		for i := range 40 {
-			for _, worker := range []int{i % 4, (i + 2) % 4} {
-				troubles = append(troubles, flag, fmt.Sprintf("%d:%ds-%ds:%s", worker, 10*i, 10*i+10, how))
+		for i := range 400 / c.seconds {
+			for _, first := range c.first {
+				troubles = append(troubles, c.flag, fmt.Sprintf("%d:%ds-%ds:%s", (first+i)%4, c.seconds*i, c.seconds*(i+1), c.how))
 			}
 		}
 		on, off := mean(troubles...), mean(append(troubles, "--telemetry", "off")...)
-		t.Logf("%s: %.0f ms without, %.0f with: %.2f x", flag, off, on, off/on)
+		what := fmt.Sprintf("%s %s for %d of 4, others each %d s", c.flag, c.how, len(c.first), c.seconds)
+		t.Logf("%s: %.0f ms without, %.0f with: %.2f x", what, off, on, off/on)
 		if off/on < 1.3 {
-			t.Errorf("%s: %.0f ms to the first token without telemetry, %.0f with it: %.2f x, want 1.3 x", flag, off, on, off/on)
+			t.Errorf("%s: %.0f ms to the first token without telemetry, %.0f with it: %.2f x, want 1.3 x", what, off, on, off/on)
 		}
 	}
 	out, _, _ := replayed(t, "--trace", replayTrace, "--slow", "0:60s-180s:3", "--neighbour", "1:30s-90s:0.5", "--telemetry", "off", "--policy", "p2c")
