@@ -19,26 +19,27 @@ var lists embed.FS
 type class uint32
 
 const (
-	dropped  class = 1 << iota // says nothing
-	edge                       // says nothing at the beginning or end of a clause
-	asks                       // question word
-	small                      // function word
-	light                      // of little meaning
-	pronoun                    // person
-	aux                        // tense
-	negator                    // turns the sentence round
-	date                       // day, month, season
-	unit                       // of measure
-	currency                   // of money
-	closed                     // of a list of names: another one is another question
-	name                       // written with a capital
-	number                     // in digits or words
-	ordinal                    // a number that counts places
-	isCode                     // counts letter by letter
-	operator                   // of arithmetic or code
-	opposite                   // has opposites
-	slip                       // spelled nearly like one of the other side, and long
-	cjk                        // of a script without spaces
+	dropped     class = 1 << iota // says nothing
+	edge                          // says nothing at the beginning or end of a clause
+	asks                          // question word
+	small                         // function word
+	light                         // of little meaning
+	pronoun                       // person
+	aux                           // tense
+	negator                       // turns the sentence round
+	date                          // day, month, season
+	unit                          // of measure
+	currency                      // of money
+	closed                        // of a list of names: another one is another question
+	name                          // written with a capital
+	number                        // in digits or words
+	ordinal                       // a number that counts places
+	isCode                        // counts letter by letter
+	operator                      // of arithmetic or code
+	opposite                      // has opposites
+	slip                          // spelled nearly like one of the other side, and long
+	composition                   // of what a thing consists
+	cjk                           // of a script without spaces
 )
 
 // sections are the classes of the lists' sections.
@@ -50,7 +51,7 @@ var sections = map[string]class{
 	"aux": small | aux, "pronoun": small | pronoun, "function": small, "light": light,
 	"negation": negator | small, "date": date | closed, "unit": unit, "currency": currency | unit,
 	"place": closed, "language": closed, "program": closed, "brand": closed, "person": closed,
-	"synonym": 0, "spelling": 0, "plain": 0, "antonym": opposite, "comparison": opposite,
+	"synonym": 0, "composition": composition, "spelling": 0, "plain": 0, "antonym": opposite, "comparison": opposite,
 }
 
 // order is how the lists are read: of a word in two, the first gives the concept.

@@ -113,13 +113,19 @@ func (p *pair) prefixed() bool {
 	return false
 }
 
-// saysNon says whether one side alone has a prefix that stands apart: non-EU. It
-// is no negating word by itself, for a side may say it otherwise (nonlinear).
+// saysNon says whether one side alone has a prefix that stands apart and makes
+// another thing of what follows: non-EU, ex-wife, vice president, 半决赛. It is no
+// negating word by itself, for a side may say it otherwise (nonlinear).
 func (p *pair) saysNon() bool {
 	for n, s := range [...]*side{&p.a, &p.b} {
 		for _, i := range p.loose[n] {
-			if w := &s.words[i]; string(s.text[w.start:w.end]) == "non" {
+			switch string(s.word(int(i))) {
+			case "non":
 				return true
+			case "semi", "ex", "vice", "deputy", "former", "anti", "pseudo", "quasi", "sub", "step", "half", "半", "副", "准", "前", "非", "反", "亚", "次", "伪":
+				if k := int(i) + 1; k < len(s.words) && s.words[k].match >= 0 && s.words[k].content() && s.words[k].class&number == 0 && s.words[k].raw == s.words[i].raw+1 {
+					return true
+				}
 			}
 		}
 	}

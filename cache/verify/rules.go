@@ -16,9 +16,13 @@ var rules = [...]struct {
 	{"negation", negationDiffers},
 	{"comparison", comparisonDiffers},
 	{"antonym", antonymDiffers},
+	{"antonym", selfDiffers},
 	{"name", nameDiffers},
+	{"name", letterDiffers},
 	{"order", orderDiffers},
+	{"order", frameDiffers},
 	{"question", questionDiffers},
+	{"question", predicateDiffers},
 	{"word", wordDiffers},
 }
 

@@ -69,6 +69,9 @@ func (r *reader) next(i int) int {
 		return 2
 	}
 	e, taken := r.entry(i)
+	if taken == 1 && e.form == what && r.form == how && string(r.text[p.start:p.end]) == "define" {
+		e = entry{} // how do I define a macro asks for no definition
+	}
 	if taken == 0 && p.kind == ideograph {
 		if r.gap < 0 {
 			r.gap = i

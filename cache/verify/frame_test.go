@@ -1,0 +1,62 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFrames: pairs of nearly the same words in which somebody else acts, or
+// another thing is asked, are refused; the same in other words is a hit.
+func TestFrames(t *testing.T) {
+	v, e := open(t), newEmbedder(t)
+	type tally struct{ near, answered, same, hits int }
+	kinds := make(map[string]*tally)
+	for _, line := range readLines(t, "testdata/frames.txt") {
+		fields := strings.Split(line, " | ")
+		if len(fields) != 3 {
+			t.Fatalf("line %q has not three fields", line)
+		}
+		label, kind, _ := strings.Cut(fields[0], " ")
+		n := kinds[kind]
+		if n == nil {
+			n = new(tally)
+			kinds[kind] = n
+		}
+		for _, pair := range [][2]string{{fields[1], fields[2]}, {fields[2], fields[1]}} {
+			a, b := pair[0], pair[1]
+			score, why := v.Compare([]byte(a), []byte(b), e.similarity(a, b))
+			hit := why == "" && score >= threshold
+			switch {
+			case label == "near":
+				n.near++
+				if hit {
+					n.answered++
+					t.Logf("%s: answered with %.3f: %q and %q", kind, score, a, b)
+				}
+			case label == "same":
+				n.same++
+				if hit {
+					n.hits++
+				} else {
+					t.Logf("%s: not answered: %.3f %q: %q and %q", kind, score, why, a, b)
+				}
+			default:
+				t.Fatalf("line %q is neither near nor same", line)
+			}
+		}
+	}
+	var all tally
+	for kind, n := range kinds {
+		t.Logf("%-12s %2d of %2d near-misses answered, %2d of %2d rewordings", kind, n.answered, n.near, n.hits, n.same)
+		all = tally{all.near + n.near, all.answered + n.answered, all.same + n.same, all.hits + n.hits}
+		if n.near < 20 || n.same < 16 {
+			t.Errorf("%s: %d near-misses and %d rewordings, want 20 and 16", kind, n.near, n.same)
+		}
+		if 10*n.hits < 7*n.same {
+			t.Errorf("%s: %d of %d rewordings answered, want 70 %%", kind, n.hits, n.same)
+		}
+	}
+	if 40*all.answered > all.near || 100*all.hits < 90*all.same {
+		t.Errorf("%d of %d near-misses and %d of %d rewordings answered, want at most 2.5 %% and at least 90", all.answered, all.near, all.hits, all.same)
+	}
+}
