@@ -51,6 +51,7 @@ func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
 	p.a.read(v, p)
 	p.b.read(v, p)
 	p.match()
+	p.matchBecoming()
 	p.compound(&p.a, &p.b)
 	p.compound(&p.b, &p.a)
 	p.collect()

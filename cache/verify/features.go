@@ -90,7 +90,9 @@ func (s *side) sum(t *side) (u sums) {
 		w := &s.words[i]
 		u.words++
 		if !w.content() {
-			s.sumSmall(w, &u)
+			if w.match >= 0 || !s.implied(i, t) {
+				s.sumSmall(w, &u)
+			}
 			continue
 		}
 		if u.first < 0 {
@@ -188,9 +190,10 @@ func (p *pair) alike() bool {
 	if !sameForm(p.a.form, p.b.form) && !sameForm(p.b.form, p.a.form) {
 		return false
 	}
-	for _, s := range [2]*side{&p.a, &p.b} {
+	for n, s := range [2]*side{&p.a, &p.b} {
+		other := [2]*side{&p.b, &p.a}[n]
 		for i := range s.words {
-			if w := &s.words[i]; w.match < 0 && !s.silent(w) {
+			if w := &s.words[i]; w.match < 0 && !s.silent(w) && !s.implied(i, other) {
 				return false
 			}
 		}

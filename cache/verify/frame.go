@@ -25,7 +25,7 @@ func (s *side) ends(i int) bool {
 
 // frameDiffers refuses pairs whose words are the same and have other parts.
 func frameDiffers(p *pair) bool {
-	return p.subjectMoved() || p.actorMoved(&p.a, &p.b) || p.actorMoved(&p.b, &p.a) ||
+	return p.subjectMoved() || p.transferMoved(&p.a, &p.b) || p.transferMoved(&p.b, &p.a) || p.actorMoved(&p.a, &p.b) || p.actorMoved(&p.b, &p.a) ||
 		p.relativeDiffers(&p.a, &p.b) || p.relativeDiffers(&p.b, &p.a)
 }
 
@@ -50,6 +50,44 @@ func (s *side) isCopular() bool {
 		switch string(s.word(i)) {
 		case "是", "叫", "为", "当":
 			return true
+		}
+	}
+	return false
+}
+
+// transferMoved says whether s gives what t takes. Chinese verbs of lending go
+// either way, and the preposition tells: 借给他, 向他借.
+func (p *pair) transferMoved(s, t *side) bool {
+	return s.lends() && t.borrows()
+}
+
+// lends says whether a side lends or lets to somebody.
+func (s *side) lends() bool {
+	lends, to := false, false
+	for i := range s.words {
+		switch w := &s.words[i]; string(s.word(i)) {
+		case "借", "租", "贷":
+			lends = true
+		case "借给", "租给", "贷给", "出借", "出租":
+			return true
+		case "给":
+			to = to || w.match < 0
+		}
+	}
+	return lends && to
+}
+
+// borrows says whether a side borrows or hires from somebody.
+func (s *side) borrows() bool {
+	from := false
+	for i := range s.words {
+		switch string(s.word(i)) {
+		case "借", "租", "贷":
+			if from {
+				return true
+			}
+		case "向", "跟", "找", "从", "问", "同", "和":
+			from = true
 		}
 	}
 	return false

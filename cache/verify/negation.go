@@ -113,6 +113,36 @@ func (p *pair) prefixed() bool {
 	return false
 }
 
+// contraries are pairs of prefixes that turn a word into two ends.
+var contraries = [...][2]string{
+	{"over", "under"}, {"pre", "post"}, {"hyper", "hypo"}, {"macro", "micro"}, {"inter", "intra"}, {"poly", "mono"},
+	{"multi", "uni"}, {"multi", "mono"}, {"super", "sub"}, {"pro", "anti"}, {"maxi", "mini"}, {"up", "down"}, {"in", "out"}, {"homo", "hetero"},
+}
+
+// contrary says whether unmatched words of both sides are one word with two such
+// prefixes: overpaid, underpaid.
+func (p *pair) contrary() bool {
+	for _, i := range p.loose[0] {
+		for _, j := range p.loose[1] {
+			if (p.a.words[i].class|p.b.words[j].class)&(cjk|number|isCode) != 0 {
+				continue
+			}
+			w, u := p.a.word(int(i)), p.b.word(int(j))
+			for _, x := range contraries {
+				if endAlike(w, u, x[0], x[1]) || endAlike(w, u, x[1], x[0]) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// endAlike says whether two words are a prefix each and the same after it.
+func endAlike(w, u []byte, x, y string) bool {
+	return len(w) > len(x)+2 && len(u) > len(y)+2 && string(w[:len(x)]) == x && string(u[:len(y)]) == y && string(stem(w[len(x):])) == string(stem(u[len(y):]))
+}
+
 // saysNon says whether one side alone has a prefix that stands apart and makes
 // another thing of what follows: non-EU, ex-wife, vice president, 半决赛. It is no
 // negating word by itself, for a side may say it otherwise (nonlinear).
