@@ -35,7 +35,7 @@ func frameDiffers(p *pair) bool {
 // owner pay): so the same words stand the other way round.
 func (p *pair) subjectMoved() bool {
 	a, b := p.a.inversion(), p.b.inversion()
-	return a != unclear && b != unclear && (a != b || a == either) && p.contentMoved() || p.whoMoved(&p.a, &p.b) || p.whoMoved(&p.b, &p.a)
+	return a != unclear && b != unclear && (a != b || a == either) && p.contentMoved() || p.whoMoved(&p.a, &p.b) || p.whoMoved(&p.b, &p.a) || p.whoseMoved(&p.a, &p.b) || p.whoseMoved(&p.b, &p.a)
 }
 
 // whoMoved says whether a Chinese who stands first in s, where it acts, and last
@@ -44,11 +44,27 @@ func (p *pair) whoMoved(s, t *side) bool {
 	return len(s.words) > 2 && len(t.words) > 2 && string(s.word(0)) == "谁" && string(t.word(len(t.words)-1)) == "谁" && !s.isCopular() && !t.isCopular()
 }
 
+// whoseMoved says whether s asks who a thing is of and t who it is: 他是谁的老师,
+// 谁是他的老师. What follows 的 is what both speak of.
+func (p *pair) whoseMoved(s, t *side) bool {
+	return s.ofWhom(true) && t.ofWhom(false) && !t.ofWhom(true) && s.isCopular() && !s.saysOther() && !t.saysOther()
+}
+
+// ofWhom says whether 谁的 and a thing stand in a side, or 谁 with no 的.
+func (s *side) ofWhom(owner bool) bool {
+	for i := range s.raws {
+		if string(s.rawText(i)) == "谁" && (string(s.rawText(i+1)) == "的") == owner && (!owner || s.rawText(i+2) != nil) {
+			return true
+		}
+	}
+	return false
+}
+
 // isCopular says whether a Chinese question has the verb to be.
 func (s *side) isCopular() bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
-		case "是", "叫", "为", "当":
+		case "是", "是谁", "叫", "为", "当":
 			return true
 		}
 	}

@@ -10,7 +10,7 @@ const maxOrdered = 24
 // each stands where the other stood, before or behind the same word. Words that
 // only moved (France's capital, the capital of France) have other neighbours.
 func orderDiffers(p *pair) bool {
-	if p.numbersMoved() || p.personsMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
+	if p.numbersMoved() || p.personsMoved() || p.ownerMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
 		return true
 	}
 	var moved [maxOrdered]int32
@@ -132,13 +132,27 @@ func (s *side) persons() (acts, suffers int) {
 	for i := range s.words {
 		w := &s.words[i]
 		switch string(s.text[w.start:w.end]) {
-		case "i", "he", "she", "we", "they":
+		case "i", "he", "she", "we", "they", "howcani", "howdoi", "howshouldi", "howcouldi", "howwouldi":
 			acts++
 		case "me", "him", "us", "them":
 			suffers++
 		}
 	}
 	return acts, suffers
+}
+
+// ownerMoved says whether what owns here is owned there: the dog's owner, the
+// owner's dog.
+func (p *pair) ownerMoved() bool {
+	for i := 0; i+1 < len(p.a.words); i++ {
+		w, u := &p.a.words[i], &p.a.words[i+1]
+		if p.a.raws[w.raw].owns && u.raw == w.raw+1 && u.match >= 0 && w.match == u.match+1 {
+			if k := p.b.words[u.match].raw; p.b.raws[k].owns && p.b.words[w.match].raw == k+1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // contentMoved says whether the words with a meaning come in another order.

@@ -29,6 +29,7 @@ type raw struct {
 	glued      bool // no space before it
 	first      bool // begins a sentence
 	colon      bool // a stop, and what it announces follows
+	owns       bool // what follows is this one's: dog's
 }
 
 // A side is one text of a pair. Its slices grow to the text's size, and are
@@ -222,6 +223,7 @@ func (c *scanner) apostrophe(p raw) {
 		c.addWord("not")
 	case 's':
 		is := c.words.contracts[string(text)]
+		p.owns = !is
 		c.add(p)
 		if is {
 			c.addWord("is")
