@@ -70,7 +70,38 @@ func (s *side) isSpelledOut(w *word, t *side) bool {
 // letterDiffers refuses pairs of which one side has a letter that the other has
 // not: vitamin K, plan B, type I. A letter that stands alone is a name or a
 // symbol. Not one is what may be short for a word, nor an initial within a name.
-func letterDiffers(p *pair) bool { return p.a.hasLetter() || p.b.hasLetter() }
+func letterDiffers(p *pair) bool {
+	return p.a.hasLetter() || p.b.hasLetter() || p.keywordDiffers()
+}
+
+// keywordDiffers says whether small words name two statements of a language: a
+// for loop, a while loop.
+func (p *pair) keywordDiffers() bool {
+	for i := range p.a.words {
+		m := p.a.words[i].match
+		if i == 0 || m < 1 || !p.a.isKeyword(i-1) || !p.b.isKeyword(int(m)-1) {
+			continue
+		}
+		switch string(p.a.word(i)) {
+		case "loop", "loops", "statement", "statements", "clause", "clauses", "keyword", "operator", "gate":
+			return true
+		}
+	}
+	return false
+}
+
+// isKeyword says whether word i is one of a programming language, and not one of
+// the other side.
+func (s *side) isKeyword(i int) bool {
+	if s.words[i].match >= 0 {
+		return false
+	}
+	switch string(s.word(i)) {
+	case "for", "while", "until", "do", "if", "else", "and", "or", "not", "in", "is", "with", "case", "where", "having", "switch":
+		return true
+	}
+	return false
+}
 
 func (s *side) hasLetter() bool {
 	for i := range s.words {
