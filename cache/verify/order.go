@@ -10,7 +10,7 @@ const maxOrdered = 24
 // each stands where the other stood, before or behind the same word. Words that
 // only moved (France's capital, the capital of France) have other neighbours.
 func orderDiffers(p *pair) bool {
-	if p.numbersMoved() || p.personsMoved() || p.ownerMoved() || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
+	if p.numbersMoved() || p.personsMoved() || p.ownerMoved() || p.endsMoved(&p.a, &p.b) || p.endsMoved(&p.b, &p.a) || len(p.a.words) > maxLoosely && (p.wordsMoved() || lettersMoved(p.a.text, p.b.text)) {
 		return true
 	}
 	var moved [maxOrdered]int32
@@ -115,6 +115,17 @@ func (p *pair) personsMoved() bool {
 	return acts != actsThere && suffers != suffersThere && acts+suffers == actsThere+suffersThere && p.contentMoved()
 }
 
+// endsMoved says whether a Chinese question begins with the one who acts, as part
+// of its question word or not, and the other ends with the same one, with other
+// words out of their order: 我怎么起诉老板, 老板怎么起诉我.
+func (p *pair) endsMoved(s, t *side) bool {
+	m := len(t.words) - 1
+	if len(s.words) < 3 || m < 2 || string(s.rawText(0)) != "我" || string(t.word(m)) != "我" || s.isCopular() || t.isCopular() {
+		return false
+	}
+	return s.words[0].class&(asks|pronoun) != 0 && p.contentMoved()
+}
+
 // governed says whether a Chinese preposition stands before word i.
 func (s *side) governed(i int) bool {
 	if i == 0 || s.words[i-1].raw+1 != s.words[i].raw {
@@ -174,6 +185,9 @@ func (p *pair) contentMoved() bool {
 // exchanged says whether words i and j of a, which are mi and mj of b, stand in
 // each other's places.
 func (p *pair) exchanged(i, j, mi, mj int32) bool {
+	if j == i+1 && mi == mj+1 && p.a.classes(int(i)) && p.b.classes(int(mj)) {
+		return true
+	}
 	if j == i+1 || mi == mj+1 || p.a.linked(i, j) && p.b.linked(mj, mi) {
 		return false
 	}
@@ -181,6 +195,22 @@ func (p *pair) exchanged(i, j, mi, mj int32) bool {
 		return true
 	}
 	return p.samePlace(i, mj, j, mi) && p.samePlace(j, mi, i, mj)
+}
+
+// classes says whether a question asks if what word i names is what the word
+// after it, its last, names: is a square a rectangle, are all cats mammals.
+func (s *side) classes(i int) bool {
+	if s.form != yesno || i+2 != len(s.words) {
+		return false
+	}
+	switch string(s.rawText(int(s.words[i].raw) - 1)) {
+	case "all", "every", "each", "most", "some", "any":
+		return true
+	case "a", "an":
+		before := string(s.rawText(int(s.words[i+1].raw) - 1))
+		return before == "a" || before == "an"
+	}
+	return false
 }
 
 // samePlace says whether word i of a and word k of b have the same word before
