@@ -28,10 +28,7 @@ read gets {"error": ...} and the exit code 1. All processors are used.`,
 		Example: `  echo '{"text": "What is the integral of x squared?"}' | kvasir classify
   kvasir classify --config kvasir.yaml < in.jsonl > out.jsonl`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.checkSet(); err != nil {
-				return err
-			}
-			g, _, err := flags.layers(cmd).load()
+			g, err := flags.load(cmd)
 			if err != nil {
 				return err
 			}

@@ -32,10 +32,7 @@ Personal data are named by their type and place, never shown.`,
 		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
   kvasir explain --config kvasir.yaml --json < request.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.checkSet(); err != nil {
-				return err
-			}
-			g, _, err := flags.layers(cmd).load()
+			g, err := flags.load(cmd)
 			if err != nil {
 				return err
 			}

@@ -72,3 +72,12 @@ func (f *configFlags) checkSet() error {
 	}
 	return nil
 }
+
+// load reads the configuration that the flags lead to.
+func (f *configFlags) load(cmd *cobra.Command) (*generation, error) {
+	if err := f.checkSet(); err != nil {
+		return nil, err
+	}
+	g, _, err := f.layers(cmd).load()
+	return g, err
+}

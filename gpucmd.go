@@ -39,10 +39,7 @@ without a driver it says so and exits with 1. docs/gpu.md explains what is shown
   kvasir gpu --watch
   kvasir gpu --json --config kvasir.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.checkSet(); err != nil {
-				return err
-			}
-			g, _, err := flags.layers(cmd).load()
+			g, err := flags.load(cmd)
 			if err != nil {
 				return err
 			}

@@ -36,10 +36,7 @@ line. Requests have to agree in everything else, see docs/cache.md.`,
 		Example: `  echo '{"a": "How tall is Mont Blanc?", "b": "how high is mont blanc"}' | kvasir similar
   kvasir similar --store questions.txt < asked.jsonl`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.checkSet(); err != nil {
-				return err
-			}
-			g, _, err := flags.layers(cmd).load()
+			g, err := flags.load(cmd)
 			if err != nil {
 				return err
 			}

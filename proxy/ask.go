@@ -43,17 +43,7 @@ func asked(answer func(*textQuestion) (any, *apiError)) fasthttp.RequestHandler 
 			return
 		}
 		out, refused := answer(&q)
-		if refused != nil {
-			writeError(ctx, refused)
-			return
-		}
-		body, err := json.Marshal(out)
-		if err != nil {
-			writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
-			return
-		}
-		ctx.SetContentType("application/json")
-		ctx.Response.SetBodyRaw(body)
+		writeValue(ctx, out, refused, "")
 	}
 }
 

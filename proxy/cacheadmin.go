@@ -3,7 +3,6 @@ package proxy
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -36,17 +35,7 @@ func (a cacheAdmin) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *apiE
 			return
 		}
 		out, refused := do(ctx, c)
-		if refused != nil {
-			writeError(ctx, refused)
-			return
-		}
-		body, err := json.Marshal(out)
-		if err != nil {
-			writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
-			return
-		}
-		ctx.SetContentType("application/json")
-		ctx.Response.SetBodyRaw(append(body, '\n'))
+		writeValue(ctx, out, refused, "\n")
 	}
 }
 

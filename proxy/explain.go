@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -71,17 +70,7 @@ func (a admin) explain(ctx *fasthttp.RequestCtx) {
 		path = "/v1/chat/completions"
 	}
 	out, refused := a.explainPlacement(ctx, path)
-	if refused != nil {
-		writeError(ctx, refused)
-		return
-	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
-		return
-	}
-	ctx.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(body)
+	writeValue(ctx, out, refused, "")
 }
 
 // explainPlacement takes the way of a request up to its placement. Nothing is sent,

@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,11 +75,5 @@ func (p *picture) concerns() bool {
 
 // gpus is GET /debug/gpu.
 func (a admin) gpus(ctx *fasthttp.RequestCtx) {
-	body, err := json.Marshal(a.hardware.fleet(time.Now()))
-	if err != nil {
-		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
-		return
-	}
-	ctx.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(body)
+	writeValue(ctx, a.hardware.fleet(time.Now()), nil, "")
 }

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net"
@@ -102,6 +103,21 @@ func writeError(ctx *fasthttp.RequestCtx, err *apiError) {
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
 	}
 	ctx.Response.SetBodyRaw(err.appendJSON(nil))
+}
+
+// writeValue answers with a value as JSON and what ends it, or with why there is none.
+func writeValue(ctx *fasthttp.RequestCtx, out any, refused *apiError, end string) {
+	if refused != nil {
+		writeError(ctx, refused)
+		return
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(append(body, end...))
 }
 
 // sizeText writes a number of bytes as the configuration does.

@@ -20,8 +20,7 @@ var figures = []figure{
 	}, func(s *snapshot.GPU) { s.MemoryTotal, s.MemoryUsed, s.MemoryFree = nil, nil, nil }},
 	{0, []way{{[]string{"nvmlDeviceGetUtilizationRates"}, (*gpu).utilization}},
 		func(s *snapshot.GPU) { s.SMUtilization, s.MemoryUtilization = nil, nil }},
-	{0, []way{{[]string{"nvmlDeviceGetClockInfo"}, (*gpu).smClock}},
-		func(s *snapshot.GPU) { s.SMClock = nil }},
+	single(0, "nvmlDeviceGetClockInfo", func(s *snapshot.GPU) **float64 { return &s.SMClock }, clock(nvml.Device.GetClockInfo, nvml.CLOCK_SM)),
 	{0, []way{
 		{[]string{"nvmlDeviceGetCurrentClocksEventReasons"}, (*gpu).eventReasons},
 		{[]string{"nvmlDeviceGetCurrentClocksThrottleReasons"}, (*gpu).throttleReasons},
@@ -33,10 +32,8 @@ var figures = []figure{
 		{[]string{"nvmlDeviceGetFieldValues"}, (*gpu).power},
 		{[]string{"nvmlDeviceGetPowerUsage"}, (*gpu).averagePower},
 	}, func(s *snapshot.GPU) { s.Power = nil }},
-	{time.Second, []way{{[]string{"nvmlDeviceGetTemperature"}, (*gpu).temperature}},
-		func(s *snapshot.GPU) { s.Temperature = nil }},
-	{time.Second, []way{{[]string{"nvmlDeviceGetClockInfo"}, (*gpu).memoryClock}},
-		func(s *snapshot.GPU) { s.MemoryClock = nil }},
+	single(time.Second, "nvmlDeviceGetTemperature", func(s *snapshot.GPU) **float64 { return &s.Temperature }, temperature),
+	single(time.Second, "nvmlDeviceGetClockInfo", func(s *snapshot.GPU) **float64 { return &s.MemoryClock }, clock(nvml.Device.GetClockInfo, nvml.CLOCK_MEM)),
 	{time.Second, []way{{[]string{"nvmlDeviceGetComputeRunningProcesses"}, (*gpu).processes}},
 		func(s *snapshot.GPU) { s.Processes = nil }},
 	// After the processes, which it adds to.
@@ -46,8 +43,7 @@ var figures = []figure{
 				s.Processes[i].SMUtilization = nil
 			}
 		}},
-	{time.Second, []way{{[]string{"nvmlDeviceGetTotalEccErrors"}, (*gpu).eccUncorrected}},
-		func(s *snapshot.GPU) { s.ECCErrors = nil }},
+	single(time.Second, "nvmlDeviceGetTotalEccErrors", func(s *snapshot.GPU) **uint64 { return &s.ECCErrors }, ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED)),
 	{time.Second, []way{{[]string{"nvmlDeviceGetFieldValues"}, (*gpu).recovery}},
 		func(s *snapshot.GPU) { s.Recovery = nil }},
 	{time.Second, []way{{[]string{
@@ -56,14 +52,45 @@ var figures = []figure{
 	}, (*gpu).mig}},
 		func(s *snapshot.GPU) { s.MIG = nil }},
 
-	{10 * time.Second, []way{{[]string{"nvmlDeviceGetEnforcedPowerLimit"}, (*gpu).powerLimit}},
-		func(s *snapshot.GPU) { s.PowerLimit = nil }},
-	{10 * time.Second, []way{{[]string{"nvmlDeviceGetMaxClockInfo"}, (*gpu).smClockMax}},
-		func(s *snapshot.GPU) { s.SMClockMax = nil }},
-	{10 * time.Second, []way{{[]string{"nvmlDeviceGetMaxClockInfo"}, (*gpu).memoryClockMax}},
-		func(s *snapshot.GPU) { s.MemoryClockMax = nil }},
-	{10 * time.Second, []way{{[]string{"nvmlDeviceGetTotalEccErrors"}, (*gpu).eccCorrected}},
-		func(s *snapshot.GPU) { s.ECCCorrected = nil }},
+	single(10*time.Second, "nvmlDeviceGetEnforcedPowerLimit", func(s *snapshot.GPU) **float64 { return &s.PowerLimit }, powerLimit),
+	single(10*time.Second, "nvmlDeviceGetMaxClockInfo", func(s *snapshot.GPU) **float64 { return &s.SMClockMax }, clock(nvml.Device.GetMaxClockInfo, nvml.CLOCK_SM)),
+	single(10*time.Second, "nvmlDeviceGetMaxClockInfo", func(s *snapshot.GPU) **float64 { return &s.MemoryClockMax }, clock(nvml.Device.GetMaxClockInfo, nvml.CLOCK_MEM)),
+	single(10*time.Second, "nvmlDeviceGetTotalEccErrors", func(s *snapshot.GPU) **uint64 { return &s.ECCCorrected }, ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
+}
+
+// single is a figure of one function and one value of the snapshot.
+func single[T any](every time.Duration, symbol string, at func(*snapshot.GPU) **T, ask func(nvml.Device) (*T, nvml.Return)) figure {
+	return figure{every, []way{{[]string{symbol}, func(g *gpu) nvml.Return {
+		v, ret := ask(g.device)
+		*at(&g.seen) = v
+		return ret
+	}}}, func(s *snapshot.GPU) { *at(s) = nil }}
+}
+
+// clock is one of the GPU's clocks in MHz: the present one or the highest.
+func clock(get func(nvml.Device, nvml.ClockType) (uint32, nvml.Return), of nvml.ClockType) func(nvml.Device) (*float64, nvml.Return) {
+	return func(d nvml.Device) (*float64, nvml.Return) {
+		mhz, ret := get(d, of)
+		return scaled(mhz, 1), ret
+	}
+}
+
+func temperature(d nvml.Device) (*float64, nvml.Return) {
+	degrees, ret := d.GetTemperature(nvml.TEMPERATURE_GPU)
+	return scaled(degrees, 1), ret
+}
+
+func powerLimit(d nvml.Device) (*float64, nvml.Return) {
+	milliwatts, ret := d.GetEnforcedPowerLimit()
+	return scaled(milliwatts, 1000), ret
+}
+
+// ecc counts errors of a kind since the driver was loaded.
+func ecc(kind nvml.MemoryErrorType) func(nvml.Device) (*uint64, nvml.Return) {
+	return func(d nvml.Device) (*uint64, nvml.Return) {
+		errors, ret := d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
+		return count64(errors), ret
+	}
 }
 
 func (g *gpu) memory() nvml.Return {
@@ -96,42 +123,6 @@ func (g *gpu) averagePower() nvml.Return {
 	return ret
 }
 
-func (g *gpu) powerLimit() nvml.Return {
-	milliwatts, ret := g.device.GetEnforcedPowerLimit()
-	g.seen.PowerLimit = scaled(milliwatts, 1000)
-	return ret
-}
-
-func (g *gpu) temperature() nvml.Return {
-	degrees, ret := g.device.GetTemperature(nvml.TEMPERATURE_GPU)
-	g.seen.Temperature = scaled(degrees, 1)
-	return ret
-}
-
-func (g *gpu) smClock() nvml.Return {
-	mhz, ret := g.device.GetClockInfo(nvml.CLOCK_SM)
-	g.seen.SMClock = scaled(mhz, 1)
-	return ret
-}
-
-func (g *gpu) smClockMax() nvml.Return {
-	mhz, ret := g.device.GetMaxClockInfo(nvml.CLOCK_SM)
-	g.seen.SMClockMax = scaled(mhz, 1)
-	return ret
-}
-
-func (g *gpu) memoryClock() nvml.Return {
-	mhz, ret := g.device.GetClockInfo(nvml.CLOCK_MEM)
-	g.seen.MemoryClock = scaled(mhz, 1)
-	return ret
-}
-
-func (g *gpu) memoryClockMax() nvml.Return {
-	mhz, ret := g.device.GetMaxClockInfo(nvml.CLOCK_MEM)
-	g.seen.MemoryClockMax = scaled(mhz, 1)
-	return ret
-}
-
 func (g *gpu) eventReasons() nvml.Return {
 	bits, ret := g.device.GetCurrentClocksEventReasons()
 	g.seen.ThrottleReasons = reasons(bits)
@@ -142,18 +133,6 @@ func (g *gpu) eventReasons() nvml.Return {
 func (g *gpu) throttleReasons() nvml.Return {
 	bits, ret := g.device.GetCurrentClocksThrottleReasons()
 	g.seen.ThrottleReasons = reasons(bits)
-	return ret
-}
-
-func (g *gpu) eccUncorrected() nvml.Return {
-	errors, ret := g.device.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
-	g.seen.ECCErrors = count64(errors)
-	return ret
-}
-
-func (g *gpu) eccCorrected() nvml.Return {
-	errors, ret := g.device.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
-	g.seen.ECCCorrected = count64(errors)
 	return ret
 }
 

@@ -33,11 +33,6 @@ func DefaultKV() KV {
 	return KV{PrefillLoadScale: 1, DeviceCredit: 1, HostCredit: 0.75, DiskCredit: 0.25}
 }
 
-// TunedKV are the weights of the same formula with which it does nearly as well as predict (docs/routing.md).
-func TunedKV() KV {
-	return KV{PrefillLoadScale: 40, DeviceCredit: 7, HostCredit: 5.25, DiskCredit: 1.75}
-}
-
 // Price fills in what placing p at each candidate costs, in blocks.
 func (k *KV) Price(_ time.Time, p Prompt, c []Candidate) {
 	least := math.MaxInt

@@ -39,7 +39,7 @@ WORKDIR /go
 DOCKERFILE
 fi
 
-modules="$toolchain $(cat go.mod go.sum | sha256sum | cut -c1-16) 1"
+modules="$toolchain $(cat go.mod go.sum | sha256sum | cut -c1-16) 2"
 if ! fresh kvasir-test/golang "$modules"; then
   echo "docker: an image to build in, with every module compiled, once (minutes)" >&2
   tmp=$(mktemp -d "$dir/tmp.XXXXXX")
@@ -50,7 +50,7 @@ if ! fresh kvasir-test/golang "$modules"; then
   docker build --quiet --tag kvasir-test/modules --file - "$tmp/modules/cache/download" > /dev/null <<'DOCKERFILE'
 FROM kvasir-test/toolchain
 COPY . /modules
-ENV GOPROXY=file:///modules GOSUMDB=off
+ENV GOPROXY=file:///modules GOSUMDB=off GOCACHE=/go-build
 DOCKERFILE
   # Only Go's caches stay of this build: what a test of another commit compiles is what changed since.
   git clone --quiet . "$tmp/clone"
@@ -60,7 +60,7 @@ COPY . /src
 RUN cd /src && GOFLAGS=-buildvcs=false make build
 
 FROM kvasir-test/modules
-COPY --from=build /root/.cache/go-build /root/.cache/go-build
+COPY --from=build /go-build /go-build
 DOCKERFILE
   docker image prune --force > /dev/null
 fi
