@@ -116,6 +116,7 @@ func (s *scratch) size() int {
 // bytes costs n log n steps, everything else is linear.
 func (t *Tokenizer) Append(dst []uint32, text []byte, specials bool) []uint32 {
 	s := scratches.Get().(*scratch)
+	text = text[:len(text):len(text)] // see wordKey.set
 	if specials {
 		dst = append(dst, t.before...)
 	}
@@ -244,7 +245,8 @@ func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []
 func (t *Tokenizer) word(dst []uint32, w []byte, s *scratch) []uint32 {
 	switch {
 	case len(w) <= maxKey:
-		key := keyOf(w)
+		var key wordKey
+		key.set(w)
 		dst, ok := t.cache.append(dst, &key)
 		if ok {
 			return dst
@@ -271,7 +273,8 @@ func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 			dst = t.bpe.merge(dst, part, &s.merger)
 			continue
 		}
-		key := keyOf(part)
+		var key wordKey
+		key.set(part)
 		if t.bpe.whole != nil { // a word like this part may have a token of its own
 			key.size |= isPart
 		}
