@@ -9,17 +9,21 @@ import "bytes"
 // "isolated": each match is a word, and so is what lies between two of them.
 type scanner func(s []byte, i int) (from, to int)
 
-// isolated makes a scanner of a matcher, which returns the end of the match at i, or i where there
-// is none. For patterns that do not match everywhere.
-func isolated(u *unicodeTables, match func(s []byte, i int) int) scanner {
+// A matcher returns the end of a pattern's match at s[i], or i where there is none.
+type matcher interface {
+	match(s []byte, i int) int
+}
+
+// isolated makes a scanner of a matcher, for patterns that do not match everywhere.
+func isolated(u *unicodeTables, m matcher) scanner {
 	return func(s []byte, i int) (int, int) {
-		if end := match(s, i); end > i {
+		if end := m.match(s, i); end > i {
 			return i, end
 		}
 		for j := i; ; {
 			_, n := u.at(s, j)
 			j += n
-			if j == len(s) || match(s, j) > j {
+			if j == len(s) || m.match(s, j) > j {
 				return i, j
 			}
 		}
@@ -27,8 +31,8 @@ func isolated(u *unicodeTables, match func(s []byte, i int) int) scanner {
 }
 
 // everywhere makes a scanner of a matcher that matches at each place.
-func everywhere(match func(s []byte, i int) int) scanner {
-	return func(s []byte, i int) (int, int) { return i, match(s, i) }
+func everywhere(m matcher) scanner {
+	return func(s []byte, i int) (int, int) { return i, m.match(s, i) }
 }
 
 // numerals scans for \p{N}{1,limit}.
