@@ -29,29 +29,26 @@ const (
 // reads beyond JSON (NaN, lone surrogates), what is nested too deep, and more than 2^20 values or 2^17
 // objects and lists is ErrUnsupported.
 //
-// The values' text lies in one copy of data, and in one buffer of at most its size.
+// The values' text lies in data, which must not change as long as they are used, and in one buffer of at
+// most its size.
 func Parse(data []byte) (v any, err error) {
 	line := 0
 	defer caught(&err, &line)
-	if !utf8.Valid(data) {
-		fail(ErrJSON, "not UTF-8")
-	}
-	s := string(data)
-	p := jsonReader{s: s, b: data}
+	p := jsonReader{s: textOf(data), b: data}
 	p.space()
 	v = p.value(0)
 	p.space()
-	if p.i < len(s) {
+	if p.i < len(p.s) {
 		p.broken()
 	}
 	return v, nil
 }
 
 type jsonReader struct {
-	s     string
+	s     string // data
 	b     []byte // the same bytes
 	i     int
-	plain strings.Builder // texts that had escapes
+	plain []byte // texts that had escapes; it never grows, for they lie in it
 
 	values, holders int
 }
@@ -83,7 +80,7 @@ func (p *jsonReader) value(depth int) any {
 	}
 	switch c := p.s[p.i]; c {
 	case '"':
-		return p.text()
+		return boxed(p.text())
 	case '{', '[':
 		if p.holders++; p.holders > maxHolders {
 			fail(ErrUnsupported, "JSON of more than %d objects and lists", maxHolders)
@@ -108,14 +105,15 @@ func (p *jsonReader) value(depth int) any {
 }
 
 func (p *jsonReader) object(depth int) any {
-	d := &Dict{}
+	var d *Dict
 	p.i++
 	for p.space(); ; p.space() {
-		if len(d.keys) == 0 {
+		if d == nil {
 			if p.i < len(p.s) && p.s[p.i] == '}' {
+				d = &Dict{}
 				break
 			}
-			*d = *NewDict(4)
+			d = NewDict(roomy)
 		}
 		if p.i >= len(p.s) || p.s[p.i] != '"' {
 			p.broken()
@@ -209,69 +207,100 @@ func (p *jsonReader) number() any {
 func (p *jsonReader) text() string {
 	p.i++
 	from := p.i
-	p.i += plainLength(p.b[p.i:])
-	if p.i < len(p.b) && p.b[p.i] == '"' {
-		p.i++
-		return p.s[from : p.i-1]
+	n, wide := plainLength(p.b[from:])
+	p.i += n
+	if p.i == len(p.b) || p.b[p.i] != '"' {
+		return p.escaped(from, wide)
 	}
-	if p.plain.Cap() == 0 {
-		p.plain.Grow(len(p.s) - from)
+	p.i++
+	return valid(p.s[from:p.i-1], wide)
+}
+
+// valid checks a text where it may have more than ASCII.
+func valid(s string, wide bool) string {
+	if wide && !utf8.ValidString(s) {
+		fail(ErrJSON, "not UTF-8")
 	}
-	start := p.plain.Len()
-	p.plain.WriteString(p.s[from:p.i])
-	return p.escaped(start)
+	return s
 }
 
 const ones, highs = 0x0101010101010101, 0x8080808080808080
 
-// plainLength is the number of bytes before the first that is a quote, a backslash or a control
-// character. In w^2 a quote and the control characters lie below 0x21, so one subtraction finds both;
-// what a borrow marks beside them lies behind the first.
-func plainLength(b []byte) int {
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		control, slash := w^2*ones, w^'\\'*ones
-		if odd := ((control-0x21*ones)&^control | (slash-ones)&^slash) & highs; odd != 0 {
-			return i + bits.TrailingZeros64(odd)>>3
+// odd marks the bytes of a word that are a quote, a backslash or a control character. In w^2 a quote and
+// the control characters lie below 0x21, so one subtraction finds both; what a borrow marks beside them
+// lies behind the first.
+func odd(w uint64) uint64 {
+	control, slash := w^2*ones, w^'\\'*ones
+	return ((control-0x21*ones)&^control | (slash-ones)&^slash) & highs
+}
+
+// plainLength is the number of bytes before the first that is odd. wide says that there is more than
+// ASCII among them, or a little behind.
+func plainLength(b []byte) (n int, wide bool) {
+	seen := uint64(0)
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		seen |= w
+		if odd := odd(w); odd != 0 {
+			return n + bits.TrailingZeros64(odd)>>3, seen&highs != 0
 		}
 	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
-		i++
+	for n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\' {
+		seen |= uint64(b[n])
+		n++
 	}
-	return i
+	return n, seen&highs != 0
 }
 
 // plainEscape is what \c stands for, 0 if it is none.
 var plainEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escaped reads a string on from its first escape, into the buffer.
-func (p *jsonReader) escaped(start int) string {
-	for {
-		if p.i >= len(p.b) || p.b[p.i] < ' ' {
-			p.broken()
-		}
-		if p.b[p.i] == '"' {
-			p.i++
-			return p.plain.String()[start:]
-		}
-		if p.i+1 >= len(p.b) { // a backslash at the end
-			p.broken()
-		}
-		if c := p.b[p.i+1]; c == 'u' {
-			p.plain.WriteRune(p.unicode())
-		} else {
-			plain := plainEscape[c]
-			if plain == 0 {
-				p.broken()
-			}
-			p.plain.WriteByte(plain)
-			p.i += 2
-		}
-		from := p.i
-		p.i += plainLength(p.b[from:])
-		p.plain.WriteString(p.s[from:p.i])
+// escaped reads a string that began at from on from its first escape, into the buffer: what follows a place
+// of the body becomes no longer than it is there, so there is room. It copies eight bytes at a time
+// and then looks where it should have stopped: code has an escape in every 20 bytes.
+func (p *jsonReader) escaped(from int, wide bool) string {
+	if p.plain == nil {
+		p.plain = make([]byte, 0, len(p.b)-from+8)
 	}
+	b, i, out := p.b, p.i, p.plain[len(p.plain):cap(p.plain)]
+	n := copy(out, b[from:i])
+	seen := uint64(0)
+	for i < len(b) && b[i] == '\\' {
+		if p.i = i; i+1 == len(b) {
+			p.broken()
+		}
+		if c := plainEscape[b[i+1]]; c != 0 {
+			out[n] = c
+			i, n = i+2, n+1
+		} else if b[i+1] == 'u' {
+			n = len(utf8.AppendRune(out[:n], p.unicode()))
+			i = p.i
+		} else {
+			p.broken()
+		}
+		for i+8 <= len(b) && n+8 <= len(out) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(out[n:], w)
+			seen |= w
+			if odd := odd(w); odd != 0 {
+				k := bits.TrailingZeros64(odd) >> 3
+				i, n = i+k, n+k
+				break
+			}
+			i, n = i+8, n+8 // foreseen, and not computed from what was read
+		}
+		for ; i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\'; i++ {
+			out[n] = b[i]
+			seen |= uint64(b[i])
+			n++
+		}
+	}
+	if p.i = i; i == len(b) || b[i] != '"' {
+		p.broken()
+	}
+	p.i++
+	p.plain = p.plain[:len(p.plain)+n]
+	return valid(textOf(out[:n]), wide || seen&highs != 0)
 }
 
 // unicode reads \uXXXX, or two that are one character.

@@ -3,10 +3,12 @@
 package template
 
 import (
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestRender(t *testing.T) {
@@ -114,6 +116,38 @@ func TestParse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzText: a text in JSON, twice and behind others, is what encoding/json reads, or an error for both.
+// That one takes what is no UTF-8, and halves of characters.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{`plain`, `line\nline \"quoted\" \\`, `\u00e9\ud83d\ude00`, "é日 \\n wide", `\ud83d`, "\xff", `\x`, `1234567\t1234567\t12345678"`, `\`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		data := []byte(`["\n` + s + `","` + s + `",1]`)
+		var want []any
+		broken := json.Unmarshal(data, &want)
+		v, err := Parse(data)
+		if err != nil {
+			if broken == nil && utf8.Valid(data) && !errors.Is(err, ErrUnsupported) {
+				t.Errorf("%q: %v", s, err)
+			}
+			return
+		}
+		if broken != nil {
+			t.Fatalf("%q: no error, want %v", s, broken)
+		}
+		got := v.(*List).Items
+		if len(got) != len(want) {
+			t.Fatalf("%q: %d values, want %d", s, len(got), len(want))
+		}
+		for i := range got {
+			if text, ok := got[i].(string); ok && text != want[i] {
+				t.Errorf("%q: %q, want %q", s, text, want[i])
+			}
+		}
+	})
 }
 
 // FuzzTemplate: any template over any variables ends, with a text or an error.
