@@ -50,12 +50,15 @@ func (k *wordKey) set(w []byte) {
 		k.part[0], k.part[1], k.part[2] = load64(room[:]), load64(room[8:]), load64(room[16:])
 	}
 	k.size = uint64(n)
-	high, low := bits.Mul64(k.part[0]^0x9e3779b97f4a7c15, k.part[1]^k.size^0xe7037ed1a0b428db)
-	k.hash = high ^ low
+	k.hash = hashOf(k.part[0], k.part[1], k.size)
 	if n > 16 {
-		high, low = bits.Mul64(k.part[2]^high^0x8ebc6af09c88c6e3, low^0x589965cc75374cc3)
-		k.hash = high ^ low
+		k.hash = hashOf(k.part[2], k.hash, k.size)
 	}
+}
+
+func hashOf(a, b, size uint64) uint64 {
+	high, low := bits.Mul64(a^0x9e3779b97f4a7c15, b^size^0xe7037ed1a0b428db)
+	return high ^ low
 }
 
 // firstBytes keeps the first n bytes of eight, all of them where n is more.

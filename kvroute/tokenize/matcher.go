@@ -6,9 +6,6 @@ package tokenize
 type gpt2 struct{ u *unicodeTables }
 
 func (p *gpt2) match(s []byte, i int) int {
-	if end := plainWord(s, i); end > i {
-		return end
-	}
 	if s[i] == '\'' {
 		// Lower case only.
 		if end := contraction(s, i); end > i && s[i+1] >= 'a' && s[i+1] <= 'z' && s[end-1] >= 'a' && s[end-1] <= 'z' {
@@ -40,9 +37,6 @@ type plain struct {
 }
 
 func (p *plain) match(s []byte, i int) int {
-	if end := plainWord(s, i); end > i {
-		return end
-	}
 	if s[i] == '\'' {
 		if end := contraction(s, i); end > i {
 			return end
@@ -83,9 +77,6 @@ type cased struct {
 }
 
 func (p *cased) match(s []byte, i int) int {
-	if end := casedWord(s, i); end > i {
-		return end
-	}
 	class, n := p.u.at(s, i)
 	in := uint32(1) << (class & classBits)
 	if in&setNumbers != 0 {
@@ -163,9 +154,6 @@ func (p *cased) upperLower(s []byte, i int) (end int, found bool) {
 type punctuated struct{ u *unicodeTables }
 
 func (p *punctuated) match(s []byte, i int) int {
-	if end := plainWord(s, i); end > i {
-		return end
-	}
 	const letters = setLetters | setMarks
 	class, n := p.u.at(s, i)
 	in := uint32(1) << (class & classBits)

@@ -2,8 +2,6 @@
 
 package tokenize
 
-import "math/bits"
-
 // patterns are the regular expressions that are known, as they stand in tokenizer.json. Each is
 // scanned by hand: Go's regexp has no look-ahead, and is slow. covers says that the pattern matches
 // everywhere, so that nothing lies between two matches.
@@ -43,61 +41,11 @@ func patterns(u *unicodeTables, pattern string) (scan scanner, covers, ok bool) 
 	case `\p{N}{1,3}`:
 		return numerals(u, 3), false, true
 	case "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+":
-		return ideographs, false, true
+		return scanner{next: ideographs}, false, true
 	case `\p{N}`:
 		return numerals(u, 1), false, true
 	}
-	return nil, false, false
-}
-
-// plainWord is the end of a space or none and letters of ASCII from s[i] on, where that is a word to all
-// patterns but those that look at cases: something else of ASCII lies behind it, or nothing. Else it is i.
-// Most words of most texts are like that; eight bytes at a time they take a third of the general way.
-func plainWord(s []byte, i int) int {
-	from := i
-	if s[i] == ' ' {
-		from++
-	}
-	end := letters(s, from, 0x20*eachByte)
-	if end == from || end < len(s) && s[end] >= 0x80 {
-		return i
-	}
-	return end
-}
-
-// casedWord is plainWord for patterns that part upper from lower case, and know contractions.
-func casedWord(s []byte, i int) int {
-	from := i
-	if s[i] == ' ' && i+1 < len(s) {
-		from++
-	}
-	if c := s[from]; c >= 'A' && c <= 'Z' {
-		from++
-	}
-	end := letters(s, from, 0)
-	if end == from || end < len(s) && (s[end] >= 0x80 || s[end] == '\'' || asciiLetter(s[end])) {
-		return i
-	}
-	return end
-}
-
-const eachByte, highBits = 0x0101010101010101, 0x8080808080808080
-
-// letters is the end of the lower case letters of ASCII from s[i] on, where fold is 0; with fold 0x20 in
-// each byte of the upper case ones, too.
-func letters(s []byte, i int, fold uint64) int {
-	for ; i+8 <= len(s); i += 8 {
-		w := load64(s[i:])
-		low := (w | fold) &^ highBits
-		others := ^((low + (0x80-'a')*eachByte) &^ (low + (0x7f-'z')*eachByte) &^ w) & highBits
-		if others != 0 {
-			return i + bits.TrailingZeros64(others)>>3
-		}
-	}
-	for i < len(s) && s[i]|byte(fold) >= 'a' && s[i]|byte(fold) <= 'z' {
-		i++
-	}
-	return i
+	return scanner{}, false, false
 }
 
 // numbers is the end of at most limit numbers from s[i] on.

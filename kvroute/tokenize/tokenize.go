@@ -226,9 +226,19 @@ func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []
 	if scanner == len(t.scanners) {
 		return t.word(dst, text, s)
 	}
-	scan, last := t.scanners[scanner], scanner+1 == len(t.scanners)
+	scan, last := &t.scanners[scanner], scanner+1 == len(t.scanners)
 	for i := 0; i < len(text); {
-		from, to := scan(text, i)
+		if last && scan.plain != noPlain {
+			if dst, i = t.cache.known(dst, text, i, scan.plain); i == len(text) {
+				break
+			}
+			if to := scan.plain.end(text, i); to > i {
+				dst = t.word(dst, text[i:to], s)
+				i = to
+				continue
+			}
+		}
+		from, to := scan.next(text, i)
 		i = to
 		switch {
 		case from == to:
