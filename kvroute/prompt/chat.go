@@ -75,8 +75,12 @@ func readChat(d *template.Dict, engine string, parts bool) (*chatRequest, error)
 	}
 	c := &chatRequest{}
 	var err error
-	for name, to := range map[string]*bool{"add_generation_prompt": &c.generation, "continue_final_message": &c.goesOn, "add_special_tokens": &c.specials} {
-		if *to, err = flag(d, name, name == "add_generation_prompt"); err != nil {
+	for _, switched := range [...]struct {
+		name string
+		to   *bool
+		or   bool
+	}{{"add_generation_prompt", &c.generation, true}, {"continue_final_message", &c.goesOn, false}, {"add_special_tokens", &c.specials, false}} {
+		if *switched.to, err = flag(d, switched.name, switched.or); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +102,7 @@ func readChat(d *template.Dict, engine string, parts bool) (*chatRequest, error)
 	if !ok || len(l.Items) == 0 {
 		return nil, refused("no messages")
 	}
+	c.messages = make([]*template.Dict, 0, len(l.Items))
 	for i, item := range l.Items {
 		m, ok := item.(*template.Dict)
 		if !ok {
@@ -247,24 +252,22 @@ func readMessage(m *template.Dict, parts bool) (*template.Dict, error) {
 	if !ok {
 		return nil, refused("no role")
 	}
-	v, _ = m.Get("content")
-	texts, err := readContent(v, role, parts)
-	if err != nil {
-		return nil, err
-	}
 	out := template.NewDict(4)
-	out.Set("role", role)
-	if parts && role != "tool" {
-		l := template.NewList()
-		for _, s := range texts {
-			part := template.NewDict(2)
-			part.Set("type", "text")
-			part.Set("text", s)
-			l.Items = append(l.Items, part)
-		}
-		out.Set("content", l)
+	out.Set("role", v)
+	v, _ = m.Get("content")
+	split := parts && role != "tool"
+	if _, plain := v.(string); plain && !split && role != "system" {
+		out.Set("content", v) // as it is: most messages of most chats
 	} else {
-		out.Set("content", strings.Join(texts, "\n"))
+		texts, err := readContent(v, role, parts)
+		if err != nil {
+			return nil, err
+		}
+		if split {
+			out.Set("content", inTextParts(texts))
+		} else {
+			out.Set("content", strings.Join(texts, "\n"))
+		}
 	}
 	switch role {
 	case "assistant":

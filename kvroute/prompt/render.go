@@ -35,9 +35,9 @@ func (f *files) render(c *chatRequest) ([]byte, error) {
 			return nil, err
 		}
 	}
-	messages := template.NewList()
-	for _, m := range c.messages {
-		messages.Items = append(messages.Items, m)
+	messages := &template.List{Items: make([]any, len(c.messages))}
+	for i, m := range c.messages {
+		messages.Items[i] = m
 	}
 	vars.Set("messages", messages)
 	vars.Set("tools", nil)

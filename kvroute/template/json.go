@@ -385,12 +385,7 @@ func (j *jsonStyle) line(dst []byte, depth int) []byte {
 
 func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
 	r.step(1)
-	if depth > maxNested {
-		fail(ErrLimit, "a value nested more than %d deep", maxNested)
-	}
-	if len(dst) > maxOutput {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-	}
+	within(dst, depth)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...)
