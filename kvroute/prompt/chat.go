@@ -20,7 +20,6 @@ type chatRequest struct {
 	generation bool // add_generation_prompt
 	goesOn     bool // continue_final_message
 	specials   bool // add_special_tokens
-	size       int  // about the bytes of the text
 }
 
 func unsupported(format string, args ...any) error {
@@ -29,22 +28,6 @@ func unsupported(format string, args ...any) error {
 
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrRequest)
-}
-
-// parseObject reads a request's body.
-func parseObject(body []byte) (*template.Dict, error) {
-	v, err := template.Parse(body)
-	switch {
-	case errors.Is(err, template.ErrUnsupported):
-		return nil, unsupported("%v", err)
-	case err != nil:
-		return nil, refused("%v", err)
-	}
-	d, ok := v.(*template.Dict)
-	if !ok {
-		return nil, refused("the body is no object")
-	}
-	return d, nil
 }
 
 // flag is a field that is true or false.
@@ -252,22 +235,20 @@ func readMessage(m *template.Dict, parts bool) (*template.Dict, error) {
 	if !ok {
 		return nil, refused("no role")
 	}
+	if !parts && (role == "user" || role == "assistant") && isPlain(m) {
+		return m, nil
+	}
 	out := template.NewDict(4)
 	out.Set("role", v)
 	v, _ = m.Get("content")
-	split := parts && role != "tool"
-	if _, plain := v.(string); plain && !split && role != "system" {
-		out.Set("content", v) // as it is: most messages of most chats
+	texts, err := readContent(v, role, parts)
+	if err != nil {
+		return nil, err
+	}
+	if parts && role != "tool" {
+		out.Set("content", inTextParts(texts))
 	} else {
-		texts, err := readContent(v, role, parts)
-		if err != nil {
-			return nil, err
-		}
-		if split {
-			out.Set("content", inTextParts(texts))
-		} else {
-			out.Set("content", strings.Join(texts, "\n"))
-		}
+		out.Set("content", strings.Join(texts, "\n"))
 	}
 	switch role {
 	case "assistant":
@@ -295,6 +276,18 @@ func readMessage(m *template.Dict, parts bool) (*template.Dict, error) {
 		out.Set("tools", nil)
 	}
 	return out, nil
+}
+
+// isPlain says that a message is a role and a text, in this order, and nothing else: as most are, and as
+// they are handed over.
+func isPlain(m *template.Dict) bool {
+	if m.Len() != 2 {
+		return false
+	}
+	first, _ := m.At(0)
+	second, content := m.At(1)
+	_, text := content.(string)
+	return first == "role" && second == "content" && text
 }
 
 const billingHeader = "x-anthropic-billing-header"

@@ -31,10 +31,19 @@ const (
 //
 // The values' text lies in data, which must not change as long as they are used, and in one buffer of at
 // most its size.
-func Parse(data []byte) (v any, err error) {
+func Parse(data []byte) (v any, err error) { return new(Reader).Parse(data) }
+
+// A Reader is Parse with memory for the next time. For one goroutine.
+type Reader struct{ plain []byte }
+
+// Size is the bytes of memory that it keeps.
+func (r *Reader) Size() int { return cap(r.plain) }
+
+// Parse is the function of that name; the values are good until the next call.
+func (r *Reader) Parse(data []byte) (v any, err error) {
 	line := 0
 	defer caught(&err, &line)
-	p := jsonReader{s: textOf(data), b: data}
+	p := jsonReader{s: textOf(data), b: data, memory: r}
 	p.space()
 	v = p.value(0)
 	p.space()
@@ -45,10 +54,11 @@ func Parse(data []byte) (v any, err error) {
 }
 
 type jsonReader struct {
-	s     string // data
-	b     []byte // the same bytes
-	i     int
-	plain []byte // texts that had escapes; it never grows, for they lie in it
+	s      string // data
+	b      []byte // the same bytes
+	i      int
+	plain  []byte // texts that had escapes; it never grows, for they lie in it; nil: none yet
+	memory *Reader
 
 	values, holders int
 }
@@ -260,7 +270,10 @@ var plainEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f'
 // and then looks where it should have stopped: code has an escape in every 20 bytes.
 func (p *jsonReader) escaped(from int, wide bool) string {
 	if p.plain == nil {
-		p.plain = make([]byte, 0, len(p.b)-from+8)
+		if room := len(p.b) - from + 8; cap(p.memory.plain) < room {
+			p.memory.plain = make([]byte, 0, room)
+		}
+		p.plain = p.memory.plain
 	}
 	b, i, out := p.b, p.i, p.plain[len(p.plain):cap(p.plain)]
 	n := copy(out, b[from:i])
