@@ -46,8 +46,8 @@ func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
 	}
 	p.a.scan(v.words, a)
 	p.b.scan(v.words, b)
-	p.a.countLanguages(v.words)
-	p.b.countLanguages(v.words)
+	p.a.tongues.count(p.a.raws, v.words)
+	p.b.tongues.count(p.b.raws, v.words)
 	p.a.read(v, p)
 	p.b.read(v, p)
 	p.match()

@@ -100,3 +100,8 @@ func (c *scanner) backquoted() {
 		c.at++
 	}
 }
+
+// codeDiffers refuses pairs with other code or arithmetic in them.
+func codeDiffers(p *pair) bool {
+	return p.a.hasUnmatched(isCode|operator) || p.b.hasUnmatched(isCode|operator)
+}

@@ -288,13 +288,6 @@ func (p *pair) orders() (inverted, kept float32) {
 	return (i + j) / 2, (k + l) / 2
 }
 
-// isDay says whether two words are a day and its month, whose order means
-// nothing.
-func (s *side) isDay(i, j int32) bool {
-	a, b := s.words[i].class, s.words[j].class
-	return a&number != 0 && b&date != 0 || a&date != 0 && b&number != 0
-}
-
 // orders gives the shares of the neighbours among a side's matched words that
 // stand the other way round in t, and that are neighbours there.
 func (s *side) orders(t *side) (inverted, kept float32) {
@@ -308,7 +301,7 @@ func (s *side) orders(t *side) (inverted, kept float32) {
 		if last >= 0 {
 			pairs++
 			switch {
-			case w.match == last+1, w.match == last-1 && s.isDay(before, int32(i)), w.match < last && s.linked(before, int32(i)) && t.linked(w.match, last):
+			case w.match == last+1, w.match == last-1 && isDay(&s.words[before], w), w.match < last && s.linked(before, int32(i)) && t.linked(w.match, last):
 				kept++
 			case w.match < last:
 				inverted++

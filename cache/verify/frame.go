@@ -1,23 +1,6 @@
 // Frame: who does what to whom, as the small words around the others tell it.
 package verify
 
-// word returns the text of word i, "" where there is none.
-func (s *side) word(i int) []byte {
-	if i < 0 || i >= len(s.words) {
-		return nil
-	}
-	return s.text[s.words[i].start:s.words[i].end]
-}
-
-// rawText returns the text of raw i, "" where there is none and at the end of a
-// clause.
-func (s *side) rawText(i int) []byte {
-	if i < 0 || i >= len(s.raws) || s.raws[i].kind == stop {
-		return nil
-	}
-	return s.text[s.raws[i].start:s.raws[i].end]
-}
-
 // ends says whether word i is the last of its clause.
 func (s *side) ends(i int) bool {
 	return i+1 == len(s.words) || s.words[i+1].clause

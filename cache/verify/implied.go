@@ -14,16 +14,6 @@ func (s *side) implied(i int, t *side) bool {
 	return false
 }
 
-// says says whether a side has a word.
-func (s *side) says(word string) bool {
-	for i := range s.words {
-		if string(s.word(i)) == word {
-			return true
-		}
-	}
-	return false
-}
-
 // matchBecoming matches to be with to become where it is asked how: either is how
 // one comes to be it.
 func (p *pair) matchBecoming() {

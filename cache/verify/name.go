@@ -28,16 +28,6 @@ func (p *pair) unnamed(s, t *side) bool {
 	return false
 }
 
-// hasLoose says whether a side has an unmatched word of some weight.
-func (s *side) hasLoose() bool {
-	for i := range s.words {
-		if w := &s.words[i]; w.match < 0 && w.content() && w.class&light == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // isSpelledOut says whether an acronym stands for words of the other side:
 // their first letters are its letters.
 func (s *side) isSpelledOut(w *word, t *side) bool {

@@ -258,9 +258,6 @@ func (r *reader) addNumber(i, taken int, value float64, c class) {
 		bits ^= 0xabcdef0123456789
 	}
 	r.add(word{concept: bits*0x9e3779b97f4a7c15 | 1, class: c, value: value}, i, taken)
-	if c&light == 0 {
-		r.numbers++
-	}
 }
 
 // besideMonth says whether a month stands before or behind a number.
@@ -274,27 +271,4 @@ func (r *reader) besideMonth(i, taken int) bool {
 		}
 	}
 	return false
-}
-
-// numberDiffers refuses pairs with other numbers in them, but years.
-func numberDiffers(p *pair) bool {
-	return hasNumber(&p.a, false) || hasNumber(&p.b, false)
-}
-
-// hasNumber says whether a side has a number, a year or not, that the other has
-// not. One is none: a mile is one mile.
-func hasNumber(s *side, year bool) bool {
-	for i := range s.words {
-		w := &s.words[i]
-		if w.class&number != 0 && w.match < 0 && w.class&light == 0 && isYear(w) == year {
-			return true
-		}
-	}
-	return false
-}
-
-// isYear says whether a number is written like a year of the last centuries, or
-// a decade.
-func isYear(w *word) bool {
-	return w.end-w.start >= 4 && w.value >= 1000 && w.value < 2200 && w.class&cjk == 0
 }

@@ -23,24 +23,6 @@ func (p *pair) composes(s, t *side) bool {
 	return false
 }
 
-// saysOther says whether a side has an unmatched word of content besides some.
-func (s *side) saysOther(but ...string) bool {
-	for i := range s.words {
-		w := &s.words[i]
-		if w.match >= 0 || !w.content() {
-			continue
-		}
-		known := false
-		for _, b := range but {
-			known = known || string(s.word(i)) == b
-		}
-		if !known {
-			return true
-		}
-	}
-	return false
-}
-
 // acts says whether s asks what somebody does and t what something is.
 func (p *pair) acts(s, t *side) bool {
 	return s.form == what && t.form == what && s.asksDeed() && !t.asksDeed() && !t.saysOther()
