@@ -46,8 +46,6 @@ func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
 	}
 	p.a.scan(v.words, a)
 	p.b.scan(v.words, b)
-	p.a.tongues.count(p.a.raws, v.words)
-	p.b.tongues.count(p.b.raws, v.words)
 	p.a.read(v, p)
 	p.b.read(v, p)
 	p.match()
@@ -217,28 +215,4 @@ func nearlySpelled(a, b []byte) bool {
 	}
 	rest := len(a) - i - j
 	return rest <= 0 || rest == 1 || rest == 2 && len(a) == len(b) && a[i] == b[i+1] && a[i+1] == b[i]
-}
-
-func dot(a, b *[model.Dim]float32) float32 {
-	var s0, s1, s2, s3 float32
-	for i := 0; i < model.Dim; i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	return s0 + s1 + s2 + s3
-}
-
-// normalise gives a vector the length 1, and says whether it has any.
-func normalise(v *[model.Dim]float32) bool {
-	n := dot(v, v)
-	if n <= 1e-12 {
-		return false
-	}
-	scale := float32(1 / math.Sqrt(float64(n)))
-	for i := range v {
-		v[i] *= scale
-	}
-	return true
 }

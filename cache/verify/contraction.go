@@ -9,7 +9,7 @@ import (
 
 // apostrophe adds the word, and the one that it was contracted with.
 func (c *scanner) apostrophe(p raw) {
-	tail := c.afterApostrophe()
+	tail := contractionAt(c.in[c.at:])
 	c.at += tail.taken
 	text := c.text[p.start:p.end]
 	if tail.taken == 0 {
@@ -59,13 +59,13 @@ var contractions = [...]struct {
 	kind byte
 }{{"re", 'r'}, {"ve", 'v'}, {"ll", 'l'}, {"t", 't'}, {"s", 's'}, {"d", 'd'}, {"m", 'm'}}
 
-// afterApostrophe looks at what follows a word.
-func (c *scanner) afterApostrophe() contraction {
-	r, n := utf8.DecodeRune(c.in[c.at:])
+// contractionAt looks at what follows a word.
+func contractionAt(text []byte) contraction {
+	r, n := utf8.DecodeRune(text)
 	if r == '`' || r != '\'' && folded(r) != '\'' {
 		return contraction{}
 	}
-	rest := c.in[c.at+n:]
+	rest := text[n:]
 	for _, t := range contractions {
 		if k := len(t.text); len(rest) >= k && bytes.EqualFold(rest[:k], []byte(t.text)) {
 			if after, _ := utf8.DecodeRune(rest[k:]); len(rest) == k || !unicode.IsLetter(after) {

@@ -51,6 +51,7 @@ func (s *side) scan(words *lexicon, text []byte) {
 	}
 	s.shouted = s.letters >= 12 && s.capitals*10 > s.letters*7
 	s.titled = s.isTitled(words)
+	s.tongues.count(s.raws, words)
 }
 
 // next reads one piece.
@@ -191,7 +192,7 @@ func (c *scanner) number() {
 			if next, _ := utf8.DecodeRune(c.in[c.at+n:]); !isDigit(c.words.simple.fold(next)) || r == '。' || r == '、' {
 				break
 			}
-			if f == ',' && !c.thousands(c.at+n) {
+			if f == ',' && !hasThousands(c.in[c.at+n:]) {
 				break
 			}
 		} else if !isDigit(f) {
@@ -207,10 +208,10 @@ func (c *scanner) number() {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// thousands says whether exactly three digits begin at place at.
-func (c *scanner) thousands(at int) bool {
+// hasThousands says whether a text begins with exactly three digits.
+func hasThousands(text []byte) bool {
 	n := 0
-	for at+n < len(c.in) && n < 4 && isDigit(rune(c.in[at+n])) {
+	for n < len(text) && n < 4 && isDigit(rune(text[n])) {
 		n++
 	}
 	return n == 3
