@@ -77,8 +77,8 @@ func (s negation) begins(i int) bool {
 	return s.words[i].clause && s.words[i].class&aux != 0 && string(s.word(i)) != "do"
 }
 
-// count counts negating words. The one of a question that begins with its
-// verb (isn't, can't) asks for the same as without it.
+// count is how many words negate. The one of a question that begins with its verb
+// (isn't, can't) asks for the same as without it.
 func (s negation) count() int {
 	n := 0
 	for i := range s.words {

@@ -14,8 +14,8 @@ func rolesDiffer(p *pair) bool {
 		order{a, b}.contentMoved() && (r.subjectMoved() || r.personsMoved() || r.endsMoved() || back.endsMoved())
 }
 
-// partMoved says whether somebody or something has another part in t, as far as
-// s alone tells which.
+// partMoved says whether somebody or something has a part in s that it cannot have
+// in t. It is asked of both sides, the order of the other words aside.
 func (r roles) partMoved() bool {
 	return r.whoMoved() || r.whoseMoved() || r.transferMoved() || r.actorMoved() || r.relativeMoved()
 }
