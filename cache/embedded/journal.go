@@ -225,11 +225,16 @@ func (j *journal) flush() {
 	}
 }
 
-// unwrapped drops the path from an error of a file: it is said already.
+// unwrapped drops the path from an error of a file, or both from one of a rename:
+// they are said already.
 func unwrapped(err error) error {
 	var p *os.PathError
-	if errors.As(err, &p) {
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
 		return p.Err
+	case errors.As(err, &l):
+		return l.Err
 	}
 	return err
 }

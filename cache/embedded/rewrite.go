@@ -49,18 +49,10 @@ func (w *rewriting) finish() error {
 		return fmt.Errorf("cannot write cache file %q: %w", w.path, unwrapped(err))
 	}
 	if err := os.Rename(beside(w.path), w.path); err != nil {
-		return fmt.Errorf("cannot replace cache file %q: %w", w.path, unlinked(err))
+		return fmt.Errorf("cannot replace cache file %q: %w", w.path, unwrapped(err))
 	}
 	syncDirectory(filepath.Dir(w.path))
 	return nil
-}
-
-func unlinked(err error) error {
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return l.Err
-	}
-	return err
 }
 
 // abandon removes the new file.

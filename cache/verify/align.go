@@ -1,66 +1,21 @@
 // Align: which word of one side is which of the other.
 package verify
 
-import (
-	"math"
+// An aligner finds for each word of a pair the one that it is on the other side,
+// and of those that are none the nearest in meaning.
+type aligner struct{ *pair }
 
-	"kvasir/classify/model"
-)
-
-// A pair is two questions under comparison, and the memory for it.
-type pair struct {
-	v          *Verifier
-	a, b       side
-	similarity float64
-	features   [features]float32
-
-	loose   [2][]int32 // unmatched content words of each side, at most maxLoose
-	vectors [2][maxLoose][model.Dim]float32
-	known   [2][maxLoose]bool
-	slots   []slot
-
-	model   model.Scratch
-	tokens  []model.Token
-	ids     []int32
-	scratch []byte
-	base    [48]byte
-	row     [model.Dim]float32
-}
-
-// maxLoose is how many unmatched words of a side are compared by meaning: a pair
-// with more is another question anyhow.
-const maxLoose = 8
-
-// A slot of the table of words: the words of b of one concept, by their next.
-type slot struct {
-	concept     uint64
-	first, last int32 // the first that has no match, -1; the last
-}
-
-// read reads both texts and aligns their words.
-func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
-	p.v, p.ids = v, p.ids[:0]
-	p.similarity = min(max(similarity, -1), 1)
-	if math.IsNaN(similarity) {
-		p.similarity = 0
-	}
-	p.a.scan(v.words, a)
-	p.b.scan(v.words, b)
-	p.a.countLanguages(v.words)
-	p.b.countLanguages(v.words)
-	p.a.read(v, p)
-	p.b.read(v, p)
+func (p aligner) align() {
 	p.match()
 	p.matchBecoming()
 	p.compound(&p.a, &p.b)
 	p.compound(&p.b, &p.a)
 	p.collect()
 	p.soften()
-	p.measure()
 }
 
 // match pairs equal words, in order.
-func (p *pair) match() {
+func (p aligner) match() {
 	size := 16
 	for size < 2*len(p.b.words) {
 		size *= 2
@@ -71,7 +26,7 @@ func (p *pair) match() {
 	p.slots = p.slots[:size]
 	clear(p.slots)
 	for i := range p.b.words {
-		s := p.slot(p.b.words[i].concept)
+		s := p.slots.find(p.b.words[i].concept)
 		if s.concept == 0 {
 			*s = slot{p.b.words[i].concept, int32(i), int32(i)}
 			continue
@@ -81,7 +36,7 @@ func (p *pair) match() {
 	}
 	for i := range p.a.words {
 		w := &p.a.words[i]
-		if s := p.slot(w.concept); s.concept != 0 && s.first >= 0 {
+		if s := p.slots.find(w.concept); s.concept != 0 && s.first >= 0 {
 			u := &p.b.words[s.first]
 			w.match, u.match, s.first = s.first, int32(i), u.next
 		}
@@ -90,26 +45,36 @@ func (p *pair) match() {
 	p.repeat(p.b.words, true)
 }
 
-// slot returns the slot of a concept, an empty one if it has none.
-func (p *pair) slot(concept uint64) *slot {
-	mask := uint64(len(p.slots) - 1)
+// A table of words finds those of b by their concept. Its length is a power of
+// two.
+type table []slot
+
+// A slot of the table of words: the words of b of one concept, by their next.
+type slot struct {
+	concept     uint64
+	first, last int32 // the first that has no match, -1; the last
+}
+
+// find returns the slot of a concept, an empty one if it has none.
+func (t table) find(concept uint64) *slot {
+	mask := uint64(len(t) - 1)
 	at := concept >> 7 & mask
-	for p.slots[at].concept != 0 && p.slots[at].concept != concept {
+	for t[at].concept != 0 && t[at].concept != concept {
 		at = (at + 1) & mask
 	}
-	return &p.slots[at]
+	return &t[at]
 }
 
 // repeat matches a word that one side, a or the second, says more often than the
 // other with one that is matched already. What counts (numbers, negations,
 // operators) counts each time.
-func (p *pair) repeat(words []word, second bool) {
+func (p aligner) repeat(words []word, second bool) {
 	for i := range words {
 		w := &words[i]
 		if w.match >= 0 || w.class&(number|negator|operator|isCode) != 0 {
 			continue
 		}
-		s := p.slot(w.concept)
+		s := p.slots.find(w.concept)
 		if s.concept == 0 {
 			continue
 		}
@@ -124,7 +89,7 @@ func (p *pair) repeat(words []word, second bool) {
 // firstOf returns a matched word of b of the concept of word i, -1: none. Words
 // are matched in their order, so that the one before the first without a match
 // has one; a repeated word follows it.
-func (p *pair) firstOf(s *slot, i int32) int32 {
+func (p aligner) firstOf(s *slot, i int32) int32 {
 	for k := range min(i, 64) {
 		if u := &p.b.words[i-1-k]; u.concept == s.concept && u.match >= 0 {
 			return i - 1 - k
@@ -135,7 +100,7 @@ func (p *pair) firstOf(s *slot, i int32) int32 {
 
 // compound pairs a word of s with two that stand side by side in t: database,
 // data base. Both of t count as matched.
-func (p *pair) compound(s, t *side) {
+func (p aligner) compound(s, t *side) {
 	for i := range s.words {
 		w := &s.words[i]
 		if w.match >= 0 || w.class&(cjk|number) != 0 || w.end-w.start < 4 || w.end-w.start > 40 {
@@ -155,8 +120,22 @@ func (p *pair) compound(s, t *side) {
 	}
 }
 
+// matchBecoming matches to be with to become where it is asked how: either is how
+// one comes to be it.
+func (p aligner) matchBecoming() {
+	if p.a.form != how || p.b.form != how || len(p.a.words) < 3 || len(p.b.words) < 3 {
+		return
+	}
+	w, u := &p.a.words[1], &p.b.words[1]
+	if w.match < 0 && u.match < 0 && isBecoming(p.a.word(1)) && isBecoming(p.b.word(1)) {
+		w.match, u.match = 1, 1
+	}
+}
+
+func isBecoming(word []byte) bool { return string(word) == "be" || string(word) == "become" }
+
 // collect gathers the unmatched content words.
-func (p *pair) collect() {
+func (p aligner) collect() {
 	for n, s := range [2]*side{&p.a, &p.b} {
 		p.loose[n] = p.loose[n][:0]
 		for i := range s.words {
@@ -170,7 +149,7 @@ func (p *pair) collect() {
 // soften finds for each unmatched word the nearest in meaning on the other side.
 // Names, numbers and code have no such partner, but one that is nearly spelled
 // the same.
-func (p *pair) soften() {
+func (p aligner) soften() {
 	if len(p.loose[0]) > 0 && len(p.loose[1]) > 0 {
 		for n, s := range [2]*side{&p.a, &p.b} {
 			for k, i := range p.loose[n] {
@@ -217,28 +196,4 @@ func nearlySpelled(a, b []byte) bool {
 	}
 	rest := len(a) - i - j
 	return rest <= 0 || rest == 1 || rest == 2 && len(a) == len(b) && a[i] == b[i+1] && a[i+1] == b[i]
-}
-
-func dot(a, b *[model.Dim]float32) float32 {
-	var s0, s1, s2, s3 float32
-	for i := 0; i < model.Dim; i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	return s0 + s1 + s2 + s3
-}
-
-// normalise gives a vector the length 1, and says whether it has any.
-func normalise(v *[model.Dim]float32) bool {
-	n := dot(v, v)
-	if n <= 1e-12 {
-		return false
-	}
-	scale := float32(1 / math.Sqrt(float64(n)))
-	for i := range v {
-		v[i] *= scale
-	}
-	return true
 }

@@ -2,7 +2,7 @@
 package verify
 
 // antonymDiffers refuses pairs with a word here and its opposite there.
-func antonymDiffers(p *pair) bool { return p.opposed(false) || p.contrary() }
+func antonymDiffers(p *pair) bool { return p.opposed(false) || affixes{p}.contrary() }
 
 // comparisonDiffers refuses pairs with the largest here and the smallest there,
 // or a superlative here and none there.

@@ -100,3 +100,37 @@ func (c *scanner) backquoted() {
 		c.at++
 	}
 }
+
+// codeDiffers refuses pairs with other code or arithmetic in them.
+func codeDiffers(p *pair) bool {
+	return p.a.hasUnmatched(isCode|operator) || p.b.hasUnmatched(isCode|operator)
+}
+
+// keywordDiffers refuses pairs in which small words name two statements of a
+// language: a for loop, a while loop.
+func keywordDiffers(p *pair) bool {
+	for i := range p.a.words {
+		m := p.a.words[i].match
+		if i == 0 || m < 1 || !p.a.isKeyword(i-1) || !p.b.isKeyword(int(m)-1) {
+			continue
+		}
+		switch string(p.a.word(i)) {
+		case "loop", "loops", "statement", "statements", "clause", "clauses", "keyword", "operator", "gate":
+			return true
+		}
+	}
+	return false
+}
+
+// isKeyword says whether word i is one of a programming language, and not one of
+// the other side.
+func (s *side) isKeyword(i int) bool {
+	if s.words[i].match >= 0 {
+		return false
+	}
+	switch string(s.word(i)) {
+	case "for", "while", "until", "do", "if", "else", "and", "or", "not", "in", "is", "with", "case", "where", "having", "switch":
+		return true
+	}
+	return false
+}

@@ -11,11 +11,7 @@ func TestFrames(t *testing.T) {
 	v, e := open(t), newEmbedder(t)
 	type tally struct{ near, answered, same, hits int }
 	kinds := make(map[string]*tally)
-	for _, line := range readLines(t, "testdata/frames.txt") {
-		fields := strings.Split(line, " | ")
-		if len(fields) != 3 {
-			t.Fatalf("line %q has not three fields", line)
-		}
+	for _, fields := range readPairs(t, "testdata/frames.txt") {
 		label, kind, _ := strings.Cut(fields[0], " ")
 		n := kinds[kind]
 		if n == nil {
@@ -41,7 +37,7 @@ func TestFrames(t *testing.T) {
 					t.Logf("%s: not answered: %.3f %q: %q and %q", kind, score, why, a, b)
 				}
 			default:
-				t.Fatalf("line %q is neither near nor same", line)
+				t.Fatalf("%q is neither near nor same", fields)
 			}
 		}
 	}

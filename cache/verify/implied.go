@@ -4,7 +4,7 @@ package verify
 // implied says whether the unmatched small word i of s goes without saying in t:
 // the mood of a condition that both have (what would happen if it broke, what
 // happens if it breaks), a degree that why takes for granted (why is it so loud).
-func (s *side) implied(i int, t *side) bool {
+func (s clause) implied(i int, t clause) bool {
 	switch string(s.word(i)) {
 	case "would", "will":
 		return s.says("if") && t.says("if")
@@ -14,26 +14,29 @@ func (s *side) implied(i int, t *side) bool {
 	return false
 }
 
-// says says whether a side has a word.
-func (s *side) says(word string) bool {
-	for i := range s.words {
-		if string(s.word(i)) == word {
-			return true
-		}
+// silent says whether word i is grammar that a question has or has not by the
+// order of its words.
+func (s clause) silent(i int) bool {
+	w := &s.words[i]
+	if w.class&asks != 0 || w.class&number != 0 && w.class&light != 0 { // a mile, one mile
+		return true
+	}
+	if w.class&small == 0 || w.class&negator != 0 {
+		return false
+	}
+	switch string(s.word(i)) {
+	case "is", "are", "am", "do", "does", "did", "it", "that", "there", "got", "是", "会", "有", "由", "个", "一个":
+		return true
 	}
 	return false
 }
 
-// matchBecoming matches to be with to become where it is asked how: either is how
-// one comes to be it.
-func (p *pair) matchBecoming() {
-	if p.a.form != how || p.b.form != how || len(p.a.words) < 3 || len(p.b.words) < 3 {
-		return
+// impliedBy says whether all that s alone says goes without saying in t.
+func (s clause) impliedBy(t clause) bool {
+	for i := range s.words {
+		if s.words[i].match < 0 && !s.silent(i) && !s.implied(i, t) {
+			return false
+		}
 	}
-	w, u := &p.a.words[1], &p.b.words[1]
-	if w.match < 0 && u.match < 0 && isBecoming(p.a.word(1)) && isBecoming(p.b.word(1)) {
-		w.match, u.match = 1, 1
-	}
+	return true
 }
-
-func isBecoming(word []byte) bool { return string(word) == "be" || string(word) == "become" }

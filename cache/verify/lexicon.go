@@ -54,8 +54,8 @@ var sections = map[string]class{
 	"synonym": 0, "composition": composition, "spelling": 0, "plain": 0, "antonym": opposite, "comparison": opposite,
 }
 
-// order is how the lists are read: of a word in two, the first gives the concept.
-var order = [...]string{"spelling", "phrases", "function", "negation", "time", "units", "places", "names", "synonyms", "plain", "antonyms"}
+// files are the lists as they are read: of a word in two, the first gives the concept.
+var files = [...]string{"spelling", "phrases", "function", "negation", "time", "units", "places", "names", "synonyms", "plain", "antonyms"}
 
 // An entry is what the lists say of a phrase.
 type entry struct {
@@ -106,7 +106,7 @@ func openLexicon() (*lexicon, error) {
 	}
 	x.readNumerals()
 	x.readLanguages()
-	for _, file := range order {
+	for _, file := range files {
 		text, err := lists.ReadFile("lists/" + file + ".txt")
 		if err != nil {
 			return nil, fmt.Errorf("cannot read list %q: %w", file, err)

@@ -17,10 +17,7 @@ const minutes = "请根据下面的会议记录写一份总结：市场部提出
 
 // One place deep in a text is the answer's difference, however much the rest agrees.
 func TestLongTextsDifferInOnePlace(t *testing.T) {
-	v, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := open(t)
 	listing := "Fix this:\n" + strings.Repeat("x = x + 1\n", 60)
 	for _, row := range []struct{ text, from, to, why string }{
 		{report, "Anna sends the parts to Boris, and Boris pays", "Boris sends the parts to Anna, and Anna pays", "order"},
@@ -50,47 +47,41 @@ func TestLongTextsDifferInOnePlace(t *testing.T) {
 	}
 }
 
-// Numbers of a sum may come in any order, those of a difference not.
-func TestNumbersInOrder(t *testing.T) {
-	v, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
-		a, b string
-		same bool
-	}{
-		{"What is 3 + 5?", "What is 5 + 3?", true},
-		{"What is 3 - 5?", "What is 5 - 3?", false},
-		{"Is 7 greater than 9?", "Is 9 greater than 7?", false},
-		{"What happened on May 5, 1945?", "What happened on 5 May 1945", true},
-		{"Swap disks 1 2", "Swap disks 2 1", false},
-	} {
-		if score, why := v.Compare([]byte(row.a), []byte(row.b), 0.97); (score >= 0.9) != row.same {
+// A sameness is two questions, and whether one answer serves them.
+type sameness struct {
+	a, b string
+	same bool
+}
+
+func holdSame(t *testing.T, rows []sameness, similarity float64) {
+	t.Helper()
+	v := open(t)
+	for _, row := range rows {
+		if score, why := v.Compare([]byte(row.a), []byte(row.b), similarity); (score >= threshold) != row.same {
 			t.Errorf("%q, %q: %.3f %q", row.a, row.b, score, why)
 		}
 	}
 }
 
+// Numbers of a sum may come in any order, those of a difference not.
+func TestNumbersInOrder(t *testing.T) {
+	holdSame(t, []sameness{
+		{"What is 3 + 5?", "What is 5 + 3?", true},
+		{"What is 3 - 5?", "What is 5 - 3?", false},
+		{"Is 7 greater than 9?", "Is 9 greater than 7?", false},
+		{"What happened on May 5, 1945?", "What happened on 5 May 1945", true},
+		{"Swap disks 1 2", "Swap disks 2 1", false},
+	}, 0.97)
+}
+
 // A negation of a question may stand before its subject or behind it.
 func TestNegationBeforeTheSubject(t *testing.T) {
-	v, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range []struct {
-		a, b string
-		same bool
-	}{
+	holdSame(t, []sameness{
 		{"Why is my sourdough bread not rising?", "Why isn't my sourdough bread rising?", true},
 		{"Why will my laptop not turn on?", "Why won't my laptop turn on?", true},
 		{"Why does my dog not eat?", "Why doesn't my dog eat?", true},
 		{"Why does my dog not eat?", "Why does my dog eat?", false},
 		{"Why doesn't my dog eat but my cat does?", "Why does my dog eat but my cat doesn't?", false},
 		{"Why isn't my bread rising?", "Why isn't my dough rising?", false},
-	} {
-		if score, why := v.Compare([]byte(row.a), []byte(row.b), 0.98); (score >= 0.9) != row.same {
-			t.Errorf("%q, %q: %.3f %q", row.a, row.b, score, why)
-		}
-	}
+	}, 0.98)
 }

@@ -67,9 +67,12 @@ func roman(n int) (text string) {
 	return text
 }
 
+// A counter reads the numbers among a side's raws.
+type counter struct{ *reader }
+
 // number reads a number at raw i, and says how many raws it takes; 0: there is
 // none.
-func (r *reader) number(i int) (value float64, c class, taken int) {
+func (r counter) number(i int) (value float64, c class, taken int) {
 	p := &r.raws[i]
 	if p.kind == ideograph {
 		return r.ideographNumber(i)
@@ -112,7 +115,7 @@ func (r *reader) number(i int) (value float64, c class, taken int) {
 
 // parse returns the value of digits. One with more than one point, or with a
 // zero behind the point that may count (version 3.10), has a value of its own.
-func (r *reader) parse(p *raw) float64 {
+func (r counter) parse(p *raw) float64 {
 	text := r.text[p.start:p.end]
 	value, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsInf(value, 0) {
@@ -125,7 +128,7 @@ func (r *reader) parse(p *raw) float64 {
 }
 
 // wordNumber reads a number in English words: two hundred and five thousand.
-func (r *reader) wordNumber(i int, n numeral) (value float64, c class, taken int) {
+func (r counter) wordNumber(i int, n numeral) (value float64, c class, taken int) {
 	if n.ordinal {
 		return n.value, number | ordinal, 1
 	}
@@ -161,7 +164,7 @@ func (r *reader) wordNumber(i int, n numeral) (value float64, c class, taken int
 	return r.finish(total+part, n, taken)
 }
 
-func (r *reader) finish(value float64, n numeral, taken int) (float64, class, int) {
+func (r counter) finish(value float64, n numeral, taken int) (float64, class, int) {
 	if taken == 1 && n.alone {
 		return value, number | light, 1
 	}
@@ -170,7 +173,7 @@ func (r *reader) finish(value float64, n numeral, taken int) (float64, class, in
 
 // ideographNumber reads a number in Chinese: 三十五, 二〇二四, 第三. A single
 // small one counts only where nothing else begins.
-func (r *reader) ideographNumber(i int) (value float64, c class, taken int) {
+func (r counter) ideographNumber(i int) (value float64, c class, taken int) {
 	if _, phrase := r.v.words.longest(r.raws, i); phrase > 0 {
 		return 0, 0, 0
 	}
@@ -223,7 +226,7 @@ func (r *reader) ideographNumber(i int) (value float64, c class, taken int) {
 
 // sum returns the sign that the word at raw i stands for between two numbers:
 // two plus two, 3加5; "" if none.
-func (r *reader) sum(i int) string {
+func (r counter) sum(i int) string {
 	if n := len(r.words); n == 0 || i+1 >= len(r.raws) || r.gap >= 0 || r.words[n-1].class&number == 0 {
 		return ""
 	}
@@ -246,7 +249,7 @@ func (r *reader) sum(i int) string {
 }
 
 // addNumber adds a number as a word. An ordinal is another word than the number.
-func (r *reader) addNumber(i, taken int, value float64, c class) {
+func (r counter) addNumber(i, taken int, value float64, c class) {
 	if c&ordinal != 0 && value == math.Trunc(value) && r.besideMonth(i, taken) {
 		c &^= ordinal // the 3rd of May, 3 May
 	}
@@ -258,13 +261,10 @@ func (r *reader) addNumber(i, taken int, value float64, c class) {
 		bits ^= 0xabcdef0123456789
 	}
 	r.add(word{concept: bits*0x9e3779b97f4a7c15 | 1, class: c, value: value}, i, taken)
-	if c&light == 0 {
-		r.numbers++
-	}
 }
 
 // besideMonth says whether a month stands before or behind a number.
-func (r *reader) besideMonth(i, taken int) bool {
+func (r counter) besideMonth(i, taken int) bool {
 	if n := len(r.words); n > 0 && r.words[n-1].class&date != 0 {
 		return true
 	}
@@ -274,27 +274,4 @@ func (r *reader) besideMonth(i, taken int) bool {
 		}
 	}
 	return false
-}
-
-// numberDiffers refuses pairs with other numbers in them, but years.
-func numberDiffers(p *pair) bool {
-	return hasNumber(&p.a, false) || hasNumber(&p.b, false)
-}
-
-// hasNumber says whether a side has a number, a year or not, that the other has
-// not. One is none: a mile is one mile.
-func hasNumber(s *side, year bool) bool {
-	for i := range s.words {
-		w := &s.words[i]
-		if w.class&number != 0 && w.match < 0 && w.class&light == 0 && isYear(w) == year {
-			return true
-		}
-	}
-	return false
-}
-
-// isYear says whether a number is written like a year of the last centuries, or
-// a decade.
-func isYear(w *word) bool {
-	return w.end-w.start >= 4 && w.value >= 1000 && w.value < 2200 && w.class&cjk == 0
 }

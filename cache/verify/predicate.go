@@ -4,69 +4,35 @@ package verify
 
 import "bytes"
 
+// A predicate is what s wants to know, held against what t wants to know.
+type predicate struct{ s, t clause }
+
 // predicateDiffers refuses pairs that want to know other things of the same.
 func predicateDiffers(p *pair) bool {
-	return p.composes(&p.a, &p.b) || p.composes(&p.b, &p.a) ||
-		p.acts(&p.a, &p.b) || p.acts(&p.b, &p.a) ||
-		p.evaluates(&p.a, &p.b) || p.evaluates(&p.b, &p.a) ||
-		p.becomes(&p.a, &p.b) || p.becomes(&p.b, &p.a)
+	a, b := p.clauses()
+	return predicate{a, b}.differs() || predicate{b, a}.differs()
+}
+
+func (q predicate) differs() bool {
+	return q.composes() || q.acts() || q.evaluates() || q.becomes()
 }
 
 // composes says whether s alone asks what a thing consists of. What something is
 // made of is a material, how it is made is a process, what it is a definition.
-func (p *pair) composes(s, t *side) bool {
-	for i := range s.words {
-		if w := &s.words[i]; w.class&composition != 0 && w.match < 0 {
-			return !t.saysOther("made", "make")
-		}
-	}
-	return false
-}
-
-// saysOther says whether a side has an unmatched word of content besides some.
-func (s *side) saysOther(but ...string) bool {
-	for i := range s.words {
-		w := &s.words[i]
-		if w.match >= 0 || !w.content() {
-			continue
-		}
-		known := false
-		for _, b := range but {
-			known = known || string(s.word(i)) == b
-		}
-		if !known {
-			return true
-		}
-	}
-	return false
+func (q predicate) composes() bool {
+	return q.s.hasUnmatched(composition) && !q.t.saysOther("made", "make")
 }
 
 // acts says whether s asks what somebody does and t what something is.
-func (p *pair) acts(s, t *side) bool {
+func (q predicate) acts() bool {
+	s, t := q.s, q.t
 	return s.form == what && t.form == what && s.asksDeed() && !t.asksDeed() && !t.saysOther()
-}
-
-// asksDeed says whether the main verb of a question is to do: at its end
-// (English), if the other side has no such verb, or beside what (Chinese).
-func (s *side) asksDeed() bool {
-	for i := range s.words {
-		switch string(s.word(i)) {
-		case "do", "does", "did":
-			if i > 1 && s.ends(i) && s.words[i].match < 0 {
-				return true
-			}
-		case "做", "干":
-			if i+1 < len(s.words) && s.words[i+1].class&asks != 0 {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // evaluates says whether s asks how a thing is and t what it is, with the same
 // words: how is the new office, what is the new office.
-func (p *pair) evaluates(s, t *side) bool {
+func (q predicate) evaluates() bool {
+	s, t := q.s, q.t
 	if s.form != how || t.form != what || len(s.words) < 3 || string(s.word(0)) != "how" {
 		return false
 	}
@@ -110,7 +76,8 @@ func isWhatIs(phrase []byte) bool {
 
 // becomes says whether s asks how to be somebody and t how to get or treat one:
 // become a guide, hire a guide. The verb follows the question word.
-func (p *pair) becomes(s, t *side) bool {
+func (q predicate) becomes() bool {
+	s, t := q.s, q.t
 	if s.form != how || t.form != how || len(s.words) < 3 || len(t.words) < 3 || s.words[1].match >= 0 || t.words[1].match >= 0 {
 		return false
 	}
@@ -124,42 +91,6 @@ func (p *pair) becomes(s, t *side) bool {
 		return true
 	case "get":
 		return t.articled(int(t.words[1].raw))
-	}
-	return false
-}
-
-// articled says whether an article or the like follows raw i: to get a cold, not
-// to get cold.
-func (s *side) articled(i int) bool {
-	switch string(s.rawText(i + 1)) {
-	case "a", "an", "the", "my", "some":
-		return true
-	}
-	return false
-}
-
-// selfDiffers refuses pairs of which one speaks of the one who acts and the other
-// of others: forgive yourself, forgive others.
-func selfDiffers(p *pair) bool {
-	return p.a.speaksOfSelf() != p.b.speaksOfSelf() && p.a.speaksOfOthers() != p.b.speaksOfOthers()
-}
-
-func (s *side) speaksOfSelf() bool {
-	for i := range s.words {
-		switch t := s.word(i); {
-		case has(t, "self"), has(t, "selves"), string(t) == "自己", string(t) == "自我":
-			return true
-		}
-	}
-	return false
-}
-
-func (s *side) speaksOfOthers() bool {
-	for i := range s.words {
-		switch string(s.word(i)) {
-		case "other", "others", "another", "else", "别人", "他人", "人家", "对方", "其他人", "另":
-			return true
-		}
 	}
 	return false
 }

@@ -95,7 +95,7 @@ func questionDiffers(p *pair) bool {
 	a, b := p.a.form, p.b.form
 	switch {
 	case a == b:
-		return a == howBig && hasUnmatchedForm(&p.a) && hasUnmatchedForm(&p.b)
+		return a == howBig && p.a.hasUnmatched(asks) && p.b.hasUnmatched(asks)
 	case a == how && p.b.bare, b == how && p.a.bare: // what elephants eat, how they do
 		return true
 	}
@@ -119,13 +119,4 @@ func excludes(f form, s *side) bool {
 		return s.form != what && s.form != how
 	}
 	return s.form != what
-}
-
-func hasUnmatchedForm(s *side) bool {
-	for i := range s.words {
-		if w := &s.words[i]; w.class&asks != 0 && w.match < 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -2,7 +2,6 @@
 package verify
 
 import (
-	"bytes"
 	"unicode"
 	"unicode/utf8"
 )
@@ -32,29 +31,6 @@ type raw struct {
 	owns       bool // what follows is this one's: dog's
 }
 
-// A side is one text of a pair. Its slices grow to the text's size, and are
-// reused.
-type side struct {
-	text   []byte // folded, contractions written out
-	raws   []raw
-	quotes []span // of raws, between quotation marks
-	words  []word
-
-	letters, capitals, ideographs int // counted characters
-	titled                        bool
-	shouted                       bool
-	form                          form   // of question
-	bare                          bool   // it is a "what" alone
-	languages                     [8]int // function words of each
-	numbers                       int
-}
-
-// A span is the raws from from to to.
-type span struct{ from, to int32 }
-
-// maxQuotes bounds the quotations of a text that are compared.
-const maxQuotes = 16
-
 // scanner reads a text into a side.
 type scanner struct {
 	*side
@@ -75,6 +51,7 @@ func (s *side) scan(words *lexicon, text []byte) {
 	}
 	s.shouted = s.letters >= 12 && s.capitals*10 > s.letters*7
 	s.titled = s.isTitled(words)
+	s.tongues.count(s.raws, words)
 }
 
 // next reads one piece.
@@ -205,75 +182,6 @@ func (c *scanner) dotted(count, capitals int) (int, int) {
 	return count, capitals
 }
 
-// apostrophe adds the word, and the one that it was contracted with.
-func (c *scanner) apostrophe(p raw) {
-	tail := c.afterApostrophe()
-	c.at += tail.taken
-	text := c.text[p.start:p.end]
-	if tail.taken == 0 {
-		c.add(p)
-		return
-	}
-	switch tail.kind {
-	case 't':
-		if n := len(text); n > 1 && text[n-1] == 'n' && string(text) != "can" {
-			p.end--
-		}
-		c.add(p)
-		c.addWord("not")
-	case 's':
-		is := c.words.contracts[string(text)]
-		p.owns = !is
-		c.add(p)
-		if is {
-			c.addWord("is")
-		}
-	case 'r':
-		c.add(p)
-		c.addWord("are")
-	case 'v':
-		c.add(p)
-		c.addWord("have")
-	case 'l':
-		c.add(p)
-		c.addWord("will")
-	case 'd':
-		c.add(p)
-		c.addWord("would")
-	case 'm':
-		c.add(p)
-		c.addWord("am")
-	}
-}
-
-// contraction is what follows an apostrophe: its kind, and its bytes with it.
-type contraction struct {
-	kind  byte
-	taken int
-}
-
-var contractions = [...]struct {
-	text string
-	kind byte
-}{{"re", 'r'}, {"ve", 'v'}, {"ll", 'l'}, {"t", 't'}, {"s", 's'}, {"d", 'd'}, {"m", 'm'}}
-
-// afterApostrophe looks at what follows a word.
-func (c *scanner) afterApostrophe() contraction {
-	r, n := utf8.DecodeRune(c.in[c.at:])
-	if r == '`' || r != '\'' && folded(r) != '\'' {
-		return contraction{}
-	}
-	rest := c.in[c.at+n:]
-	for _, t := range contractions {
-		if k := len(t.text); len(rest) >= k && bytes.EqualFold(rest[:k], []byte(t.text)) {
-			if after, _ := utf8.DecodeRune(rest[k:]); len(rest) == k || !unicode.IsLetter(after) {
-				return contraction{t.kind, n + k}
-			}
-		}
-	}
-	return contraction{}
-}
-
 // number reads digits with their points and commas.
 func (c *scanner) number() {
 	begin := len(c.text)
@@ -284,7 +192,7 @@ func (c *scanner) number() {
 			if next, _ := utf8.DecodeRune(c.in[c.at+n:]); !isDigit(c.words.simple.fold(next)) || r == '。' || r == '、' {
 				break
 			}
-			if f == ',' && !c.thousands(c.at+n) {
+			if f == ',' && !hasThousands(c.in[c.at+n:]) {
 				break
 			}
 		} else if !isDigit(f) {
@@ -300,113 +208,13 @@ func (c *scanner) number() {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// thousands says whether exactly three digits begin at place at.
-func (c *scanner) thousands(at int) bool {
+// hasThousands says whether a text begins with exactly three digits.
+func hasThousands(text []byte) bool {
 	n := 0
-	for at+n < len(c.in) && n < 4 && isDigit(rune(c.in[at+n])) {
+	for n < len(text) && n < 4 && isDigit(rune(text[n])) {
 		n++
 	}
 	return n == 3
-}
-
-// punctuation reads a sign: an operator, a quotation mark, the end of a clause.
-func (c *scanner) punctuation(r rune) {
-	switch r {
-	case '"':
-		if c.at+1 < len(c.in) && c.in[c.at] == '"' && c.in[c.at+1] == '"' { // doubled, as in CSV
-			c.at++
-		}
-		c.quotation()
-	case '\'':
-		if c.quote >= 0 || c.closesSingle() {
-			c.quotation()
-		}
-	case '℃':
-		c.addWord("celsius")
-	case '℉':
-		c.addWord("fahrenheit")
-	case '°':
-		c.addWord("degrees")
-	case '.', '!', '?', ';', ':', ',':
-		if r == '!' && c.at+1 < len(c.in) && c.in[c.at+1] == '=' {
-			c.addRune(r, sign)
-			return
-		}
-		c.clause()
-		if n := len(c.raws); n > 0 {
-			c.raws[n-1].colon = r == ':'
-		}
-		c.first = c.first || r != ','
-	case '+', '=', '<', '>', '^', '*', '%', '$', '€', '£', '¥', '₹', '√', '≠', '≤', '≥', '&', '|', '~', '/', '-':
-		c.operator(r)
-	}
-	c.space = true
-}
-
-// operator adds a sign where it means something.
-func (c *scanner) operator(r rune) {
-	before, after := byte(' '), byte(' ')
-	if c.at > 0 {
-		before = c.in[c.at-1]
-	}
-	if c.at+1 < len(c.in) {
-		after = c.in[c.at+1]
-	}
-	space := func(b byte) bool { return b == ' ' || b == '\n' || b == '\t' }
-	digit := func(b byte) bool { return isDigit(rune(b)) }
-	switch r {
-	case '-':
-		if n := len(c.raws); space(before) && space(after) && (n == 0 || c.raws[n-1].kind != digits) {
-			return
-		}
-		if !(digit(after) && (space(before) || before == '(')) && !(space(before) && space(after) && !c.first) {
-			return
-		}
-	case '/':
-		if !digit(after) && !space(after) && !digit(before) {
-			return
-		}
-	case '*', '+', '>':
-		if r == '+' && isLetter(before) && !isLetter(after) && !digit(after) { // Disney+
-			c.addWord("plus")
-			return
-		}
-		if c.first && space(after) || r == '*' && (before == '*' || after == '*') { // a list, or bold
-			return
-		}
-	case '&':
-		c.addWord("and")
-		return
-	}
-	c.addRune(r, sign)
-}
-
-// quotation begins or ends a quotation.
-func (c *scanner) quotation() {
-	at := int32(len(c.raws))
-	if c.quote < 0 {
-		c.quote = at
-		return
-	}
-	if at > c.quote && len(c.quotes) < maxQuotes {
-		c.quotes = append(c.quotes, span{c.quote, at})
-	}
-	c.quote = -1
-}
-
-// closesSingle says whether the apostrophe at hand begins a quotation: a space
-// before it, and another one with none before it later.
-func (c *scanner) closesSingle() bool {
-	if !c.space {
-		return false
-	}
-	rest := c.in[c.at+1 : min(len(c.in), c.at+200)]
-	for i := 1; i < len(rest); i++ {
-		if rest[i] == '\'' && rest[i-1] != ' ' && (i+1 == len(rest) || !unicode.IsLetter(rune(rest[i+1]))) {
-			return true
-		}
-	}
-	return false
 }
 
 // isTitled says whether a text is written as a heading: small words have

@@ -14,18 +14,18 @@ const (
 // tenseDiffers refuses pairs of which one asks what is and the other what was or
 // will be.
 func tenseDiffers(p *pair) bool {
-	a, b := p.a.tense(), p.b.tense()
+	a, b := tenseOf(&p.a), tenseOf(&p.b)
 	return a != b && a != timeless && b != timeless
 }
 
-// tense is that of the first verb of a side that the other has not.
-func (s *side) tense() tense {
+// tenseOf is that of the first verb of a side that the other has not.
+func tenseOf(s *side) tense {
 	for i := range s.words {
 		w := &s.words[i]
 		if w.match >= 0 || w.class&aux == 0 {
 			continue
 		}
-		switch string(s.text[w.start:w.end]) {
+		switch string(s.word(i)) {
 		case "is", "are", "am", "do", "does", "has":
 			return present
 		case "was", "were", "did", "had":

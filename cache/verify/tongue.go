@@ -27,28 +27,30 @@ func (x *lexicon) readLanguages() {
 	}
 }
 
-// countLanguages counts the words of each language.
-func (s *side) countLanguages(x *lexicon) {
-	for i := range s.raws {
-		mask := x.languages[s.raws[i].hash]
-		for k := range s.languages {
-			s.languages[k] += int(mask >> k & 1)
+// A tally counts the words of each of tongues that a text has.
+type tally [len(tongues)]int
+
+func (t *tally) count(raws []raw, x *lexicon) {
+	for i := range raws {
+		mask := x.languages[raws[i].hash]
+		for k := range t {
+			t[k] += int(mask >> k & 1)
 		}
 	}
 }
 
-// language returns which of tongues a text is surely written in, -1: none.
-func (s *side) language() int {
+// surest returns the language that a text is surely written in, -1: none.
+func (t *tally) surest() int {
 	best, second := 0, -1
-	for k := 1; k < len(s.languages); k++ {
+	for k := 1; k < len(t); k++ {
 		switch {
-		case s.languages[k] > s.languages[best]:
+		case t[k] > t[best]:
 			best, second = k, best
-		case second < 0 || s.languages[k] > s.languages[second]:
+		case second < 0 || t[k] > t[second]:
 			second = k
 		}
 	}
-	if s.languages[best] < 2 || s.languages[best] < 2*s.languages[second] {
+	if t[best] < 2 || t[best] < 2*t[second] {
 		return -1
 	}
 	return best
@@ -59,6 +61,6 @@ func languageDiffers(p *pair) bool {
 	if a, b := p.a.ideographs >= 2, p.b.ideographs >= 2; a != b {
 		return p.a.ideographs == 0 || p.b.ideographs == 0
 	}
-	a, b := p.a.language(), p.b.language()
+	a, b := p.a.tongues.surest(), p.b.tongues.surest()
 	return a >= 0 && b >= 0 && a != b
 }

@@ -63,6 +63,19 @@ func readLines(t testing.TB, path string) []string {
 	return kept
 }
 
+// readPairs reads lines "label | question | question".
+func readPairs(t testing.TB, path string) (pairs [][3]string) {
+	t.Helper()
+	for _, line := range readLines(t, path) {
+		fields := strings.Split(line, " | ")
+		if len(fields) != 3 {
+			t.Fatalf("line %q of %s has not three fields", line, path)
+		}
+		pairs = append(pairs, [3]string(fields))
+	}
+	return pairs
+}
+
 // expand returns what a line with {one|another} stands for.
 func expand(line string) []string {
 	before, rest, _ := strings.Cut(line, "{")
@@ -170,11 +183,7 @@ func TestRewordings(t *testing.T) {
 // TestRules names the rule that refuses a pair; "" where none does.
 func TestRules(t *testing.T) {
 	v := open(t)
-	for _, line := range readLines(t, "testdata/rules.txt") {
-		fields := strings.Split(line, " | ")
-		if len(fields) != 3 {
-			t.Fatalf("line %q has not three fields", line)
-		}
+	for _, fields := range readPairs(t, "testdata/rules.txt") {
 		want := strings.TrimSpace(fields[0])
 		if want == "-" {
 			want = ""

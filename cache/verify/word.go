@@ -2,12 +2,6 @@
 // of scripts that write no spaces.
 package verify
 
-import (
-	"math/bits"
-
-	"kvasir/classify/model"
-)
-
 // A word is one or more raws.
 type word struct {
 	concept    uint64 // equal for what means the same
@@ -23,6 +17,12 @@ type word struct {
 	sim        float32 // of the best partner where there is no match
 	clause     bool    // a clause begins with it
 }
+
+// content says whether a word is more than grammar.
+func (w *word) content() bool { return w.class&(small|asks) == 0 || w.class&(negator|closed) != 0 }
+
+// counts says whether the place of a word among others means something.
+func (w *word) counts() bool { return w.content() || w.class&pronoun != 0 }
 
 // reader makes words of raws.
 type reader struct {
@@ -51,14 +51,15 @@ func (r *reader) next(i int) int {
 		r.lead, r.begins = true, true
 		return 1
 	}
-	if sign := r.sum(i); sign != "" {
+	c := counter{r}
+	if sign := c.sum(i); sign != "" {
 		r.closeGap(i)
 		r.add(word{concept: r.v.words.hash([]byte(sign)), class: operator}, i, 1)
 		return 1
 	}
-	if value, class, taken := r.number(i); taken > 0 {
+	if value, class, taken := c.number(i); taken > 0 {
 		r.closeGap(i)
-		r.addNumber(i, taken, value, class)
+		c.addNumber(i, taken, value, class)
 		return taken
 	}
 	if r.aNotA(i) && !r.polite(i) {
@@ -245,85 +246,4 @@ func (r *reader) closeGap(to int) {
 		}
 		r.add(w, begin, at-begin)
 	}
-}
-
-// Weights of words. The rarity of the others is read from the tokenizer, whose
-// pieces are numbered by how often they occur.
-const (
-	smallWeight = 0.1
-	askWeight   = 0.15
-	lightWeight = 0.3
-	fullWeight  = 1
-)
-
-// weigh looks up a word's tokens and sets its weight.
-func (r *reader) weigh(w *word) {
-	switch {
-	case w.class&(closed|unit|name) != 0:
-		w.weight = 1.2
-	case w.class&(number|isCode|operator|negator) != 0:
-		w.weight = fullWeight
-		return
-	case w.class&asks != 0:
-		w.weight = askWeight
-		return
-	case w.class&small != 0:
-		w.weight = smallWeight
-		return
-	case w.class&light != 0:
-		w.weight = lightWeight
-	}
-	if len(r.p.ids) > maxIDs {
-		w.weight = max(w.weight, fullWeight)
-		return
-	}
-	r.p.tokens = r.v.tokens.Tokenize(r.p.tokens[:0], r.text[w.start:w.end], &r.p.model)
-	w.token = int32(len(r.p.ids))
-	rarest := int32(0)
-	for _, t := range r.p.tokens {
-		if t.Start < t.End {
-			r.p.ids = append(r.p.ids, t.ID)
-			rarest = max(rarest, t.ID)
-		}
-	}
-	w.tokens = int32(len(r.p.ids)) - w.token
-	if w.weight == 0 {
-		w.weight = min(rarity(rarest)+0.15*float32(max(w.tokens-1, 0)), 1.6)
-	}
-}
-
-// maxIDs bounds the tokens of a pair that are looked at.
-const maxIDs = 1024
-
-// rarity of a token, from 0.35 to 1.2: its number counts how many occur more
-// often.
-func rarity(id int32) float32 {
-	const first, last = 8, 17 // powers of two
-	n := float32(bits.Len32(uint32(id)))
-	if id > 0 {
-		n += float32(id)/float32(uint32(1)<<bits.Len32(uint32(id))) - 1
-	}
-	return 0.35 + 0.85*min(max((n-first)/(last-first), 0), 1)
-}
-
-// content says whether a word is more than grammar.
-func (w *word) content() bool { return w.class&(small|asks) == 0 || w.class&(negator|closed) != 0 }
-
-// counts says whether the place of a word among others means something.
-func (w *word) counts() bool { return w.content() || w.class&pronoun != 0 }
-
-// vector adds the mean of the word's token rows, of length 1, to dst, and
-// reports whether it has one.
-func (p *pair) vector(dst *[model.Dim]float32, w *word) bool {
-	if w.tokens <= 0 {
-		return false
-	}
-	clear(dst[:])
-	for _, id := range p.ids[w.token : w.token+min(w.tokens, 4)] {
-		p.v.tokens.Row(p.row[:], id)
-		for i, v := range p.row {
-			dst[i] += v
-		}
-	}
-	return normalise(dst)
 }

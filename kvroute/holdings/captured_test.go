@@ -3,64 +3,21 @@
 package holdings
 
 import (
-	"bufio"
-	"encoding/hex"
-	"encoding/json"
-	"os"
 	"testing"
 
 	"kvasir/kvroute/kvevents"
+	"kvasir/kvroute/kvevents/recorded"
 	"kvasir/kvroute/kvindex"
 )
 
-// A row of the captures of kvroute/kvevents: a message, or a request with what the engine had cached of it.
-type row struct {
-	Kind, Step, Payload string
-	Frames              []string // hexadecimal
-	Hex                 []string `json:"frames_hex"`
-	Request             struct {
-		Tokens []uint32 `json:"prompt_token_ids"`
-	}
-
-	Tokens []uint32 `json:"prompt_token_ids"`
-	Cached int      `json:"cached_tokens"`
-	Salt   string   `json:"cache_salt"`
-	Port   int      `json:"pub_port_index"`
-	Offset int      `json:"pub_port_dp_offset"`
+func captured(t *testing.T, name string) []recorded.Row {
+	t.Helper()
+	return recorded.Read(t, "../kvevents/testdata/"+name+".jsonl")
 }
 
-func captured(t *testing.T, name string) (rows []row) {
+func decode(t *testing.T, r *recorded.Row, d *kvevents.Decoder, s *sink) {
 	t.Helper()
-	f, err := os.Open("../kvevents/testdata/" + name + ".jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r row
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-func (r *row) decode(t *testing.T, d *kvevents.Decoder, s *sink) {
-	t.Helper()
-	text := r.Payload
-	for _, frames := range [][]string{r.Frames, r.Hex} {
-		if len(frames) > 0 {
-			text = frames[len(frames)-1]
-		}
-	}
-	payload, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Decode(payload, s); err != nil {
+	if _, err := d.Decode(r.Bytes(t), s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +42,7 @@ func TestVLLMFoundWhatTheIndexSays(t *testing.T) {
 		for i, r := range captured(t, c.file) {
 			switch r.Kind {
 			case "event", "":
-				r.decode(t, &d, b.sink)
+				decode(t, &r, &d, b.sink)
 			case "control":
 				b.Cleared(kvevents.Cleared{}) // vLLM tells of a reset with the next step only
 			case "request":
@@ -119,7 +76,7 @@ func TestMockersPromptsAreFound(t *testing.T) {
 			benches[at], decoders[at] = newBench(t, 0), &kvevents.Decoder{}
 		}
 		b := benches[at]
-		r.decode(t, decoders[at], b.sink)
+		decode(t, &r, decoders[at], b.sink)
 		if n := b.leadingOf(r.Request.Tokens, "", 16); n > 0 {
 			found++
 			if n != len(r.Request.Tokens)/16 {
@@ -137,10 +94,10 @@ func TestSGLangsChains(t *testing.T) {
 	b := newBench(t, 0)
 	var d kvevents.Decoder
 	for _, r := range captured(t, "sglang") {
-		if len(r.Frames) == 0 || r.Frames[len(r.Frames)-1] == "" {
+		if len(r.Bytes(t)) == 0 {
 			continue // a request, or the end of a replay
 		}
-		r.decode(t, &d, b.sink)
+		decode(t, &r, &d, b.sink)
 	}
 	if b.counted(Stored) == 0 || b.counted(Orphan)+b.counted(Contradicting)+b.counted(WrongSize)+b.counted(Reused) > 0 || len(b.said()) > 0 {
 		t.Errorf("%d stored, %d orphans, %q", b.counted(Stored), b.counted(Orphan), b.said())

@@ -6,8 +6,6 @@ package holdings
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"kvasir/kvroute/kvevents"
+	"kvasir/kvroute/kvevents/recorded"
 )
 
 // vllmPort is the server's; its events are at the port 1,000 above, missed ones 2,000 above.
@@ -61,26 +60,7 @@ func startVLLM(t *testing.T) {
 func cachedTokens(t *testing.T, prompt []uint32, salt string, answer int) int {
 	t.Helper()
 	ask := map[string]any{"model": "tiny-qwen", "prompt": prompt, "max_tokens": answer, "ignore_eos": true}
-	if salt != "" {
-		ask["cache_salt"] = salt
-	}
-	body, _ := json.Marshal(ask)
-	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/v1/completions", vllmPort), "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var reply struct {
-		Usage struct {
-			Details struct {
-				Cached int `json:"cached_tokens"`
-			} `json:"prompt_tokens_details"`
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status, err)
-	}
-	return reply.Usage.Details.Cached
+	return recorded.Cached(t, fmt.Sprintf("127.0.0.1:%d", vllmPort), ask, salt)
 }
 
 func TestRealVLLMFindsWhatTheIndexSays(t *testing.T) {

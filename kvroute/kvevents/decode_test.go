@@ -29,7 +29,7 @@ func TestEnginesBytes(t *testing.T) {
 			var out script
 			decoders := map[[2]int]*Decoder{} // one a source
 			for i, row := range readCaptured(t, name) {
-				payload := row.payload(t)
+				payload := row.Bytes(t)
 				if len(payload) == 0 {
 					continue
 				}
@@ -84,7 +84,7 @@ func TestEventsPredictCachedTokens(t *testing.T) {
 	for i, row := range readCaptured(t, "vllm") {
 		switch row.Kind {
 		case "event":
-			if _, err := d.Decode(row.payload(t), h); err != nil {
+			if _, err := d.Decode(row.Bytes(t), h); err != nil {
 				t.Fatal(err)
 			}
 		case "control":
@@ -95,10 +95,10 @@ func TestEventsPredictCachedTokens(t *testing.T) {
 			}
 			asked++
 			step = row.Step
-			want := row.CachedTokens / 32
-			got := min(h.overlap(row.Salt, row.PromptTokens, 32), (len(row.PromptTokens)-1)/32)
+			want := row.Cached / 32
+			got := min(h.overlap(row.Salt, row.Tokens, 32), (len(row.Tokens)-1)/32)
 			if got != want {
-				t.Errorf("row %d: %d blocks of %d tokens are held, vLLM found %d", i, got, len(row.PromptTokens), want)
+				t.Errorf("row %d: %d blocks of %d tokens are held, vLLM found %d", i, got, len(row.Tokens), want)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestMockerAgreesWithAnotherDecoder(t *testing.T) {
 		}
 		var got script
 		var d Decoder
-		if _, err := d.Decode(row.payload(t), &got); err != nil || got.String() != want.String() {
+		if _, err := d.Decode(row.Bytes(t), &got); err != nil || got.String() != want.String() {
 			t.Errorf("row %d: %v\n%swant\n%s", i, err, got.String(), want.String())
 		}
 	}
@@ -266,7 +266,7 @@ func (c checking) Cleared(cleared Cleared) {
 func FuzzDecode(f *testing.F) {
 	for _, name := range captures {
 		for _, row := range readCaptured(f, name) {
-			if b := row.payload(f); len(b) > 0 && len(b) < 4096 {
+			if b := row.Bytes(f); len(b) > 0 && len(b) < 4096 {
 				f.Add(b)
 			}
 		}
@@ -303,7 +303,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 	for _, name := range captures {
 		var d Decoder
 		for i, row := range readCaptured(t, name) {
-			payload := row.payload(t)
+			payload := row.Bytes(t)
 			if len(payload) == 0 {
 				continue
 			}
@@ -320,7 +320,7 @@ func BenchmarkDecode(b *testing.B) {
 			var payloads [][]byte
 			size := 0
 			for _, row := range readCaptured(b, name) {
-				if p := row.payload(b); len(p) > 0 {
+				if p := row.Bytes(b); len(p) > 0 {
 					payloads = append(payloads, p)
 					size += len(p)
 				}

@@ -4,12 +4,12 @@ package kvevents
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 
+	"kvasir/kvroute/kvevents/recorded"
 	"kvasir/sim"
 	"kvasir/zmtp"
 )
@@ -69,7 +69,7 @@ func TestSimulatedEngineFindsWhatItSaid(t *testing.T) {
 		known.mu.Lock()
 		want := min(known.overlap(salt, prompt, size), (len(prompt)-1)/size) * size
 		known.mu.Unlock()
-		if got := complete(t, web.Addr().String(), prompt, salt); got != want {
+		if got := recorded.Cached(t, web.Addr().String(), map[string]any{"model": "m", "prompt": prompt, "max_tokens": 20}, salt); got != want {
 			t.Errorf("request %d: %d tokens of %d found cached, the events said %d", i, got, len(prompt), want)
 		}
 		hits += want
@@ -99,35 +99,6 @@ func settled(t *testing.T, s *Subscriber, replay string) {
 			return
 		}
 	}
-}
-
-// complete asks for an answer and returns how many tokens of the prompt were found cached.
-func complete(t *testing.T, address string, prompt []uint32, salt string) int {
-	t.Helper()
-	ask := map[string]any{"model": "m", "prompt": prompt, "max_tokens": 20}
-	if salt != "" {
-		ask["cache_salt"] = salt
-	}
-	body, err := json.Marshal(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Post("http://"+address+"/v1/completions", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var reply struct {
-		Usage struct {
-			Details struct {
-				Cached int `json:"cached_tokens"`
-			} `json:"prompt_tokens_details"`
-		}
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatal(resp.Status, err)
-	}
-	return reply.Usage.Details.Cached
 }
 
 // Messages of one event each, as many as there can be, over TCP into a counting sink. Each op is 10,000 of them.

@@ -3,13 +3,11 @@
 package kvevents
 
 import (
-	"bufio"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+
+	"kvasir/kvroute/kvevents/recorded"
 )
 
 // script writes down what it hears.
@@ -110,58 +108,7 @@ func (h *holding) overlap(salt string, prompt []uint32, size int) int {
 // captures are the files of engines' bytes; msgspec.jsonl is made by encode.py.
 var captures = []string{"vllm", "vllm_bytes_hash", "sglang", "mocker", "msgspec"}
 
-// captured is a row of them.
-type captured struct {
-	Name    string
-	Kind    string
-	Step    string
-	Label   string
-	Frames  []string // hexadecimal
-	Hex     []string `json:"frames_hex"`
-	Payload string
-
-	PromptTokens []uint32 `json:"prompt_token_ids"`
-	CachedTokens int      `json:"cached_tokens"`
-	Salt         string   `json:"cache_salt"`
-	Decoded      json.RawMessage
-	Port         int `json:"pub_port_index"`
-	Offset       int `json:"pub_port_dp_offset"`
-}
-
-// payload is the row's msgpack, empty if it has none.
-func (c *captured) payload(t testing.TB) []byte {
+func readCaptured(t testing.TB, name string) []recorded.Row {
 	t.Helper()
-	text := c.Payload
-	for _, frames := range [][]string{c.Frames, c.Hex} {
-		if len(frames) > 0 {
-			text = frames[len(frames)-1]
-		}
-	}
-	b, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func readCaptured(t testing.TB, name string) (rows []captured) {
-	t.Helper()
-	f, err := os.Open("testdata/" + name + ".jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row captured
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	if lines.Err() != nil || len(rows) == 0 {
-		t.Fatalf("%s: %d rows, %v", name, len(rows), lines.Err())
-	}
-	return rows
+	return recorded.Read(t, "testdata/"+name+".jsonl")
 }

@@ -7,6 +7,7 @@ package kvindex
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -309,6 +310,38 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
+// BenchmarkPredictions places the requests of the traces on 16 workers of 16,384
+// blocks, and ends each 64 requests later. A block operation is one block placed
+// or ended. What is reported is the fastest run's rate by CPU time.
+func BenchmarkPredictions(b *testing.B) {
+	for _, trace := range []string{"conversation", "synthetic"} {
+		ops := traceOps(b, trace, 16, 16384, 1<<20)
+		b.Run(trace, func(b *testing.B) {
+			var fastest float64
+			for b.Loop() {
+				x := New(Options{})
+				ws := addWorkers(b, x, 16, 16384)
+				began, blocks := cpuTime(b), 0
+				noted := make([]int, len(ops))
+				for i := range len(ops) + 64 {
+					now := time.Unix(int64(i), 0)
+					if i < len(ops) {
+						o := &ops[i]
+						noted[i] = ws[o.worker].Place(o.names, now)
+						blocks += noted[i]
+					}
+					if k := i - 64; k >= 0 {
+						ws[ops[k].worker].Done(ops[k].names[:noted[k]], now)
+						blocks += noted[k]
+					}
+				}
+				fastest = max(fastest, float64(blocks)/(cpuTime(b)-began).Seconds()/1e6)
+			}
+			b.ReportMetric(fastest, "Mblocks/s")
+		})
+	}
+}
+
 // A block costs at most BytesPerBlock, whoever else holds it, and what Stats
 // says is what the heap has grown by.
 func TestMemoryOfBlocks(t *testing.T) {
@@ -350,6 +383,84 @@ func TestMemoryOfBlocks(t *testing.T) {
 	}
 }
 
+// Whatever the prompts are like, an index that is full takes no more memory
+// than it may: one long chain, chains of one block, short ones that leave a
+// common beginning, ones that many workers share.
+func TestMemoryIsBounded(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	const most = 1 << 16
+	for _, c := range []struct{ common, length, event, workers int }{
+		{0, most + 1, most, 1}, {0, 1, 1, 1}, {0, 3, 3, 1}, {0, 5, 1, 1}, {0, 37, 1, 1}, {0, 300, 1, 1},
+		{16, 1, 17, 1}, {16, 12, 5, 1}, {16, 1, 17, 8}, {0, 40, 40, 2}, {2, 2, 2, 40},
+	} {
+		for _, place := range []bool{false, true} {
+			t.Run(fmt.Sprint(c, place), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(1, 1))
+				x := New(Options{MaxBlocks: most})
+				ws := make([]*Worker, c.workers)
+				for i := range ws {
+					ws[i], _ = x.Add(WorkerOptions{BlockSize: 1, Capacity: most})
+				}
+				before := heap()
+				for full := false; !full; {
+					e := Stored{BlockSize: 1}
+					for i := range c.common + c.length {
+						token := uint32(i)
+						if i >= c.common {
+							token = random.Uint32() | 1<<31
+						}
+						e.Tokens = append(e.Tokens, token)
+					}
+					names := AppendNames(nil, 0, e.Tokens, 1)
+					for _, n := range names {
+						e.Hashes = append(e.Hashes, uint64(n))
+					}
+					for _, w := range ws {
+						if place {
+							for to := c.event; to < len(names); to += c.event {
+								w.Place(names[:to], time.Unix(0, 0))
+							}
+							full = w.Place(names, time.Unix(0, 0)) < len(names)
+						} else if err := storeInPieces(w, e, c.event); err != nil {
+							if full = true; !errors.Is(err, ErrFull) {
+								t.Fatal(err)
+							}
+						}
+						if full {
+							break
+						}
+					}
+				}
+				s := x.Stats()
+				grown, blocks := heap()-before, s.Blocks+s.Predicted
+				may := float64(BytesPerBlock * (most + 1<<10))
+				t.Logf("%d blocks, %.1f bytes each on the heap, %d shares; %.0f %% of what it may", blocks, float64(grown)/float64(blocks), x.shares+x.placed, float64(grown)/may*100)
+				if float64(grown) > 1.02*may || float64(s.Bytes) > 1.02*may {
+					t.Errorf("%d bytes on the heap, %d counted", grown, s.Bytes)
+				}
+				runtime.KeepAlive(x)
+			})
+		}
+	}
+}
+
+// storeInPieces stores as many blocks with each event.
+func storeInPieces(w *Worker, all Stored, blocks int) error {
+	for from := 0; from < len(all.Hashes); from += blocks {
+		to := min(from+blocks, len(all.Hashes))
+		e := Stored{Hashes: all.Hashes[from:to], Tokens: all.Tokens[from:to], BlockSize: 1}
+		if from > 0 {
+			e.Chain, e.Parent = true, all.Hashes[from-1]
+		}
+		if err := w.Store(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func heap() int {
 	var m runtime.MemStats
 	for range 3 { // what tests before left in pools takes two
@@ -382,31 +493,42 @@ func TestFindAllocates(t *testing.T) {
 }
 
 // Requests that continue what was placed before, others that leave it in its
-// middle, and time that lets all of it go: memory is used again.
+// middle, and time that lets all of it go: what is allocated is a few things
+// for each run, however long, and nothing stays.
 func TestPlaceAllocates(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	x := New(Options{})
-	w := addWorkers(t, x, 1, 4096)[0]
-	names := AppendNames(nil, 0, blocksOf([]int{1, 2, 3, 4, 5, 6, 7, 8}, 4096), benchBlockSize)
-	other := slices.Concat(names[:100], AppendNames(nil, 0, blocksOf([]int{9, 10, 11, 12}, 2048), benchBlockSize))
-	now := time.Unix(0, 0)
-	round := func() {
-		for _, prompt := range [][]Name{names[:40], names, other} {
-			if noted := w.Place(prompt, now); noted != len(prompt) {
-				t.Fatalf("%d of %d blocks noted", noted, len(prompt))
-			}
-			w.Done(prompt, now)
+	allocations := func(times int) float64 {
+		x := New(Options{})
+		w := addWorkers(t, x, 1, 1<<15)[0]
+		var ids, others []int
+		for i := range times {
+			ids, others = append(ids, i+1), append(others, -i-1)
 		}
-		now = now.Add(2 * time.Hour)
-		x.Expire(now)
+		names := AppendNames(nil, 0, blocksOf(ids, 1<<20), benchBlockSize)
+		other := slices.Clone(names[:len(names)/3])
+		other = append(other, AppendNames(nil, 1, blocksOf(others, 1<<20), benchBlockSize)...)
+		now := time.Unix(0, 0)
+		round := func() {
+			for _, prompt := range [][]Name{names[:len(names)/7], names, other} {
+				if noted := w.Place(prompt, now); noted != len(prompt) {
+					t.Fatalf("%d of %d blocks noted", noted, len(prompt))
+				}
+				w.Done(prompt, now)
+			}
+			now = now.Add(2 * time.Hour)
+			x.Expire(now)
+		}
+		round()
+		s := x.Stats()
+		n := testing.AllocsPerRun(100, round)
+		if s.Predicted != 0 || x.Stats() != s {
+			t.Fatalf("%+v, and later %+v", s, x.Stats())
+		}
+		return n
 	}
-	round()
-	if s := x.Stats(); s.Predicted != 0 {
-		t.Fatalf("%d blocks are predicted", s.Predicted)
-	}
-	if n := testing.AllocsPerRun(100, round); n >= 1 {
-		t.Errorf("%v allocations", n)
+	if few, many := allocations(4), allocations(400); few > 16 || many > few {
+		t.Errorf("%v allocations for 200 blocks, %v for 20,000", few, many)
 	}
 }

@@ -277,3 +277,99 @@ func TestCopiedBlocks(t *testing.T) {
 		t.Errorf("after the host dropped them: %+v, %d held", got, w.Held())
 	}
 }
+
+// Prompts longer than a run, which a second worker leaves in the second one.
+func TestLongPrompt(t *testing.T) {
+	const length = 2*maxRun + 1000
+	x := New(Options{})
+	tokens := make([]uint32, length)
+	for i := range tokens {
+		tokens[i] = uint32(i)
+	}
+	names := AppendNames(nil, 0, tokens, 1)
+	e := Stored{Hashes: make([]uint64, length), Names: names, BlockSize: 1}
+	for i := range e.Hashes {
+		e.Hashes[i] = uint64(i + 1)
+	}
+	var ws [2]*Worker
+	for i := range ws {
+		ws[i], _ = x.Add(WorkerOptions{BlockSize: 1, Capacity: 1 << 20})
+		if err := ws[i].Store(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func() (o [2]Overlap) {
+		for _, found := range x.Find(nil, names) {
+			o[found.Worker] = found
+		}
+		return o
+	}
+	ws[1].Remove(Device, e.Hashes[maxRun+10:])
+	other := Stored{Chain: true, Parent: maxRun + 10, Hashes: []uint64{1 << 40}, Tokens: []uint32{1 << 30}, BlockSize: 1}
+	if err := ws[1].Store(other); err != nil {
+		t.Fatal(err)
+	}
+	if n := ws[0].Place(names, time.Unix(0, 0)); n != length {
+		t.Errorf("%d blocks placed", n)
+	}
+	want := [2]Overlap{{Worker: 0, Device: length, Predicted: length}, {Worker: 1, Device: maxRun + 10}}
+	if got := find(); got != want {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+	ws[0].Remove(Device, e.Hashes[5:6])
+	want[0].Device = 5
+	if got := find(); got != want {
+		t.Errorf("with a hole %+v, not %+v", got, want)
+	}
+	if err := ws[0].Store(Stored{Chain: true, Parent: 5, Hashes: e.Hashes[5:6], Names: names[5:6], BlockSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	ws[0].Done(names, time.Unix(0, 0))
+	want[0] = Overlap{Worker: 0, Device: length}
+	if got := find(); got != want {
+		t.Errorf("with the hole mended %+v, not %+v", got, want)
+	}
+}
+
+// Names are hashes that somebody may make meet. Where one comes to stand for
+// blocks of two prompts, what is there already is right, and the rest is refused.
+func TestOneNameForTwoBlocks(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, c := range []struct {
+		what string
+		also []Name // stored beside 1, 2, 3, 4
+	}{
+		{"at the end of another prompt", []Name{5, 3}},
+		{"and another one goes on from there", []Name{5, 3, 9}},
+		{"where a run begins", []Name{1, 2, 7, 1}},
+		{"where a run would have to be split", []Name{7, 2}},
+	} {
+		x := New(Options{})
+		w, _ := x.Add(WorkerOptions{BlockSize: 1, Keep: time.Minute})
+		store := func(names ...Name) error {
+			e := Stored{Names: names, BlockSize: 1}
+			for i := range names { // an engine's hashes do not meet
+				e.Hashes = append(e.Hashes, uint64(names[0])<<32|uint64(i+1)<<16|uint64(names[i]))
+			}
+			return w.Store(e)
+		}
+		for _, names := range [][]Name{{1, 2, 3, 4}, c.also, {3, 8}, {2, 6}, {1, 2, 6}, {1, 2, 3, 5}, {1, 8}} {
+			if err := store(names...); err != nil && !errors.Is(err, ErrShape) && !errors.Is(err, ErrHashReused) {
+				t.Errorf("%s: %v", c.what, err)
+			}
+			w.Done(names[:w.Place(names, now)], now)
+		}
+		for _, o := range x.Find(nil, []Name{1, 2, 3, 4}) {
+			if o.Device != 4 || o.Predicted < 1 {
+				t.Errorf("%s: %+v", c.what, o)
+			}
+		}
+		if got := x.Find(nil, c.also); len(got) != 1 || int(got[0].Device) > len(c.also) {
+			t.Errorf("%s: %+v found of it", c.what, got)
+		}
+		w.Forget()
+		if s := x.Stats(); s.Blocks+s.Predicted+x.held.runs+x.predicted.runs != 0 {
+			t.Errorf("%s: %+v left", c.what, s)
+		}
+	}
+}

@@ -2,10 +2,7 @@
 
 package kvindex
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Find appends to dst the overlap of each worker that has the first block of
 // the prompt in any tier, or is predicted to; in no order. names are those of
@@ -15,8 +12,7 @@ import (
 // What a worker's events change meanwhile is seen or not; a worker that nothing
 // changes for is always seen as it is.
 //
-// It looks at positions by halves (rule 2 of Index): a few for each place where
-// workers drop out, instead of every block.
+// It goes from run to run of the tree, and looks at the names of one by halves.
 func (x *Index) Find(dst []Overlap, names []Name) []Overlap {
 	if len(names) == 0 {
 		return dst
@@ -25,182 +21,163 @@ func (x *Index) Find(dst []Overlap, names []Name) []Overlap {
 	if f == nil {
 		f = new(finder)
 	}
-	f.index, f.names, f.dst, f.from = x, names, dst, len(dst)
-	f.run()
+	f.begin(int(x.ids.Load()), names, dst)
+	f.walk(&x.held, false)
+	f.walk(&x.predicted, true)
 	dst = f.dst
-	f.index, f.names, f.dst = nil, nil, nil
+	f.names, f.dst = nil, nil
 	x.finders.Put(f)
 	return dst
 }
 
-// A finder is one Find under way. Sets of workers are bits, in slices of
-// stack that are given back last first.
+// A finder is one Find under way.
 type finder struct {
-	index *Index
 	names []Name
 	dst   []Overlap
 	from  int // where this Find's overlaps begin in dst
 
-	width int
-	stack []uint64
-	top   int
-	seen  []uint64 // workers in dst
-	at    []int32  // of those: where, from f.from on; if there are predictions
-
-	predicted bool // there are predictions
+	// By worker: which Find it was that saw it last, and (lower 16 bits) where in
+	// dst it is, from f.from on.
+	seen  []uint32
+	round uint32
 }
 
-func (f *finder) run() {
-	x := f.index
-	alive := *x.alive.Load()
-	f.width = len(alive)
-	// Two sets for each halving and level at most, and four here.
-	need := f.width * (2*(tiers+1)*(bits.Len(uint(len(f.names)))+2) + 4)
-	if len(f.stack) < need {
-		f.stack = make([]uint64, need)
+func (f *finder) begin(ids int, names []Name, dst []Overlap) {
+	f.names, f.dst, f.from = names, dst, len(dst)
+	if len(f.seen) < ids {
+		f.seen, f.round = make([]uint32, ids+ids/4), 0
 	}
-	f.top = 0
-	if n := 64 * f.width; len(f.at) < n {
-		f.at = make([]int32, n)
-	}
-	f.predicted = x.predicted.any.Load()
-	mask, holders := f.take(), f.take()
-	f.seen = f.take()
-	clear(f.seen)
-	for i := range alive {
-		mask[i] = alive[i].Load()
-	}
-	for level := range x.tables {
-		if !x.tables[level].any.Load() || !x.tables[level].meet(f.names[0], holders, mask) {
-			continue
-		}
-		subtract(mask, holders)
-		f.search(level, 0, holders, [tiers]int32{})
-	}
-	if f.predicted {
-		for i := range alive {
-			mask[i] = alive[i].Load()
-		}
-		if x.predicted.meet(f.names[0], holders, mask) {
-			f.search(tiers, 0, holders, [tiers]int32{})
-		}
+	if f.round += 1 << 16; f.round == 0 { // all were used
+		clear(f.seen)
+		f.round = 1 << 16
 	}
 }
 
-func (f *finder) take() []uint64 {
-	s := f.stack[f.top : f.top+f.width : f.top+f.width]
-	f.top += f.width
-	return s
-}
-
-func (f *finder) table(level int) *table {
-	if level == tiers {
-		return &f.index.predicted
-	}
-	return &f.index.tables[level]
-}
-
-// search finds where the runs at this level end of workers that have block lo
-// at it, and goes on from there. ends are where the runs of the levels before
-// ended. It changes workers.
-func (f *finder) search(level, lo int, workers []uint64, ends [tiers]int32) {
-	f.halve(level, lo, len(f.names), workers, ends)
-}
-
-// halve is search where it is known that the runs end at hi or before.
-func (f *finder) halve(level, lo, hi int, workers []uint64, ends [tiers]int32) {
-	top := f.top
-	further := f.take()
-	for hi-lo > 1 {
-		mid := int(uint(lo+hi) / 2)
-		if !f.table(level).meet(f.names[mid], further, workers) {
-			hi = mid
-			continue
-		}
-		if subtract(workers, further) {
-			f.halve(level, lo, mid, workers, ends)
-		}
-		copy(workers, further)
-		lo = mid
-	}
-	f.end(level, lo+1, workers, ends)
-	f.top = top
-}
-
-// end notes that the runs of the workers at this level end at end, and goes on
-// with those that have the next block at a slower level.
-func (f *finder) end(level, end int, workers []uint64, ends [tiers]int32) {
-	if level == tiers {
-		f.emitPredicted(int32(end), workers)
+// walk goes from run to run as long as the prompt goes with them and a worker has all of them.
+func (f *finder) walk(t *tree, predicted bool) {
+	if !t.table.any.Load() {
 		return
 	}
-	for l := level; l < tiers; l++ {
-		ends[l] = int32(end)
+	for depth := 0; depth < len(f.names); {
+		v := t.at(f.names[depth], depth)
+		if v == nil {
+			return
+		}
+		run := v.names[:v.len()]
+		end := int(v.depth) + len(run)
+		same := depth + common(run[depth-int(v.depth):], f.names[depth:])
+		var more bool
+		switch {
+		case predicted:
+			more = f.meetPredicted(v, int32(depth), int32(same))
+		case depth == 0:
+			more = f.meetFirst(v, int32(same))
+		default:
+			more = f.meet(v, int32(depth), int32(same))
+		}
+		if !more || same < end {
+			return
+		}
+		depth = same
 	}
-	for l := level + 1; l < tiers && end < len(f.names); l++ {
-		if !f.index.tables[l].any.Load() {
+}
+
+// meetFirst notes who has blocks of the first run, of which the prompt has same
+// ones, and says whether a worker has all of those. Where a thousand workers
+// share it, to write this down is most of the work.
+func (f *finder) meetFirst(v *view, same int32) (more bool) {
+	words, seen := v.words, f.seen
+	f.dst = slices.Grow(f.dst, len(words))
+	dst := f.dst[len(f.dst) : len(f.dst)+len(words)]
+	round, n := f.round, 0
+	whole := word(0, [tiers]uint16{uint16(v.len()), uint16(v.len()), uint16(v.len())}) << 16
+	for i := range words {
+		word := words[i].Load()
+		id := int(word>>48) - 1
+		if uint(id) >= uint(len(seen)) || word<<16 == 0 || seen[id] >= round {
 			continue
 		}
-		top := f.top
-		slower := f.take()
-		if f.index.tables[l].meet(f.names[end], slower, workers) {
-			left := subtract(workers, slower)
-			f.search(l, end, slower, ends)
-			if !left {
-				f.top = top
-				return
+		seen[id] = round | uint32(n)
+		o := &dst[n]
+		n++
+		if word<<16 == whole { // most have all of it, on the device
+			*o = Overlap{Worker: int32(id), Device: same}
+			more = true
+			continue
+		}
+		device, host, disk := ends(word, 0, same)
+		*o = Overlap{Worker: int32(id), Device: device, Host: host - device, Disk: disk - host}
+		more = more || disk == same
+	}
+	f.dst = f.dst[:len(f.dst)+n]
+	return more
+}
+
+// ends returns where the blocks of a level and of faster ones end by a word of
+// a run, in blocks from the beginning of the prompt, which goes with the run up
+// to same.
+func ends(word uint64, depth, same int32) (device, host, disk int32) {
+	return min(depth+int32(word&0xffff), same), min(depth+int32(word>>16&0xffff), same), min(depth+int32(word>>32&0xffff), same)
+}
+
+// meet is meetFirst for the runs behind it: the prompt goes with this one from
+// block depth on, up to same.
+func (f *finder) meet(v *view, depth, same int32) (more bool) {
+	for i := range v.words {
+		o, word := f.of(v, i)
+		if o == nil {
+			continue
+		}
+		device, host, disk := ends(word, v.depth, same)
+		toHost, toDisk := o.Device+o.Host, o.Blocks()
+		if toDisk != depth {
+			continue
+		}
+		toDisk = max(depth, disk)
+		if toHost == depth {
+			toHost = max(depth, host)
+		}
+		if o.Device == depth {
+			o.Device = max(depth, device)
+		}
+		o.Host, o.Disk = toHost-o.Device, toDisk-toHost
+		more = more || toDisk == same
+	}
+	return more
+}
+
+// of returns the overlap of the worker at a place of the view, nil if it was
+// not seen yet, and its word.
+func (f *finder) of(v *view, place int) (*Overlap, uint64) {
+	word := v.words[place].Load()
+	id := int(word>>48) - 1
+	if uint(id) >= uint(len(f.seen)) || f.seen[id] < f.round {
+		return nil, word
+	}
+	return &f.dst[f.from+int(f.seen[id]&0xffff)], word
+}
+
+// meetPredicted is meet for what is predicted.
+func (f *finder) meetPredicted(v *view, depth, same int32) (more bool) {
+	for i := range v.words {
+		o, word := f.of(v, i)
+		end, _, _ := ends(word, v.depth, same)
+		if end <= depth {
+			continue
+		}
+		if o == nil {
+			id := int(word>>48) - 1
+			if depth > 0 || id >= len(f.seen) {
+				continue
 			}
+			f.seen[id] = f.round | uint32(len(f.dst)-f.from)
+			f.dst = append(f.dst, Overlap{Worker: int32(id)})
+			o = &f.dst[len(f.dst)-1]
 		}
-		f.top = top
-	}
-	f.emit(workers, ends)
-}
-
-func (f *finder) emit(workers []uint64, ends [tiers]int32) {
-	n := 0
-	for _, v := range workers {
-		n += bits.OnesCount64(v)
-	}
-	// Grown once: where a thousand workers share a first block, to write this down
-	// is most of the work.
-	k := len(f.dst)
-	f.dst = slices.Grow(f.dst, n)[:k+n]
-	o := Overlap{Device: ends[0], Host: ends[1] - ends[0], Disk: ends[2] - ends[1]}
-	dst := f.dst[k:]
-	for i, v := range workers {
-		f.seen[i] |= v
-		for ; v != 0 && len(dst) > 0; v &= v - 1 {
-			o.Worker = int32(i<<6 + bits.TrailingZeros64(v))
-			dst[0] = o
-			dst = dst[1:]
+		if o.Predicted == depth {
+			o.Predicted = end
+			more = more || end == same
 		}
 	}
-	if f.predicted {
-		for i, o := range f.dst[k:] {
-			f.at[o.Worker] = int32(k - f.from + i)
-		}
-	}
-}
-
-func (f *finder) emitPredicted(end int32, workers []uint64) {
-	for i, v := range workers {
-		for ; v != 0; v &= v - 1 {
-			id := int32(i<<6 + bits.TrailingZeros64(v))
-			if f.seen[i]&(v&-v) != 0 {
-				f.dst[f.from+int(f.at[id])].Predicted = end
-			} else {
-				f.dst = append(f.dst, Overlap{Worker: id, Predicted: end})
-			}
-		}
-	}
-}
-
-// subtract takes the workers of b out of a, and says whether any are left.
-func subtract(a, b []uint64) bool {
-	var left uint64
-	for i := range a {
-		a[i] &^= b[i]
-		left |= a[i]
-	}
-	return left != 0
+	return more
 }

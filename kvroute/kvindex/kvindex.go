@@ -76,8 +76,8 @@ var (
 	// before they were listened to.
 	ErrUnknownParent = errors.New("the stored blocks follow a block that is not known")
 
-	// ErrShape: the number of tokens is not that of the blocks, or the tier is
-	// none of the three.
+	// ErrShape: the number of tokens is not that of the blocks, the tier is none
+	// of the three, or a block follows another one than it did before.
 	ErrShape = errors.New("a store event contradicts itself")
 
 	// ErrHashReused: a block hash that stands for one block was stored again for
@@ -106,46 +106,62 @@ func (e *BlockSizeError) Error() string {
 // Options are the bounds of an Index.
 type Options struct {
 	// MaxBlocks bounds how many blocks are held for all workers together, and how
-	// many are predicted; one that two workers have counts twice. Each costs
-	// BytesPerBlock at most, so that this bounds the memory; a predicted one 56
-	// at most, and each run of them (see placements) 62 more. 0: 16,777,216 blocks, 1 GiB
+	// many are predicted; one that two workers have counts twice. Each of the two
+	// takes BytesPerBlock times as much memory at most: where prompts are many
+	// short runs of blocks, there is room for fewer. 0: 16,777,216 blocks, 1 GiB
 	// for those that events tell of.
 	MaxBlocks int
 }
 
-// BytesPerBlock is what one block that one worker holds costs at most, in
-// bytes, once a worker holds some thousand blocks, or as many as its Capacity. A block that has gone while
-// blocks that follow it are still held counts as held.
+// BytesPerBlock is what a block that one worker holds may cost on average, in
+// bytes, with its share in the run of blocks that it belongs to.
 const BytesPerBlock = 64
 
-// An Index says which worker holds which blocks.
-//
-//  1. A block of a worker stands in one of the tables 0, 1, 2: the slowest tier
-//     on the way from the first block of its chain to it, where each block
-//     counts by the fastest tier that holds it (the block's level). It stands
-//     in none if a block on that way is held nowhere.
-//  2. So in a chain a worker's blocks of level 0 are a leading run, those of
-//     level 1 the run after it, and so on: Find may search by jumps.
-//  3. Tables are written under a lock only, and read without.
+// What a block costs at most, and a share in a run that nobody else has.
+const (
+	perBlock, perShare      = 44, 256 // what is held
+	perPlaced, perPlacement = 12, 224 // what is predicted
+)
+
+// maxBlocks is how many blocks one worker holds at most.
+const maxBlocks = 1<<24 - 1
+
+// An Index says which worker holds which blocks: two trees of runs, of what is
+// held by the workers' events and of what is predicted, and each worker's
+// shares in them.
 type Index struct {
 	maxBlocks int
-	alive     atomic.Pointer[[]atomic.Uint64] // bit of each worker that is not forgotten
-	sizes     atomic.Pointer[[]int]           // of blocks, each once; replaced, never changed
+	ids       atomic.Int32          // that were ever given: 0 to one less
+	sizes     atomic.Pointer[[]int] // of blocks, each once; replaced, never changed
 	finders   sync.Pool
 
-	mu      sync.Mutex // above what follows, and for writing alive and sizes
-	tables  [tiers]table
-	workers []*Worker   // by ID; nil: free
-	free    []int32     // IDs to give again, the one that was forgotten first in front
-	bySize  map[int]int // workers by block size
-	blocks  int         // records of all workers
+	mu     sync.Mutex // above what follows, and for writing ids and sizes
+	held   tree
+	blocks int         // held by all workers
+	shares int         // in runs of held
+	free   []int32     // IDs to give again, the one that was forgotten first in front
+	bySize map[int]int // workers by block size
 
 	// placing is taken after mu where both are. Requests that are placed do not
 	// wait for events that way.
 	placing   sync.Mutex // above what follows
-	predicted table
-	expected  int // predicted blocks of all workers
-	spare     spare
+	predicted tree
+	expected  int       // predicted blocks of all workers
+	placed    int       // placements that they are in
+	workers   []*Worker // by ID; nil: free; written with mu as well
+}
+
+// full says that the index may hold no more blocks.
+func (x *Index) full() bool {
+	return x.blocks >= x.maxBlocks || perBlock*x.blocks+perShare*x.shares > BytesPerBlock*(x.maxBlocks+1<<10)
+}
+
+// unpredicted is how many blocks more may be predicted.
+func (x *Index) unpredicted() int {
+	if perPlaced*x.expected+perPlacement*x.placed > BytesPerBlock*(x.maxBlocks+1<<10) {
+		return 0
+	}
+	return x.maxBlocks - x.expected
 }
 
 // New returns an empty index.
@@ -154,8 +170,6 @@ func New(o Options) *Index {
 		o.MaxBlocks = 1 << 24
 	}
 	x := &Index{maxBlocks: o.MaxBlocks, bySize: map[int]int{}}
-	alive := make([]atomic.Uint64, 1)
-	x.alive.Store(&alive)
 	x.sizes.Store(new([]int))
 	return x
 }
@@ -176,10 +190,7 @@ func (x *Index) Stats() Stats {
 	x.placing.Lock()
 	defer x.placing.Unlock()
 	s := Stats{Blocks: x.blocks, Predicted: x.expected}
-	for i := range x.tables {
-		s.Bytes += x.tables[i].bytes()
-	}
-	s.Bytes += x.predicted.bytes() + 8*x.spare.blocks
+	s.Bytes = x.held.bytes() + x.predicted.bytes()
 	for _, w := range x.workers {
 		if w == nil {
 			continue

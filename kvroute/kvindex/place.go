@@ -2,19 +2,18 @@
 
 package kvindex
 
-import (
-	"math/bits"
-	"time"
-)
+import "time"
 
-// A run is blocks of requests that were sent to a worker, each the one that
-// follows the one before, which have been in the same requests so far.
-type run struct {
-	names []Name
-	open  uint32 // requests with it that are not done
-	prev  uint32 // neighbours in the list of those that no request needs, used
-	next  uint32 // longest ago first; both 0 while one does
-	done  int64  // when the last request with it was done; Unix nanoseconds
+// A placement is a worker's share in a run that was sent to it: blocks that have
+// been in the same requests so far.
+type placement struct {
+	run    *run
+	place  int32 // in the run
+	blocks int32
+	open   uint32 // requests with it that are not done
+	prev   uint32 // neighbours in the list of those that no request needs, used
+	next   uint32 // longest ago first; both 0 while one does
+	done   int64  // when the last request with it was done; Unix nanoseconds
 }
 
 // placements imitate a cache: blocks of unfinished requests stay; the others
@@ -22,21 +21,16 @@ type run struct {
 // the end of a prompt before its beginning. So a block is never dropped before
 // one that follows it.
 //
-// They are kept as runs, by the name of the first block of each: a prompt is
-// some of them one after the other. A request that leaves a run in its middle
-// cuts it in two there. So a prompt costs a step for each run, and one for each
-// block that is new. There are never more runs than blocks, and so numbers for
-// all of them.
+// A request that ends or parts in the middle of a run splits it. So a prompt
+// costs a step for each run, and a copy of the names that are new.
 type placements struct {
 	keep     time.Duration
 	capacity int // blocks
 	blocks   int
-	runs     ids[run]
+	all      numbered[placement]
 	path     []uint32 // of walk, kept for the next time
 	oldest   uint32
 	newest   uint32
-
-	touched uint64 // a sum of what was read ahead, so that it is read
 }
 
 // Place notes that a request with these blocks was sent to the worker: they are
@@ -57,95 +51,138 @@ func (w *Worker) Place(names []Name, now time.Time) (noted int) {
 	}
 	p := &w.placed
 	p.expire(w, now)
-	known := p.walk(names, x)
-	for _, id := range p.path {
-		r := p.runs.at(id)
-		if r.open == 0 {
-			p.unlink(id)
+	known := w.walk(names)
+	for _, number := range p.path {
+		s := p.all.at(number)
+		if s.open == 0 {
+			p.unlink(number)
 		}
-		r.open++
+		s.open++
 	}
 	fresh := names[known:]
 	fresh = fresh[:p.room(w, len(fresh))]
-	if len(fresh) == 0 {
-		return known
+	var last uint32
+	if k := len(p.path); k > 0 {
+		last = p.path[k-1]
 	}
-	*p.runs.at(p.runs.add(uint64(fresh[0]))) = run{names: x.spare.copy(fresh), open: 1}
-	p.blocks += len(fresh)
-	x.expected += len(fresh)
-	for i, name := range fresh {
-		if i%ahead == 0 {
-			p.touch(x, fresh[i:min(i+ahead, len(fresh))])
-		}
-		x.predicted.add(name, w.id, x.width())
-	}
-	return known + len(fresh)
-}
-
-// walk sets path to the runs that the names are, cut where the names end or go
-// another way, and returns how many of the names they are.
-func (p *placements) walk(names []Name, x *Index) (known int) {
-	p.path = p.path[:0]
-	for known < len(names) {
-		id := p.runs.find(uint64(names[known]))
-		if id == 0 {
+	left := len(fresh)
+	for left > 0 {
+		n := w.placeSome(&last, fresh[len(fresh)-left:])
+		if n == 0 {
 			break
 		}
-		r := p.runs.at(id)
-		n := common(r.names, names[known:])
-		if n < len(r.names) {
-			p.cut(id, n, x)
+		left -= n
+	}
+	return known + len(fresh) - left
+}
+
+// walk sets the path to the placements that the names are, cut where the names
+// end or go another way, and returns how many of the names they are.
+func (w *Worker) walk(names []Name) (known int) {
+	p, t := &w.placed, &w.index.predicted
+	p.path = p.path[:0]
+	var before *run
+	for known < len(names) {
+		r, ok := t.find(names[known], before)
+		if r == nil || !ok {
+			break
 		}
-		p.path = append(p.path, id)
+		number := r.share(w.id)
+		if number == 0 {
+			break
+		}
+		v := r.view.Load()
+		s := p.all.at(number)
+		n := common(v.names[:s.blocks], names[known:])
+		if n < int(s.blocks) {
+			if r = w.index.endPlaced(r, n); r == nil {
+				break
+			}
+		}
+		p.path = append(p.path, number)
 		known += n
+		if known < r.end() {
+			break
+		}
+		before = r
 	}
 	return known
 }
 
-// common returns how many leading names are the same. As each stands for all
-// before it as well, it is found by halves.
-func common(a, b []Name) int {
-	low, high := 0, min(len(a), len(b))
-	if high > 0 && a[high-1] == b[high-1] {
-		return high
-	}
-	for low < high {
-		if mid := int(uint(low+high) / 2); a[mid] == b[mid] {
-			low = mid + 1
-		} else {
-			high = mid
+// placeSome adds the first of the names, as many as it returns, behind the
+// placement last (0: at the beginning), and sets last to that of those. 0: none
+// can be.
+func (w *Worker) placeSome(last *uint32, names []Name) (n int) {
+	p, t := &w.placed, &w.index.predicted
+	var before *run
+	if *last != 0 {
+		s := p.all.at(*last)
+		v := s.run.view.Load()
+		k := int(s.blocks)
+		if s.open == 1 && k < v.len() { // it grows, as far as the run goes with the names
+			if n = common(v.names[k:v.len()], names); n > 0 {
+				w.grow(s, n)
+				return n
+			}
 		}
+		if k < v.len() {
+			if w.index.endPlaced(s.run, k) == nil {
+				return 0
+			}
+		}
+		if n = min(len(names), maxRun-k); s.open == 1 && s.run.after == 0 && n > 0 {
+			t.extend(s.run, names[:n], n)
+			w.grow(s, n)
+			return n
+		}
+		before = s.run
 	}
-	return low
+	r, ok := t.find(names[0], before)
+	switch {
+	case !ok || r != nil && r.share(w.id) != 0:
+		return 0 // the name is that of two blocks
+	case r == nil:
+		n = min(len(names), maxRun)
+		r = t.create(before, names[:n], n)
+	default:
+		v := r.view.Load()
+		n = common(v.names[:v.len()], names)
+	}
+	number := p.all.add()
+	w.index.placed++
+	s := p.all.at(number)
+	*s = placement{run: r, place: t.join(r, holder{w.id, number}), open: 1}
+	w.grow(s, n)
+	*last = number
+	return n
 }
 
-// cut makes two runs of one, the first of n blocks, under its number.
-func (p *placements) cut(id uint32, n int, x *Index) {
-	r := p.runs.at(id)
-	behind := p.runs.add(uint64(r.names[n]))
-	b := p.runs.at(behind)
-	*b = run{names: x.spare.copy(r.names[n:]), open: r.open, done: r.done}
-	r.names = x.spare.fit(r.names[:n])
-	if r.open == 0 { // its end is older than its beginning
-		b.prev, b.next = r.prev, id
-		if r.prev != 0 {
-			p.runs.at(r.prev).next = behind
-		} else {
-			p.oldest = behind
+// endPlaced is endHeld for what is predicted.
+func (x *Index) endPlaced(r *run, k int) *run {
+	for _, h := range r.holders {
+		if h.share != 0 && int(x.workers[h.worker].placed.all.at(h.share).blocks) > k {
+			if x.predicted.table.find(r.view.Load().names[k]) != nil {
+				return nil
+			}
+			return x.predicted.split(r, k, x.cutPlaced)
 		}
-		r.prev = behind
 	}
+	x.predicted.truncate(r, k)
+	return r
 }
 
-// room makes room for up to n more blocks, and returns for how many there is.
-func (p *placements) room(w *Worker, n int) int {
-	for {
-		free := min(p.capacity-p.blocks, w.index.maxBlocks-w.index.expected)
-		if free >= n || p.oldest == 0 {
-			return max(min(free, n), 0)
-		}
-		p.drop(w, p.oldest, n-free)
-	}
+// grow adds n blocks to a placement.
+func (w *Worker) grow(s *placement, n int) {
+	s.blocks += int32(n)
+	w.placed.blocks += n
+	w.index.expected += n
+	w.show(s)
+}
+
+func (w *Worker) show(s *placement) { s.run.show(s.place, placedWord(w.id, s.blocks)) }
+
+func placedWord(worker, blocks int32) uint64 {
+	return word(worker, [tiers]uint16{uint16(blocks), uint16(blocks), uint16(blocks)})
 }
 
 // Done notes that a request is over, however it ended.
@@ -153,162 +190,46 @@ func (w *Worker) Done(names []Name, now time.Time) {
 	x := w.index
 	x.placing.Lock()
 	defer x.placing.Unlock()
+	if w.gone.Load() {
+		return // its ID may be another one's
+	}
 	p := &w.placed
-	p.walk(names, x)
+	w.walk(names)
 	for i := len(p.path) - 1; i >= 0; i-- {
-		r := p.runs.at(p.path[i])
-		if r.open == 0 {
+		s := p.all.at(p.path[i])
+		if s.open == 0 {
 			continue
 		}
-		if r.open--; r.open == 0 {
-			r.done = now.UnixNano()
+		if s.open--; s.open == 0 {
+			s.done = now.UnixNano()
 			p.link(p.path[i])
 		}
 	}
 	p.expire(w, now)
 }
 
-// touch reads where the search for each of the names begins, so that they wait
-// for memory together.
-func (p *placements) touch(x *Index, names []Name) {
-	var read uint64
-	for _, name := range names {
-		read += x.predicted.touch(name)
+// cutPlaced is the cutter of placements. The second half gets a new number.
+func (x *Index) cutPlaced(h holder, head *run, place int32, k int) (front, back piece) {
+	p := &x.workers[h.worker].placed
+	s := p.all.at(h.share)
+	second := *s
+	s.run, s.place = head, place
+	if int(s.blocks) <= k {
+		return piece{h.share, placedWord(h.worker, s.blocks)}, piece{}
 	}
-	p.touched = read
-}
-
-// Expire drops what is predicted no longer, for all workers. Place and Done do
-// so for their worker; this is for those that get no requests, every second
-// or so.
-func (x *Index) Expire(now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.placing.Lock()
-	defer x.placing.Unlock()
-	for _, w := range x.workers {
-		if w != nil {
-			w.placed.expire(w, now)
+	s.blocks = int32(k)
+	second.blocks -= int32(k)
+	number := p.all.add()
+	x.placed++
+	if s.open == 0 { // the end is older than the beginning
+		second.prev, second.next = s.prev, h.share
+		if s.prev != 0 {
+			p.all.at(s.prev).next = number
+		} else {
+			p.oldest = number
 		}
+		s.prev = number
 	}
-}
-
-func (p *placements) expire(w *Worker, now time.Time) {
-	until := now.Add(-p.keep).UnixNano()
-	for p.oldest != 0 && p.runs.at(p.oldest).done <= until {
-		p.drop(w, p.oldest, len(p.runs.at(p.oldest).names))
-	}
-}
-
-// drop drops up to n blocks from the end of a run that no request needs.
-func (p *placements) drop(w *Worker, id uint32, n int) {
-	r := p.runs.at(id)
-	n = min(n, len(r.names))
-	gone := r.names[len(r.names)-n:]
-	r.names = r.names[:len(r.names)-n]
-	p.withdraw(w, gone)
-	p.blocks -= n
-	if len(r.names) == 0 {
-		p.unlink(id)
-		w.index.spare.give(r.names)
-		p.runs.drop(id)
-		return
-	}
-	r.names = w.index.spare.fit(r.names)
-}
-
-// withdraw takes blocks out of what Find sees.
-func (p *placements) withdraw(w *Worker, names []Name) {
-	x := w.index
-	for i, name := range names {
-		if i%ahead == 0 {
-			p.touch(x, names[i:min(i+ahead, len(names))])
-		}
-		x.predicted.remove(name, w.id, x.width())
-	}
-	x.expected -= len(names)
-}
-
-// link appends a run to the list.
-func (p *placements) link(id uint32) {
-	r := p.runs.at(id)
-	r.prev, r.next = p.newest, 0
-	if p.newest != 0 {
-		p.runs.at(p.newest).next = id
-	} else {
-		p.oldest = id
-	}
-	p.newest = id
-}
-
-func (p *placements) unlink(id uint32) {
-	r := p.runs.at(id)
-	if r.prev != 0 {
-		p.runs.at(r.prev).next = r.next
-	} else {
-		p.oldest = r.next
-	}
-	if r.next != 0 {
-		p.runs.at(r.next).prev = r.prev
-	} else {
-		p.newest = r.prev
-	}
-	r.prev, r.next = 0, 0
-}
-
-func (p *placements) clear(w *Worker) {
-	p.runs.each(func(r *run) {
-		p.withdraw(w, r.names)
-		w.index.spare.give(r.names)
-	})
-	*p = placements{keep: p.keep, capacity: p.capacity}
-}
-
-// bytes is what the placements cost beside the table that Find looks at.
-func (p *placements) bytes() int {
-	n := p.runs.bytes()
-	p.runs.each(func(r *run) { n += 8 * cap(r.names) })
-	return n
-}
-
-// A spare keeps the memory of runs that were dropped for those to come, by the
-// power of two that it has room for.
-type spare struct {
-	lists  [33][][]Name
-	blocks int // in all of them
-}
-
-// mostSpare is how many blocks are kept room for: 2 MiB.
-const mostSpare = 1 << 18
-
-func (s *spare) copy(names []Name) []Name {
-	size := bits.Len(uint(len(names) - 1))
-	list := &s.lists[size]
-	var room []Name
-	if k := len(*list); k > 0 {
-		room, *list = (*list)[k-1], (*list)[:k-1]
-		s.blocks -= cap(room)
-	} else {
-		room = make([]Name, 0, 1<<size)
-	}
-	return append(room[:0], names...)
-}
-
-// fit returns names, in a smaller place if they use less than a quarter of theirs.
-func (s *spare) fit(names []Name) []Name {
-	if 4*len(names) >= cap(names) {
-		return names
-	}
-	fresh := s.copy(names)
-	s.give(names)
-	return fresh
-}
-
-func (s *spare) give(room []Name) {
-	if s.blocks+cap(room) > mostSpare {
-		return
-	}
-	s.blocks += cap(room)
-	size := bits.Len(uint(cap(room) - 1))
-	s.lists[size] = append(s.lists[size], room)
+	*p.all.at(number) = second
+	return piece{h.share, placedWord(h.worker, s.blocks)}, piece{number, placedWord(h.worker, second.blocks)}
 }

@@ -162,29 +162,3 @@ func checkStable(t *testing.T, got []Overlap, want map[int32]Overlap, length int
 	}
 	return found == len(want)
 }
-
-// A reader may come between the two writes by which a slot, or the number of a
-// set, gets another block: it has to look again.
-func TestReaderMeetsAnotherBlock(t *testing.T) {
-	const mine, other = Name(1<<40 + 1), Name(1<<40 + 2)
-	mask, out := []uint64{^uint64(0)}, make([]uint64, 1)
-	for _, workers := range []int32{2, 6} {
-		var tb table
-		for id := range workers {
-			tb.add(mine, id, 1)
-		}
-		slots := *tb.shards[mine>>58].slots.Load()
-		at := &slots[home(mine, len(slots))]
-		if found, ok := tb.read(at, mine, out, mask); !found || !ok || out[0] != 1<<workers-1 {
-			t.Fatalf("%d workers: read %b, %v, %v", workers, out[0], found, ok)
-		}
-		tb.remove(mine, 0, 1)
-		at.name = uint64(other)
-		if workers > lanes {
-			tb.sets.at(0).Store(newBigSet(other, []int32{7, 8, 9, 10, 11}, 1))
-		}
-		if _, ok := tb.read(at, mine, out, mask); ok {
-			t.Errorf("%d workers: another block's set was taken for this one's", workers)
-		}
-	}
-}
