@@ -30,7 +30,7 @@ func TestChatAllocs(t *testing.T) {
 	if long > short+4 {
 		t.Errorf("%v allocations for 10 KB, %v for 200 KB", short, long)
 	}
-	if more := (allocs(110, 1<<10) - short) / 100; more > 25 {
+	if more := (allocs(110, 1<<10) - short) / 100; more > 8 {
 		t.Errorf("%v allocations for each message", more)
 	}
 }

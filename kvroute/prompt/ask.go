@@ -176,12 +176,14 @@ func (m *Model) Check(ctx context.Context) error {
 	if f == nil || m.ask == nil || f.trouble != nil || m.engine != "" && m.engine != "vllm" {
 		return nil
 	}
+	w := takeWorkspace()
+	defer w.giveBack()
 	for _, probe := range probes {
-		d, err := parseObject([]byte(probe))
+		d, err := w.parseObject([]byte(probe))
 		if err != nil {
 			return err
 		}
-		ours, err := m.chatByFiles(nil, f, d, 0)
+		ours, err := m.chatByFiles(nil, f, d, w)
 		if err != nil {
 			continue // this template does without system messages, or tools
 		}

@@ -1,3 +1,5 @@
+//go:build linux
+
 // What a prompt of 220 KB costs: the first time, with a new last turn, and again.
 
 package prompt
@@ -5,73 +7,50 @@ package prompt
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"kvasir/kvroute/template"
+	"golang.org/x/sys/unix"
 )
 
-const realFiles = "../../.cache/tokenizer-files/"
-
-// longTalk is a conversation of about so many bytes, as an assistant that writes code has them.
-func longTalk(size int) *template.List {
-	r := rand.New(rand.NewPCG(3, 4))
-	vocabulary := strings.Fields("the function returns a value for each request that was sent to server and then it writes an error " +
-		"into log when connection closes before response has been read Überprüfung naïve 日本語 x := range items { return nil } if err != nil {")
-	l := template.NewList(dict("role", "system", "content", "You are a helpful assistant that writes Go."))
-	for total := 0; total < size; {
-		for _, role := range []string{"user", "assistant"} {
-			var b strings.Builder
-			for b.Len() < 1200 {
-				b.WriteString(vocabulary[r.IntN(len(vocabulary))])
-				b.WriteByte(" \n"[r.IntN(10)/9])
-				if r.IntN(12) == 0 {
-					fmt.Fprintf(&b, "v%d = \"%x\"\n", r.IntN(1000), r.IntN(1<<30))
-				}
-			}
-			total += b.Len()
-			l.Items = append(l.Items, dict("role", role, "content", b.String()))
-		}
-	}
-	l.Items = append(l.Items, dict("role", "user", "content", "And now?"))
-	return l
-}
-
-func realModel(tb testing.TB, name string) *Model {
-	tb.Helper()
-	if _, err := os.Stat(filepath.Join(realFiles, name)); err != nil {
-		tb.Skip("SKIP real part: tokenizer-files: scripts/parts.sh tokenizer-files brings it")
-	}
-	m, err := NewLibrary(Options{}).Model(name, realFiles+name, Hints{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return m
-}
-
-// benchmark runs one request after the other and reports the fastest beside the mean, which other
-// programs of the machine disturb.
+// benchmark runs one request after the other and reports the processor time of their thread: the mean on
+// the clock, which go test shows, has the turns of the machine's other programs in it.
 func benchmark(b *testing.B, m *Model, bodies [][]byte, before func(i int)) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	b.SetBytes(int64(len(bodies[0])))
 	b.ReportAllocs()
 	dst := make([]uint32, 0, 1<<17)
-	best, i := time.Hour, 0
-	for b.Loop() {
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		before(i % len(bodies))
 		b.StartTimer()
-		start := time.Now()
+		start := threadTime(b)
 		if _, err := m.Chat(context.Background(), dst[:0], bodies[i%len(bodies)]); err != nil {
 			b.Fatal(err)
 		}
-		best = min(best, time.Since(start))
-		i++
+		took = append(took, threadTime(b)-start)
 	}
-	b.ReportMetric(float64(best.Nanoseconds())/1e3, "best-µs")
+	slices.Sort(took)
+	for _, at := range []struct {
+		name string
+		of   int // percent
+	}{{"least-cpu-µs", 0}, {"p50-cpu-µs", 50}, {"p99-cpu-µs", 99}} {
+		b.ReportMetric(float64(took[len(took)*at.of/100])/1e3, at.name)
+	}
+}
+
+// threadTime is the processor time of the thread that asks.
+func threadTime(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 func BenchmarkChat(b *testing.B) {

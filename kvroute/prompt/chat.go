@@ -20,7 +20,6 @@ type chatRequest struct {
 	generation bool // add_generation_prompt
 	goesOn     bool // continue_final_message
 	specials   bool // add_special_tokens
-	size       int  // about the bytes of the text
 }
 
 func unsupported(format string, args ...any) error {
@@ -29,22 +28,6 @@ func unsupported(format string, args ...any) error {
 
 func refused(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrRequest)
-}
-
-// parseObject reads a request's body.
-func parseObject(body []byte) (*template.Dict, error) {
-	v, err := template.Parse(body)
-	switch {
-	case errors.Is(err, template.ErrUnsupported):
-		return nil, unsupported("%v", err)
-	case err != nil:
-		return nil, refused("%v", err)
-	}
-	d, ok := v.(*template.Dict)
-	if !ok {
-		return nil, refused("the body is no object")
-	}
-	return d, nil
 }
 
 // flag is a field that is true or false.
@@ -75,8 +58,12 @@ func readChat(d *template.Dict, engine string, parts bool) (*chatRequest, error)
 	}
 	c := &chatRequest{}
 	var err error
-	for name, to := range map[string]*bool{"add_generation_prompt": &c.generation, "continue_final_message": &c.goesOn, "add_special_tokens": &c.specials} {
-		if *to, err = flag(d, name, name == "add_generation_prompt"); err != nil {
+	for _, switched := range [...]struct {
+		name string
+		to   *bool
+		or   bool
+	}{{"add_generation_prompt", &c.generation, true}, {"continue_final_message", &c.goesOn, false}, {"add_special_tokens", &c.specials, false}} {
+		if *switched.to, err = flag(d, switched.name, switched.or); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +85,7 @@ func readChat(d *template.Dict, engine string, parts bool) (*chatRequest, error)
 	if !ok || len(l.Items) == 0 {
 		return nil, refused("no messages")
 	}
+	c.messages = make([]*template.Dict, 0, len(l.Items))
 	for i, item := range l.Items {
 		m, ok := item.(*template.Dict)
 		if !ok {
@@ -247,22 +235,18 @@ func readMessage(m *template.Dict, parts bool) (*template.Dict, error) {
 	if !ok {
 		return nil, refused("no role")
 	}
+	if !parts && (role == "user" || role == "assistant") && isPlain(m) {
+		return m, nil
+	}
+	out := template.NewDict(4)
+	out.Set("role", v)
 	v, _ = m.Get("content")
 	texts, err := readContent(v, role, parts)
 	if err != nil {
 		return nil, err
 	}
-	out := template.NewDict(4)
-	out.Set("role", role)
 	if parts && role != "tool" {
-		l := template.NewList()
-		for _, s := range texts {
-			part := template.NewDict(2)
-			part.Set("type", "text")
-			part.Set("text", s)
-			l.Items = append(l.Items, part)
-		}
-		out.Set("content", l)
+		out.Set("content", inTextParts(texts))
 	} else {
 		out.Set("content", strings.Join(texts, "\n"))
 	}
@@ -292,6 +276,18 @@ func readMessage(m *template.Dict, parts bool) (*template.Dict, error) {
 		out.Set("tools", nil)
 	}
 	return out, nil
+}
+
+// isPlain says that a message is a role and a text, in this order, and nothing else: as most are, and as
+// they are handed over.
+func isPlain(m *template.Dict) bool {
+	if m.Len() != 2 {
+		return false
+	}
+	first, _ := m.At(0)
+	second, content := m.At(1)
+	_, text := content.(string)
+	return first == "role" && second == "content" && text
 }
 
 const billingHeader = "x-anthropic-billing-header"

@@ -23,7 +23,9 @@ var (
 // Messages appends the tokens of a /v1/messages request of texts to dst
 // (vllm/entrypoints/anthropic/serving.py, 0.32). Tools, thinking and pictures are ErrUnsupported.
 func (m *Model) Messages(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
-	d, err := m.plainRequest(body, messagesFields)
+	w := takeWorkspace()
+	defer w.giveBack()
+	d, err := m.plainRequest(w, body, messagesFields)
 	if err != nil {
 		return dst, err
 	}
@@ -55,14 +57,16 @@ func (m *Model) Messages(ctx context.Context, dst []uint32, body []byte) ([]uint
 		}
 		chat.Items = append(chat.Items, message(role, content))
 	}
-	return m.chat(ctx, dst, chatOf(d, chat), nil)
+	return m.chat(ctx, dst, chatOf(d, chat), nil, w)
 }
 
 // Responses appends the tokens of a /v1/responses request of texts to dst
 // (vllm/entrypoints/openai/responses/utils.py, 0.32). Tools, reasoning, pictures and what goes on from an
 // earlier response are ErrUnsupported.
 func (m *Model) Responses(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
-	d, err := m.plainRequest(body, responsesFields)
+	w := takeWorkspace()
+	defer w.giveBack()
+	d, err := m.plainRequest(w, body, responsesFields)
 	if err != nil {
 		return dst, err
 	}
@@ -90,15 +94,15 @@ func (m *Model) Responses(ctx context.Context, dst []uint32, body []byte) ([]uin
 	default:
 		return dst, refused("no input")
 	}
-	return m.chat(ctx, dst, chatOf(d, chat), nil)
+	return m.chat(ctx, dst, chatOf(d, chat), nil, w)
 }
 
 // plainRequest reads a body that has these fields and no others.
-func (m *Model) plainRequest(body []byte, fields []string) (*template.Dict, error) {
+func (m *Model) plainRequest(w *workspace, body []byte, fields []string) (*template.Dict, error) {
 	if m.engine != "" && m.engine != "vllm" {
 		return nil, unsupported("this route of the engine %s", m.engine)
 	}
-	d, err := parseObject(body)
+	d, err := w.parseObject(body)
 	if err != nil {
 		return nil, err
 	}

@@ -54,25 +54,30 @@ func (m *Model) local() *files {
 // Chat appends the tokens of a /v1/chat/completions request to dst. body is the request as the worker
 // will get it; nothing of it is kept. ctx bounds asking the worker, where that is the source.
 func (m *Model) Chat(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
-	d, err := parseObject(body)
+	w := takeWorkspace()
+	defer w.giveBack()
+	d, err := w.parseObject(body)
 	if err != nil {
 		return dst, err
 	}
-	return m.chat(ctx, dst, d, body)
+	return m.chat(ctx, dst, d, body, w)
 }
 
 // chat goes through the sources. body is the request where it is one of chat completions, else nil.
-func (m *Model) chat(ctx context.Context, dst []uint32, d *template.Dict, body []byte) ([]uint32, error) {
+func (m *Model) chat(ctx context.Context, dst []uint32, d *template.Dict, body []byte, w *workspace) ([]uint32, error) {
 	f := m.local()
-	err := fmt.Errorf("model %q: %w", m.name, ErrNone)
+	var err error
 	if f != nil {
-		ids, failed := m.chatByFiles(dst, f, d, len(body))
-		if failed == nil || errors.Is(failed, ErrRequest) {
-			return ids, failed
+		var ids []uint32
+		if ids, err = m.chatByFiles(dst, f, d, w); err == nil || errors.Is(err, ErrRequest) {
+			return ids, err
 		}
-		err = failed
 	}
-	if m.ask == nil {
+	switch {
+	case m.ask != nil:
+	case err == nil:
+		return dst, fmt.Errorf("model %q: %w", m.name, ErrNone)
+	default:
 		return dst, err
 	}
 	ids, failed := m.chatByWorker(ctx, dst, d, body)
@@ -82,7 +87,7 @@ func (m *Model) chat(ctx context.Context, dst []uint32, d *template.Dict, body [
 	return ids, failed
 }
 
-func (m *Model) chatByFiles(dst []uint32, f *files, d *template.Dict, size int) ([]uint32, error) {
+func (m *Model) chatByFiles(dst []uint32, f *files, d *template.Dict, w *workspace) ([]uint32, error) {
 	if f.trouble != nil {
 		return dst, f.trouble
 	}
@@ -90,21 +95,21 @@ func (m *Model) chatByFiles(dst []uint32, f *files, d *template.Dict, size int) 
 	if err != nil {
 		return dst, err
 	}
-	c.size = size + 1<<10
-	text, err := f.render(c)
-	if err != nil {
+	if w.text, err = f.render(w.text[:0], c); err != nil {
 		return dst, err
 	}
 	if c.specials {
-		return f.tokenizer.Append(dst, text, true), nil
+		return f.tokenizer.Append(dst, w.text, true), nil
 	}
-	return m.cache.append(dst, f, text), nil
+	return m.cache.append(dst, f, w), nil
 }
 
 // Completion appends the tokens of a /v1/completions request to dst: of the first prompt where it has
 // several. The others cost nothing, whatever their number.
 func (m *Model) Completion(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {
-	d, err := parseObject(body)
+	w := takeWorkspace()
+	defer w.giveBack()
+	d, err := w.parseObject(body)
 	if err != nil {
 		return dst, err
 	}
@@ -126,11 +131,11 @@ func (m *Model) Completion(ctx context.Context, dst []uint32, body []byte) ([]ui
 			v = l.Items[0]
 		}
 	}
-	return m.prompt(ctx, dst, v, specials)
+	return m.prompt(ctx, dst, v, specials, w)
 }
 
 // prompt is one prompt: text, or tokens already.
-func (m *Model) prompt(ctx context.Context, dst []uint32, v any, specials bool) ([]uint32, error) {
+func (m *Model) prompt(ctx context.Context, dst []uint32, v any, specials bool, w *workspace) ([]uint32, error) {
 	switch v := v.(type) {
 	case *template.List:
 		for _, item := range v.Items {
@@ -143,11 +148,12 @@ func (m *Model) prompt(ctx context.Context, dst []uint32, v any, specials bool) 
 		return dst, nil
 	case string:
 		f := m.local()
+		w.text = append(w.text[:0], v...)
 		switch {
 		case f != nil && !specials:
-			return m.cache.append(dst, f, []byte(v)), nil
+			return m.cache.append(dst, f, w), nil
 		case f != nil && f.begins == nil:
-			return f.tokenizer.Append(dst, []byte(v), true), nil
+			return f.tokenizer.Append(dst, w.text, true), nil
 		case m.ask != nil:
 			return m.textByWorker(ctx, dst, v, specials)
 		case f != nil:

@@ -198,7 +198,7 @@ func worker(t *testing.T, its *Model, asked *[]string) Asker {
 		if path != tokenizePath {
 			return nil, ErrNoRoute
 		}
-		d, err := parseObject(body)
+		d, err := new(workspace).parseObject(body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -349,14 +349,14 @@ func TestCache(t *testing.T) {
 func same(t *testing.T, m *Model, body []byte) {
 	t.Helper()
 	got, err := m.Chat(context.Background(), []uint32{7}, body)
-	d, failed := parseObject(body)
+	d, failed := new(workspace).parseObject(body)
 	if failed != nil {
 		t.Fatal(failed)
 	}
 	var text []byte
 	c, failed := readChat(d, "", m.files.parts)
 	if failed == nil {
-		text, failed = m.files.render(c)
+		text, failed = m.files.render(nil, c)
 	}
 	if failed != nil {
 		if err == nil {
@@ -379,16 +379,16 @@ func TestCacheCovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := m.files.render(c)
+	text, err := m.files.render(nil, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, ids, from, _ := m.cache.find(m.files, text, m.files.keysOf(text))
+	_, ids, from, _ := m.cache.find(m.files, text, m.files.appendKeys(nil, text))
 	if len(text)-from > 100 || len(ids) == 0 {
 		t.Errorf("%d of %d bytes are tokenised again", len(text)-from, len(text))
 	}
 	other := &files{tokenizer: m.files.tokenizer}
-	if _, _, from, _ := m.cache.find(other, text, m.files.keysOf(text)); from != 0 {
+	if _, _, from, _ := m.cache.find(other, text, m.files.appendKeys(nil, text)); from != 0 {
 		t.Error("another model's tokens are taken")
 	}
 }
@@ -415,11 +415,11 @@ func TestCacheOfTwoModels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := m.files.render(c)
+		text, err := m.files.render(nil, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, from, _ := m.cache.find(m.files, text, m.files.keysOf(text)); from != len(text) {
+		if _, _, from, _ := m.cache.find(m.files, text, m.files.appendKeys(nil, text)); from != len(text) {
 			t.Errorf("%s: %d of %d bytes are known", m.name, from, len(text))
 		}
 	}
@@ -439,7 +439,7 @@ func FuzzCache(f *testing.F) {
 		begin := bytes.Repeat(append(part, "</s>"...), int(times%2048)+1)
 		for _, text := range [][]byte{slices.Concat(begin, a), slices.Concat(begin, b), slices.Concat(begin, a), slices.Concat(begin, a, b)} {
 			want := tokenizer.Append(nil, text, false)
-			if got := c.append(nil, its, slices.Clone(text)); !slices.Equal(got, want) {
+			if got := c.append(nil, its, &workspace{text: slices.Clone(text)}); !slices.Equal(got, want) {
 				t.Fatalf("%q, %q, %q", part, a, b)
 			}
 		}

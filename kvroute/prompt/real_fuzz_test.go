@@ -58,7 +58,7 @@ func FuzzRealCache(f *testing.F) {
 		for i, text := range [][]byte{slices.Concat(begin, a), slices.Concat(begin, b), slices.Concat(begin, a, []byte(mark), b), slices.Concat(begin, a),
 			slices.Concat(begin[:len(begin)/2], b, begin[len(begin)/2:])} {
 			want := tokenizer.Append(nil, text, false)
-			if got := c.append(nil, its, slices.Clone(text)); !slices.Equal(got, want) {
+			if got := c.append(nil, its, &workspace{text: slices.Clone(text)}); !slices.Equal(got, want) {
 				t.Fatalf("%s, text %d: %q, %q, %q, %q", names[int(which)%len(all)], i, part, a, b, mark)
 			}
 			if c.bytes > c.limit {

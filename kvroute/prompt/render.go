@@ -12,8 +12,8 @@ import (
 	"kvasir/kvroute/template"
 )
 
-// render is the text of a request.
-func (f *files) render(c *chatRequest) ([]byte, error) {
+// render appends the text of a request to dst.
+func (f *files) render(dst []byte, c *chatRequest) ([]byte, error) {
 	t, err := f.template(c.tools != nil)
 	if err != nil {
 		return nil, err
@@ -35,9 +35,9 @@ func (f *files) render(c *chatRequest) ([]byte, error) {
 			return nil, err
 		}
 	}
-	messages := template.NewList()
-	for _, m := range c.messages {
-		messages.Items = append(messages.Items, m)
+	messages := &template.List{Items: make([]any, len(c.messages))}
+	for i, m := range c.messages {
+		messages.Items[i] = m
 	}
 	vars.Set("messages", messages)
 	vars.Set("tools", nil)
@@ -51,7 +51,7 @@ func (f *files) render(c *chatRequest) ([]byte, error) {
 			return nil, fmt.Errorf("tokenizer_config.json does not say %s, which the template reads: %w", name, ErrTemplate)
 		}
 	}
-	text, err := t.Render(make([]byte, 0, c.size), vars)
+	text, err := t.Render(dst, vars)
 	if err != nil {
 		kind := ErrTemplate
 		if errors.Is(err, template.ErrRaised) {

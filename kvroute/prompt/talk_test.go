@@ -5,6 +5,8 @@ package prompt
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -140,4 +142,42 @@ func encode(tb testing.TB, d *template.Dict) []byte {
 		tb.Fatal(err)
 	}
 	return body
+}
+
+const realFiles = "../../.cache/tokenizer-files/"
+
+// longTalk is a conversation of about so many bytes, as an assistant that writes code has them.
+func longTalk(size int) *template.List {
+	r := rand.New(rand.NewPCG(3, 4))
+	vocabulary := strings.Fields("the function returns a value for each request that was sent to server and then it writes an error " +
+		"into log when connection closes before response has been read Überprüfung naïve 日本語 x := range items { return nil } if err != nil {")
+	l := template.NewList(dict("role", "system", "content", "You are a helpful assistant that writes Go."))
+	for total := 0; total < size; {
+		for _, role := range []string{"user", "assistant"} {
+			var b strings.Builder
+			for b.Len() < 1200 {
+				b.WriteString(vocabulary[r.IntN(len(vocabulary))])
+				b.WriteByte(" \n"[r.IntN(10)/9])
+				if r.IntN(12) == 0 {
+					fmt.Fprintf(&b, "v%d = \"%x\"\n", r.IntN(1000), r.IntN(1<<30))
+				}
+			}
+			total += b.Len()
+			l.Items = append(l.Items, dict("role", role, "content", b.String()))
+		}
+	}
+	l.Items = append(l.Items, dict("role", "user", "content", "And now?"))
+	return l
+}
+
+func realModel(tb testing.TB, name string) *Model {
+	tb.Helper()
+	if _, err := os.Stat(filepath.Join(realFiles, name)); err != nil {
+		tb.Skip("SKIP real part: tokenizer-files: scripts/parts.sh tokenizer-files brings it")
+	}
+	m, err := NewLibrary(Options{}).Model(name, realFiles+name, Hints{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
 }

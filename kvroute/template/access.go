@@ -10,13 +10,25 @@ import (
 type attributeNode struct {
 	object node
 	name   string
+	item   bool // of a dict it is its item: there is no such method
 	line   int
+}
+
+func (p *parser) attribute(object node, name string, line int) node {
+	item := !strings.HasPrefix(name, "__") && !isMethod((*Dict)(nil), name)
+	return &attributeNode{object, name, item, line}
 }
 
 func (n *attributeNode) eval(r *render) any {
 	r.step(1)
 	v := n.object.eval(r)
 	r.line = n.line
+	if d, ok := v.(*Dict); ok && n.item {
+		if item, ok := d.Get(n.name); ok {
+			return item
+		}
+		return undefined{n.name}
+	}
 	return r.attribute(v, n.name)
 }
 

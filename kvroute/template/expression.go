@@ -253,7 +253,7 @@ func (p *parser) postfix(n node) node {
 			t := p.next()
 			switch t.kind {
 			case tokenName:
-				n = &attributeNode{n, t.text, t.line}
+				n = p.attribute(n, t.text, t.line)
 			case tokenInteger:
 				i, _ := strconv.ParseInt(t.text, 10, 64)
 				n = &itemNode{n, &constNode{i}, t.line}

@@ -1,12 +1,10 @@
-// JSON: read into values in the order of its keys, and written as Python does.
+// JSON: read into values in the order of its keys.
 
 package template
 
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -29,29 +27,36 @@ const (
 // reads beyond JSON (NaN, lone surrogates), what is nested too deep, and more than 2^20 values or 2^17
 // objects and lists is ErrUnsupported.
 //
-// The values' text lies in one copy of data, and in one buffer of at most its size.
-func Parse(data []byte) (v any, err error) {
+// The values' text lies in data, which must not change as long as they are used, and in one buffer of at
+// most its size.
+func Parse(data []byte) (v any, err error) { return new(Reader).Parse(data) }
+
+// A Reader is Parse with memory for the next time. For one goroutine.
+type Reader struct{ plain []byte }
+
+// Size is the bytes of memory that it keeps.
+func (r *Reader) Size() int { return cap(r.plain) }
+
+// Parse is the function of that name; the values are good until the next call.
+func (r *Reader) Parse(data []byte) (v any, err error) {
 	line := 0
 	defer caught(&err, &line)
-	if !utf8.Valid(data) {
-		fail(ErrJSON, "not UTF-8")
-	}
-	s := string(data)
-	p := jsonReader{s: s, b: data}
+	p := jsonReader{s: textOf(data), b: data, memory: r}
 	p.space()
 	v = p.value(0)
 	p.space()
-	if p.i < len(s) {
+	if p.i < len(p.s) {
 		p.broken()
 	}
 	return v, nil
 }
 
 type jsonReader struct {
-	s     string
-	b     []byte // the same bytes
-	i     int
-	plain strings.Builder // texts that had escapes
+	s      string // data
+	b      []byte // the same bytes
+	i      int
+	plain  []byte // texts that had escapes; it never grows, for they lie in it; nil: none yet
+	memory *Reader
 
 	values, holders int
 }
@@ -83,7 +88,7 @@ func (p *jsonReader) value(depth int) any {
 	}
 	switch c := p.s[p.i]; c {
 	case '"':
-		return p.text()
+		return boxed(p.text())
 	case '{', '[':
 		if p.holders++; p.holders > maxHolders {
 			fail(ErrUnsupported, "JSON of more than %d objects and lists", maxHolders)
@@ -108,14 +113,15 @@ func (p *jsonReader) value(depth int) any {
 }
 
 func (p *jsonReader) object(depth int) any {
-	d := &Dict{}
+	var d *Dict
 	p.i++
 	for p.space(); ; p.space() {
-		if len(d.keys) == 0 {
+		if d == nil {
 			if p.i < len(p.s) && p.s[p.i] == '}' {
+				d = &Dict{}
 				break
 			}
-			*d = *NewDict(4)
+			d = NewDict(roomy)
 		}
 		if p.i >= len(p.s) || p.s[p.i] != '"' {
 			p.broken()
@@ -209,69 +215,103 @@ func (p *jsonReader) number() any {
 func (p *jsonReader) text() string {
 	p.i++
 	from := p.i
-	p.i += plainLength(p.b[p.i:])
-	if p.i < len(p.b) && p.b[p.i] == '"' {
-		p.i++
-		return p.s[from : p.i-1]
+	n, wide := plainLength(p.b[from:])
+	p.i += n
+	if p.i == len(p.b) || p.b[p.i] != '"' {
+		return p.escaped(from, wide)
 	}
-	if p.plain.Cap() == 0 {
-		p.plain.Grow(len(p.s) - from)
+	p.i++
+	return valid(p.s[from:p.i-1], wide)
+}
+
+// valid checks a text where it may have more than ASCII.
+func valid(s string, wide bool) string {
+	if wide && !utf8.ValidString(s) {
+		fail(ErrJSON, "not UTF-8")
 	}
-	start := p.plain.Len()
-	p.plain.WriteString(p.s[from:p.i])
-	return p.escaped(start)
+	return s
 }
 
 const ones, highs = 0x0101010101010101, 0x8080808080808080
 
-// plainLength is the number of bytes before the first that is a quote, a backslash or a control
-// character. In w^2 a quote and the control characters lie below 0x21, so one subtraction finds both;
-// what a borrow marks beside them lies behind the first.
-func plainLength(b []byte) int {
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		control, slash := w^2*ones, w^'\\'*ones
-		if odd := ((control-0x21*ones)&^control | (slash-ones)&^slash) & highs; odd != 0 {
-			return i + bits.TrailingZeros64(odd)>>3
+// odd marks the bytes of a word that are a quote, a backslash or a control character. In w^2 a quote and
+// the control characters lie below 0x21, so one subtraction finds both; what a borrow marks beside them
+// lies behind the first.
+func odd(w uint64) uint64 {
+	control, slash := w^2*ones, w^'\\'*ones
+	return ((control-0x21*ones)&^control | (slash-ones)&^slash) & highs
+}
+
+// plainLength is the number of bytes before the first that is odd. wide says that there is more than
+// ASCII among them, or a little behind.
+func plainLength(b []byte) (n int, wide bool) {
+	seen := uint64(0)
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		seen |= w
+		if odd := odd(w); odd != 0 {
+			return n + bits.TrailingZeros64(odd)>>3, seen&highs != 0
 		}
 	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
-		i++
+	for n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\' {
+		seen |= uint64(b[n])
+		n++
 	}
-	return i
+	return n, seen&highs != 0
 }
 
 // plainEscape is what \c stands for, 0 if it is none.
 var plainEscape = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escaped reads a string on from its first escape, into the buffer.
-func (p *jsonReader) escaped(start int) string {
-	for {
-		if p.i >= len(p.b) || p.b[p.i] < ' ' {
-			p.broken()
+// escaped reads a string that began at from on from its first escape, into the buffer: what follows a place
+// of the body becomes no longer than it is there, so there is room. It copies eight bytes at a time
+// and then looks where it should have stopped: code has an escape in every 20 bytes.
+func (p *jsonReader) escaped(from int, wide bool) string {
+	if p.plain == nil {
+		if room := len(p.b) - from + 8; cap(p.memory.plain) < room {
+			p.memory.plain = make([]byte, 0, room)
 		}
-		if p.b[p.i] == '"' {
-			p.i++
-			return p.plain.String()[start:]
-		}
-		if p.i+1 >= len(p.b) { // a backslash at the end
-			p.broken()
-		}
-		if c := p.b[p.i+1]; c == 'u' {
-			p.plain.WriteRune(p.unicode())
-		} else {
-			plain := plainEscape[c]
-			if plain == 0 {
-				p.broken()
-			}
-			p.plain.WriteByte(plain)
-			p.i += 2
-		}
-		from := p.i
-		p.i += plainLength(p.b[from:])
-		p.plain.WriteString(p.s[from:p.i])
+		p.plain = p.memory.plain
 	}
+	b, i, out := p.b, p.i, p.plain[len(p.plain):cap(p.plain)]
+	n := copy(out, b[from:i])
+	seen := uint64(0)
+	for i < len(b) && b[i] == '\\' {
+		if p.i = i; i+1 == len(b) {
+			p.broken()
+		}
+		if c := plainEscape[b[i+1]]; c != 0 {
+			out[n] = c
+			i, n = i+2, n+1
+		} else if b[i+1] == 'u' {
+			n = len(utf8.AppendRune(out[:n], p.unicode()))
+			i = p.i
+		} else {
+			p.broken()
+		}
+		for i+8 <= len(b) && n+8 <= len(out) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(out[n:], w)
+			seen |= w
+			if odd := odd(w); odd != 0 {
+				k := bits.TrailingZeros64(odd) >> 3
+				i, n = i+k, n+k
+				break
+			}
+			i, n = i+8, n+8 // foreseen, and not computed from what was read
+		}
+		for ; i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\'; i++ {
+			out[n] = b[i]
+			seen |= uint64(b[i])
+			n++
+		}
+	}
+	if p.i = i; i == len(b) || b[i] != '"' {
+		p.broken()
+	}
+	p.i++
+	p.plain = p.plain[:len(p.plain)+n]
+	return valid(textOf(out[:n]), wide || seen&highs != 0)
 }
 
 // unicode reads \uXXXX, or two that are one character.
@@ -303,177 +343,4 @@ func (p *jsonReader) unit() rune {
 	}
 	p.i += 6
 	return r
-}
-
-// jsonStyle is how json.dumps writes.
-type jsonStyle struct {
-	item, key string // ", " and ": "
-	indent    string
-	broken    bool // into lines
-	ascii     bool
-	sorted    bool
-}
-
-func filterToJSON(r *render, v any, a args) any {
-	p := a.take([]string{"ensure_ascii", "indent", "separators", "sort_keys"}, false, nil, nil, false)
-	style := jsonStyle{item: ", ", key: ": ", ascii: truth(p[0]), sorted: truth(p[3])}
-	switch indent := p[1].(type) {
-	case nil:
-	case string:
-		style.indent, style.broken = indent, true
-	default:
-		n, _, whole, ok := number(indent)
-		if !ok || !whole || n > 1000 {
-			fail(ErrRender, "tojson with indent %s", typeName(indent))
-		}
-		style.indent, style.broken = strings.Repeat(" ", int(max(n, 0))), true
-	}
-	if style.broken {
-		style.item = ","
-	}
-	if p[2] != nil {
-		l, ok := p[2].(*List)
-		if !ok || len(l.Items) != 2 {
-			fail(ErrRender, "tojson with separators %s", typeName(p[2]))
-		}
-		style.item, style.key = text(l.Items[0]), text(l.Items[1])
-	}
-	out := style.append(r, nil, v, 0)
-	r.built(len(out))
-	return string(out)
-}
-
-func (j *jsonStyle) line(dst []byte, depth int) []byte {
-	if !j.broken {
-		return dst
-	}
-	dst = append(dst, '\n')
-	for range depth {
-		dst = append(dst, j.indent...)
-	}
-	return dst
-}
-
-func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
-	r.step(1)
-	if depth > maxNested {
-		fail(ErrLimit, "a value nested more than %d deep", maxNested)
-	}
-	if len(dst) > maxOutput {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-	}
-	switch v := v.(type) {
-	case nil:
-		return append(dst, "null"...)
-	case bool:
-		return strconv.AppendBool(dst, v)
-	case int64:
-		return strconv.AppendInt(dst, v, 10)
-	case BigInt:
-		return append(dst, v...)
-	case float64:
-		return appendFloat(dst, v, "Infinity", "NaN")
-	case string:
-		return appendJSONText(dst, v, j.ascii)
-	case markup:
-		return appendJSONText(dst, string(v), j.ascii)
-	case *List:
-		if v.kind < isView {
-			return j.list(r, dst, v.Items, depth)
-		}
-	case *Dict:
-		return j.dict(r, dst, v, depth)
-	}
-	fail(ErrRender, "%s is not JSON serializable", typeName(v))
-	return nil
-}
-
-func (j *jsonStyle) list(r *render, dst []byte, items []any, depth int) []byte {
-	if len(items) == 0 {
-		return append(dst, "[]"...)
-	}
-	dst = append(dst, '[')
-	for i, v := range items {
-		if i > 0 {
-			dst = append(dst, j.item...)
-		}
-		dst = j.append(r, j.line(dst, depth+1), v, depth+1)
-	}
-	return append(j.line(dst, depth), ']')
-}
-
-func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
-	if d.Len() == 0 {
-		return append(dst, "{}"...)
-	}
-	order := make([]any, d.Len())
-	for i := range order {
-		order[i] = int64(i)
-	}
-	if j.sorted {
-		sortBy(r, order, false, func(i any) any { return d.keys[i.(int64)] })
-	}
-	dst = append(dst, '{')
-	for i, at := range order {
-		if i > 0 {
-			dst = append(dst, j.item...)
-		}
-		key := d.keys[at.(int64)]
-		switch key.(type) {
-		case string:
-		case nil, bool, int64, BigInt:
-			key = string(j.append(r, nil, key, depth))
-		case float64:
-			key = string(j.append(r, nil, key, depth))
-		default:
-			fail(ErrRender, "%s as a key of JSON", typeName(key))
-		}
-		dst = appendJSONText(j.line(dst, depth+1), key.(string), j.ascii)
-		dst = j.append(r, append(dst, j.key...), d.vals[at.(int64)], depth+1)
-	}
-	return append(j.line(dst, depth), '}')
-}
-
-// appendJSONText writes a string as Python's json does.
-func appendJSONText(dst []byte, s string, ascii bool) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !ascii) {
-			i++
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		size := 1
-		switch at := strings.IndexByte("\"\\\b\f\n\r\t", c); {
-		case at >= 0:
-			dst = append(dst, '\\', `"\bfnrt`[at])
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		default:
-			var r rune
-			r, size = utf8.DecodeRuneInString(s[i:])
-			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
-				dst = fmt.Appendf(dst, `\u%04x\u%04x`, r1, r2)
-			} else {
-				dst = fmt.Appendf(dst, `\u%04x`, r)
-			}
-		}
-		i += size
-		from = i
-	}
-	return append(append(dst, s[from:]...), '"')
-}
-
-// AppendJSON appends v as Python's json.dumps(v, ensure_ascii=False) writes it. v is what Parse makes.
-func AppendJSON(dst []byte, v any) ([]byte, error) {
-	var err error
-	line := 0
-	func() {
-		defer caught(&err, &line)
-		style := jsonStyle{item: ", ", key: ": "}
-		dst = style.append(&render{left: math.MaxInt}, dst, v, 0)
-	}()
-	return dst, err
 }

@@ -2,7 +2,10 @@
 
 package template
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 type node interface{ eval(r *render) any }
 
@@ -166,34 +169,53 @@ func (r *render) weight(v any, depth int) int {
 type sumNode struct{ items []node }
 
 func (n *sumNode) eval(r *render) any {
-	vals := make([]any, len(n.items))
-	for i, item := range n.items {
-		vals[i] = item.eval(r)
+	var few [8]any
+	return r.sum(r.all(few[:0], n.items))
+}
+
+// all evaluates the items in their order and appends what they are to dst.
+func (r *render) all(dst []any, items []node) []any {
+	for _, item := range items {
+		dst = append(dst, item.eval(r))
 	}
-	return r.sum(vals)
+	return dst
+}
+
+// size is the bytes of values that are all texts; negative: they are not.
+func size(vals []any) int {
+	n := 0
+	for _, v := range vals {
+		s, ok := v.(string)
+		if !ok {
+			return -1
+		}
+		n += len(s)
+	}
+	return n
+}
+
+// joined is texts as one, copied once.
+func (r *render) joined(texts []any, size int) string {
+	r.built(size)
+	var b strings.Builder
+	b.Grow(size)
+	for _, v := range texts {
+		b.WriteString(v.(string))
+	}
+	return b.String()
 }
 
 // sum adds from the left; a run of texts at once.
 func (r *render) sum(vals []any) any {
 	r.step(len(vals))
-	n := 0
-	for _, v := range vals {
-		s, ok := v.(string)
-		if !ok {
-			a := vals[0]
-			for _, b := range vals[1:] {
-				a = r.add(a, b)
-			}
-			return a
-		}
-		n += len(s)
+	if n := size(vals); n >= 0 {
+		return r.joined(vals, n)
 	}
-	r.built(n)
-	b := make([]byte, 0, n)
-	for _, v := range vals {
-		b = append(b, v.(string)...)
+	a := vals[0]
+	for _, b := range vals[1:] {
+		a = r.add(a, b)
 	}
-	return string(b)
+	return a
 }
 
 func (r *render) add(a, b any) any {
@@ -221,14 +243,14 @@ func (r *render) add(a, b any) any {
 type concatNode struct{ items []node }
 
 func (n *concatNode) eval(r *render) any {
-	vals := make([]any, len(n.items))
-	for i, item := range n.items {
-		vals[i] = item.eval(r)
-	}
-	return r.concat(vals)
+	var few [8]any
+	return r.concat(r.all(few[:0], n.items))
 }
 
-func (r *render) concat(vals []any) string {
+func (r *render) concat(vals []any) any {
+	if n := size(vals); n >= 0 {
+		return r.joined(vals, n)
+	}
 	var b []byte
 	for _, v := range vals {
 		b = appendText(b, v)

@@ -74,6 +74,7 @@ type scope struct {
 	parent *scope
 	ids    []int
 	vals   []any
+	rounds int // of a loop, that it has been the scope of
 }
 
 // unset stands where the outermost scope has no value.
@@ -119,6 +120,22 @@ func (s *scope) get(id int) (any, bool) {
 	return v, true
 }
 
+// again empties the scope of a loop for its next round.
+func (s *scope) again() {
+	clear(s.vals)
+	s.ids, s.vals = s.ids[:0], s.vals[:0]
+	s.rounds++
+}
+
+// age is another one once the scope, or one around it, is that of another round.
+func (s *scope) age() int {
+	n := 0
+	for ; s != nil; s = s.parent {
+		n += s.rounds
+	}
+	return n
+}
+
 type textStatement struct{ text string }
 
 func (s *textStatement) run(r *render) jump {
@@ -135,9 +152,10 @@ type outputStatement struct {
 func (s *outputStatement) run(r *render) jump {
 	r.line = s.line
 	var items []node
+	sum := false
 	switch v := s.value.(type) {
 	case *sumNode:
-		items = v.items
+		items, sum = v.items, true
 	case *concatNode:
 		items = v.items
 	default:
@@ -145,23 +163,16 @@ func (s *outputStatement) run(r *render) jump {
 		return jumpNone
 	}
 	var few [8]any
-	vals, texts := few[:0], true
-	for _, n := range items {
-		v := n.eval(r)
-		_, isText := v.(string)
-		texts = texts && isText
-		vals = append(vals, v)
-	}
-	if !texts {
-		if _, sum := s.value.(*sumNode); sum {
-			r.writeValue(r.sum(vals))
-		} else {
-			r.write(r.concat(vals))
+	vals := r.all(few[:0], items)
+	switch {
+	case size(vals) >= 0:
+		for _, v := range vals {
+			r.write(v.(string))
 		}
-		return jumpNone
-	}
-	for _, v := range vals {
-		r.write(v.(string))
+	case sum:
+		r.writeValue(r.sum(vals))
+	default:
+		r.writeValue(r.concat(vals))
 	}
 	return jumpNone
 }
@@ -320,16 +331,19 @@ func (s *forStatement) run(r *render) jump {
 		items = s.filter(r, items)
 	}
 	l := &loop{items: items}
+	inner := newScope(outer, 0)
 	for i, v := range items {
 		r.step(1)
 		l.index = i
-		r.scope = newScope(outer, 0)
+		inner.again()
+		r.scope = inner
 		r.scope.set(s.loopID, l)
 		r.assign(&s.target, v)
 		if r.run(s.body) == jumpBreak {
 			break
 		}
 	}
+	inner.again()
 	r.scope = outer
 	if len(items) == 0 {
 		r.scope = newScope(outer, 0)
@@ -344,9 +358,11 @@ func (s *forStatement) run(r *render) jump {
 func (s *forStatement) filter(r *render, items []any) []any {
 	outer := r.scope
 	kept := make([]any, 0, len(items))
+	inner := newScope(outer, 0)
 	for _, v := range items {
 		r.step(1)
-		r.scope = newScope(outer, 0)
+		inner.again()
+		r.scope = inner
 		r.assign(&s.target, v)
 		if truth(s.test.eval(r)) {
 			kept = append(kept, v)
@@ -369,7 +385,12 @@ type macroCode struct {
 type macro struct {
 	*macroCode
 	scope *scope
+	age   int // of the scope
 	names []string
+}
+
+func (r *render) macro(code *macroCode) *macro {
+	return &macro{code, r.scope, r.scope.age(), r.template.names}
 }
 
 type macroStatement struct {
@@ -379,7 +400,7 @@ type macroStatement struct {
 }
 
 func (s *macroStatement) run(r *render) jump {
-	r.scope.set(s.id, &macro{&s.macroCode, r.scope, r.template.names})
+	r.scope.set(s.id, r.macro(&s.macroCode))
 	return jumpNone
 }
 
@@ -397,7 +418,7 @@ func (s *callStatement) run(r *render) jump {
 		fail(ErrUnsupported, "a call block of %s", typeName(callee))
 	}
 	a := r.evaluate(&s.call.arguments)
-	a.caller = &macro{&s.macroCode, r.scope, r.template.names}
+	a.caller = r.macro(&s.macroCode)
 	r.writeValue(m.call(r, a))
 	return jumpNone
 }
@@ -406,6 +427,9 @@ func (s *callStatement) run(r *render) jump {
 func (m *macro) call(r *render, a args) any {
 	if r.calls++; r.calls > maxCalls {
 		fail(ErrLimit, "more than %d macros in each other", maxCalls)
+	}
+	if m.scope.age() != m.age {
+		fail(ErrUnsupported, "the macro %s of an earlier round of a loop", m.name) // Python's sees what the names are by now
 	}
 	s := newScope(m.scope, 0)
 	if len(a.plain) > len(m.parameters) {

@@ -3,10 +3,12 @@
 package template
 
 import (
+	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestRender(t *testing.T) {
@@ -19,6 +21,8 @@ func TestRender(t *testing.T) {
 		{"{{ d }}{{ d|tojson }}{{ d.items()|list }}", `{'b': 1, 'a': 2.5}{"b": 1, "a": 2.5}[('b', 1), ('a', 2.5)]`},
 		{"{% for k, v in d.items() %}{{ loop.index }}{{ k }}{{ v }}{% endfor %}", "1b12a2.5"},
 		{"{% set x = 1 %}{% for i in l %}{% set x = x + 1 %}{{ x }}{% endfor %}{{ x }}", "2221"},
+		{"{% for i in l %}{{ x is defined }}{% set x = i %}{% for j in [x, 1] %}{{ y is defined }}{% set y = j %}{% endfor %}{% endfor %}", strings.Repeat("False", 9)},
+		{"{% for i in range(3) %}{% macro m() %}{{ i }}{% endmacro %}{% for j in [1, 2] %}{{ m() }}{% endfor %}{% endfor %}", "001122"},
 		{"{% macro m(a, b='y') %}{{ a }}{{ b }}{{ caller is defined }}{% endmacro %}{{ m(1) }}{{ m(b=2, a=3) }}", "1yFalse32False"},
 		{"{{ '%s/%d' % (s, a) }}{{ a // 2 }}{{ -a % 4 }}{{ a / 2 }}{{ 2 ** 3 }}", "é日x/7313.58"},
 		{"{{ 1 < 2 < 3 }}{{ not a }}{{ a and '' or 'z' }}{{ 'x' in l }}{{ 3 not in l }}", "TrueFalsezTrueTrue"},
@@ -66,6 +70,8 @@ func TestRefused(t *testing.T) {
 		{"{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", ErrLimit, "bytes"},
 		{"{{ 'x' * 999999999 }}", ErrLimit, "bytes"},
 		{"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", ErrLimit, "macros"},
+		{"{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m() %}{{ i }}{% endmacro %}{% set ns.m = m %}{% endfor %}{{ ns.m() }}", ErrUnsupported, "an earlier round"},
+		{"{% set ns = namespace() %}{% for i in [1, 2] %}{% if loop.first %}{% macro m() %}{{ i }}{% endmacro %}{% set ns.m = m %}{% else %}{{ ns.m() }}{% endif %}{% endfor %}", ErrUnsupported, "an earlier round"},
 		{"{{ ['a'] * 99999999 }}", ErrLimit, "steps"},
 		{"{{ range(1000000) }}", ErrRender, "range"},
 		{doubled + "{{ ns.l }}", ErrLimit, "bytes"},
@@ -110,6 +116,38 @@ func TestParse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzText: a text in JSON, twice and behind others, is what encoding/json reads, or an error for both.
+// That one takes what is no UTF-8, and halves of characters.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{`plain`, `line\nline \"quoted\" \\`, `\u00e9\ud83d\ude00`, "é日 \\n wide", `\ud83d`, "\xff", `\x`, `1234567\t1234567\t12345678"`, `\`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		data := []byte(`["\n` + s + `","` + s + `",1]`)
+		var want []any
+		broken := json.Unmarshal(data, &want)
+		v, err := Parse(data)
+		if err != nil {
+			if broken == nil && utf8.Valid(data) && !errors.Is(err, ErrUnsupported) {
+				t.Errorf("%q: %v", s, err)
+			}
+			return
+		}
+		if broken != nil {
+			t.Fatalf("%q: no error, want %v", s, broken)
+		}
+		got := v.(*List).Items
+		if len(got) != len(want) {
+			t.Fatalf("%q: %d values, want %d", s, len(got), len(want))
+		}
+		for i := range got {
+			if text, ok := got[i].(string); ok && text != want[i] {
+				t.Errorf("%q: %q, want %q", s, text, want[i])
+			}
+		}
+	})
 }
 
 // FuzzTemplate: any template over any variables ends, with a text or an error.

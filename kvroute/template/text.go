@@ -30,13 +30,18 @@ func text(v any) string {
 	return string(appendText(nil, v))
 }
 
-func appendRepr(dst []byte, v any, depth int) []byte {
+// within refuses to write a value that is nested too deep, or behind a text that is too long.
+func within(dst []byte, depth int) {
 	if depth > maxNested {
 		fail(ErrLimit, "a value nested more than %d deep", maxNested)
 	}
 	if len(dst) > maxOutput {
 		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
 	}
+}
+
+func appendRepr(dst []byte, v any, depth int) []byte {
+	within(dst, depth)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "None"...)

@@ -40,8 +40,44 @@ const few = 8
 // NewList returns a list of these values.
 func NewList(items ...any) *List { return &List{Items: items} }
 
+// roomy is how many keys have room beside a dict: a message has two to four.
+const roomy = 4
+
 // NewDict returns an empty dict with room for n keys.
-func NewDict(n int) *Dict { return &Dict{keys: make([]any, 0, n), vals: make([]any, 0, n)} }
+func NewDict(n int) *Dict {
+	if n > roomy {
+		return &Dict{keys: make([]any, 0, n), vals: make([]any, 0, n)}
+	}
+	d := &struct {
+		Dict
+		keys, vals [roomy]any
+	}{}
+	d.Dict.keys, d.Dict.vals = d.keys[:0], d.vals[:0]
+	return &d.Dict
+}
+
+// boxed is a text as a value. Those that are in each message are there already.
+func boxed(s string) any {
+	switch s {
+	case "role":
+		return "role"
+	case "content":
+		return "content"
+	case "system":
+		return "system"
+	case "user":
+		return "user"
+	case "assistant":
+		return "assistant"
+	case "tool":
+		return "tool"
+	case "type":
+		return "type"
+	case "text":
+		return "text"
+	}
+	return s
+}
 
 // Len is the number of keys.
 func (d *Dict) Len() int {
@@ -97,7 +133,7 @@ func (d *Dict) Set(key string, value any) {
 	if d.index != nil {
 		d.index[key] = len(d.keys)
 	}
-	d.keys, d.vals = append(d.keys, key), append(d.vals, value)
+	d.keys, d.vals = append(d.keys, boxed(key)), append(d.vals, value)
 }
 
 // Delete removes a text key.

@@ -3,6 +3,7 @@
 package tokenize
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 )
@@ -25,6 +26,8 @@ const maxAdded = 512
 type finder struct {
 	u     *unicodeTables
 	first [256]bool // bytes that one of them begins with
+	alike bool      // all begin with the same byte, as <|im_start|> and </tool_call> do
+	begin byte      // that one
 	nodes []finderNode
 	edges map[uint64]uint32 // `node<<8 | byte` -> node
 	added []addedToken
@@ -51,6 +54,8 @@ func newFinder(u *unicodeTables, all []addedToken, patterns []string) (*finder, 
 			return nil, fmt.Errorf("added token %.40q of %d bytes (1 to %d are): %w", pattern, len(pattern), maxAdded, ErrUnsupported)
 		}
 		f.first[pattern[0]] = true
+		f.begin = patterns[0][0]
+		f.alike = (f.alike || i == 0) && pattern[0] == f.begin
 		node := uint32(0)
 		for _, c := range []byte(pattern) {
 			edge := uint64(node)<<8 | uint64(c)
@@ -105,6 +110,13 @@ type found struct {
 // find is the first added token in s from i on. done is where text begins that no token has taken.
 func (f *finder) find(s []byte, i, done int) (found, bool) {
 	for i < len(s) {
+		if f.alike {
+			next := bytes.IndexByte(s[i:], f.begin)
+			if next < 0 {
+				break
+			}
+			i += next
+		}
 		if !f.first[s[i]] {
 			i++
 			continue

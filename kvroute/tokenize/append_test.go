@@ -3,6 +3,7 @@
 package tokenize
 
 import (
+	"bytes"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -190,7 +191,13 @@ func TestCutsLoseNothing(t *testing.T) {
 	}
 }
 
-// Words that differ have keys that differ.
+// keyOf is the key of a word.
+func keyOf(w []byte) (k wordKey) {
+	k.set(w)
+	return k
+}
+
+// Words that differ have keys that differ, and equal ones have the same key wherever they stand.
 func TestWordKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for size := 1; size <= maxKey; size++ {
@@ -199,6 +206,12 @@ func TestWordKeys(t *testing.T) {
 			word[i] = byte(r.Uint32())
 		}
 		key := keyOf(word)
+		for behind := range maxKey {
+			text := append(bytes.Clone(word), bytes.Repeat([]byte{0xff}, behind)...)
+			if within := keyOf(text[:size:len(text)]); within != key {
+				t.Errorf("a word of %d bytes with %d behind it has another key", size, behind)
+			}
+		}
 		for i := range word {
 			word[i] ^= 1 << r.IntN(8)
 			if other := keyOf(word); other.part == key.part {

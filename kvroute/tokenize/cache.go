@@ -3,6 +3,7 @@
 package tokenize
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
 )
@@ -32,36 +33,38 @@ type wordKey struct {
 	hash uint64
 }
 
-// keyOf needs 1 to maxKey bytes. Words of one length have equal parts only if they are equal.
-func keyOf(w []byte) (k wordKey) {
-	k.size = uint64(len(w))
-	switch n := len(w); {
-	case n > 16:
-		k.part = [3]uint64{load64(w), load64(w[8:]), load64(w[n-8:])}
-	case n > 8:
-		k.part = [3]uint64{load64(w), load64(w[n-8:])}
-	case n == 8:
-		k.part[0] = load64(w)
-	case n >= 4:
-		k.part[0] = uint64(load32(w)) | uint64(load32(w[n-4:]))<<32
+// set makes k the key of a word of 1 to maxKey bytes. The capacity of w says how far may be read behind it:
+// most words then cost no branch by their length, which nobody could foresee. It writes to k in place: a
+// key that was returned was copied in pieces of other sizes than it was written in, and waited for that.
+func (k *wordKey) set(w []byte) {
+	n := len(w)
+	switch {
+	case n <= 8 && cap(w) >= 8:
+		k.part[0], k.part[1], k.part[2] = load64(w[:8])&firstBytes(n), 0, 0
+	case n > 8 && cap(w) >= maxKey:
+		w = w[:maxKey]
+		k.part[0], k.part[1], k.part[2] = load64(w), load64(w[8:])&firstBytes(n-8), load64(w[16:])&firstBytes(max(n-16, 0))
 	default:
-		k.part[0] = uint64(w[0]) | uint64(w[n/2])<<8 | uint64(w[n-1])<<16
+		var room [maxKey]byte
+		copy(room[:], w)
+		k.part[0], k.part[1], k.part[2] = load64(room[:]), load64(room[8:]), load64(room[16:])
 	}
-	high, low := bits.Mul64(k.part[0]^0x9e3779b97f4a7c15, k.part[1]^k.size^0xe7037ed1a0b428db)
-	high2, low2 := bits.Mul64(k.part[2]^high^0x8ebc6af09c88c6e3, low^0x589965cc75374cc3)
-	k.hash = high2 ^ low2
-	return k
+	k.size = uint64(n)
+	k.hash = hashOf(k.part[0], k.part[1], k.size)
+	if n > 16 {
+		k.hash = hashOf(k.part[2], k.hash, k.size)
+	}
 }
 
-func load64(b []byte) uint64 {
-	_ = b[7]
-	return uint64(load32(b)) | uint64(load32(b[4:]))<<32
+func hashOf(a, b, size uint64) uint64 {
+	high, low := bits.Mul64(a^0x9e3779b97f4a7c15, b^size^0xe7037ed1a0b428db)
+	return high ^ low
 }
 
-func load32(b []byte) uint32 {
-	_ = b[3]
-	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-}
+// firstBytes keeps the first n bytes of eight, all of them where n is more.
+func firstBytes(n int) uint64 { return 1<<(8*uint(n)) - 1 }
+
+func load64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 // slotOf is the first or second slot of a word; the two are neighbours.
 func (c *wordCache) slotOf(k *wordKey, way uint64) *slot {
@@ -78,7 +81,10 @@ func (c *wordCache) append(dst []uint32, k *wordKey) ([]uint32, bool) {
 			continue
 		}
 		n, start := int(meta>>8&0xff), len(dst)
-		for i := 0; i < n; i += 2 {
+		if n == 1 { // as most
+			dst = append(dst, uint32(s.ids[0].Load()))
+		}
+		for i := 0; i < n && n > 1; i += 2 {
 			two := s.ids[i/2].Load()
 			dst = append(dst, uint32(two))
 			if i+1 < n {

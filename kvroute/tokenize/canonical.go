@@ -29,7 +29,9 @@ type ranked struct {
 func (u *unicodeTables) stable(s []byte, flags uint8) int {
 	for i := 0; i < len(s); {
 		if s[i] < 0x80 {
-			i++
+			for i++; i+8 <= len(s) && load64(s[i:])&highBits == 0; {
+				i += 8
+			}
 			continue
 		}
 		class, n := u.wide(s, i)

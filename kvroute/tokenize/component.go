@@ -183,7 +183,7 @@ func (b *builder) byteLevelSplit(c component) error {
 		b.prefixSpace = true
 	}
 	if c.UseRegex == nil || *c.UseRegex {
-		b.scanners = append(b.scanners, everywhere((&gpt2{b.u}).match))
+		b.scanners = append(b.scanners, everywhere(&gpt2{b.u}))
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ func spaceLike(r rune) bool {
 // are no marks in text that is no UTF-8.
 func (t *Tokenizer) AppendMarks(dst []uint32, marks []Mark, text []byte, behind bool) ([]uint32, []Mark) {
 	s := scratches.Get().(*scratch)
+	text = text[:len(text):len(text)] // see wordKey.set
 	var m marking
 	if utf8.Valid(text) {
 		m = marking{marks: marks, text: text, base: len(dst)}

@@ -14,38 +14,38 @@ func patterns(u *unicodeTables, pattern string) (scan scanner, covers, ok bool) 
 	)
 	switch pattern {
 	case `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|` + spaces: // GPT-2
-		return everywhere((&gpt2{u}).match), true, true
+		return everywhere(&gpt2{u}), true, true
 
 	case contract + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|` + spaces, // Llama-3
 		contract + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|` + spaces,
 		`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|` + spaces: // cl100k
-		return everywhere((&plain{u, setLetters, 3}).match), true, true
+		return everywhere(&plain{u, setLetters, 3}), true, true
 
 	case contract + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|` + spaces: // Qwen2
-		return everywhere((&plain{u, setLetters, 1}).match), true, true
+		return everywhere(&plain{u, setLetters, 1}), true, true
 
 	case contract + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|` + spaces: // Qwen3.5
-		return everywhere((&plain{u, setLetters | setMarks, 1}).match), true, true
+		return everywhere(&plain{u, setLetters | setMarks, 1}), true, true
 
 	case upper + `*` + lower + `+` + contract + `?|` + upper + `+` + lower + `*` + contract + `?|` +
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|` + spaces: // o200k
-		return everywhere((&cased{u, 3, true}).match), true, true
+		return everywhere(&cased{u, 3, true}), true, true
 
 	case upper + `*` + lower + `+|` + upper + `+` + lower + `*|` +
 		`\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|` + spaces: // Mistral's tekken
-		return everywhere((&cased{u, 1, false}).match), true, true
+		return everywhere(&cased{u, 1, false}), true, true
 
 	case "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" +
 		" ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|" + spaces: // DeepSeek-V3, behind the next two
-		return isolated(u, (&punctuated{u}).match), false, true
+		return isolated(u, &punctuated{u}), false, true
 	case `\p{N}{1,3}`:
 		return numerals(u, 3), false, true
 	case "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+":
-		return ideographs, false, true
+		return scanner{next: ideographs}, false, true
 	case `\p{N}`:
 		return numerals(u, 1), false, true
 	}
-	return nil, false, false
+	return scanner{}, false, false
 }
 
 // numbers is the end of at most limit numbers from s[i] on.

@@ -4,41 +4,50 @@ package tokenize
 
 import "bytes"
 
-// A scanner finds the next word of s from i on: s[from:to]. i is less than len(s), and to is more
-// than i. What lies before from belongs to no word. It is what `Split` does with a pattern's matches
-// "isolated": each match is a word, and so is what lies between two of them.
-type scanner func(s []byte, i int) (from, to int)
+// A scanner cuts a text into words. It is what `Split` does with a pattern's matches "isolated": each
+// match is a word, and so is what lies between two of them.
+type scanner struct {
+	// next finds the next word of s from i on: s[from:to]. i is less than len(s), and to is more than i.
+	// What lies before from belongs to no word.
+	next  func(s []byte, i int) (from, to int)
+	plain plainRule
+}
 
-// isolated makes a scanner of a matcher, which returns the end of the match at i, or i where there
-// is none. For patterns that do not match everywhere.
-func isolated(u *unicodeTables, match func(s []byte, i int) int) scanner {
-	return func(s []byte, i int) (int, int) {
-		if end := match(s, i); end > i {
+// A matcher returns the end of a pattern's match at s[i], or i where there is none.
+type matcher interface {
+	match(s []byte, i int) int
+	plain() plainRule
+}
+
+// isolated makes a scanner of a matcher, for patterns that do not match everywhere.
+func isolated(u *unicodeTables, m matcher) scanner {
+	return scanner{func(s []byte, i int) (int, int) {
+		if end := m.match(s, i); end > i {
 			return i, end
 		}
 		for j := i; ; {
 			_, n := u.at(s, j)
 			j += n
-			if j == len(s) || match(s, j) > j {
+			if j == len(s) || m.match(s, j) > j {
 				return i, j
 			}
 		}
-	}
+	}, m.plain()}
 }
 
 // everywhere makes a scanner of a matcher that matches at each place.
-func everywhere(match func(s []byte, i int) int) scanner {
-	return func(s []byte, i int) (int, int) { return i, match(s, i) }
+func everywhere(m matcher) scanner {
+	return scanner{func(s []byte, i int) (int, int) { return i, m.match(s, i) }, m.plain()}
 }
 
 // numerals scans for \p{N}{1,limit}.
 func numerals(u *unicodeTables, limit int) scanner {
-	return func(s []byte, i int) (int, int) {
+	return scanner{next: func(s []byte, i int) (int, int) {
 		if end := numbers(u, s, i, limit); end > i {
 			return i, end
 		}
 		return i, u.run(s, i, ^uint32(setNumbers))
-	}
+	}}
 }
 
 // ideographs scans for [一-龥ぁ-ゟ゠-ヿ]+: a word is a run of those, or of others.
@@ -64,7 +73,7 @@ func ideographs(s []byte, i int) (from, to int) {
 
 // bertWords is what BertPreTokenizer does: words between white space, and punctuation by itself.
 func bertWords(u *unicodeTables) scanner {
-	return func(s []byte, i int) (from, to int) {
+	return scanner{next: func(s []byte, i int) (from, to int) {
 		for from, to = i, i; to < len(s); {
 			r, n := decode(s, to)
 			switch flags := u.bert.of(r); {
@@ -81,12 +90,12 @@ func bertWords(u *unicodeTables) scanner {
 			to += n
 		}
 		return from, to
-	}
+	}}
 }
 
 // digits is what Digits does: each digit, or each run of them, is a word.
 func digits(u *unicodeTables, each bool) scanner {
-	return func(s []byte, i int) (from, to int) {
+	return scanner{next: func(s []byte, i int) (from, to int) {
 		r, n := decode(s, i)
 		numeric := u.bert.of(r) & runeNumeric
 		for to = i + n; to < len(s) && !(each && numeric != 0); to += n {
@@ -95,12 +104,12 @@ func digits(u *unicodeTables, each bool) scanner {
 			}
 		}
 		return i, to
-	}
+	}}
 }
 
 // before splits before each occurrence of a character.
 func before(mark []byte) scanner {
-	return func(s []byte, i int) (int, int) {
+	return scanner{next: func(s []byte, i int) (int, int) {
 		from := i
 		if bytes.HasPrefix(s[i:], mark) {
 			from += len(mark)
@@ -109,5 +118,5 @@ func before(mark []byte) scanner {
 			return i, from + at
 		}
 		return i, len(s)
-	}
+	}}
 }

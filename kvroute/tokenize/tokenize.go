@@ -116,6 +116,7 @@ func (s *scratch) size() int {
 // bytes costs n log n steps, everything else is linear.
 func (t *Tokenizer) Append(dst []uint32, text []byte, specials bool) []uint32 {
 	s := scratches.Get().(*scratch)
+	text = text[:len(text):len(text)] // see wordKey.set
 	if specials {
 		dst = append(dst, t.before...)
 	}
@@ -225,9 +226,19 @@ func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []
 	if scanner == len(t.scanners) {
 		return t.word(dst, text, s)
 	}
-	scan, last := t.scanners[scanner], scanner+1 == len(t.scanners)
+	scan, last := &t.scanners[scanner], scanner+1 == len(t.scanners)
 	for i := 0; i < len(text); {
-		from, to := scan(text, i)
+		if last && scan.plain != noPlain {
+			if dst, i = t.cache.known(dst, text, i, scan.plain); i == len(text) {
+				break
+			}
+			if to := scan.plain.end(text, i); to > i {
+				dst = t.word(dst, text[i:to], s)
+				i = to
+				continue
+			}
+		}
+		from, to := scan.next(text, i)
 		i = to
 		switch {
 		case from == to:
@@ -244,7 +255,8 @@ func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []
 func (t *Tokenizer) word(dst []uint32, w []byte, s *scratch) []uint32 {
 	switch {
 	case len(w) <= maxKey:
-		key := keyOf(w)
+		var key wordKey
+		key.set(w)
 		dst, ok := t.cache.append(dst, &key)
 		if ok {
 			return dst
@@ -271,7 +283,8 @@ func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 			dst = t.bpe.merge(dst, part, &s.merger)
 			continue
 		}
-		key := keyOf(part)
+		var key wordKey
+		key.set(part)
 		if t.bpe.whole != nil { // a word like this part may have a token of its own
 			key.size |= isPart
 		}
