@@ -187,7 +187,7 @@ func TestHitsOfEveryRoute(t *testing.T) {
 		p.keep(t, path, plain, towerAnswer())
 		for _, extra := range []string{"", `,"stream":true`} {
 			a := p.ask(t, path, fmt.Sprintf(body, extra))
-			if a.Header.Get("x-vsr-cache-hit") != "true" || !strings.Contains(a.body, "330") {
+			if a.Header.Get("x-vsr-cache-hit") != "true" || !strings.Contains(a.body, "330 m tall") {
 				t.Errorf("%s%s: %v %s", path, extra, a.Header, a.body)
 			}
 		}
@@ -230,7 +230,7 @@ func TestGuardsBlockBeforeTheCache(t *testing.T) {
 	const asked = `{"model":"m","messages":[{"role":"user","content":"charge 4111 1111 1111 1111"}]}`
 	p.keep(t, "/v1/chat/completions", asked, towerAnswer())
 	a := p.ask(t, "/v1/chat/completions", asked)
-	if a.Header.Get("x-vsr-pii-violation") != "true" || a.Header.Get("x-kvasir-cache") != "" || strings.Contains(a.body, "330") {
+	if a.Header.Get("x-vsr-pii-violation") != "true" || a.Header.Get("x-kvasir-cache") != "" || strings.Contains(a.body, "330 m tall") {
 		t.Errorf("%v %s", a.Header, a.body)
 	}
 }
