@@ -162,10 +162,7 @@ func (es *encoderScratch) keepWhole(view []float32) {
 // begin takes a text to be encoded, and returns the number of its ids with <s> and </s>. What is
 // encoded of the text before stays if it is the same.
 func (m *Model) begin(tokens []Token, s *Scratch) (n int) {
-	if s.encoder == nil {
-		s.encoder = new(encoderScratch)
-	}
-	es := s.encoder
+	es := s.forEncoder()
 	next := frame(es.next[:], tokens)
 	if !slices.Equal(next, es.ids[:es.n]) {
 		es.n = copy(es.ids[:], next)
@@ -213,22 +210,27 @@ const viewDim = 2 * Dim
 // viewRuns stores the view of each run in dst, [len(runs)][viewDim], as if it were a text (but for
 // what its tokens see beyond its ends). Both halves have the length 1.
 func (m *Model) viewRuns(dst []float32, runs []run, s *Scratch) {
-	es := s.encoder
 	for batches := (len(runs) + batchRuns - 1) / batchRuns; batches > 0; batches-- {
 		n := (len(runs) + batches - 1) / batches
 		for i, r := range runs[:n] {
-			sum := es.vector[i*featureDim:][:featureDim]
-			clear(sum)
-			es.count[i] = 0
-			if r.gapTo > r.gapFrom {
-				m.addSpans(sum, &es.count[i], r.from, r.gapFrom, s)
-				r.from = r.gapTo
-			}
-			m.addSpans(sum, &es.count[i], r.from, r.to, s)
+			m.sumRun(i, r, s)
 		}
 		m.encoder.finish(dst, n, s)
 		dst, runs = dst[n*viewDim:], runs[n:]
 	}
+}
+
+// sumRun sums up the features of a run as row i of what finish works on.
+func (m *Model) sumRun(i int, r run, s *Scratch) {
+	es := s.encoder
+	sum, count := es.vector[i*featureDim:][:featureDim], &es.count[i]
+	clear(sum)
+	*count = 0
+	if r.gapTo > r.gapFrom {
+		m.addSpans(sum, count, r.from, r.gapFrom, s)
+		r.from = r.gapTo
+	}
+	m.addSpans(sum, count, r.from, r.to, s)
 }
 
 // addSpans adds the features of spans [from, to) and the number of their tokens.
