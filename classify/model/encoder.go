@@ -111,6 +111,10 @@ func (e *encoder) open(t *tensors) (err error) {
 	layer(&e.dense[1], "dense1", denseDim, denseDim)
 	layer(&e.dense[2], "dense2", denseDim, 2*Dim)
 	layer(&e.dense[3], "dense3", Dim, Dim)
+	way := []*linear{&e.second[0], &e.second[1], &e.second[2], &e.sum, &e.dense[0], &e.dense[1], &e.dense[2], &e.dense[3]}
+	for i, l := range way[1:] {
+		way[i].next = l.w
+	}
 	var epsilon []float32
 	vector(&epsilon, "epsilon", 1)
 	if err == nil {

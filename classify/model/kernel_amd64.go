@@ -16,11 +16,13 @@ func forms() []*form {
 	return append(all, &plainForm)
 }
 
+const vnniRows = 6
+
 // vnniForm multiplies unsigned activations with signed weights, 64 products an instruction; the
 // sums start where the offset of 128 comes out even.
 var vnniForm = form{
-	name: "avx512vnni", width: 1, offset: 128, rows: 6,
-	block:     func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); blockVNNI(&a) },
+	name: "avx512vnni", width: 1, offset: 128, rows: vnniRows,
+	block:     func(l *linear, j *job, tile, r int) { a := blockArgs(l, j, tile, r); blockVNNI(&a) },
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
 	few:       fewVNNI,
 	weigh:     weighVNNI,

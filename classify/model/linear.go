@@ -25,6 +25,7 @@ type linear struct {
 	scale   []float32 // filled up to whole tiles
 	bias    []float32 // filled up to whole tiles
 	zero    []int32   // where the sums start: takes back what the kernel's offset of x adds
+	next    []int8    // the weights that are multiplied after w; nil: not known
 }
 
 // tilesOf returns the number of tiles of out outputs.
