@@ -39,7 +39,7 @@ func newArgs(l *linear, j *job, tile, shift, r int) args {
 	if j.res != nil {
 		a.res, a.resStride = &j.res[r*j.resStride+first], j.resStride*4
 	}
-	if j.relu {
+	if tile < j.relu {
 		a.lowest = 0
 	}
 	return a

@@ -55,10 +55,7 @@ func (s *Scratch) forHeads() *headScratch {
 func (d *dense) apply(x []float32, rows int, s *Scratch) []float32 {
 	h := s.forHeads()
 	hidden, scores := h.hidden[:rows*d.hidden.out], h.scores[:rows*d.out.out]
-	d.hidden.apply(hidden, x, rows, s)
-	for i, v := range hidden {
-		hidden[i] = max(v, 0)
-	}
+	d.hidden.applyReLU(hidden, x, rows, d.hidden.out, s)
 	d.out.apply(scores, hidden, rows, s)
 	return scores
 }
