@@ -166,12 +166,16 @@ func (es *encoderScratch) keepWhole(view []float32) {
 // encoded of the text before stays if it is the same.
 func (m *Model) begin(tokens []Token, s *Scratch) (n int) {
 	es := s.forEncoder()
-	next := frame(es.next[:], tokens)
-	if !slices.Equal(next, es.ids[:es.n]) {
-		es.n = copy(es.ids[:], next)
+	es.take(frame(es.next[:], tokens))
+	return es.n
+}
+
+// take is begin for ids with <s> and </s>.
+func (es *encoderScratch) take(ids []int32) {
+	if !slices.Equal(ids, es.ids[:es.n]) {
+		es.n = copy(es.ids[:], ids)
 		clear(es.have[:])
 	}
-	return es.n
 }
 
 // encode sums up the features of the blocks in which spans [from, to) lie, unless that is done.

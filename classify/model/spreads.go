@@ -55,6 +55,14 @@ func (c *spreads) addTo(sp *spreadScratch, i int, id int32) bool {
 	return true
 }
 
+// has says whether a piece is known.
+func (c *spreads) has(id int32) bool {
+	set, _ := c.set(id)
+	set.mu.RLock()
+	defer set.mu.RUnlock()
+	return slices.Contains(set.ids[:set.n], id)
+}
+
 // keep keeps the spread of a piece.
 func (c *spreads) keep(id int32, of *spread) {
 	// At once: it is one allocation, of memory that the system gives only where it is written.
