@@ -175,18 +175,18 @@ func (m *company) judge(s *shared, r reader) {
 	r.together(m.texts[:m.n])
 	for i, w := range m.of[:m.n] {
 		t := &m.texts[i]
-		if !t.Judged || !speaks(t.Text) {
+		text := t.Text // folded, as lastUser has it
+		if t.Text = nil; !t.Judged || !speaks(text) {
 			continue
 		}
 		s.attacks.put(s.key(w.text), attackScores{t.Scores.Attack, t.Scores.Injection, t.Scores.Indirect})
-		key := s.key(t.Text) // folded, as lastUser has it
+		key := s.key(text)
 		if w.category {
 			s.category.put(key, t.Category)
 		}
 		if w.sentence {
 			s.sentence.put(key, t.Embedding)
 		}
-		t.Text = nil
 	}
 	m.folds.reset()
 }
