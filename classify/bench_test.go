@@ -5,8 +5,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,13 +53,8 @@ func writtenTexts(tb testing.TB, n int, names ...string) [][]byte {
 	return texts
 }
 
-// BenchmarkGuards is one core's time for both guards as config.yaml has them, the category and the
-// embedding. cpu-us/op is what a machine that others use as well cannot distort much.
-func BenchmarkGuards(b *testing.B) {
-	w, err := embedded()
-	if err != nil {
-		b.Fatal(err)
-	}
+// asShipped are the options of config.yaml's guards.
+func asShipped() Options {
 	o := blocking()
 	for _, t := range piiTypes() {
 		switch t {
@@ -63,6 +62,17 @@ func BenchmarkGuards(b *testing.B) {
 			o.PII.Allow = append(o.PII.Allow, t)
 		}
 	}
+	return o
+}
+
+// BenchmarkGuards is one core's time for both guards as config.yaml has them, the category and the
+// embedding. cpu-us/op is what a machine that others use as well cannot distort much.
+func BenchmarkGuards(b *testing.B) {
+	w, err := embedded()
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := asShipped()
 	for _, row := range []struct {
 		name   string
 		tokens int
@@ -101,6 +111,39 @@ func BenchmarkGuards(b *testing.B) {
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Nanoseconds())/1e3, "p50-us")
+			b.ReportMetric(float64((processorTime()-used).Nanoseconds())/1e3/float64(b.N), "cpu-us/op")
+		})
+	}
+}
+
+// BenchmarkCrowd is the same for short questions of many who ask at the same moment, and of one.
+func BenchmarkCrowd(b *testing.B) {
+	w, err := embedded()
+	if err != nil {
+		b.Fatal(err)
+	}
+	texts := writtenTexts(b, 20, "question*-en.txt")
+	for _, crowd := range []int{1, 8, 64} {
+		b.Run(strconv.Itoa(crowd), func(b *testing.B) {
+			c, err := newWith(asShipped(), w)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var asked atomic.Int64
+			var all sync.WaitGroup
+			used := processorTime()
+			for range crowd {
+				all.Go(func() {
+					r := said("")
+					r.Auto, r.Also = true, []Kind{KindSentence}
+					for i := int(asked.Add(1)); i <= b.N; i = int(asked.Add(1)) {
+						r.Texts[0].Bytes = append(strconv.AppendInt(r.Texts[0].Bytes[:0], int64(i), 10), texts[i%len(texts)]...)
+						c.Judge(r).Release()
+						runtime.Gosched() // as who waits for the next request
+					}
+				})
+			}
+			all.Wait()
 			b.ReportMetric(float64((processorTime()-used).Nanoseconds())/1e3/float64(b.N), "cpu-us/op")
 		})
 	}

@@ -74,6 +74,9 @@ type Classifier struct {
 	weights  weights
 	names    bool // the tagger has to look for names
 	shared   *shared
+	queue    queue
+
+	autoAsked, explicitAsked asked
 
 	threads  chan struct{} // holds one for each request that is judged now
 	verdicts sync.Pool
@@ -106,6 +109,7 @@ func newWith(o Options, w weights) (*Classifier, error) {
 	if err := c.compileDecisions(&o); err != nil {
 		return nil, err
 	}
+	c.autoAsked, c.explicitAsked = askedBy(c.auto), askedBy(c.explicit)
 	c.threads = make(chan struct{}, c.options.Threads)
 	return c, nil
 }
@@ -149,7 +153,7 @@ func (c *Classifier) Idle(auto bool) bool {
 func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also after a panic
 	v = c.verdict()
 	deadline := c.deadline()
-	j := c.acquire(deadline)
+	j := c.acquire(r, deadline)
 	if j == nil {
 		v.cut(ErrTimeout)
 		return v
@@ -167,12 +171,13 @@ func (c *Classifier) deadline() time.Time {
 	return time.Now().Add(c.options.Timeout)
 }
 
-// acquire waits for a thread; nil: the deadline came first.
-func (c *Classifier) acquire(deadline time.Time) *judging {
+// acquire waits for a thread; nil: the deadline came first. Who waits may have
+// r's last text judged along; without r it is only waited for.
+func (c *Classifier) acquire(r *Request, deadline time.Time) *judging {
 	select {
 	case c.threads <- struct{}{}:
 	default:
-		if !c.wait(deadline) {
+		if !c.waitInQueue(r, deadline) {
 			return nil
 		}
 	}
@@ -185,6 +190,14 @@ func (c *Classifier) acquire(deadline time.Time) *judging {
 	j := c.free[last]
 	c.free = c.free[:last]
 	return j
+}
+
+func (c *Classifier) waitInQueue(r *Request, deadline time.Time) bool {
+	if w, ok := c.companion(r); ok {
+		c.queue.join(w)
+		defer c.queue.leave(r)
+	}
+	return c.wait(deadline)
 }
 
 func (c *Classifier) wait(deadline time.Time) bool {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"testing"
 
+	"kvasir/classify/model"
 	"kvasir/classify/pii"
 )
 
@@ -50,6 +51,19 @@ func (saying) names(dst []pii.Span, text []byte) []pii.Span {
 }
 
 func (saying) forget() {}
+
+func (saying) sociable() bool { return true }
+
+func (s saying) together(list []model.Short) {
+	for i := range list {
+		t := &list[i]
+		found := s.attack(t.Text, false)
+		t.Judged = true
+		t.Scores = model.Scores{Attack: found.attack, Injection: found.injection, Indirect: found.indirect}
+		s.embed(&t.Embedding, t.Text)
+		s.category(&t.Category, t.Text)
+	}
+}
 
 // newSaying is a classifier with such weights.
 func newSaying(tb testing.TB, o Options) *Classifier {

@@ -43,7 +43,7 @@ func EmbeddingVersion() string { return model.EncoderHash + "-" + foldVersion }
 // text without anything to read, and not when no thread was free within the
 // timeout. A text that was judged or embedded a short while ago costs a copy.
 func (c *Classifier) Embed(dst *[Dim]float32, text []byte) (ok bool) {
-	j := c.acquire(c.deadline())
+	j := c.acquire(nil, c.deadline())
 	if j == nil {
 		return false
 	}

@@ -28,7 +28,7 @@ type Asked struct {
 func (c *Classifier) Explain(r *Request) (v *Verdict, reasons []Reason) {
 	v = c.verdict()
 	deadline := c.deadline()
-	j := c.acquire(deadline)
+	j := c.acquire(r, deadline)
 	if j == nil {
 		v.cut(ErrTimeout)
 		return v, nil

@@ -36,6 +36,8 @@ type judging struct {
 	spans   []pii.Span // of one text
 	hits    hits
 	shape   shape // of the last user message
+
+	company *company // nil before the first
 }
 
 // An outcome is whether a signal was computed.
@@ -76,6 +78,7 @@ func (j *judging) forget() {
 func (j *judging) judge(r *Request, v *Verdict, deadline time.Time) {
 	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
+	j.alongWith()
 	if j.c.options.Jailbreak.Action != Off {
 		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)
 	}

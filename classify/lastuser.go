@@ -27,10 +27,11 @@ func (j *judging) lastUser() []byte {
 	return j.last
 }
 
+func (j *judging) lastMessage() (start, end int) { return lastMessage(j.r.Texts) }
+
 // lastMessage is where the texts of the last user message, or of the prompt,
 // stand in the request.
-func (j *judging) lastMessage() (start, end int) {
-	texts := j.r.Texts
+func lastMessage(texts []Text) (start, end int) {
 	end = len(texts)
 	for end > 0 && texts[end-1].Role != User {
 		end--

@@ -12,6 +12,8 @@ const Dim = model.Dim
 // weights are the embedded weights: read-only, shared by all threads.
 type weights interface {
 	newReader() reader
+	// sociable says that texts judged together cost less than one by one.
+	sociable() bool
 }
 
 // A reader reads texts with the weights; it is the memory of one thread. Texts
@@ -27,6 +29,8 @@ type reader interface {
 	embed(dst *[Dim]float32, text []byte)
 	// category gives calibrated probabilities, in the order of Categories.
 	category(dst *[len(Categories)]float32, text []byte)
+	// together does what attack, embed and category do, for short texts at once.
+	together(list []model.Short)
 	// names appends names of people, places and organisations to dst.
 	names(dst []pii.Span, text []byte) []pii.Span
 	// forget lets go of texts between two requests.

@@ -18,6 +18,8 @@ func embedded() (weights, error) {
 
 func (w modelWeights) newReader() reader { return &modelReader{m: w.m} }
 
+func (w modelWeights) sociable() bool { return model.Sociable() }
+
 // modelReader keeps the tokens of the text it read last, which the next
 // question is likely about.
 type modelReader struct {
@@ -33,6 +35,8 @@ func (r *modelReader) tokenize(text []byte) []model.Token {
 	}
 	return r.tokens
 }
+
+func (r *modelReader) together(list []model.Short) { r.m.Together(list, &r.scratch) }
 
 func (r *modelReader) forget() { r.of = nil }
 

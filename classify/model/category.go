@@ -52,12 +52,22 @@ func (c *categoryHead) open(t *tensors) (err error) {
 // Category stores in dst how probable each of Categories is, calibrated, for a text of these tokens.
 // Of a long text the encoder sees the gist, see Gist; what has just been encoded is not encoded again.
 func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []Token, s *Scratch) {
-	c, h := &m.category, s.forHeads()
+	c := &m.category
+	words := c.words(text, s.forHeads())
+	c.mix(dst, c.net.apply(m.view(tokens, s), 1, s), &words)
+}
+
+// words returns what the n-grams of a text say.
+func (c *categoryHead) words(text []byte, h *headScratch) (scores [maxClasses]float32) {
 	var sum ngramSum
 	c.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
-	var words [maxClasses]float32
-	c.ngrams.scores(words[:], &sum, nil)
-	*dst = c.sumFields(c.net.apply(m.view(tokens, s), 1, s))
+	c.ngrams.scores(scores[:], &sum, nil)
+	return scores
+}
+
+// mix stores the probabilities that the net's scores and the words make together.
+func (c *categoryHead) mix(dst *[len(Categories)]float32, scores []float32, words *[maxClasses]float32) {
+	*dst = c.sumFields(scores)
 	top := float32(math.Inf(-1))
 	for i, p := range dst {
 		v := float32(math.Log(max(float64(p), 1e-9)))

@@ -91,6 +91,7 @@ TEXT ·blockVNNI(SB), NOSPLIT, $0-8
 	COPY_VNNI(Z12, Z13, Z14, Z15)
 	COPY_VNNI(Z16, Z17, Z18, Z19)
 	COPY_VNNI(Z20, Z21, Z22, Z23)
+	MOVQ args_ahead(AX), R9
 
 tap:
 	MOVQ args_steps(AX), CX
@@ -99,6 +100,8 @@ tap:
 
 step:
 	WEIGHTS_VNNI
+	PREFETCHT1 (R9)
+	ADDQ $64, R9
 	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3)
 	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7)
 	ROW_VNNI((R13)(R8*2), Z30, Z8, Z9, Z10, Z11)

@@ -78,7 +78,6 @@ type encoderScratch struct {
 	vector   [batchRuns * featureDim]float32 // their sums
 	text     [batchRuns * Dim]float32        // what goes into a pair of dense layers
 	wide     [batchRuns * 2 * Dim]float32
-	left     [batchRuns * Dim]float32
 	narrow   [batchRuns * Dim]float32
 }
 
@@ -111,6 +110,10 @@ func (e *encoder) open(t *tensors) (err error) {
 	layer(&e.dense[1], "dense1", denseDim, denseDim)
 	layer(&e.dense[2], "dense2", denseDim, 2*Dim)
 	layer(&e.dense[3], "dense3", Dim, Dim)
+	way := []*linear{&e.second[0], &e.second[1], &e.second[2], &e.sum, &e.dense[0], &e.dense[1], &e.dense[2], &e.dense[3]}
+	for i, l := range way[1:] {
+		way[i].next = l.w
+	}
 	var epsilon []float32
 	vector(&epsilon, "epsilon", 1)
 	if err == nil {
@@ -162,16 +165,17 @@ func (es *encoderScratch) keepWhole(view []float32) {
 // begin takes a text to be encoded, and returns the number of its ids with <s> and </s>. What is
 // encoded of the text before stays if it is the same.
 func (m *Model) begin(tokens []Token, s *Scratch) (n int) {
-	if s.encoder == nil {
-		s.encoder = new(encoderScratch)
-	}
-	es := s.encoder
-	next := frame(es.next[:], tokens)
-	if !slices.Equal(next, es.ids[:es.n]) {
-		es.n = copy(es.ids[:], next)
+	es := s.forEncoder()
+	es.take(frame(es.next[:], tokens))
+	return es.n
+}
+
+// take is begin for ids with <s> and </s>.
+func (es *encoderScratch) take(ids []int32) {
+	if !slices.Equal(ids, es.ids[:es.n]) {
+		es.n = copy(es.ids[:], ids)
 		clear(es.have[:])
 	}
-	return es.n
 }
 
 // encode sums up the features of the blocks in which spans [from, to) lie, unless that is done.
@@ -213,22 +217,27 @@ const viewDim = 2 * Dim
 // viewRuns stores the view of each run in dst, [len(runs)][viewDim], as if it were a text (but for
 // what its tokens see beyond its ends). Both halves have the length 1.
 func (m *Model) viewRuns(dst []float32, runs []run, s *Scratch) {
-	es := s.encoder
 	for batches := (len(runs) + batchRuns - 1) / batchRuns; batches > 0; batches-- {
 		n := (len(runs) + batches - 1) / batches
 		for i, r := range runs[:n] {
-			sum := es.vector[i*featureDim:][:featureDim]
-			clear(sum)
-			es.count[i] = 0
-			if r.gapTo > r.gapFrom {
-				m.addSpans(sum, &es.count[i], r.from, r.gapFrom, s)
-				r.from = r.gapTo
-			}
-			m.addSpans(sum, &es.count[i], r.from, r.to, s)
+			m.sumRun(i, r, s)
 		}
 		m.encoder.finish(dst, n, s)
 		dst, runs = dst[n*viewDim:], runs[n:]
 	}
+}
+
+// sumRun sums up the features of a run as row i of what finish works on.
+func (m *Model) sumRun(i int, r run, s *Scratch) {
+	es := s.encoder
+	sum, count := es.vector[i*featureDim:][:featureDim], &es.count[i]
+	clear(sum)
+	*count = 0
+	if r.gapTo > r.gapFrom {
+		m.addSpans(sum, count, r.from, r.gapFrom, s)
+		r.from = r.gapTo
+	}
+	m.addSpans(sum, count, r.from, r.to, s)
 }
 
 // addSpans adds the features of spans [from, to) and the number of their tokens.
@@ -335,7 +344,7 @@ func (e *encoder) convolve(i, first, last int, q quantised, s *Scratch) {
 	s.job = job{
 		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: es.scale[:], taps: widths[i], seg: branchDim,
 		rowStride: mixDim, tapStride: mixDim,
-		dst: es.mixed[i*branchDim:], dstStride: mixDim, res: es.hidden[at:], resStride: mixDim, relu: true,
+		dst: es.mixed[i*branchDim:], dstStride: mixDim, res: es.hidden[at:], resStride: mixDim, relu: branchDim,
 	}
 	e.second[i].run(&s.job, last-first, s)
 }
@@ -351,25 +360,18 @@ func deviation(sum, squares, n, epsilon float32) (mean, factor float32) {
 func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
 	es := s.encoder
 	for r, count := range es.count[:rows] {
-		x := es.vector[r*featureDim:][:featureDim]
-		for i, v := range x {
-			x[i] = float32(v/count*e.sumGain[i]) + e.sumShift[i]
-		}
+		kernel.normalise(es.vector[r*featureDim:][:featureDim], e.sumGain, e.sumShift, 0, 1/count)
 	}
-	text := es.text[:rows*Dim]
-	e.sum.apply(text, es.vector[:], rows, s)
+	narrow, text := es.narrow[:rows*Dim], es.text[:rows*Dim]
+	e.sum.apply(narrow, es.vector[:], rows, s)
+	clear(text)
 	for r, count := range es.count[:rows] {
-		root := float32(math.Sqrt(float64(count)))
-		var squares float64
-		for i, v := range text[r*Dim:][:Dim] {
-			v *= root
-			text[r*Dim+i] = v
-			squares += float64(float64(v) * float64(v)) // converted, so that it is not fused
-		}
-		scale := float32(1 / math.Sqrt(max(squares, float64(e.epsilon))))
-		for i, v := range text[r*Dim:][:Dim] {
-			dst[r*viewDim+Dim+i] = v * scale
-		}
+		x := text[r*Dim:][:Dim]
+		kernel.addScaled(x, narrow[r*Dim:][:Dim], 0, float32(math.Sqrt(float64(count))))
+		view := narrow[r*Dim:][:Dim]
+		copy(view, x)
+		e.unit(view)
+		copy(dst[r*viewDim+Dim:], view)
 	}
 	middle := es.residual(e.dense[0:2], text, denseDim, rows, s)
 	for i, v := range middle {
@@ -379,59 +381,35 @@ func (e *encoder) finish(dst []float32, rows int, s *Scratch) {
 	copy(in, middle)
 	out := es.residual(e.dense[2:4], in, Dim, rows, s)
 	for r := range rows {
-		e.round(dst[r*viewDim:][:Dim], out[r*Dim:][:Dim])
+		view := out[r*Dim:][:Dim]
+		kernel.tanh(view)
+		e.unit(view)
+		copy(dst[r*viewDim:], view)
 	}
 }
 
-// round stores the hyperbolic tangents of x in dst, scaled to length 1.
-func (e *encoder) round(dst, x []float32) {
-	var squares float64
-	for i, v := range x {
-		t := tanh(v)
-		dst[i] = t
-		squares += float64(float64(t) * float64(t)) // converted, so that it is not fused
+// unit scales x to length 1.
+func (e *encoder) unit(x []float32) {
+	_, squares := kernel.moments(x)
+	scale := float32(1 / math.Sqrt(float64(max(squares, e.epsilon))))
+	for i := range x {
+		x[i] *= scale
 	}
-	scale := float32(1 / math.Sqrt(max(squares, float64(e.epsilon))))
-	for i := range dst {
-		dst[i] *= scale
-	}
-}
-
-// tanh is the hyperbolic tangent to within 5e-7, as a quotient of polynomials fitted on [-7.9, 7.9]
-// (Eigen's ptanh). math.Tanh took 40 % of the time of a batch. Each product is converted, so that
-// none is fused.
-func tanh(x float32) float32 {
-	x = min(max(x, -7.90531110763549805), 7.90531110763549805)
-	y := float32(x * x)
-	p := float32(-2.76076847742355e-16)
-	for _, c := range [...]float32{
-		2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
-		1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
-	} {
-		p = float32(p*y) + c
-	}
-	q := float32(1.19825839466702e-06)
-	for _, c := range [...]float32{1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03} {
-		q = float32(q*y) + c
-	}
-	return float32(x*p) / q
 }
 
 // residual applies a pair of layers to rows of x: the first gives two halves, the second takes the
 // first half after a ReLU, and the other half is added.
 func (es *encoderScratch) residual(pair []linear, x []float32, half, rows int, s *Scratch) []float32 {
-	wide, left, out := es.wide[:rows*2*half], es.left[:rows*half], es.narrow[:rows*half]
-	pair[0].apply(wide, x, rows, s)
+	wide, out := es.wide[:rows*2*half], es.narrow[:rows*pair[1].out]
+	pair[0].applyReLU(wide, x, rows, half, s)
+	q := s.activations(rows * half)
 	for r := range rows {
-		for i, v := range wide[r*2*half:][:half] {
-			left[r*half+i] = max(v, 0)
-		}
+		s.rowScale[r] = q.fill(r*half, wide[r*2*half:][:half])
 	}
-	pair[1].apply(out, left, rows, s)
-	for r := range rows {
-		for i, v := range wide[r*2*half+half:][:half] {
-			out[r*half+i] += v
-		}
+	s.job = job{
+		x: q, scale: s.rowScale[:rows], taps: 1, seg: half, rowStride: half,
+		dst: out, dstStride: pair[1].out, res: wide[half:], resStride: 2 * half,
 	}
+	pair[1].run(&s.job, rows, s)
 	return out
 }

@@ -196,23 +196,39 @@ func (m *Model) attackPart(text []byte, tokens []Token, read bool, s *Scratch) S
 		runs = m.guard.appendPicked(h.runs[:0], spans, read, h)
 	}
 	m.viewRuns(h.views[:], runs, s)
-	var best [guardOuts]float32
-	where := run{}
+	var worst worstWindows
 	for at := 0; at < len(runs); at += batchRuns {
 		rows := min(batchRuns, len(runs)-at)
-		scores := m.guard.net.apply(h.views[at*viewDim:], rows, s)
-		for r := range rows {
-			for k, v := range scores[r*guardOuts:][:guardOuts] {
-				if at+r == 0 || v > best[k] {
-					best[k] = v
-					if k == attackOut {
-						where = runs[at+r]
-					}
+		worst.add(runs[at:][:rows], m.guard.net.apply(h.views[at*viewDim:], rows, s))
+	}
+	return m.guard.judge(&worst, &words, scriptOf(bytesOfTokens(text, tokens)), n, len(tokens))
+}
+
+// worstWindows are the highest scores that windows of a text have.
+type worstWindows struct {
+	seen  bool
+	best  [guardOuts]float32
+	where run // of the highest as an attack
+}
+
+// add takes windows and their scores.
+func (w *worstWindows) add(runs []run, scores []float32) {
+	for i, r := range runs {
+		for k, v := range scores[i*guardOuts:][:guardOuts] {
+			if !w.seen || v > w.best[k] {
+				w.best[k] = v
+				if k == attackOut {
+					w.where = r
 				}
 			}
 		}
+		w.seen = true
 	}
-	g, script := &m.guard, scriptOf(bytesOfTokens(text, tokens))
+}
+
+// judge calibrates what the windows and the words of a text of n ids and so many tokens say.
+func (g *guardHead) judge(w *worstWindows, words *[guardNgramOuts]float32, script, n, tokens int) Scores {
+	best := w.best
 	for k, v := range words {
 		best[k] += float32(v * g.share[script][k])
 	}
@@ -224,10 +240,10 @@ func (m *Model) attackPart(text []byte, tokens []Token, read bool, s *Scratch) S
 	for k, v := range best {
 		best[k] = sigmoid(v)
 	}
-	from := max(int(where.from)*spanTokens-1, 0) // the first id is <s>
+	from := max(int(w.where.from)*spanTokens-1, 0) // the first id is <s>
 	return Scores{
 		Attack: best[attackOut], Injection: best[injectionOut], Harmful: best[harmfulOut], Indirect: best[indirectOut],
-		From: min(from, len(tokens)), To: min(int(where.to)*spanTokens-1, len(tokens)),
+		From: min(from, tokens), To: min(int(w.where.to)*spanTokens-1, tokens),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -161,5 +162,32 @@ func BenchmarkJudge(b *testing.B) {
 				m.Category(&p, part, tokens, &s)
 			}
 		})
+	}
+}
+
+// TestSumOfNgrams: as one weight at a time, whatever the number of classes and n-grams.
+func TestSumOfNgrams(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	for _, classes := range []int{1, 3, 7, 8, 9, 14, maxClasses} {
+		for _, buckets := range []int{1, 2, 8, 1024} {
+			h := ngramHead{classes: classes, mask: uint32(buckets - 1), weights: make([]int8, buckets*classes), rarity: make([]uint8, buckets)}
+			for i := range h.weights {
+				h.weights[i] = []int8{-128, 127, int8(rng.Uint32())}[rng.IntN(3)]
+			}
+			for i := range h.rarity {
+				h.rarity[i] = uint8(rng.Uint32())
+			}
+			for _, n := range []int{0, 1, 255, 256, 257, 2000} {
+				list := make([]uint32, n)
+				for i := range list {
+					list[i] = rng.Uint32N(NgramBuckets)
+				}
+				var got, want ngramSum
+				h.sumSlowly(&want, list)
+				if h.sum(&got, list); got != want {
+					t.Fatalf("%d n-grams, %d classes, %d buckets: %v, want %v", n, classes, buckets, got, want)
+				}
+			}
+		}
 	}
 }

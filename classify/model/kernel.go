@@ -34,6 +34,8 @@ type form struct {
 	rectify func(dst []float32, sums []int32, own []int16, step float32)
 	// fix stores round-half-even(x*factor), cut off at +-32767.
 	fix func(dst []int16, x []float32, factor float32)
+	// tanh stores the hyperbolic tangents of x in x.
+	tanh func(x []float32)
 	// decode stores the values of a row: code[number], 32 numbers in 16 bytes, of which the low
 	// halves are the first 16.
 	decode func(dst []float32, row []byte, code *[16]float32)

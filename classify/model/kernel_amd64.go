@@ -16,11 +16,13 @@ func forms() []*form {
 	return append(all, &plainForm)
 }
 
+const vnniRows = 6
+
 // vnniForm multiplies unsigned activations with signed weights, 64 products an instruction; the
 // sums start where the offset of 128 comes out even.
 var vnniForm = form{
-	name: "avx512vnni", width: 1, offset: 128, rows: 6,
-	block:     func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); blockVNNI(&a) },
+	name: "avx512vnni", width: 1, offset: 128, rows: vnniRows,
+	block:     func(l *linear, j *job, tile, r int) { a := blockArgs(l, j, tile, r); blockVNNI(&a) },
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
 	few:       fewVNNI,
 	weigh:     weighVNNI,
@@ -32,6 +34,7 @@ var vnniForm = form{
 	addWide:   addWideAVX512,
 	rectify:   rectifyAVX2,
 	fix:       fixAVX2,
+	tanh:      func(x []float32) { tanhAVX512(x, &tanhTerms) },
 	decode:    decodeAVX512,
 	widen:     widenAVX2,
 }
@@ -49,6 +52,7 @@ var avx2Form = form{
 	addWide:   addWideAVX2,
 	rectify:   rectifyAVX2,
 	fix:       fixAVX2,
+	tanh:      func(x []float32) { tanhAVX2(x, &tanhTerms) },
 	decode:    decodeAVX2,
 	widen:     widenAVX2,
 }
@@ -125,6 +129,12 @@ func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
 
 //go:noescape
 func fixAVX2(dst []int16, x []float32, factor float32)
+
+//go:noescape
+func tanhAVX2(x []float32, terms *[13]float32)
+
+//go:noescape
+func tanhAVX512(x []float32, terms *[13]float32)
 
 //go:noescape
 func decodeAVX2(dst []float32, row []byte, code *[16]float32)

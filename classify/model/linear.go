@@ -25,6 +25,7 @@ type linear struct {
 	scale   []float32 // filled up to whole tiles
 	bias    []float32 // filled up to whole tiles
 	zero    []int32   // where the sums start: takes back what the kernel's offset of x adds
+	next    []int8    // the weights that are multiplied after w; nil: not known
 }
 
 // tilesOf returns the number of tiles of out outputs.
@@ -73,7 +74,10 @@ func (l *linear) setZero() {
 // apply computes dst = x W^T + b for rows rows; x is [rows][in], dst [rows][out]. Each row of x is
 // rounded to 8 bits by its own largest value. The sums are exact, so that every kernel form and
 // every machine gives the same bits.
-func (l *linear) apply(dst, x []float32, rows int, s *Scratch) {
+func (l *linear) apply(dst, x []float32, rows int, s *Scratch) { l.applyReLU(dst, x, rows, 0, s) }
+
+// applyReLU is apply with a ReLU on the first so many outputs, a multiple of tileOut or all.
+func (l *linear) applyReLU(dst, x []float32, rows, relu int, s *Scratch) {
 	for rows > 0 {
 		n := min(rows, rowBlock)
 		q := s.activations(n * l.in)
@@ -82,7 +86,7 @@ func (l *linear) apply(dst, x []float32, rows int, s *Scratch) {
 		}
 		s.job = job{
 			x: q, scale: s.rowScale[:n], taps: 1, seg: l.in, rowStride: l.in,
-			dst: dst, dstStride: l.out,
+			dst: dst, dstStride: l.out, relu: relu,
 		}
 		l.run(&s.job, n, s)
 		dst, x, rows = dst[n*l.out:], x[n*l.in:], rows-n
@@ -103,7 +107,7 @@ type job struct {
 	first                int       // output that dst begins with
 	res                  []float32 // when set, added after the ReLU; must not be dst
 	resStride            int
-	relu                 bool
+	relu                 int // outputs that get a ReLU, the first ones, in whole tiles
 }
 
 // run applies l to rows rows of j. j lies in memory that outlives the call, such as s.job: a job on

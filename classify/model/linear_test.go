@@ -107,7 +107,8 @@ func TestRunReadsWindowsInPlace(t *testing.T) {
 	)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, rows := range []int{1, 2, 5, 6, 7, 13, 40} {
-		for _, out := range []int{64, 30} {
+		for _, out := range []int{64, 30, 128} {
+			relu := min(out, 64) // of two tiles the first
 			w, scale, bias := randomLayer(rng, width*taps, out)
 			x := randomFloats(rng, rows*width)
 			res := randomFloats(rng, rows*out)
@@ -123,9 +124,9 @@ func TestRunReadsWindowsInPlace(t *testing.T) {
 				l.run(&job{
 					x: q, scale: slices.Repeat([]float32{sx}, rows), taps: taps, seg: width,
 					rowStride: width, tapStride: dilation * width,
-					dst: got, dstStride: out, res: res, resStride: out, relu: true,
+					dst: got, dstStride: out, res: res, resStride: out, relu: relu,
 				}, rows, s)
-				want := convTwin(w, scale, bias, x, res, rows, width, taps, dilation, out)
+				want := convTwin(w, scale, bias, x, res, rows, width, taps, dilation, out, relu)
 				if i := firstDifference(got, want); i >= 0 {
 					t.Fatalf("rows %d out %d: value %d is %v, want %v", rows, out, i, got[i], want[i])
 				}
@@ -134,7 +135,7 @@ func TestRunReadsWindowsInPlace(t *testing.T) {
 	}
 }
 
-func convTwin(w []int8, scale, bias, x, res []float32, rows, width, taps, dilation, out int) []float32 {
+func convTwin(w []int8, scale, bias, x, res []float32, rows, width, taps, dilation, out, relu int) []float32 {
 	var top float32
 	for _, v := range x {
 		top = max(top, float32(math.Abs(float64(v))))
@@ -152,7 +153,10 @@ func convTwin(w []int8, scale, bias, x, res []float32, rows, width, taps, dilati
 				}
 			}
 			v := float32(float32(float32(sum)*sx)*scale[o]) + bias[o]
-			dst[r*out+o] = max(v, 0) + res[r*out+o]
+			if o < relu {
+				v = max(v, 0)
+			}
+			dst[r*out+o] = v + res[r*out+o]
 		}
 	}
 	return dst
@@ -304,4 +308,25 @@ func packTiles(w []int8, in, out int) []int8 {
 		}
 	}
 	return packed
+}
+
+// TestTanh: within 5e-7 of the function, and the same bits in every form.
+func TestTanh(t *testing.T) {
+	rng := rand.New(rand.NewPCG(27, 28))
+	x := randomFloats(rng, 512)
+	copy(x, []float32{0, 1e-30, -1e-30, 7.9, -7.9, 8, -8, 1e9, -1e9, 0.5, -0.5, float32(math.Inf(1)), float32(math.Inf(-1))})
+	want := slices.Clone(x)
+	tanhPlain(want)
+	for i, v := range x {
+		if exact := math.Tanh(float64(v)); math.Abs(float64(want[i])-exact) > 5e-7 {
+			t.Errorf("tanh of %v is %v, want %v", v, want[i], exact)
+		}
+	}
+	withForm(t, func(t *testing.T) {
+		got := slices.Clone(x)
+		kernel.tanh(got)
+		if i := firstDifference(got, want); i >= 0 {
+			t.Errorf("tanh of %v is %v, want %v", x[i], got[i], want[i])
+		}
+	})
 }

@@ -76,6 +76,7 @@ func (m *Model) openHeads(heads, guard []byte) error {
 	if err := m.guard.open(t); err != nil {
 		return fmt.Errorf("cannot open guard head: %w", err)
 	}
+	m.encoder.dense[3].next = m.guard.net.hidden.w
 	return nil
 }
 

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 )
@@ -30,7 +31,11 @@ type Ngrams struct {
 	slots [ngramSlots]uint32 // round << 18 | feature
 	round uint32
 	list  []uint32
+	of    []byte // the text of list, if it is short: the next question is often about the same
 }
+
+// maxAgain is how many bytes of a text are kept to know it again.
+const maxAgain = 1 << 10
 
 // Collect returns the distinct features of text, each below NgramBuckets, in the order of their
 // first appearance. They are, over lower-cased letters:
@@ -43,7 +48,13 @@ type Ngrams struct {
 //
 // The list is valid until the next call. Time is linear in text; memory is fixed.
 func (g *Ngrams) Collect(text []byte) []uint32 {
+	if len(text) > 0 && bytes.Equal(text, g.of) {
+		return g.list
+	}
 	g.begin()
+	if g.of = g.of[:0]; len(text) <= maxAgain {
+		g.of = append(g.of, text...)
+	}
 	var word [maxWord + 2]rune // with a border before and after
 	var prev, prev2 uint64     // hashes of the words before; 0: none
 	for i := 0; i < len(text) && len(g.list) < maxNgrams-4*maxWord; {
@@ -103,6 +114,7 @@ func (g *Ngrams) Collect(text []byte) []uint32 {
 func (g *Ngrams) begin() {
 	if g.list == nil {
 		g.list = make([]uint32, 0, maxNgrams)
+		g.of = make([]byte, 0, maxAgain)
 	}
 	g.list = g.list[:0]
 	g.round++

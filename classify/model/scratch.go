@@ -10,11 +10,19 @@ type Scratch struct {
 	tail     [tileOut]float32  // a last tile that the outputs do not fill
 	job      job
 	tailJob  job
+	tokens   []Token // of Together's text under way
 
 	window  *window
 	encoder *encoderScratch
 	heads   *headScratch
 	tagger  *tagScratch
+}
+
+func (s *Scratch) forEncoder() *encoderScratch {
+	if s.encoder == nil {
+		s.encoder = new(encoderScratch)
+	}
+	return s.encoder
 }
 
 // activations returns room for n activations.

@@ -99,14 +99,20 @@ func (m *Model) learn(unknown, ids []int32, s *Scratch) (left []int32) {
 		sp.ids[n] = ids[at]
 		n++
 	}
-	m.compute(n, s)
+	m.study(n, s)
 	for _, at := range unknown {
 		sp.add(int(at), &sp.fresh[slices.Index(sp.ids[:n], ids[at])])
 	}
+	return left
+}
+
+// study computes and keeps the spreads of the first n ids.
+func (m *Model) study(n int, s *Scratch) {
+	m.compute(n, s)
+	sp := &s.encoder.spread
 	for i, id := range sp.ids[:n] {
 		m.spreads.keep(id, &sp.fresh[i])
 	}
-	return left
 }
 
 // compute computes the spreads of the first n ids.

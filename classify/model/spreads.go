@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// How many pieces are kept: 6,144, in 40 MB once that many have come. Of the tokens of unlike texts in
-// many languages 81 of 100 are found among 4,096 kept and 88 among 8,192, of English ones 87 and 93.
+// How many pieces are kept: 12,288, in 80 MB once that many have come. Of 100 tokens of texts that are
+// all different, in many languages, 79 are found among 6,144 kept and 87 among 12,288, of English ones
+// 90 and 97, of questions in English 93 and 99. One that is not costs 9 us.
 const (
-	spreadSets = 768
+	spreadSets = 1536
 	spreadWays = 8
 )
 
@@ -52,6 +53,14 @@ func (c *spreads) addTo(sp *spreadScratch, i int, id int32) bool {
 	}
 	sp.add(i, &c.values[values+at])
 	return true
+}
+
+// has says whether a piece is known.
+func (c *spreads) has(id int32) bool {
+	set, _ := c.set(id)
+	set.mu.RLock()
+	defer set.mu.RUnlock()
+	return slices.Contains(set.ids[:set.n], id)
 }
 
 // keep keeps the spread of a piece.

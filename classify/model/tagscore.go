@@ -33,7 +33,7 @@ func (m *Model) hide(lo, hi int, tokens []Token, s *Scratch) {
 		}
 		s.job = job{
 			x: q, scale: b.scale[:n], taps: 1, seg: tagInput, rowStride: tagInput,
-			dst: b.hidden[0][(at-lo)*tagHidden:], dstStride: tagHidden, relu: true,
+			dst: b.hidden[0][(at-lo)*tagHidden:], dstStride: tagHidden, relu: tagHidden,
 		}
 		g.input.run(&s.job, n, s)
 	}
@@ -52,7 +52,7 @@ func (g *tagger) convolve(l *linear, dilation, n int, x, y *[tagBlock * tagHidde
 	}
 	s.job = job{
 		x: q, scale: b.scale[:n], taps: tagWidth, seg: tagHidden, rowStride: tagHidden, tapStride: dilation * tagHidden,
-		dst: y[:], dstStride: tagHidden, res: x[:], resStride: tagHidden, relu: true,
+		dst: y[:], dstStride: tagHidden, res: x[:], resStride: tagHidden, relu: tagHidden,
 	}
 	l.run(&s.job, n, s)
 }

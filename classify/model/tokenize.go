@@ -48,7 +48,8 @@ type window struct {
 	start [windowSize + maxGrowth]int32 // first byte of the text behind each normalised byte
 	end   [windowSize + maxGrowth]int32 // behind its last byte
 	best  [windowSize + maxGrowth + 1]reach
-	path  [windowSize + maxGrowth]int32 // where the pieces of the best way begin, last first
+	path  [windowSize + maxGrowth]int32 // where the pieces of the best way end, last first
+	words [knownWords]knownWord
 }
 
 // reach is the best way to a place: its score, where its last piece begins, and which it is.
@@ -83,8 +84,8 @@ func (m *Model) Tokenize(dst []Token, text []byte, s *Scratch) []Token {
 		if w.size == 0 {
 			return dst
 		}
-		cut := m.words.search(w, src.at >= len(text))
-		dst = w.emit(dst, cut)
+		var cut int
+		dst, cut = m.words.cut(dst, w, src.at >= len(text))
 		w.drop(cut)
 	}
 }
@@ -146,29 +147,71 @@ func (w *window) add(normal []byte, start, end int32) {
 	}
 }
 
-// search finds the best way through w and returns where to cut: the last place that no piece
-// reaches across, the end if nothing follows.
+// cut appends the tokens of w, up to the place it returns. No piece reaches from one word into the
+// next, so each is looked for among those that are known, or cut for itself.
+func (u *unigram) cut(dst []Token, w *window, last bool) ([]Token, int) {
+	from := 0
+	for from < w.size {
+		to := w.size
+		if i := bytes.Index(w.text[from+1:w.size], space); i >= 0 {
+			to = from + 1 + i
+		} else if !last && from > 0 {
+			break
+		} else if !last {
+			cut := u.search(w, 0, w.size, false)
+			return w.emit(dst, 0, cut), cut
+		}
+		dst = u.cutWord(dst, w, from, to)
+		from = to
+	}
+	return dst, from
+}
+
+// cutWord appends the tokens of the word at [from, to).
+func (u *unigram) cutWord(dst []Token, w *window, from, to int) []Token {
+	if to-from > maxKnown {
+		u.search(w, from, to, true)
+		return w.emit(dst, from, to)
+	}
+	known, key := w.lookUp(w.text[from:to])
+	if known.key != key {
+		u.search(w, from, to, true)
+		dst = w.emit(dst, from, to)
+		known.learn(key, w, from, to)
+		return dst
+	}
+	at := from
+	for i, id := range known.ids[:known.n] {
+		end := from + int(known.ends[i])
+		dst = append(dst, w.token(id, at, end))
+		at = end
+	}
+	return dst
+}
+
+// search finds the best way through [from, to) of w and returns where to cut: the last place that no
+// piece reaches across, the end if nothing follows.
 //
 // Every place keeps the best way to it (Viterbi); of equal ones the one found first, whose last
 // piece is the longest.
-func (u *unigram) search(w *window, last bool) (cut int) {
-	limit := w.size
+func (u *unigram) search(w *window, from, to int, last bool) (cut int) {
+	limit := to
 	if !last {
 		// Pieces that begin later might go on in text that is not there yet.
 		limit -= longestPiece
 	}
-	for i := range w.size + 1 {
-		w.best[i].score = math.Inf(-1)
+	for i := range w.best[from : to+1] {
+		w.best[from+i].score = math.Inf(-1)
 	}
-	w.best[0].score = 0
-	far := 0 // the farthest place that a piece reaches
-	i := 0
+	w.best[from].score = 0
+	far := from // the farthest place that a piece reaches
+	i := from
 	for i < limit {
 		if i == far {
 			cut = i
 		}
-		far = max(far, u.extend(w, i))
-		i += width(w.text[i:w.size])
+		far = max(far, u.extend(w, i, to))
+		i += width(w.text[i:to])
 	}
 	if last || cut == 0 {
 		return i
@@ -179,10 +222,11 @@ func (u *unigram) search(w *window, last bool) (cut int) {
 	return cut
 }
 
-// extend tries every piece that begins at place i, and returns the farthest place reached.
-func (u *unigram) extend(w *window, i int) (far int) {
+// extend tries every piece that begins at place i and ends by end, and returns the farthest place
+// reached.
+func (u *unigram) extend(w *window, i, end int) (far int) {
 	from := w.best[i].score
-	text := w.text[i:min(w.size, i+longestPiece)]
+	text := w.text[i:min(end, i+longestPiece)]
 	one := width(text)
 	single := false
 	base := u.pieces.root()
@@ -236,24 +280,33 @@ func width(text []byte) int {
 	}
 }
 
-// emit appends the tokens of the best way to place cut.
-func (w *window) emit(dst []Token, cut int) []Token {
-	n := 0
-	for at := int32(cut); at > 0; at = w.best[at].from {
+// emit appends the tokens of the best way from one place to another.
+func (w *window) emit(dst []Token, from, to int) []Token {
+	n := w.trace(from, to)
+	for n--; n >= 0; n-- {
+		end := int(w.path[n])
+		dst = append(dst, w.token(w.best[end].id, from, end))
+		from = end
+	}
+	return dst
+}
+
+// trace stores the best way in path, and returns how many pieces it has.
+func (w *window) trace(from, to int) (n int) {
+	for at := int32(to); int(at) > from; at = w.best[at].from {
 		w.path[n] = at
 		n++
 	}
-	from := int32(0)
-	for n--; n >= 0; n-- {
-		to := w.path[n]
-		first := from
-		if to-from > int32(len(space)) && bytes.HasPrefix(w.text[from:to], space) {
-			first += int32(len(space))
-		}
-		dst = append(dst, Token{w.best[to].id, w.start[first], w.end[to-1]})
-		from = to
+	return n
+}
+
+// token is the piece id at [from, to).
+func (w *window) token(id int32, from, to int) Token {
+	first := from
+	if to-from > len(space) && bytes.HasPrefix(w.text[from:to], space) {
+		first += len(space)
 	}
-	return dst
+	return Token{id, w.start[first], w.end[to-1]}
 }
 
 // drop removes the first n bytes.

@@ -467,3 +467,89 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func tanhAVX2(x []float32, terms *[13]float32)
+// The terms are broadcast in the loop: there are more of them than registers.
+#define TERM_AVX2(AT, Y) \
+	VMULPS Y1, Y, Y \
+	VBROADCASTSS AT(AX), Y4 \
+	VADDPS Y4, Y, Y
+
+TEXT ·tanhAVX2(SB), NOSPLIT, $0-32
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	MOVQ         terms+24(FP), AX
+	VBROADCASTSS (AX), Y5
+	VBROADCASTSS 4(AX), Y6
+	VBROADCASTSS 8(AX), Y7
+	VBROADCASTSS 36(AX), Y8
+	SHRQ         $3, CX
+	JZ           done
+
+loop:
+	VMOVUPS   (SI), Y0
+	VMAXPS    Y5, Y0, Y0
+	VMINPS    Y6, Y0, Y0
+	VMULPS    Y0, Y0, Y1
+	VMOVAPS   Y7, Y2
+	VMOVAPS   Y8, Y3
+	TERM_AVX2(12, Y2)
+	TERM_AVX2(40, Y3)
+	TERM_AVX2(16, Y2)
+	TERM_AVX2(44, Y3)
+	TERM_AVX2(20, Y2)
+	TERM_AVX2(48, Y3)
+	TERM_AVX2(24, Y2)
+	TERM_AVX2(28, Y2)
+	TERM_AVX2(32, Y2)
+	VMULPS    Y2, Y0, Y0
+	VDIVPS    Y3, Y0, Y0
+	VMOVUPS   Y0, (SI)
+	ADDQ      $32, SI
+	DECQ      CX
+	JNZ       loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func tanhAVX512(x []float32, terms *[13]float32)
+#define TERM_AVX512(AT, Z) \
+	VMULPS Z1, Z, Z \
+	VADDPS.BCST AT(AX), Z, Z
+
+TEXT ·tanhAVX512(SB), NOSPLIT, $0-32
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	MOVQ         terms+24(FP), AX
+	VBROADCASTSS 8(AX), Z7
+	VBROADCASTSS 36(AX), Z8
+	SHRQ         $4, CX
+	JZ           done
+
+loop:
+	VMOVUPS     (SI), Z0
+	VMAXPS.BCST (AX), Z0, Z0
+	VMINPS.BCST 4(AX), Z0, Z0
+	VMULPS      Z0, Z0, Z1
+	VMOVAPS     Z7, Z2
+	VMOVAPS     Z8, Z3
+	TERM_AVX512(12, Z2)
+	TERM_AVX512(40, Z3)
+	TERM_AVX512(16, Z2)
+	TERM_AVX512(44, Z3)
+	TERM_AVX512(20, Z2)
+	TERM_AVX512(48, Z3)
+	TERM_AVX512(24, Z2)
+	TERM_AVX512(28, Z2)
+	TERM_AVX512(32, Z2)
+	VMULPS      Z2, Z0, Z0
+	VDIVPS      Z3, Z0, Z0
+	VMOVUPS     Z0, (SI)
+	ADDQ        $64, SI
+	DECQ        CX
+	JNZ         loop
+
+done:
+	VZEROUPPER
+	RET

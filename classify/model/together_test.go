@@ -1,0 +1,104 @@
+// Tests of texts judged together: nothing of the company may show.
+
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// togetherTexts are texts of all lengths, in many languages, some of them too long.
+func togetherTexts(n int) []Short {
+	rng := rand.New(rand.NewPCG(21, 22))
+	runes := []rune(strings.Repeat(benchText+override, 6))
+	list := []Short{{}, {Text: []byte(" \n")}, {Text: []byte("\xff\xfe")}, {Text: []byte(override), Categorise: true}}
+	for len(list) < n {
+		from := rng.IntN(len(runes) / 2)
+		text := runes[from : from+1+rng.IntN(1<<rng.IntN(11))]
+		list = append(list, Short{Text: []byte(string(text)), Categorise: rng.IntN(3) > 0})
+	}
+	return list
+}
+
+// alone is what a text comes to by itself.
+func alone(m *Model, text []byte) (want Short) {
+	var s Scratch
+	tokens := m.Tokenize(nil, text, &s)
+	want.Judged = len(tokens)+2 <= wholeSpans*spanTokens
+	want.Scores = m.Attack(text, tokens, false, &s)
+	m.Gist(&want.Embedding, tokens, &s)
+	m.Category(&want.Category, text, tokens, &s)
+	return want
+}
+
+// TestTogetherIsAsAlone: to the bit, in any company, in every form.
+func TestTogetherIsAsAlone(t *testing.T) {
+	withForm(t, func(t *testing.T) {
+		m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))
+		if err == nil {
+			err = m.openHeads(bytesOf(headsFile), bytesOf(guardFile))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := togetherTexts(60)
+		if kernel.name == "go" {
+			list = list[:16]
+		}
+		var s Scratch
+		tooLong := 0
+		for size := 1; len(list) > 0; size += 5 {
+			some := list[:min(size, len(list))]
+			list = list[len(some):]
+			m.Together(some, &s)
+			for _, got := range some {
+				want := alone(m, got.Text)
+				if got.Judged != want.Judged {
+					t.Errorf("%.60q is judged: %v", got.Text, got.Judged)
+				}
+				if !want.Judged {
+					tooLong++
+					continue
+				}
+				if got.Scores != want.Scores || got.Embedding != want.Embedding {
+					t.Errorf("%.60q among %d: %+v, alone %+v", got.Text, len(some), got.Scores, want.Scores)
+				}
+				if got.Categorise && got.Category != want.Category {
+					t.Errorf("%.60q among %d: category %v, alone %v", got.Text, len(some), got.Category, want.Category)
+				}
+			}
+		}
+		if tooLong == 0 && kernel.name != "go" {
+			t.Error("no text was too long")
+		}
+	})
+}
+
+func TestTogetherAllocatesNothing(t *testing.T) {
+	m := embeddedModel(t)
+	var s Scratch
+	list := togetherTexts(24)
+	if allocs := testing.AllocsPerRun(10, func() { m.Together(list, &s) }); allocs > 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func BenchmarkTogether(b *testing.B) {
+	m := embeddedModel(b)
+	text := []byte("Why is the river near the engine older than the garden of the teacher and its window?")
+	for _, n := range []int{1, 2, 4, 8, 16, 24} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var s Scratch
+			list := make([]Short, n)
+			for i := range list {
+				list[i] = Short{Text: append([]byte{byte('a' + i), ' '}, text...), Categorise: true}
+			}
+			for b.Loop() {
+				m.Together(list, &s)
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "us/text")
+		})
+	}
+}
