@@ -70,7 +70,7 @@ func (w *Worker) trim(number uint32) uint32 {
 		}
 		if len(s.blocks) > 0 {
 			if h.fit(s) {
-				w.index.fit(s.run)
+				w.index.held.fit(s.run)
 			}
 			return number
 		}
@@ -79,20 +79,6 @@ func (w *Worker) trim(number uint32) uint32 {
 		number = before
 	}
 	return 0
-}
-
-// fit gives the memory of names back that nobody holds any more, where they are
-// three quarters.
-func (x *Index) fit(r *run) {
-	reach := 0
-	for _, h := range r.holders {
-		if h.share != 0 {
-			reach = max(reach, len(x.workers[h.worker].held.shares.at(h.share).blocks))
-		}
-	}
-	if 4*reach+16 < len(r.view.Load().names) {
-		x.held.truncate(r, reach)
-	}
 }
 
 // drop drops a share.

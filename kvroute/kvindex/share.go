@@ -105,8 +105,18 @@ func (h *holding) unlink(s *share) {
 	}
 }
 
-// cut cuts a share as a cutter does. The smaller half gets a new
-// number, for the table is to be told of it.
+// keepHeld is the keeper of shares.
+func (x *Index) keepHeld() keeper {
+	return keeper{
+		length: func(h holder) int { return len(x.workers[h.worker].held.shares.at(h.share).blocks) },
+		cut: func(h holder, head *run, place int32, k int) (front, back piece) {
+			return x.workers[h.worker].cut(h.share, head, place, k)
+		},
+	}
+}
+
+// cut cuts a share for the keeper. The smaller half gets a new number, for the
+// table is to be told of it.
 func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back piece) {
 	h := &w.held
 	s := h.shares.at(number)

@@ -210,7 +210,7 @@ func TestReadersBesideSplitsAlone(t *testing.T) {
 	}
 	holders := []int{length, 1, 20, 50, length, 7}
 	start := func() (*tree, *run) {
-		tr := new(tree)
+		tr := &tree{keeper: keeper{cut: cut}}
 		r := tr.create(nil, names, 0)
 		for id, n := range holders {
 			r.show(tr.join(r, holder{int32(id), uint32(n)}), word(int32(id), all(n)))
@@ -248,9 +248,9 @@ func TestReadersBesideSplitsAlone(t *testing.T) {
 			if n == 1 {
 				break
 			}
-			head := tr.split(r, 1+random.IntN(n-1), cut)
+			head := tr.split(r, 1+random.IntN(n-1))
 			if random.IntN(2) == 0 && head.view.Load().len() > 1 {
-				tr.split(head, 1+random.IntN(head.view.Load().len()-1), cut)
+				tr.split(head, 1+random.IntN(head.view.Load().len()-1))
 			}
 		}
 		tr, r = start()

@@ -150,7 +150,7 @@ func (w *Worker) reach(at *cursor, names []Name, more int) error {
 			return nil
 		}
 		w.settle(at.share)
-		if r = w.index.endHeld(r, k); r == nil {
+		if r = held.finish(r, k); r == nil {
 			return errTwoPlaces
 		}
 		at.share = r.share(w.id)
@@ -196,26 +196,6 @@ func (w *Worker) move(at *cursor, number uint32) {
 		w.settle(at.share)
 		at.share = number
 	}
-}
-
-// endHeld has a run end with k blocks, and returns the one that does; nil: it
-// cannot, as the name behind it is that of two blocks.
-func (x *Index) endHeld(r *run, k int) *run {
-	for _, h := range r.holders {
-		if h.share != 0 && len(x.workers[h.worker].held.shares.at(h.share).blocks) > k {
-			if x.held.table.find(r.view.Load().names[k]) != nil {
-				return nil
-			}
-			return x.held.split(r, k, x.cut)
-		}
-	}
-	x.held.truncate(r, k)
-	return r
-}
-
-// cut is the cutter of what is held.
-func (x *Index) cut(h holder, head *run, place int32, k int) (front, back piece) {
-	return x.workers[h.worker].cut(h.share, head, place, k)
 }
 
 // name names the blocks from from on, which follow prev, and returns the last name.

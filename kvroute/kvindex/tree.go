@@ -23,9 +23,20 @@ import (
 //     views say where they lie in a prompt, both are right.
 type tree struct {
 	table table
+	keeper
 	runs  int // for bytes
 	names int // room for them
 	words int
+}
+
+// A keeper is what the tree asks, and tells, of the workers' shares.
+type keeper struct {
+	length func(h holder) int // its share's blocks
+
+	// cut cuts a share in a run in two, at block k: the front one is in head at
+	// place there, the back one stays where it is. A share that does not reach
+	// beyond k goes to head as a whole, and back is 0.
+	cut func(h holder, head *run, place int32, k int) (front, back piece)
 }
 
 // maxRun is how many blocks a run has at most: an end of a share takes 16 bits.
@@ -162,10 +173,35 @@ func (t *tree) truncate(r *run, k int) {
 	t.look(r, newView(int(v.depth), v.names[:k], k, v.words))
 }
 
-// A cutter cuts a worker's share in a run in two, at block k: the front one is
-// in head at place there, the back one stays where it is. A share that does not
-// reach beyond k goes to head as a whole, and back is 0.
-type cutter func(h holder, head *run, place int32, k int) (front, back piece)
+// fit gives the memory of names back that nobody holds any more, where they are
+// three quarters.
+func (t *tree) fit(r *run) {
+	reach, room := 0, len(r.view.Load().names)
+	for _, h := range r.holders {
+		if h.share == 0 {
+			continue
+		}
+		if reach = max(reach, t.length(h)); 4*reach+16 >= room {
+			return
+		}
+	}
+	t.truncate(r, reach)
+}
+
+// finish has a run end with k blocks, and returns the one that does; nil: it
+// cannot, as the name behind it is that of two blocks.
+func (t *tree) finish(r *run, k int) *run {
+	for _, h := range r.holders {
+		if h.share != 0 && t.length(h) > k {
+			if t.table.find(r.view.Load().names[k]) != nil {
+				return nil
+			}
+			return t.split(r, k)
+		}
+	}
+	t.truncate(r, k)
+	return r
+}
 
 // A piece is a share and its word.
 type piece struct {
@@ -175,7 +211,7 @@ type piece struct {
 
 // split makes two runs of one, the first of k blocks, which it returns; r is
 // the second.
-func (t *tree) split(r *run, k int, cut cutter) *run {
+func (t *tree) split(r *run, k int) *run {
 	v := r.view.Load()
 	head := &run{before: r.before, after: 1}
 	words := head.word[:]
@@ -190,7 +226,7 @@ func (t *tree) split(r *run, k int, cut cutter) *run {
 		if h.share == 0 {
 			continue
 		}
-		front, behind := cut(h, head, int32(len(head.holders)), k)
+		front, behind := t.cut(h, head, int32(len(head.holders)), k)
 		words[len(head.holders)].Store(front.word)
 		head.holders = append(head.holders, holder{h.worker, front.share})
 		head.shares++
