@@ -167,10 +167,15 @@ func (t *tree) extend(r *run, names []Name, room int) {
 	t.look(r, fresh)
 }
 
-// truncate drops the names from k on, which nobody holds.
+// truncate drops the names from k on, which nobody holds. Words are copied: who
+// comes to hold others in their place is not to be seen beside the former ones.
 func (t *tree) truncate(r *run, k int) {
 	v := r.view.Load()
-	t.look(r, newView(int(v.depth), v.names[:k], k, v.words))
+	words := make([]atomic.Uint64, len(v.words))
+	for i := range words {
+		words[i].Store(v.words[i].Load())
+	}
+	t.look(r, newView(int(v.depth), v.names[:k], k, words))
 }
 
 // fit gives the memory of names back that nobody holds any more, where they are
