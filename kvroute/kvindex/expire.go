@@ -49,6 +49,7 @@ func (p *placements) drop(w *Worker, number uint32, n int) {
 	w.index.expected -= n
 	if s.blocks > 0 {
 		w.show(s)
+		w.index.predicted.fit(s.run)
 		return
 	}
 	p.unlink(number)

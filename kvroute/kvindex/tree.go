@@ -284,6 +284,7 @@ func (t *tree) leave(r *run, place int32) {
 	r.show(place, 0)
 	r.holders[place] = holder{}
 	if r.shares--; r.shares > 0 {
+		t.fit(r)
 		return
 	}
 	t.table.remove(r.view.Load().names[0])

@@ -1,0 +1,67 @@
+// Give back: what is held no more takes no memory.
+
+package kvindex
+
+import (
+	"testing"
+	"time"
+)
+
+// someNames makes names of a prompt that is told apart by a number.
+func someNames(prompt, n int) []Name {
+	names := make([]Name, n)
+	for i := range names {
+		names[i] = Name(spread(uint64(prompt)<<32|uint64(i)) | 1)
+	}
+	return names
+}
+
+// storeNames stores the blocks of a prompt from one on; an engine's hashes are their names.
+func storeNames(t *testing.T, w *Worker, names []Name, from int) {
+	e := Stored{Names: names[from:], Hashes: hashesOf(names[from:]), BlockSize: 1}
+	if from > 0 {
+		e.Chain, e.Parent = true, uint64(names[from-1])
+	}
+	if err := w.Store(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hashesOf(names []Name) (hashes []uint64) {
+	for _, n := range names {
+		hashes = append(hashes, uint64(n))
+	}
+	return hashes
+}
+
+// checkBytes compares what Stats says with what an index of such bounds may take.
+func checkBytes(t *testing.T, x *Index) {
+	t.Helper()
+	if s, may := x.Stats(), BytesPerBlock*(x.maxBlocks+1<<10); s.Bytes > may {
+		t.Errorf("%d blocks and %d predicted take %d bytes, more than %d", s.Blocks, s.Predicted, s.Bytes, may)
+	}
+}
+
+// Long prompts that all but one worker have dropped, and that one has the first
+// block of.
+func TestNamesOfDroppedBlocks(t *testing.T) {
+	x := New(Options{MaxBlocks: 1 << 14})
+	long, _ := x.Add(WorkerOptions{BlockSize: 1, Capacity: 1 << 14, Keep: time.Second})
+	short, _ := x.Add(WorkerOptions{BlockSize: 1, Capacity: 1 << 14, Keep: time.Hour})
+	for i := range 300 {
+		names := someNames(i, 8000)
+		storeNames(t, long, names, 0)
+		storeNames(t, short, names[:1], 0)
+		if i%2 == 0 {
+			long.Clear()
+		} else {
+			long.Remove(Device, hashesOf(names))
+		}
+		now := time.Unix(int64(i), 0)
+		long.Done(names[:long.Place(names, now)], now)
+		short.Place(names[:1], now)
+		x.Expire(now.Add(time.Second))
+	}
+	checkBytes(t, x)
+	checkTrees(t, x)
+}
