@@ -342,6 +342,36 @@ func BenchmarkPredictions(b *testing.B) {
 	}
 }
 
+// BenchmarkPart is an event of one block that parts from a prompt of 8,192 which
+// many workers hold, each time at another block.
+func BenchmarkPart(b *testing.B) {
+	const length = 8192
+	names := someNames(1, length)
+	for _, workers := range []int{1, 16, 100} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			var w *Worker
+			k := 0
+			for b.Loop() {
+				if k--; k <= 0 {
+					b.StopTimer()
+					x := New(Options{})
+					for _, w = range addWorkers(b, x, workers, 0) {
+						if err := w.Store(Stored{Names: names, Hashes: hashesOf(names), BlockSize: benchBlockSize}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					k = length - 1
+					b.StartTimer()
+				}
+				e := Stored{Chain: true, Parent: uint64(names[k-1]), Names: []Name{Name(k)}, Hashes: []uint64{uint64(k)}, BlockSize: benchBlockSize}
+				if err := w.Store(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // A block costs at most BytesPerBlock, whoever else holds it, and what Stats
 // says is what the heap has grown by.
 func TestMemoryOfBlocks(t *testing.T) {

@@ -130,9 +130,9 @@ func (h *holding) reserve(n int) {
 func (h *holding) add(number uint32, place int, hash uint64, more int) {
 	s := h.shares.at(number)
 	if len(s.blocks) == cap(s.blocks) {
-		h.room -= cap(s.blocks)
-		s.blocks = slices.Grow(s.blocks, min(more, maxRun-len(s.blocks)))
-		h.room += cap(s.blocks)
+		h.room -= s.room()
+		s.blocks, s.lost = slices.Grow(s.blocks, min(more, maxRun-len(s.blocks))), 0
+		h.room += s.room()
 	}
 	if h.table[place] == 0 {
 		h.used++
@@ -182,12 +182,12 @@ func (h *holding) moved(from, to uint32) {
 
 // fit gives memory back where less than a quarter is in use; false: more is.
 func (h *holding) fit(s *share) bool {
-	if 4*len(s.blocks)+16 >= cap(s.blocks) {
+	if 4*len(s.blocks)+16 >= s.room() {
 		return false
 	}
-	h.room -= cap(s.blocks)
-	s.blocks = slices.Clone(s.blocks)
-	h.room += cap(s.blocks)
+	h.room -= s.room()
+	s.blocks, s.lost = slices.Clone(s.blocks), 0
+	h.room += s.room()
 	return true
 }
 

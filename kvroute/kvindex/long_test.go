@@ -259,7 +259,7 @@ func checkTrees(t testing.TB, x *Index) {
 					t.Fatalf("worker %d, share %d: block %d is not found", w.id, number, i)
 				}
 			}
-			blocks, room = blocks+len(s.blocks), room+cap(s.blocks)
+			blocks, room = blocks+len(s.blocks), room+s.room()
 		})
 		if blocks != h.blocks || room != h.room {
 			t.Fatalf("worker %d: %d blocks, room for %d, not %d, %d", w.id, blocks, room, h.blocks, h.room)

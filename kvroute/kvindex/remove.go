@@ -85,7 +85,7 @@ func (w *Worker) trim(number uint32) uint32 {
 func (w *Worker) drop(number uint32, s *share) {
 	w.held.unlink(s)
 	w.index.held.leave(s.run, s.place)
-	w.held.room -= cap(s.blocks)
+	w.held.room -= s.room()
 	w.held.shares.drop(number)
 	w.index.shares--
 }
