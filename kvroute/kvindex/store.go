@@ -175,7 +175,7 @@ func (w *Worker) follow(at *cursor, before *run, names []Name, more int) error {
 		r = held.create(before, names, more)
 	}
 	w.settle(at.share) // those that follow it all know the same of it
-	number := r.share(w.id)
+	number := w.shareIn(r, at.share)
 	if number == 0 {
 		if number = w.held.shares.add(); number > maxNumbers {
 			panic("BUG: there are more shares than blocks")
@@ -187,6 +187,26 @@ func (w *Worker) follow(at *cursor, before *run, names []Name, more int) error {
 	}
 	at.share = number
 	return nil
+}
+
+// shareIn returns the number of the worker's share in a run, which follows share
+// before of it (0: it begins prompts); 0: it has none. It looks where there is
+// less to look through.
+func (w *Worker) shareIn(r *run, before uint32) uint32 {
+	if before == 0 {
+		return r.share(w.id)
+	}
+	h := &w.held
+	looked := 0
+	for c := h.shares.at(before).after; c != 0; c = h.shares.at(c).next {
+		if h.shares.at(c).run == r {
+			return c
+		}
+		if looked++; looked > len(r.holders) {
+			return r.share(w.id)
+		}
+	}
+	return 0
 }
 
 // move has the cursor be in another share. What readers see of the one it
