@@ -65,3 +65,40 @@ func TestNamesOfDroppedBlocks(t *testing.T) {
 	checkBytes(t, x)
 	checkTrees(t, x)
 }
+
+// Runs that all workers shared and one still does.
+func TestWordsOfWorkersThatLeft(t *testing.T) {
+	x := New(Options{})
+	var ws []*Worker
+	for range 300 {
+		w, _ := x.Add(WorkerOptions{BlockSize: 1, Keep: time.Second})
+		ws = append(ws, w)
+	}
+	for i := range 500 {
+		names := someNames(i, 1)
+		now := time.Unix(int64(i), 0)
+		for k, w := range ws {
+			storeNames(t, w, names, 0)
+			w.Place(names, now)
+			if k != i%len(ws) {
+				w.Done(names, now)
+			}
+		}
+		for k, w := range ws {
+			if k != i%len(ws) {
+				w.Remove(Device, hashesOf(names))
+			}
+		}
+		x.Expire(now.Add(time.Second))
+	}
+	checkTrees(t, x)
+	for i := range 500 {
+		want := Overlap{Worker: int32(i % len(ws)), Device: 1, Predicted: 1}
+		if got := x.Find(nil, someNames(i, 1)); len(got) != 1 || got[0] != want {
+			t.Fatalf("%v, not %v", got, want)
+		}
+	}
+	if held, predicted := x.held.bytes(), x.predicted.bytes(); held > perShare*x.shares || predicted > perPlacement*x.placed {
+		t.Errorf("%d shares in runs of %d bytes, %d placements in such of %d", x.shares, held, x.placed, predicted)
+	}
+}

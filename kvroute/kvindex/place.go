@@ -198,6 +198,7 @@ func (w *Worker) Done(names []Name, now time.Time) {
 func (x *Index) keepPlaced() keeper {
 	return keeper{
 		length: func(h holder) int { return int(x.workers[h.worker].placed.all.at(h.share).blocks) },
+		move:   func(h holder, place int32) { x.workers[h.worker].placed.all.at(h.share).place = place },
 		cut:    x.cutPlaced,
 	}
 }

@@ -113,6 +113,7 @@ func (h *holding) unlink(s *share) {
 func (x *Index) keepHeld() keeper {
 	return keeper{
 		length: func(h holder) int { return len(x.workers[h.worker].held.shares.at(h.share).blocks) },
+		move:   func(h holder, place int32) { x.workers[h.worker].held.shares.at(h.share).place = place },
 		cut: func(h holder, head *run, place int32, k int) (front, back piece) {
 			return x.workers[h.worker].cut(h.share, head, place, k)
 		},

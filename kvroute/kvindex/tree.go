@@ -31,7 +31,8 @@ type tree struct {
 
 // A keeper is what the tree asks, and tells, of the workers' shares.
 type keeper struct {
-	length func(h holder) int // its share's blocks
+	length func(h holder) int          // its share's blocks
+	move   func(h holder, place int32) // its share is at another place of the run
 
 	// cut cuts a share in a run in two, at block k: the front one is in head at
 	// place there, the back one stays where it is. A share that does not reach
@@ -244,6 +245,7 @@ func (t *tree) split(r *run, k int) *run {
 	t.table.put(back.names[0], r)
 	t.table.put(first, head)
 	t.look(r, back)
+	t.narrow(r)
 	return head
 }
 
@@ -276,6 +278,26 @@ func (t *tree) join(r *run, h holder) (place int32) {
 	return int32(len(r.holders) - 1)
 }
 
+// narrow gives the room for holders back where three quarters of it are free.
+func (t *tree) narrow(r *run) {
+	v := r.view.Load()
+	if 4*int(r.shares) >= len(v.words) {
+		return
+	}
+	narrower := &view{depth: v.depth, names: v.names, words: make([]atomic.Uint64, r.shares)}
+	narrower.n.Store(v.n.Load())
+	holders := make([]holder, 0, r.shares)
+	for place, h := range r.holders {
+		if h.share != 0 {
+			narrower.words[len(holders)].Store(v.words[place].Load())
+			t.move(h, int32(len(holders)))
+			holders = append(holders, h)
+		}
+	}
+	r.holders = holders
+	t.look(r, narrower)
+}
+
 // show has readers see what a holder's share is now.
 func (r *run) show(place int32, word uint64) { r.view.Load().words[place].Store(word) }
 
@@ -284,6 +306,7 @@ func (t *tree) leave(r *run, place int32) {
 	r.show(place, 0)
 	r.holders[place] = holder{}
 	if r.shares--; r.shares > 0 {
+		t.narrow(r)
 		t.fit(r)
 		return
 	}
