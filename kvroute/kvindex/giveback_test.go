@@ -102,3 +102,27 @@ func TestWordsOfWorkersThatLeft(t *testing.T) {
 		t.Errorf("%d shares in runs of %d bytes, %d placements in such of %d", x.shares, held, x.placed, predicted)
 	}
 }
+
+// Workers that held much, one after the other, and hold nothing now.
+func TestEmptyWorkers(t *testing.T) {
+	x := New(Options{MaxBlocks: 1 << 14})
+	for i := range 100 {
+		w, _ := x.Add(WorkerOptions{BlockSize: 1, Keep: time.Second})
+		long, now := someNames(i, 5000), time.Unix(int64(i), 0)
+		storeNames(t, w, long, 0)
+		w.Remove(Device, hashesOf(long))
+		for k := range 2000 {
+			short := someNames(1000+2000*i+k, 1)
+			storeNames(t, w, short, 0)
+			w.Done(short[:w.Place(short, now)], now)
+		}
+		for k := range 2000 {
+			w.Remove(Device, hashesOf(someNames(1000+2000*i+k, 1)))
+		}
+		x.Expire(now.Add(time.Second))
+	}
+	checkTrees(t, x)
+	if s := x.Stats(); s.Bytes > 100*16<<10+x.held.bytes()+x.predicted.bytes() {
+		t.Errorf("100 workers that hold nothing take %d bytes", s.Bytes)
+	}
+}

@@ -109,9 +109,20 @@ func (h *holding) touch(hash uint64) uint64 {
 // reserve makes room in the table for n more blocks: at most 3/4 of its places
 // are used, and half or less after a new layout.
 func (h *holding) reserve(n int) {
-	if 4*(h.used+n) <= 3*len(h.table) {
-		return
+	if 4*(h.used+n) > 3*len(h.table) {
+		h.layOut(n)
 	}
+}
+
+// shrink gives memory of the table back where hardly any of it is in use.
+func (h *holding) shrink() {
+	if len(h.table) > 1<<10 && 16*h.blocks < len(h.table) {
+		h.layOut(0)
+	}
+}
+
+// layOut makes the table anew, with room for n more blocks.
+func (h *holding) layOut(n int) {
 	h.table = make([]uint64, max(16, 2*max(h.blocks+n, min(h.expect, 2*h.blocks))))
 	h.used = h.blocks
 	h.shares.each(func(number uint32, s *share) {

@@ -51,6 +51,7 @@ func (w *Worker) Remove(t Tier, hashes []uint64) (unknown int) {
 		}
 	}
 	w.settle(at.share)
+	h.shrink()
 	return unknown
 }
 
