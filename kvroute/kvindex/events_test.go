@@ -373,3 +373,25 @@ func TestOneNameForTwoBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A block stored more often than is counted, by two hashes, is gone when it was
+// removed as often, and nothing of it is left.
+func TestMoreStoresThanAreCounted(t *testing.T) {
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{BlockSize: 1})
+	for hash, times := range map[uint64]int{1: 700, 2: 700, 3: 700} {
+		for range times {
+			if err := w.Store(Stored{Hashes: []uint64{hash}, Names: []Name{9}, BlockSize: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for hash := range uint64(4) {
+		for range 700 {
+			w.Remove(Device, []uint64{hash})
+		}
+	}
+	if o := x.Find(nil, []Name{9}); len(o) != 0 || w.Held() != 0 || x.Stats().Blocks != 0 || len(w.held.aliases) != 0 {
+		t.Errorf("found %v; %d held, %d aliases", o, w.Held(), len(w.held.aliases))
+	}
+}

@@ -91,7 +91,7 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 	for i, hash := range hashes {
 		entry, place := h.locate(hash)
 		if entry == 0 {
-			if err := w.make(at, place, hash, names[i:], more-i); err != nil {
+			if err := w.make(at, t, place, hash, names[i:], more-i); err != nil {
 				return err
 			}
 		} else {
@@ -105,10 +105,9 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 		s := h.shares.at(at.share)
 		k := int(at.depth - s.depth)
 		b := &s.blocks[k]
-		if b.counts&shared != 0 {
+		if b.counts.store(t) && b.counts&shared != 0 {
 			h.storeAlias(hash, b.hash(), t)
 		}
-		b.counts.store(t)
 		s.raise(k)
 		at.depth++
 	}
@@ -117,21 +116,24 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 
 // make makes the block at the cursor, which has the first of the names and is
 // not known by this hash. The others are those that follow it soon.
-func (w *Worker) make(at *cursor, place int, hash uint64, names []Name, more int) error {
+func (w *Worker) make(at *cursor, t Tier, place int, hash uint64, names []Name, more int) error {
 	if w.index.full() || w.held.blocks >= maxBlocks || at.depth > maxDepth {
 		return ErrFull
 	}
 	if err := w.reach(at, names, more); err != nil {
 		return err
 	}
-	w.index.blocks++
 	h := &w.held
 	s := h.shares.at(at.share)
-	if k := int(at.depth - s.depth); k < len(s.blocks) {
+	switch k := int(at.depth - s.depth); {
+	case k == len(s.blocks):
+		h.add(at.share, place, hash, more)
+	case s.blocks[k].counts.full(t):
+		return nil // it is not counted, and would stay when the block goes
+	default:
 		h.addAlias(&s.blocks[k], hash)
-		return nil
 	}
-	h.add(at.share, place, hash, more)
+	w.index.blocks++
 	return nil
 }
 
@@ -280,10 +282,9 @@ func (w *Worker) Copy(t Tier, hashes []uint64) (unknown int) {
 		w.move(&at, shareOf(entry))
 		s, k := h.block(entry)
 		b := &s.blocks[k]
-		if b.counts&shared != 0 {
+		if b.counts.store(t) && b.counts&shared != 0 {
 			h.storeAlias(hash, b.hash(), t)
 		}
-		b.counts.store(t)
 		s.raise(k)
 	}
 	w.settle(at.share)
