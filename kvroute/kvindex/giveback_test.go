@@ -3,6 +3,7 @@
 package kvindex
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -125,4 +126,23 @@ func TestEmptyWorkers(t *testing.T) {
 	if s := x.Stats(); s.Bytes > 100*16<<10+x.held.bytes()+x.predicted.bytes() {
 		t.Errorf("100 workers that hold nothing take %d bytes", s.Bytes)
 	}
+}
+
+// Long events to an index that has room for one block more each time.
+func TestEventsToAFullIndex(t *testing.T) {
+	const most = 1 << 12
+	x := New(Options{MaxBlocks: most})
+	full, _ := x.Add(WorkerOptions{BlockSize: 1})
+	w, _ := x.Add(WorkerOptions{BlockSize: 1})
+	held := someNames(0, most-1)
+	storeNames(t, full, held, 0)
+	for i := range 1000 {
+		names := someNames(i+1, 4000)
+		if err := w.Store(Stored{Names: names, Hashes: hashesOf(names), BlockSize: 1}); !errors.Is(err, ErrFull) {
+			t.Fatal(err)
+		}
+		full.Remove(Device, hashesOf(held[len(held)-1-i:len(held)-i]))
+	}
+	checkTrees(t, x)
+	checkBytes(t, x)
 }

@@ -70,9 +70,7 @@ func (w *Worker) trim(number uint32) uint32 {
 			w.index.blocks--
 		}
 		if len(s.blocks) > 0 {
-			if h.fit(s) {
-				w.index.held.fit(s.run)
-			}
+			w.fit(number)
 			return number
 		}
 		before := s.before
@@ -80,6 +78,16 @@ func (w *Worker) trim(number uint32) uint32 {
 		number = before
 	}
 	return 0
+}
+
+// fit gives memory back that a share took for blocks that it does not have.
+func (w *Worker) fit(number uint32) {
+	if number == 0 {
+		return
+	}
+	if s := w.held.shares.at(number); w.held.fit(s) {
+		w.index.held.fit(s.run)
+	}
 }
 
 // drop drops a share.

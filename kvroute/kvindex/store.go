@@ -29,9 +29,9 @@ type Stored struct {
 // Store takes in a store event. Blocks may be stored any number of times; they
 // are held until they were removed as often. Nothing of e is kept.
 //
-// Errors: *BlockSizeError, ErrShape, ErrUnknownParent, with which nothing was
-// stored; ErrHashReused and ErrFull, with which the blocks before the one that
-// it came to were; ErrForgotten.
+// Errors: *BlockSizeError, ErrShape, ErrUnknownParent, ErrForgotten, with which
+// nothing was stored; ErrHashReused, ErrFull and ErrShape for a block that follows
+// another one than before, with which the blocks before the one that it came to were.
 func (w *Worker) Store(e Stored) error {
 	x := w.index
 	x.mu.Lock()
@@ -60,6 +60,7 @@ func (w *Worker) Store(e Stored) error {
 		}
 		if err := w.store(&at, e.Tier, hashes, names, len(e.Hashes)-from); err != nil {
 			w.settle(at.share)
+			w.fit(at.share)
 			return err
 		}
 	}
