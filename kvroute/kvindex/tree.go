@@ -100,10 +100,10 @@ func (t *tree) at(name Name, depth int) *view {
 }
 
 // find returns the run that begins with name, nil: none; for the writer. false:
-// it is there, but does not follow before.
+// it is there, but does not follow before, or name is 0, with which none begins.
 func (t *tree) find(name Name, before *run) (r *run, ok bool) {
 	r = t.table.find(name)
-	return r, r == nil || r.before == before
+	return r, name != 0 && (r == nil || r.before == before)
 }
 
 // end is how many blocks of a prompt end with the run.
@@ -199,7 +199,7 @@ func (t *tree) fit(r *run) {
 func (t *tree) finish(r *run, k int) *run {
 	for _, h := range r.holders {
 		if h.share != 0 && t.length(h) > k {
-			if t.table.find(r.view.Load().names[k]) != nil {
+			if r, ok := t.find(r.view.Load().names[k], nil); r != nil || !ok {
 				return nil
 			}
 			return t.split(r, k)
