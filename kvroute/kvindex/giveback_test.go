@@ -146,3 +146,24 @@ func TestEventsToAFullIndex(t *testing.T) {
 	checkTrees(t, x)
 	checkBytes(t, x)
 }
+
+// Prompts whose ends are dropped, as engines do, fill an index. What is counted
+// for a block and a share may be a fourth too little where runs are short as well.
+func TestPromptsWithoutTheirEnds(t *testing.T) {
+	for _, c := range []struct{ stored, left int }{{64, 13}, {64, 29}, {40, 17}, {30, 4}, {24, 3}, {16, 6}, {1000, 250}} {
+		x := New(Options{MaxBlocks: 1 << 14})
+		w, _ := x.Add(WorkerOptions{BlockSize: 1})
+		for i := 0; ; i++ {
+			names := someNames(i, c.stored)
+			if err := w.Store(Stored{Names: names, Hashes: hashesOf(names), BlockSize: 1}); errors.Is(err, ErrFull) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			w.Remove(Device, hashesOf(names[c.left:]))
+		}
+		if s, may := x.Stats(), BytesPerBlock*(x.maxBlocks+1<<10); s.Bytes > may*5/4 {
+			t.Errorf("%v: %d blocks take %d bytes, %d are allowed", c, s.Blocks, s.Bytes, may)
+		}
+	}
+}

@@ -191,9 +191,9 @@ func (h *holding) moved(from, to uint32) {
 	}
 }
 
-// fit gives memory back where less than a quarter is in use; false: more is.
+// fit gives memory back where less than half is in use; false: more is.
 func (h *holding) fit(s *share) bool {
-	if 4*len(s.blocks)+16 >= s.room() {
+	if 2*len(s.blocks)+8 >= s.room() {
 		return false
 	}
 	h.room -= s.room()

@@ -180,14 +180,14 @@ func (t *tree) truncate(r *run, k int) {
 }
 
 // fit gives the memory of names back that nobody holds any more, where they are
-// three quarters.
+// more than half.
 func (t *tree) fit(r *run) {
 	reach, room := 0, len(r.view.Load().names)
 	for _, h := range r.holders {
 		if h.share == 0 {
 			continue
 		}
-		if reach = max(reach, t.length(h)); 4*reach+16 >= room {
+		if reach = max(reach, t.length(h)); 2*reach+8 >= room {
 			return
 		}
 	}
