@@ -81,6 +81,7 @@ func TestReadersBesideSplits(t *testing.T) {
 					if !checkBeside(t, dst, want, n, most) {
 						return
 					}
+					runtime.Gosched() // where there is one processor, writers wait for readers' turns to end
 				}
 			})
 		}
