@@ -4,7 +4,7 @@ package kvindex
 
 // An alias is one of several hashes that stand for the same block of a worker.
 // All of them, the block's own too, have their own counts here; the block has
-// the sum.
+// the sum, and what it does not count none of them does.
 type alias struct {
 	own    uint64 // the block's own hash
 	counts counts

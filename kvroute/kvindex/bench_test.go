@@ -342,6 +342,66 @@ func BenchmarkPredictions(b *testing.B) {
 	}
 }
 
+// BenchmarkPart is an event of one block that parts from a prompt of 8,192 which
+// many workers hold, each time at another block.
+func BenchmarkPart(b *testing.B) {
+	const length = 8192
+	names := someNames(1, length)
+	for _, workers := range []int{1, 16, 100} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			var w *Worker
+			k := 0
+			for b.Loop() {
+				if k--; k <= 0 {
+					b.StopTimer()
+					x := New(Options{})
+					for _, w = range addWorkers(b, x, workers, 0) {
+						if err := w.Store(Stored{Names: names, Hashes: hashesOf(names), BlockSize: benchBlockSize}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					k = length - 1
+					b.StartTimer()
+				}
+				e := Stored{Chain: true, Parent: uint64(names[k-1]), Names: []Name{Name(k)}, Hashes: []uint64{uint64(k)}, BlockSize: benchBlockSize}
+				if err := w.Store(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFindParted looks for a prompt of 2,000 blocks that all workers hold,
+// and from which one of them has parted at every block.
+func BenchmarkFindParted(b *testing.B) {
+	names := someNames(1, 2000)
+	for _, workers := range []int{1, 16, 100} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			x := New(Options{})
+			var w *Worker
+			for _, w = range addWorkers(b, x, workers, 0) {
+				if err := w.Store(Stored{Names: names, Hashes: hashesOf(names), BlockSize: benchBlockSize}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for k, name := range names[:len(names)-1] {
+				e := Stored{Chain: true, Parent: uint64(name), Names: []Name{Name(k + 1)}, Hashes: []uint64{uint64(k + 1)}, BlockSize: benchBlockSize}
+				if err := w.Store(e); err != nil {
+					b.Fatal(err)
+				}
+			}
+			var dst []Overlap
+			for b.Loop() {
+				dst = x.Find(dst[:0], names)
+			}
+			if len(dst) != workers || dst[0].Device != 2000 {
+				b.Fatalf("%d workers, %+v", len(dst), dst[0])
+			}
+		})
+	}
+}
+
 // A block costs at most BytesPerBlock, whoever else holds it, and what Stats
 // says is what the heap has grown by.
 func TestMemoryOfBlocks(t *testing.T) {

@@ -20,12 +20,16 @@ var countAt = [tiers + 1]uint{0, 10, 19, 28}
 
 func (c counts) of(t Tier) counts { return c >> countAt[t] & (1<<(countAt[t+1]-countAt[t]) - 1) }
 
-// store counts one more; a count that is full stays, so that the block may be
-// taken for gone early, never late.
-func (c *counts) store(t Tier) {
-	if c.of(t) < 1<<(countAt[t+1]-countAt[t])-1 {
-		*c += 1 << countAt[t]
+func (c counts) full(t Tier) bool { return c.of(t) == 1<<(countAt[t+1]-countAt[t])-1 }
+
+// store counts one more; false: a count that is full stays, so that the block
+// may be taken for gone early, never late.
+func (c *counts) store(t Tier) bool {
+	if c.full(t) {
+		return false
 	}
+	*c += 1 << countAt[t]
+	return true
 }
 
 // remove counts one less; false: there was none.

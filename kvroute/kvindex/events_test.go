@@ -373,3 +373,54 @@ func TestOneNameForTwoBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A block stored more often than is counted, by two hashes, is gone when it was
+// removed as often, and nothing of it is left.
+func TestMoreStoresThanAreCounted(t *testing.T) {
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{BlockSize: 1})
+	for hash, times := range map[uint64]int{1: 700, 2: 700, 3: 700} {
+		for range times {
+			if err := w.Store(Stored{Hashes: []uint64{hash}, Names: []Name{9}, BlockSize: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for hash := range uint64(4) {
+		for range 700 {
+			w.Remove(Device, []uint64{hash})
+		}
+	}
+	if o := x.Find(nil, []Name{9}); len(o) != 0 || w.Held() != 0 || x.Stats().Blocks != 0 || len(w.held.aliases) != 0 {
+		t.Errorf("found %v; %d held, %d aliases", o, w.Held(), len(w.held.aliases))
+	}
+}
+
+// 0 is no name: where one is given nevertheless, nothing else is harmed.
+func TestBlocksWithoutName(t *testing.T) {
+	now := time.Unix(0, 0)
+	x := New(Options{})
+	w, _ := x.Add(WorkerOptions{BlockSize: 1, Keep: time.Minute})
+	hash := uint64(0)
+	for _, names := range [][]Name{{1, 2, 3}, {0}, {0, 4}, {5, 0, 6}, {5, 7}, {1, 0}, {0}, {8}} {
+		e := Stored{Names: names, BlockSize: 1}
+		for range names {
+			hash++
+			e.Hashes = append(e.Hashes, hash)
+		}
+		if err := w.Store(e); err != nil && !errors.Is(err, ErrShape) {
+			t.Errorf("%v: %v", names, err)
+		}
+		w.Done(names[:w.Place(names, now)], now)
+		checkTrees(t, x)
+	}
+	for want, names := range map[Overlap][]Name{{Device: 3, Predicted: 3}: {1, 2, 3}, {Device: 1, Predicted: 1}: {8}} {
+		if got := x.Find(nil, names); len(got) != 1 || got[0] != want {
+			t.Errorf("%v: %v, not %v", names, got, want)
+		}
+	}
+	w.Forget()
+	if live := x.held.table.live + x.predicted.table.live; live != 0 {
+		t.Errorf("%d runs left", live)
+	}
+}

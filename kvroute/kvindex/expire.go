@@ -22,8 +22,6 @@ func (p *placements) room(w *Worker, n int) int {
 // so for their worker; this is for those that get no requests, every second
 // or so.
 func (x *Index) Expire(now time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.placing.Lock()
 	defer x.placing.Unlock()
 	for _, w := range x.workers {
@@ -49,6 +47,7 @@ func (p *placements) drop(w *Worker, number uint32, n int) {
 	w.index.expected -= n
 	if s.blocks > 0 {
 		w.show(s)
+		w.index.predicted.fit(s.run)
 		return
 	}
 	p.unlink(number)

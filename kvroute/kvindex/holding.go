@@ -109,9 +109,20 @@ func (h *holding) touch(hash uint64) uint64 {
 // reserve makes room in the table for n more blocks: at most 3/4 of its places
 // are used, and half or less after a new layout.
 func (h *holding) reserve(n int) {
-	if 4*(h.used+n) <= 3*len(h.table) {
-		return
+	if 4*(h.used+n) > 3*len(h.table) {
+		h.layOut(n)
 	}
+}
+
+// shrink gives memory of the table back where hardly any of it is in use.
+func (h *holding) shrink() {
+	if len(h.table) > 1<<10 && 16*h.blocks < len(h.table) {
+		h.layOut(0)
+	}
+}
+
+// layOut makes the table anew, with room for n more blocks.
+func (h *holding) layOut(n int) {
 	h.table = make([]uint64, max(16, 2*max(h.blocks+n, min(h.expect, 2*h.blocks))))
 	h.used = h.blocks
 	h.shares.each(func(number uint32, s *share) {
@@ -130,9 +141,9 @@ func (h *holding) reserve(n int) {
 func (h *holding) add(number uint32, place int, hash uint64, more int) {
 	s := h.shares.at(number)
 	if len(s.blocks) == cap(s.blocks) {
-		h.room -= cap(s.blocks)
-		s.blocks = slices.Grow(s.blocks, min(more, maxRun-len(s.blocks)))
-		h.room += cap(s.blocks)
+		h.room -= s.room()
+		s.blocks, s.lost = slices.Grow(s.blocks, min(more, maxRun-len(s.blocks))), 0
+		h.room += s.room()
 	}
 	if h.table[place] == 0 {
 		h.used++
@@ -180,14 +191,14 @@ func (h *holding) moved(from, to uint32) {
 	}
 }
 
-// fit gives memory back where less than a quarter is in use; false: more is.
+// fit gives memory back where less than half is in use; false: more is.
 func (h *holding) fit(s *share) bool {
-	if 4*len(s.blocks)+16 >= cap(s.blocks) {
+	if 2*len(s.blocks)+8 >= s.room() {
 		return false
 	}
-	h.room -= cap(s.blocks)
-	s.blocks = slices.Clone(s.blocks)
-	h.room += cap(s.blocks)
+	h.room -= s.room()
+	s.blocks, s.lost = slices.Clone(s.blocks), 0
+	h.room += s.room()
 	return true
 }
 

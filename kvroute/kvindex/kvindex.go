@@ -170,6 +170,7 @@ func New(o Options) *Index {
 		o.MaxBlocks = 1 << 24
 	}
 	x := &Index{maxBlocks: o.MaxBlocks, bySize: map[int]int{}}
+	x.held.keeper, x.predicted.keeper = x.keepHeld(), x.keepPlaced()
 	x.sizes.Store(new([]int))
 	return x
 }

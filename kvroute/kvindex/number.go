@@ -31,8 +31,12 @@ func (d *numbered[T]) add() uint32 {
 	return d.last
 }
 
-// drop takes a number back.
+// drop takes a number back; with the last one, what were many give their memory back.
 func (d *numbered[T]) drop(number uint32) {
+	if len(d.free)+1 == int(d.last) && len(d.chunks) > 4 {
+		*d = numbered[T]{}
+		return
+	}
 	var none T
 	*d.at(number) = none
 	d.free = append(d.free, number)

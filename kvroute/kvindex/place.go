@@ -95,7 +95,7 @@ func (w *Worker) walk(names []Name) (known int) {
 		s := p.all.at(number)
 		n := common(v.names[:s.blocks], names[known:])
 		if n < int(s.blocks) {
-			if r = w.index.endPlaced(r, n); r == nil {
+			if r = t.finish(r, n); r == nil {
 				break
 			}
 		}
@@ -126,7 +126,7 @@ func (w *Worker) placeSome(last *uint32, names []Name) (n int) {
 			}
 		}
 		if k < v.len() {
-			if w.index.endPlaced(s.run, k) == nil {
+			if t.finish(s.run, k) == nil {
 				return 0
 			}
 		}
@@ -155,20 +155,6 @@ func (w *Worker) placeSome(last *uint32, names []Name) (n int) {
 	w.grow(s, n)
 	*last = number
 	return n
-}
-
-// endPlaced is endHeld for what is predicted.
-func (x *Index) endPlaced(r *run, k int) *run {
-	for _, h := range r.holders {
-		if h.share != 0 && int(x.workers[h.worker].placed.all.at(h.share).blocks) > k {
-			if x.predicted.table.find(r.view.Load().names[k]) != nil {
-				return nil
-			}
-			return x.predicted.split(r, k, x.cutPlaced)
-		}
-	}
-	x.predicted.truncate(r, k)
-	return r
 }
 
 // grow adds n blocks to a placement.
@@ -208,7 +194,16 @@ func (w *Worker) Done(names []Name, now time.Time) {
 	p.expire(w, now)
 }
 
-// cutPlaced is the cutter of placements. The second half gets a new number.
+// keepPlaced is the keeper of placements.
+func (x *Index) keepPlaced() keeper {
+	return keeper{
+		length: func(h holder) int { return int(x.workers[h.worker].placed.all.at(h.share).blocks) },
+		move:   func(h holder, place int32) { x.workers[h.worker].placed.all.at(h.share).place = place },
+		cut:    x.cutPlaced,
+	}
+}
+
+// cutPlaced cuts a placement; the second half gets a new number.
 func (x *Index) cutPlaced(h holder, head *run, place int32, k int) (front, back piece) {
 	p := &x.workers[h.worker].placed
 	s := p.all.at(h.share)

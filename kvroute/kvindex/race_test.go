@@ -162,3 +162,32 @@ func checkStable(t *testing.T, got []Overlap, want map[int32]Overlap, length int
 	}
 	return found == len(want)
 }
+
+// A find that met a run before its end was cut off and others came there sees
+// no worker hold what it never held.
+func TestRunCutOffBesideFind(t *testing.T) {
+	x := New(Options{})
+	names := []Name{1, 2, 3, 4}
+	hashes := []uint64{1, 2, 3, 4}
+	a, _ := x.Add(WorkerOptions{BlockSize: 1})
+	b, _ := x.Add(WorkerOptions{BlockSize: 1})
+	if err := a.Store(Stored{Names: names, Hashes: hashes, BlockSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Store(Stored{Names: names[:2], Hashes: hashes[:2], BlockSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	a.Remove(Device, hashes[2:])
+	met := x.held.at(names[0], 0) // a find comes so far
+	if err := b.Store(Stored{Chain: true, Parent: 2, Names: []Name{5, 6}, Hashes: []uint64{5, 6}, BlockSize: 1}); err != nil {
+		t.Fatal(err)
+	}
+	f := new(finder)
+	f.begin(2, names, nil)
+	f.meetFirst(met, int32(common(met.names[:met.len()], names)))
+	for _, o := range f.dst {
+		if o.Device != 2 {
+			t.Errorf("%+v, who never held more than 2 of them, or does no more", o)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func (w *Worker) Remove(t Tier, hashes []uint64) (unknown int) {
 		}
 	}
 	w.settle(at.share)
+	h.shrink()
 	return unknown
 }
 
@@ -69,9 +70,7 @@ func (w *Worker) trim(number uint32) uint32 {
 			w.index.blocks--
 		}
 		if len(s.blocks) > 0 {
-			if h.fit(s) {
-				w.index.fit(s.run)
-			}
+			w.fit(number)
 			return number
 		}
 		before := s.before
@@ -81,17 +80,13 @@ func (w *Worker) trim(number uint32) uint32 {
 	return 0
 }
 
-// fit gives the memory of names back that nobody holds any more, where they are
-// three quarters.
-func (x *Index) fit(r *run) {
-	reach := 0
-	for _, h := range r.holders {
-		if h.share != 0 {
-			reach = max(reach, len(x.workers[h.worker].held.shares.at(h.share).blocks))
-		}
+// fit gives memory back that a share took for blocks that it does not have.
+func (w *Worker) fit(number uint32) {
+	if number == 0 {
+		return
 	}
-	if 4*reach+16 < len(r.view.Load().names) {
-		x.held.truncate(r, reach)
+	if s := w.held.shares.at(number); w.held.fit(s) {
+		w.index.held.fit(s.run)
 	}
 }
 
@@ -99,7 +94,7 @@ func (x *Index) fit(r *run) {
 func (w *Worker) drop(number uint32, s *share) {
 	w.held.unlink(s)
 	w.index.held.leave(s.run, s.place)
-	w.held.room -= cap(s.blocks)
+	w.held.room -= s.room()
 	w.held.shares.drop(number)
 	w.index.shares--
 }

@@ -24,7 +24,11 @@ type share struct {
 	next, prev uint32 // of those that follow the same one; prev 0: the first
 
 	blocks []block
+	lost   int32 // blocks in front of them in the same memory: of the share that they were cut from
 }
+
+// room is how many blocks there is memory for.
+func (s *share) room() int { return cap(s.blocks) + int(s.lost) }
 
 // level is that of the run's last block.
 func (s *share) level() uint8 {
@@ -105,8 +109,20 @@ func (h *holding) unlink(s *share) {
 	}
 }
 
-// cut cuts a share as a cutter does. The smaller half gets a new
-// number, for the table is to be told of it.
+// keepHeld is the keeper of shares.
+func (x *Index) keepHeld() keeper {
+	return keeper{
+		length: func(h holder) int { return len(x.workers[h.worker].held.shares.at(h.share).blocks) },
+		move:   func(h holder, place int32) { x.workers[h.worker].held.shares.at(h.share).place = place },
+		cut: func(h holder, head *run, place int32, k int) (front, back piece) {
+			return x.workers[h.worker].cut(h.share, head, place, k)
+		},
+	}
+}
+
+// cut cuts a share for the keeper. The smaller half gets new memory and a new
+// number, of which the table is to be told: what is cut off a long run piece by
+// piece costs what the pieces do.
 func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back piece) {
 	h := &w.held
 	s := h.shares.at(number)
@@ -119,8 +135,6 @@ func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back 
 	old := *s
 	first, second := old, old
 	first.run, first.place = head, place
-	first.blocks, second.blocks = slices.Clone(old.blocks[:k]), slices.Clone(old.blocks[k:])
-	h.room += cap(first.blocks) + cap(second.blocks) - cap(old.blocks)
 	for t, end := range old.ends {
 		first.ends[t], second.ends[t] = min(end, uint16(k)), end-min(end, uint16(k))
 	}
@@ -129,7 +143,13 @@ func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back 
 	f, b := number, fresh
 	if k < len(old.blocks)-k {
 		f, b = fresh, number
+		first.blocks, first.lost = slices.Clone(old.blocks[:k]), 0
+		second.blocks, second.lost = old.blocks[k:], old.lost+int32(k)
+	} else {
+		first.blocks = old.blocks[:k]
+		second.blocks, second.lost = slices.Clone(old.blocks[k:]), 0
 	}
+	h.room += first.room() + second.room() - old.room()
 	first.after, second.before = b, f
 	*h.shares.at(f), *h.shares.at(b) = first, second
 	second.start = h.shares.at(f).level()
@@ -142,6 +162,7 @@ func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back 
 		}
 	}
 	h.moved(number, fresh)
+	h.fit(h.shares.at(number))
 	return piece{f, word(w.id, first.ends)}, piece{b, word(w.id, second.ends)}
 }
 

@@ -29,9 +29,9 @@ type Stored struct {
 // Store takes in a store event. Blocks may be stored any number of times; they
 // are held until they were removed as often. Nothing of e is kept.
 //
-// Errors: *BlockSizeError, ErrShape, ErrUnknownParent, with which nothing was
-// stored; ErrHashReused and ErrFull, with which the blocks before the one that
-// it came to were; ErrForgotten.
+// Errors: *BlockSizeError, ErrShape, ErrUnknownParent, ErrForgotten, with which
+// nothing was stored; ErrHashReused, ErrFull and ErrShape for a block that follows
+// another one than before, with which the blocks before the one that it came to were.
 func (w *Worker) Store(e Stored) error {
 	x := w.index
 	x.mu.Lock()
@@ -60,6 +60,7 @@ func (w *Worker) Store(e Stored) error {
 		}
 		if err := w.store(&at, e.Tier, hashes, names, len(e.Hashes)-from); err != nil {
 			w.settle(at.share)
+			w.fit(at.share)
 			return err
 		}
 	}
@@ -91,7 +92,7 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 	for i, hash := range hashes {
 		entry, place := h.locate(hash)
 		if entry == 0 {
-			if err := w.make(at, place, hash, names[i:], more-i); err != nil {
+			if err := w.make(at, t, place, hash, names[i:], more-i); err != nil {
 				return err
 			}
 		} else {
@@ -105,10 +106,9 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 		s := h.shares.at(at.share)
 		k := int(at.depth - s.depth)
 		b := &s.blocks[k]
-		if b.counts&shared != 0 {
+		if b.counts.store(t) && b.counts&shared != 0 {
 			h.storeAlias(hash, b.hash(), t)
 		}
-		b.counts.store(t)
 		s.raise(k)
 		at.depth++
 	}
@@ -117,21 +117,24 @@ func (w *Worker) store(at *cursor, t Tier, hashes []uint64, names []Name, more i
 
 // make makes the block at the cursor, which has the first of the names and is
 // not known by this hash. The others are those that follow it soon.
-func (w *Worker) make(at *cursor, place int, hash uint64, names []Name, more int) error {
+func (w *Worker) make(at *cursor, t Tier, place int, hash uint64, names []Name, more int) error {
 	if w.index.full() || w.held.blocks >= maxBlocks || at.depth > maxDepth {
 		return ErrFull
 	}
 	if err := w.reach(at, names, more); err != nil {
 		return err
 	}
-	w.index.blocks++
 	h := &w.held
 	s := h.shares.at(at.share)
-	if k := int(at.depth - s.depth); k < len(s.blocks) {
+	switch k := int(at.depth - s.depth); {
+	case k == len(s.blocks):
+		h.add(at.share, place, hash, more)
+	case s.blocks[k].counts.full(t):
+		return nil // it is not counted, and would stay when the block goes
+	default:
 		h.addAlias(&s.blocks[k], hash)
-		return nil
 	}
-	h.add(at.share, place, hash, more)
+	w.index.blocks++
 	return nil
 }
 
@@ -150,7 +153,7 @@ func (w *Worker) reach(at *cursor, names []Name, more int) error {
 			return nil
 		}
 		w.settle(at.share)
-		if r = w.index.endHeld(r, k); r == nil {
+		if r = held.finish(r, k); r == nil {
 			return errTwoPlaces
 		}
 		at.share = r.share(w.id)
@@ -175,7 +178,7 @@ func (w *Worker) follow(at *cursor, before *run, names []Name, more int) error {
 		r = held.create(before, names, more)
 	}
 	w.settle(at.share) // those that follow it all know the same of it
-	number := r.share(w.id)
+	number := w.shareIn(r, at.share)
 	if number == 0 {
 		if number = w.held.shares.add(); number > maxNumbers {
 			panic("BUG: there are more shares than blocks")
@@ -189,6 +192,26 @@ func (w *Worker) follow(at *cursor, before *run, names []Name, more int) error {
 	return nil
 }
 
+// shareIn returns the number of the worker's share in a run, which follows share
+// before of it (0: it begins prompts); 0: it has none. It looks where there is
+// less to look through.
+func (w *Worker) shareIn(r *run, before uint32) uint32 {
+	if before == 0 {
+		return r.share(w.id)
+	}
+	h := &w.held
+	looked := 0
+	for c := h.shares.at(before).after; c != 0; c = h.shares.at(c).next {
+		if h.shares.at(c).run == r {
+			return c
+		}
+		if looked++; looked > len(r.holders) {
+			return r.share(w.id)
+		}
+	}
+	return 0
+}
+
 // move has the cursor be in another share. What readers see of the one it
 // leaves is brought up to date.
 func (w *Worker) move(at *cursor, number uint32) {
@@ -196,26 +219,6 @@ func (w *Worker) move(at *cursor, number uint32) {
 		w.settle(at.share)
 		at.share = number
 	}
-}
-
-// endHeld has a run end with k blocks, and returns the one that does; nil: it
-// cannot, as the name behind it is that of two blocks.
-func (x *Index) endHeld(r *run, k int) *run {
-	for _, h := range r.holders {
-		if h.share != 0 && len(x.workers[h.worker].held.shares.at(h.share).blocks) > k {
-			if x.held.table.find(r.view.Load().names[k]) != nil {
-				return nil
-			}
-			return x.held.split(r, k, x.cut)
-		}
-	}
-	x.held.truncate(r, k)
-	return r
-}
-
-// cut is the cutter of what is held.
-func (x *Index) cut(h holder, head *run, place int32, k int) (front, back piece) {
-	return x.workers[h.worker].cut(h.share, head, place, k)
 }
 
 // name names the blocks from from on, which follow prev, and returns the last name.
@@ -280,10 +283,9 @@ func (w *Worker) Copy(t Tier, hashes []uint64) (unknown int) {
 		w.move(&at, shareOf(entry))
 		s, k := h.block(entry)
 		b := &s.blocks[k]
-		if b.counts&shared != 0 {
+		if b.counts.store(t) && b.counts&shared != 0 {
 			h.storeAlias(hash, b.hash(), t)
 		}
-		b.counts.store(t)
 		s.raise(k)
 	}
 	w.settle(at.share)

@@ -7,8 +7,8 @@ import "sync/atomic"
 // A table is a hash table in shards, so that to lay one out anew is short.
 //
 //  1. A slot is looked for from its name's place on, up to the first slot whose
-//     name is 0. A run that stays never changes its slot, but for a new layout,
-//     which readers meet as a whole.
+//     name is 0. A name that stays never changes its slot, but for a new layout,
+//     which readers meet as a whole; its run does when one is split.
 //  2. A slot without a run is free for any name, but still in the way of those
 //     behind it; it becomes empty (name 0) only before an empty one.
 //  3. When a slot gets a new name, the name is written before the run. A reader

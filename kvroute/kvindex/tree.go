@@ -23,9 +23,21 @@ import (
 //     views say where they lie in a prompt, both are right.
 type tree struct {
 	table table
+	keeper
 	runs  int // for bytes
 	names int // room for them
 	words int
+}
+
+// A keeper is what the tree asks, and tells, of the workers' shares.
+type keeper struct {
+	length func(h holder) int          // its share's blocks
+	move   func(h holder, place int32) // its share is at another place of the run
+
+	// cut cuts a share in a run in two, at block k: the front one is in head at
+	// place there, the back one stays where it is. A share that does not reach
+	// beyond k goes to head as a whole, and back is 0.
+	cut func(h holder, head *run, place int32, k int) (front, back piece)
 }
 
 // maxRun is how many blocks a run has at most: an end of a share takes 16 bits.
@@ -88,10 +100,10 @@ func (t *tree) at(name Name, depth int) *view {
 }
 
 // find returns the run that begins with name, nil: none; for the writer. false:
-// it is there, but does not follow before.
+// it is there, but does not follow before, or name is 0, with which none begins.
 func (t *tree) find(name Name, before *run) (r *run, ok bool) {
 	r = t.table.find(name)
-	return r, r == nil || r.before == before
+	return r, name != 0 && (r == nil || r.before == before)
 }
 
 // end is how many blocks of a prompt end with the run.
@@ -156,16 +168,46 @@ func (t *tree) extend(r *run, names []Name, room int) {
 	t.look(r, fresh)
 }
 
-// truncate drops the names from k on, which nobody holds.
+// truncate drops the names from k on, which nobody holds. Words are copied: who
+// comes to hold others in their place is not to be seen beside the former ones.
 func (t *tree) truncate(r *run, k int) {
 	v := r.view.Load()
-	t.look(r, newView(int(v.depth), v.names[:k], k, v.words))
+	words := make([]atomic.Uint64, len(v.words))
+	for i := range words {
+		words[i].Store(v.words[i].Load())
+	}
+	t.look(r, newView(int(v.depth), v.names[:k], k, words))
 }
 
-// A cutter cuts a worker's share in a run in two, at block k: the front one is
-// in head at place there, the back one stays where it is. A share that does not
-// reach beyond k goes to head as a whole, and back is 0.
-type cutter func(h holder, head *run, place int32, k int) (front, back piece)
+// fit gives the memory of names back that nobody holds any more, where they are
+// more than half.
+func (t *tree) fit(r *run) {
+	reach, room := 0, len(r.view.Load().names)
+	for _, h := range r.holders {
+		if h.share == 0 {
+			continue
+		}
+		if reach = max(reach, t.length(h)); 2*reach+8 >= room {
+			return
+		}
+	}
+	t.truncate(r, reach)
+}
+
+// finish has a run end with k blocks, and returns the one that does; nil: it
+// cannot, as the name behind it is that of two blocks.
+func (t *tree) finish(r *run, k int) *run {
+	for _, h := range r.holders {
+		if h.share != 0 && t.length(h) > k {
+			if r, ok := t.find(r.view.Load().names[k], nil); r != nil || !ok {
+				return nil
+			}
+			return t.split(r, k)
+		}
+	}
+	t.truncate(r, k)
+	return r
+}
 
 // A piece is a share and its word.
 type piece struct {
@@ -175,7 +217,7 @@ type piece struct {
 
 // split makes two runs of one, the first of k blocks, which it returns; r is
 // the second.
-func (t *tree) split(r *run, k int, cut cutter) *run {
+func (t *tree) split(r *run, k int) *run {
 	v := r.view.Load()
 	head := &run{before: r.before, after: 1}
 	words := head.word[:]
@@ -190,7 +232,7 @@ func (t *tree) split(r *run, k int, cut cutter) *run {
 		if h.share == 0 {
 			continue
 		}
-		front, behind := cut(h, head, int32(len(head.holders)), k)
+		front, behind := t.cut(h, head, int32(len(head.holders)), k)
 		words[len(head.holders)].Store(front.word)
 		head.holders = append(head.holders, holder{h.worker, front.share})
 		head.shares++
@@ -203,6 +245,7 @@ func (t *tree) split(r *run, k int, cut cutter) *run {
 	t.table.put(back.names[0], r)
 	t.table.put(first, head)
 	t.look(r, back)
+	t.narrow(r)
 	return head
 }
 
@@ -235,6 +278,26 @@ func (t *tree) join(r *run, h holder) (place int32) {
 	return int32(len(r.holders) - 1)
 }
 
+// narrow gives the room for holders back where three quarters of it are free.
+func (t *tree) narrow(r *run) {
+	v := r.view.Load()
+	if 4*int(r.shares) >= len(v.words) {
+		return
+	}
+	narrower := &view{depth: v.depth, names: v.names, words: make([]atomic.Uint64, r.shares)}
+	narrower.n.Store(v.n.Load())
+	holders := make([]holder, 0, r.shares)
+	for place, h := range r.holders {
+		if h.share != 0 {
+			narrower.words[len(holders)].Store(v.words[place].Load())
+			t.move(h, int32(len(holders)))
+			holders = append(holders, h)
+		}
+	}
+	r.holders = holders
+	t.look(r, narrower)
+}
+
 // show has readers see what a holder's share is now.
 func (r *run) show(place int32, word uint64) { r.view.Load().words[place].Store(word) }
 
@@ -243,6 +306,8 @@ func (t *tree) leave(r *run, place int32) {
 	r.show(place, 0)
 	r.holders[place] = holder{}
 	if r.shares--; r.shares > 0 {
+		t.narrow(r)
+		t.fit(r)
 		return
 	}
 	t.table.remove(r.view.Load().names[0])

@@ -59,8 +59,8 @@ func (w *twinWorker) remove(t Tier, hashes []uint64) (unknown int) {
 			continue
 		}
 		b.count[t]--
-		w.prune()
 	}
+	w.prune()
 	return unknown
 }
 
