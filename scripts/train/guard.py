@@ -20,7 +20,7 @@ BUCKETS = 1 << 17
 OUTPUTS = ["attack", "harmful", "indirect", "injection"]
 ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
 LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
-SCRIPTS = 2  # features.Features.script
+SCRIPTS = 3  # features.Features.script
 SEEDS = 2
 HIDDEN = 384
 EPOCHS = 14
@@ -107,8 +107,9 @@ class Head:
         t, w = targets(rows), weights(rows)
         self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
         self.ngram = train_ngrams(rows, f, t, chosen)
-        # N-grams of ideographs are rarer in the rows, and say less.
-        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0]], np.float32)
+        # N-grams of ideographs are rarer in the rows, and say less. Of letters that the encoder does
+        # not read they are all there is.
+        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

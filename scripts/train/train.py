@@ -23,8 +23,9 @@ import rows as sources
 
 SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
-FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script, letters or ideographs, scores higher
-MISTAKES = {"attack": (0.013, 0.02), "indirect": (0.08, 0.08)}
+FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script (features.Features.script) scores higher
+MISTAKES = {"attack": (0.013, 0.02, 0.02), "indirect": (0.08, 0.08, 0.08)}
+FEWEST = 150  # innocent texts of a script that set its threshold; with fewer, those of all do
 
 
 def main():
@@ -108,7 +109,7 @@ def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.nd
         at = np.zeros(guard.SCRIPTS)
         for s in range(guard.SCRIPTS):
             own = no & (script == s)
-            if strict and own.sum() > 300:
+            if strict and own.sum() > FEWEST:
                 at[s] = np.quantile(z[own], 1 - MISTAKES[name][s])
             elif strict:
                 at[s] = np.quantile(z[no], 1 - MISTAKES[name][s])
