@@ -11,7 +11,7 @@ type Features struct {
 	Views   [][viewDim]float32 // of the windows: embedding and what it is made of
 	Chunks  [][]uint32         // n-grams of each chunk of four spans
 	Text    []uint32           // n-grams of the text
-	Script  int                // 0: letters, 1: ideographs
+	Script  int                // 0: letters, 1: ideographs, 2: letters that the encoder does not read
 }
 
 // Features returns the features of a text. It allocates; serving has no use for it.

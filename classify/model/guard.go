@@ -73,12 +73,19 @@ type guardHead struct {
 const (
 	alphabetic = iota
 	ideographic
+	unreadable // letters that the encoder does not read: only n-grams know the words
 	scripts
 )
 
+// isUnread holds for letters of Greek, of Hebrew and of the scripts of India, which no language that
+// the encoder was trained on is written in.
+func isUnread(r rune) bool {
+	return r >= 0x0370 && (r <= 0x03FF || r >= 0x0590 && r <= 0x05FF || r >= 0x0900 && r <= 0x0DFF || r >= 0x1F00 && r <= 0x1FFF)
+}
+
 // scriptOf returns the script of most of a text. An ideograph counts for as much as three letters.
 func scriptOf(text []byte) int {
-	letters, ideographs := 0, 0
+	letters, ideographs, unread := 0, 0, 0
 	for i := 0; i < len(text); {
 		r, size := lowerAt(text, i)
 		i += size
@@ -87,10 +94,16 @@ func scriptOf(text []byte) int {
 			ideographs++
 		case isLetter(r):
 			letters++
+			if isUnread(r) {
+				unread++
+			}
 		}
 	}
-	if 3*ideographs > letters {
+	switch {
+	case 3*ideographs > letters:
 		return ideographic
+	case 2*unread > letters:
+		return unreadable
 	}
 	return alphabetic
 }

@@ -24,7 +24,7 @@ class Features:
     chunk: scipy.sparse.csr_matrix  # [chunks, BUCKETS] ones
     chunk_at: np.ndarray        # [n+1]
     text: scipy.sparse.csr_matrix   # [n, BUCKETS] ones
-    script: np.ndarray          # [n] 0: letters, 1: ideographs
+    script: np.ndarray          # [n] 0: letters, 1: ideographs, 2: letters that the encoder does not read
 
     def gist(self) -> np.ndarray:
         return self.window[self.window_at[:-1]].astype(np.float32)

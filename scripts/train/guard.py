@@ -20,13 +20,15 @@ BUCKETS = 1 << 17
 OUTPUTS = ["attack", "harmful", "indirect", "injection"]
 ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
 LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
-SCRIPTS = 2  # features.Features.script
+SCRIPTS = 3  # features.Features.script
 SEEDS = 2
 HIDDEN = 384
 EPOCHS = 14
 MOST_WINDOWS = 10  # of a text: its gist, and others drawn anew in each epoch; 24 find no more
 FOLDS = 4
 MOST_BALANCE = 3  # factor by which the innocent rows of a language may count more, and its attacks less
+FOREIGN = 2.0  # what a row in another language than English and Chinese counts for: they are few
+READ = 4.0  # what a document or a tool's result counts for in a net: they are fewer still
 
 # Of the attacks, those that hide instructions in something else, or speak with a false voice; the
 # others talk the model out of its rules.
@@ -45,15 +47,23 @@ def targets(rows: list[dict]) -> np.ndarray:
                     "payload": (-1, -1, 1)}[row["label"]]
         if row["label"] == "attack":
             family = row["source"].split("/")[-1]
-            composed = row["source"].startswith("composed/")
-            t[i, INJECTION] = 1 if composed or family in INJECTIONS else 0 if family in PERSUASIONS else -1
+            t[i, INJECTION] = 1 if is_composed(row) or family in INJECTIONS else 0 if family in PERSUASIONS else -1
     return t
 
 
 def weights(rows: list[dict]) -> np.ndarray:
     """What each row counts for in a net."""
-    kind = np.array([2.0 if r["label"] == "attack" else 0.5 if r["source"] == "gpteacher-roleplay" else 1.0 for r in rows], np.float32)
-    return kind * emphasis(rows)
+    def kind(r):
+        if r["label"] == "attack":
+            return 2.0
+        if r["role"] == "document" and not is_composed(r):
+            return READ
+        return 0.5 if r["source"] == "gpteacher-roleplay" else 1.0
+    return np.array([kind(r) for r in rows], np.float32) * emphasis(rows)
+
+
+def is_composed(row: dict) -> bool:
+    return row["source"].startswith("composed/")
 
 
 def emphasis(rows: list[dict]) -> np.ndarray:
@@ -61,9 +71,13 @@ def emphasis(rows: list[dict]) -> np.ndarray:
     like attacks, and those who ask for a role most of all."""
     language = balance(rows)
     def of(r):
-        hard = r["label"] == "benign" and r["source"].startswith("written/") and r["source"] != "written/question"
-        return language[r["lang"], is_bad(r)] * (1 if not hard else 6 if r["source"] in PERSONAS else 3)
+        foreign = FOREIGN if r["lang"] not in ("en", "zh") and not is_composed(r) else 1
+        return foreign * language[r["lang"], is_bad(r)] * (1 if not is_hard(r) else 6 if r["source"] in PERSONAS else 3)
     return np.array([of(r) for r in rows], np.float32)
+
+
+def is_hard(row: dict) -> bool:
+    return row["label"] == "benign" and row["source"].startswith("written/") and row["source"] != "written/question"
 
 
 def is_bad(row: dict) -> bool:
@@ -93,8 +107,9 @@ class Head:
         t, w = targets(rows), weights(rows)
         self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
         self.ngram = train_ngrams(rows, f, t, chosen)
-        # N-grams of ideographs are rarer in the rows, and say less.
-        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0]], np.float32)
+        # N-grams of ideographs are rarer in the rows, and say less. Of letters that the encoder does
+        # not read they are all there is.
+        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +197,7 @@ def pairs(f: features.Features, chosen: np.ndarray) -> tuple[sp.csr_matrix, sp.c
 def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: np.ndarray):
     """One logistic regression an output. Composed rows teach no n-grams: which of their windows is
     the bad one is not known here, and their parts are all in other rows."""
-    own = np.array([i for i in chosen if not rows[i]["source"].startswith("composed/")])
+    own = np.array([i for i in chosen if not is_composed(rows[i])])
     x, y, counts = pairs(f, own)
     idf = ngrams.rarity(x + y)
     z = ngrams.weigh(x, idf, y)

@@ -23,8 +23,9 @@ import rows as sources
 
 SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
-FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts scores higher
-MISTAKES = {"attack": 0.018, "indirect": 0.06}
+FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script (features.Features.script) scores higher
+MISTAKES = {"attack": (0.013, 0.02, 0.02), "indirect": (0.08, 0.08, 0.08)}
+FEWEST = 150  # innocent texts of a script that set its threshold; with fewer, those of all do
 
 
 def main():
@@ -99,7 +100,7 @@ def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.nd
     """Sets scale and shift of each output, on scores by heads that have not seen the rows. FLAGGED is
     where MISTAKES of the innocent rows of a script lie above; the slope is the most likely one."""
     t = guard.targets(rows)
-    plain = np.array([not r["source"].startswith("composed/") and r["role"] != "system" for r in rows])
+    plain = np.array([not guard.is_composed(r) and r["role"] != "system" for r in rows])
     for k, name in enumerate(guard.OUTPUTS):
         strict = name in MISTAKES
         base = np.log(FLAGGED / (1 - FLAGGED)) if strict else 0.0
@@ -108,10 +109,10 @@ def calibrate(head: guard.Head, rows: list[dict], net: np.ndarray, linear: np.nd
         at = np.zeros(guard.SCRIPTS)
         for s in range(guard.SCRIPTS):
             own = no & (script == s)
-            if strict and own.sum() > 300:
-                at[s] = np.quantile(z[own], 1 - MISTAKES[name])
+            if strict and own.sum() > FEWEST:
+                at[s] = np.quantile(z[own], 1 - MISTAKES[name][s])
             elif strict:
-                at[s] = np.quantile(z[no], 1 - MISTAKES[name])
+                at[s] = np.quantile(z[no], 1 - MISTAKES[name][s])
         z = z - at[script]
         def loss(slope):
             p = dense.sigmoid(z * slope + base)
