@@ -27,6 +27,7 @@ func (x *Index) Expire(now time.Time) {
 	for _, w := range x.workers {
 		if w != nil {
 			w.placed.expire(w, now)
+			w.placed.count(x)
 		}
 	}
 }
@@ -52,7 +53,6 @@ func (p *placements) drop(w *Worker, number uint32, n int) {
 	}
 	p.unlink(number)
 	w.index.predicted.leave(s.run, s.place)
-	w.index.placed--
 	p.all.drop(number)
 }
 
@@ -87,11 +87,18 @@ func (p *placements) clear(w *Worker) {
 	p.all.each(func(_ uint32, s *placement) {
 		if s.run != nil {
 			w.index.predicted.leave(s.run, s.place)
-			w.index.placed--
 		}
 	})
 	w.index.expected -= p.blocks
+	w.index.placed -= p.tally
 	*p = placements{keep: p.keep, capacity: p.capacity}
+}
+
+// count has the index know how much memory they take.
+func (p *placements) count(x *Index) {
+	now := p.bytes()
+	x.placed += now - p.tally
+	p.tally = now
 }
 
 func (p *placements) bytes() int { return p.all.bytes(int(unsafe.Sizeof(placement{}))) }

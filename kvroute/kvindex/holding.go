@@ -20,6 +20,7 @@ type holding struct {
 	used   int // places of the table that are not empty
 	expect int // blocks that are likely to come to be held
 	room   int // blocks that there is memory for, for bytes
+	tally  int // bytes as they were counted last
 
 	aliases map[uint64]alias // by hash; nil: none
 	others  int              // hashes in aliases that are not their block's own
@@ -200,6 +201,13 @@ func (h *holding) fit(s *share) bool {
 	s.blocks, s.lost = slices.Clone(s.blocks), 0
 	h.room += s.room()
 	return true
+}
+
+// count has the index know how much memory the worker takes.
+func (w *Worker) count() {
+	now := w.held.bytes()
+	w.index.shares += now - w.held.tally
+	w.held.tally = now
 }
 
 func (h *holding) bytes() int {

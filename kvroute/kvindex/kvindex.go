@@ -117,12 +117,6 @@ type Options struct {
 // bytes, with its share in the run of blocks that it belongs to.
 const BytesPerBlock = 64
 
-// What a block costs at most, and a share in a run that nobody else has.
-const (
-	perBlock, perShare      = 44, 256 // what is held
-	perPlaced, perPlacement = 12, 224 // what is predicted
-)
-
 // maxBlocks is how many blocks one worker holds at most.
 const maxBlocks = 1<<24 - 1
 
@@ -138,7 +132,7 @@ type Index struct {
 	mu     sync.Mutex // above what follows, and for writing ids and sizes
 	held   tree
 	blocks int         // held by all workers
-	shares int         // in runs of held
+	shares int         // bytes of the workers' shares in them
 	free   []int32     // IDs to give again, the one that was forgotten first in front
 	bySize map[int]int // workers by block size
 
@@ -147,18 +141,22 @@ type Index struct {
 	placing   sync.Mutex // above what follows
 	predicted tree
 	expected  int       // predicted blocks of all workers
-	placed    int       // placements that they are in
+	placed    int       // bytes of the placements that they are in
 	workers   []*Worker // by ID; nil: free; written with mu as well
 }
 
+// most is how many bytes what is held, and what is predicted, may take; a small
+// index has room for its tables.
+func (x *Index) most() int { return BytesPerBlock * (x.maxBlocks + 1<<10) }
+
 // full says that the index may hold no more blocks.
 func (x *Index) full() bool {
-	return x.blocks >= x.maxBlocks || perBlock*x.blocks+perShare*x.shares > BytesPerBlock*(x.maxBlocks+1<<10)
+	return x.blocks >= x.maxBlocks || x.held.bytes()+x.shares > x.most()
 }
 
 // unpredicted is how many blocks more may be predicted.
 func (x *Index) unpredicted() int {
-	if perPlaced*x.expected+perPlacement*x.placed > BytesPerBlock*(x.maxBlocks+1<<10) {
+	if x.predicted.bytes()+x.placed > x.most() {
 		return 0
 	}
 	return x.maxBlocks - x.expected

@@ -31,6 +31,7 @@ type placements struct {
 	path     []uint32 // of walk, kept for the next time
 	oldest   uint32
 	newest   uint32
+	tally    int // bytes as they were counted last
 }
 
 // Place notes that a request with these blocks was sent to the worker: they are
@@ -73,6 +74,7 @@ func (w *Worker) Place(names []Name, now time.Time) (noted int) {
 		}
 		left -= n
 	}
+	p.count(x)
 	return known + len(fresh) - left
 }
 
@@ -149,7 +151,6 @@ func (w *Worker) placeSome(last *uint32, names []Name) (n int) {
 		n = common(v.names[:v.len()], names)
 	}
 	number := p.all.add()
-	w.index.placed++
 	s := p.all.at(number)
 	*s = placement{run: r, place: t.join(r, holder{w.id, number}), open: 1}
 	w.grow(s, n)
@@ -192,6 +193,7 @@ func (w *Worker) Done(names []Name, now time.Time) {
 		}
 	}
 	p.expire(w, now)
+	p.count(x)
 }
 
 // keepPlaced is the keeper of placements.
@@ -199,7 +201,10 @@ func (x *Index) keepPlaced() keeper {
 	return keeper{
 		length: func(h holder) int { return int(x.workers[h.worker].placed.all.at(h.share).blocks) },
 		move:   func(h holder, place int32) { x.workers[h.worker].placed.all.at(h.share).place = place },
-		cut:    x.cutPlaced,
+		cut: func(h holder, head *run, place int32, k int) (front, back piece) {
+			defer x.workers[h.worker].placed.count(x)
+			return x.cutPlaced(h, head, place, k)
+		},
 	}
 }
 
@@ -215,7 +220,6 @@ func (x *Index) cutPlaced(h holder, head *run, place int32, k int) (front, back 
 	s.blocks = int32(k)
 	second.blocks -= int32(k)
 	number := p.all.add()
-	x.placed++
 	if s.open == 0 { // the end is older than the beginning
 		second.prev, second.next = s.prev, h.share
 		if s.prev != 0 {

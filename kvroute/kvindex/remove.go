@@ -52,6 +52,7 @@ func (w *Worker) Remove(t Tier, hashes []uint64) (unknown int) {
 	}
 	w.settle(at.share)
 	h.shrink()
+	w.count()
 	return unknown
 }
 
@@ -96,7 +97,6 @@ func (w *Worker) drop(number uint32, s *share) {
 	w.index.held.leave(s.run, s.place)
 	w.held.room -= s.room()
 	w.held.shares.drop(number)
-	w.index.shares--
 }
 
 // settle has readers see what a share is now, and brings those that follow it

@@ -115,7 +115,9 @@ func (x *Index) keepHeld() keeper {
 		length: func(h holder) int { return len(x.workers[h.worker].held.shares.at(h.share).blocks) },
 		move:   func(h holder, place int32) { x.workers[h.worker].held.shares.at(h.share).place = place },
 		cut: func(h holder, head *run, place int32, k int) (front, back piece) {
-			return x.workers[h.worker].cut(h.share, head, place, k)
+			w := x.workers[h.worker]
+			defer w.count()
+			return w.cut(h.share, head, place, k)
 		},
 	}
 }
@@ -131,7 +133,6 @@ func (w *Worker) cut(number uint32, head *run, place int32, k int) (front, back 
 		return piece{number, word(w.id, s.ends)}, piece{}
 	}
 	fresh := h.shares.add()
-	w.index.shares++
 	old := *s
 	first, second := old, old
 	first.run, first.place = head, place

@@ -58,9 +58,12 @@ func (w *Worker) Store(e Stored) error {
 		} else {
 			prev = e.name(names, from, prev)
 		}
-		if err := w.store(&at, e.Tier, hashes, names, len(e.Hashes)-from); err != nil {
+		err := w.store(&at, e.Tier, hashes, names, len(e.Hashes)-from)
+		w.count()
+		if err != nil {
 			w.settle(at.share)
 			w.fit(at.share)
+			w.count()
 			return err
 		}
 	}
@@ -186,7 +189,6 @@ func (w *Worker) follow(at *cursor, before *run, names []Name, more int) error {
 		s := w.held.shares.at(number)
 		*s = share{run: r, depth: at.depth, before: at.share, place: held.join(r, holder{w.id, number})}
 		w.held.link(number)
-		w.index.shares++
 	}
 	at.share = number
 	return nil

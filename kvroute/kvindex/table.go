@@ -16,6 +16,7 @@ import "sync/atomic"
 type table struct {
 	shards [shards]shard
 	live   int         // slots with a run; for the writer
+	slots  int         // in all shards
 	any    atomic.Bool // there are some
 }
 
@@ -62,7 +63,7 @@ func (t *table) find(name Name) *run {
 // put has find return r for name from now on.
 func (t *table) put(name Name, r *run) {
 	s := &t.shards[name>>58]
-	s.grow()
+	t.slots += s.grow()
 	slots := *s.slots.Load()
 	free := -1
 	i := home(name, len(slots))
@@ -120,15 +121,17 @@ func (s *shard) empty(slots []slot, i int) {
 }
 
 // grow makes room for one more name: at most 3/4 of the slots have one, and
-// half have one after a new layout.
-func (s *shard) grow() {
+// half have one after a new layout. It returns how many slots more there are.
+func (s *shard) grow() (more int) {
 	p := s.slots.Load()
 	if p != nil && 4*(s.used+1) <= 3*len(*p) {
-		return
+		return 0
 	}
 	fresh := make([]slot, max(4, 2*(s.live+1)))
 	s.used = s.live
+	more = len(fresh)
 	if p != nil {
+		more -= len(*p)
 		for i := range *p {
 			old := &(*p)[i]
 			r := old.run.Load()
@@ -144,14 +147,7 @@ func (s *shard) grow() {
 		}
 	}
 	s.slots.Store(&fresh)
+	return more
 }
 
-func (t *table) bytes() int {
-	n := 0
-	for i := range t.shards {
-		if p := t.shards[i].slots.Load(); p != nil {
-			n += 16 * len(*p)
-		}
-	}
-	return n
-}
+func (t *table) bytes() int { return 16 * t.slots }

@@ -318,7 +318,8 @@ func (t *tree) leave(r *run, place int32) {
 }
 
 func (t *tree) bytes() int {
-	return t.table.bytes() + t.runs*int(unsafe.Sizeof(run{})+unsafe.Sizeof(view{})) + 8*t.names + 16*t.words
+	const aRun = (unsafe.Sizeof(run{}) + unsafe.Sizeof(view{}) + 15) &^ 15 // as memory is given
+	return t.table.bytes() + int(aRun)*t.runs + 8*t.names + 16*t.words
 }
 
 // common returns how many leading names are the same. As each stands for all

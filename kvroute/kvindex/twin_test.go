@@ -322,7 +322,7 @@ func (wo *world) checkEmpty(t testing.TB) {
 		}
 	}
 	if wo.x.shares+wo.x.placed != 0 {
-		t.Fatalf("all forgotten, but %d shares and %d placements are counted", wo.x.shares, wo.x.placed)
+		t.Fatalf("all forgotten, but shares of %d and placements of %d bytes are counted", wo.x.shares, wo.x.placed)
 	}
 }
 

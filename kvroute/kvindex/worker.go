@@ -98,10 +98,10 @@ func (w *Worker) clear() {
 	w.held.shares.each(func(_ uint32, s *share) {
 		if s.run != nil {
 			x.held.leave(s.run, s.place)
-			x.shares--
 		}
 	})
 	x.blocks -= w.held.blocks + w.held.others
+	x.shares -= w.held.tally
 	w.held = holding{expect: w.held.expect}
 }
 
