@@ -17,7 +17,6 @@ type longWorld struct {
 	*world
 	random    *rand.Rand
 	maxBlocks int
-	copies    map[[2]uint64]bool // hashes beside their block's first one
 }
 
 // prompt makes a prompt, one of not many.
