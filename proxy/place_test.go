@@ -430,6 +430,25 @@ func TestBadTokenizersLoseNothing(t *testing.T) {
 	}
 }
 
+// A chat template that cannot be read is said, and the worker's own route stands in.
+func TestBadTemplatesAreSaid(t *testing.T) {
+	dir := aTokenizer(t)
+	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for m in messages %}{{ m.content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := startPlacing(t, 2, func(s *Settings) { s.Models[0].Tokenizer = dir })
+	p.waitForTokens(t)
+	body := wordy("apple", 1000, "")
+	a := p.placed(t, body)
+	p.held(t, a.worker, a.of)
+	if b := p.placed(t, body); a.approximate || b.approximate || b.overlap*16 != b.cached || b.cached == 0 {
+		t.Errorf("%+v, then %+v", a, b)
+	}
+	if _, ready := p.readiness(t); !strings.Contains(ready, "tokens of model") || !strings.Contains(ready, "its files cannot be used, or not for chats") {
+		t.Errorf("/readyz says %s", ready)
+	}
+}
+
 // A reload changes the policy for new requests, also to one that asks for tokens.
 func TestReloadChangesPolicy(t *testing.T) {
 	p, _ := startPlacing(t, 2, func(s *Settings) { s.Routing.Policy = "kv" })

@@ -159,11 +159,17 @@ func (l *lexicon) tell(model string, t, old *tokenSource) {
 	case t.err == nil && t.told(old):
 	case t.err == nil:
 		e := l.log.Info().Str("model", model).Str("source", t.model.Source())
-		if t.mixed != nil {
-			e = l.log.Warn().Str("model", model).Str("source", t.model.Source()).Str("problem", t.mixed.Error())
+		problem := t.mixed
+		if trouble := t.model.Trouble(); trouble != nil {
+			problem = fmt.Errorf("its files cannot be used, or not for chats: %w; the worker is asked", trouble)
+			l.reasons.set(key, fmt.Sprintf("tokens of model %q: %v; where it does not say them placement is approximate", model, problem))
+		} else {
+			l.reasons.set(key, "")
+		}
+		if problem != nil {
+			e = l.log.Warn().Str("model", model).Str("source", t.model.Source()).Str("problem", problem.Error())
 		}
 		e.Msg("tokens of the model are known")
-		l.reasons.set(key, "")
 	case t.setting == "none":
 		l.reasons.set(key, "") // as asked
 	default:

@@ -74,7 +74,7 @@ func (l *Library) Model(name, setting string, hints Hints) (*Model, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.models[name]; m != nil && m.files == f && m.engine == hints.Engine && (m.ask == nil) == (hints.Ask == nil) && m.source == source {
+	if m := l.models[name]; m != nil && m.files == f && m.engine == hints.Engine && (m.ask == nil) == (hints.Ask == nil) && m.source == source && (m.trouble == nil) == (trouble == nil) {
 		return m, nil
 	}
 	m := &Model{name: name, source: source, files: f, trouble: trouble, ask: hints.Ask, engine: hints.Engine, cache: l.cache}
