@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Workers that nothing changes for stand in the same sets as workers whose
-// blocks come and go, and in tables that are laid out anew all the time.
+// Workers that nothing changes for share runs with workers whose blocks come and
+// go, and in tables that are laid out anew all the time.
 func TestReadersBesideWriters(t *testing.T) {
 	const (
 		stable, moving = 70, 70

@@ -35,7 +35,7 @@ type Result struct {
 	Each     []RequestResult `json:"-"` // by order of arrival
 	Ceiling  float64         `json:"-"` // Trace.Ceiling: Reuse is never above it
 	Duration time.Duration   `json:"-"` // first arrival to last token, in the replay's time
-	Refused  int             `json:"-"` // blocks that the index did not take
+	Refused  int             `json:"-"` // blocks that the index did not take, which no request finds
 }
 
 // A WorkerResult is one worker's part.
