@@ -87,7 +87,7 @@ func (f *replayFlags) readTroubles() error {
 			f.options.Troubles = append(f.options.Troubles, span.Trouble)
 		}
 	}
-	if f.telemetry == "on" {
+	if f.telemetry == "on" && len(spans) > 0 { // of others it has nothing to say
 		f.options.Telemetry = newMadeUp(spans).hardware
 	}
 	return nil

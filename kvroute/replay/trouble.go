@@ -51,7 +51,7 @@ type trouble struct {
 
 func (f *fleet) beginTrouble() error {
 	f.trouble = trouble{spans: f.Troubles, asks: never, active: make([]int, len(f.engines))}
-	if len(f.Troubles) == 0 || f.Telemetry == nil || f.placer.Hardware == nil {
+	if f.Telemetry == nil || f.placer.Hardware == nil {
 		return nil
 	}
 	asks := f.arrival(len(f.jobs)-1).Seconds() / TelemetryEvery.Seconds() * float64(len(f.engines))

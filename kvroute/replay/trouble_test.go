@@ -148,7 +148,7 @@ func TestBadTroubles(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", bad, err, want)
 		}
 	}
-	o := Options{Workers: 4096, Speed: 1e-4, Policy: "predict", Telemetry: told(nil, 0), Troubles: []Trouble{{0, 0, time.Second, 2}}}
+	o := Options{Workers: 4096, Speed: 1e-4, Policy: "predict", Telemetry: told(nil, 0)}
 	if _, err := Run(conversation(t), o); err == nil || !strings.Contains(err.Error(), "telemetry would be asked") {
 		t.Errorf("endless telemetry: %v", err)
 	}
