@@ -27,10 +27,13 @@ FIELD_TEXTS = 30  # a field of fewer texts counts to the label's rest
 
 
 def variants(row: dict, rng: random.Random):
-    """A question as it may be asked, with the weight of each: as it is, with its options, in lower
-    case, cut."""
+    """A question as it may be asked, with the weight of each: as it is, with its options, each turn of
+    a conversation by itself, in lower case, cut."""
     text = row["text"]
     yield text, 1.0
+    if len(row.get("asked", ())) > 1:
+        yield row["asked"][0], 0.5
+        yield row["asked"][-1], 0.2  # often nothing but "and shorter", which tells little
     if row["options"]:
         yield text + "\n" + "\n".join(row["options"]), 0.7
     if rng.random() < 0.3:
