@@ -4,12 +4,13 @@ usage: rows.py DATA > eval.jsonl        the rows that `make eval` measures
 
 Only the standard library, so that measuring needs no virtual environment. A row is a dict:
   task    category | guard
-  text    what is judged
+  text    what is judged; category: of a conversation what the user says, a turn a line
   label   category: one of CATEGORIES; guard: benign | attack | harmful | indirect | document
   role    guard: user, or document for tool results and documents (judged for hidden instructions)
   source  the set, or written/FAMILY
   lang    en, zh, ...
   split   train | dev | held (written texts that are never trained on)
+  asked   category: the user's turns, of written texts
   cluster a number that near duplicates share
   open    the licence allows shipping weights made from it
 """
@@ -86,7 +87,8 @@ def written(folder: str = WRITTEN):
         if meta["label"] == "question":
             if meta["category"] not in CATEGORIES:
                 raise ValueError(f"cannot use category {meta['category']!r} of {name}")
-            yield base | {"task": "category", "text": text, "options": [], "label": meta["category"]}
+            asked = [said for role, said in turns(text) if role == "user"]
+            yield base | {"task": "category", "text": "\n".join(asked), "asked": asked, "options": [], "label": meta["category"]}
             yield base | {"task": "guard", "text": text, "label": "benign", "role": "user", "source": "written/question"}
             continue
         for role, said, label in judged(turns(text), meta["label"]):
