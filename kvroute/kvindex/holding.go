@@ -10,12 +10,12 @@ import (
 
 // holding is all shares of a worker, and where each hash is in them.
 //
-// The table has for each block the number of its share (24 bits), its depth in
+// places is a hash table; it has for each block the number of its share (24 bits), its depth in
 // the prompt (24) and a part of its hash (16). A place that a block left stays
 // in the way of those behind it until the one after it is empty.
 type holding struct {
 	shares numbered[share]
-	table  []uint64
+	places []uint64
 	blocks int
 	used   int // places of the table that are not empty
 	expect int // blocks that are likely to come to be held
@@ -41,7 +41,7 @@ func spread(hash uint64) uint64 {
 }
 
 func (h *holding) home(spread uint64) int {
-	hi, _ := bits.Mul64(spread, uint64(len(h.table)))
+	hi, _ := bits.Mul64(spread, uint64(len(h.places)))
 	return int(hi)
 }
 
@@ -61,14 +61,14 @@ func (h *holding) block(entry uint64) (s *share, i int) {
 // find returns the entry of a hash, and its place; 0 and where it would go if
 // there is none. There is a free place (reserve).
 func (h *holding) find(hash uint64) (entry uint64, place int) {
-	if len(h.table) == 0 {
+	if len(h.places) == 0 {
 		return 0, -1
 	}
 	p := spread(hash)
 	tag := p & 0xffff
 	place = -1
-	for i := h.home(p); ; i = next(i, len(h.table)) {
-		e := h.table[i]
+	for i := h.home(p); ; i = next(i, len(h.places)) {
+		e := h.places[i]
 		switch {
 		case e == 0:
 			if place < 0 {
@@ -101,39 +101,39 @@ func (h *holding) locate(hash uint64) (entry uint64, place int) {
 // touch reads where the search for a hash begins, so that several wait for
 // memory together.
 func (h *holding) touch(hash uint64) uint64 {
-	if len(h.table) == 0 {
+	if len(h.places) == 0 {
 		return 0
 	}
-	return h.table[h.home(spread(hash))]
+	return h.places[h.home(spread(hash))]
 }
 
 // reserve makes room in the table for n more blocks: at most 3/4 of its places
 // are used, and half or less after a new layout.
 func (h *holding) reserve(n int) {
-	if 4*(h.used+n) > 3*len(h.table) {
+	if 4*(h.used+n) > 3*len(h.places) {
 		h.layOut(n)
 	}
 }
 
 // shrink gives memory of the table back where hardly any of it is in use.
 func (h *holding) shrink() {
-	if len(h.table) > 1<<10 && 16*h.blocks < len(h.table) {
+	if len(h.places) > 1<<10 && 16*h.blocks < len(h.places) {
 		h.layOut(0)
 	}
 }
 
 // layOut makes the table anew, with room for n more blocks.
 func (h *holding) layOut(n int) {
-	h.table = make([]uint64, max(16, 2*max(h.blocks+n, min(h.expect, 2*h.blocks))))
+	h.places = make([]uint64, max(16, 2*max(h.blocks+n, min(h.expect, 2*h.blocks))))
 	h.used = h.blocks
 	h.shares.each(func(number uint32, s *share) {
 		for i := range s.blocks {
 			hash := s.blocks[i].hash()
 			k := h.home(spread(hash))
-			for h.table[k] != 0 {
-				k = next(k, len(h.table))
+			for h.places[k] != 0 {
+				k = next(k, len(h.places))
 			}
-			h.table[k] = entryOf(number, s.depth+int32(i), hash)
+			h.places[k] = entryOf(number, s.depth+int32(i), hash)
 		}
 	})
 }
@@ -146,10 +146,10 @@ func (h *holding) add(number uint32, place int, hash uint64, more int) {
 		s.blocks, s.lost = slices.Grow(s.blocks, min(more, maxRun-len(s.blocks))), 0
 		h.room += s.room()
 	}
-	if h.table[place] == 0 {
+	if h.places[place] == 0 {
 		h.used++
 	}
-	h.table[place] = entryOf(number, s.depth+int32(len(s.blocks)), hash)
+	h.places[place] = entryOf(number, s.depth+int32(len(s.blocks)), hash)
 	s.blocks = append(s.blocks, block{low: uint32(hash), high: uint32(hash >> 32)})
 	h.blocks++
 }
@@ -162,18 +162,18 @@ func (h *holding) forget(number uint32, s *share) {
 	s.blocks = s.blocks[:n]
 	h.blocks--
 	i := h.home(spread(hash))
-	for h.table[i] != entry {
-		i = next(i, len(h.table))
+	for h.places[i] != entry {
+		i = next(i, len(h.places))
 	}
-	h.table[i] = left
-	if h.table[next(i, len(h.table))] != 0 {
+	h.places[i] = left
+	if h.places[next(i, len(h.places))] != 0 {
 		return
 	}
-	for h.table[i] == left {
-		h.table[i] = 0
+	for h.places[i] == left {
+		h.places[i] = 0
 		h.used--
 		if i--; i < 0 {
-			i = len(h.table) - 1
+			i = len(h.places) - 1
 		}
 	}
 }
@@ -185,10 +185,10 @@ func (h *holding) moved(from, to uint32) {
 		hash := s.blocks[i].hash()
 		depth := s.depth + int32(i)
 		k := h.home(spread(hash))
-		for entry := entryOf(from, depth, hash); h.table[k] != entry; {
-			k = next(k, len(h.table))
+		for entry := entryOf(from, depth, hash); h.places[k] != entry; {
+			k = next(k, len(h.places))
 		}
-		h.table[k] = entryOf(to, depth, hash)
+		h.places[k] = entryOf(to, depth, hash)
 	}
 }
 
@@ -215,5 +215,5 @@ func (h *holding) bytes() int {
 		aBlock  = int(unsafe.Sizeof(block{}))
 		anAlias = 48 // of a map
 	)
-	return h.shares.bytes(int(unsafe.Sizeof(share{}))) + 8*len(h.table) + aBlock*h.room + anAlias*len(h.aliases)
+	return h.shares.bytes(int(unsafe.Sizeof(share{}))) + 8*len(h.places) + aBlock*h.room + anAlias*len(h.aliases)
 }
