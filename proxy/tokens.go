@@ -146,6 +146,9 @@ func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSo
 	if t.err == nil {
 		t.mixed = t.model.Check(ctx)
 	}
+	if errors.Is(t.mixed, prompt.ErrNone) {
+		t.err, t.mixed = t.mixed, nil
+	}
 	if ctx.Err() == nil {
 		l.tell(model, t, old)
 	}

@@ -105,12 +105,37 @@ func TestManyPromptsAreAskedForOnce(t *testing.T) {
 	})
 	p := startProxy(t, placingSettings(w.url))
 	p.waitForTokens(t)
+	asked.Store(0)
 	prompts := strings.Repeat(`"x",`, 999) + `"x"`
 	if r := p.ask(t, "/v1/completions", `{"model":"m","max_tokens":4,"prompt":[`+prompts+`]}`); r.StatusCode != 200 {
 		t.Fatal(r.StatusCode, r.body)
 	}
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// A worker without the route is asked once for all requests, and it is said.
+func TestNoTokenRouteIsSaid(t *testing.T) {
+	var asked atomic.Int32
+	w := tokenRoute(t, func(c net.Conn, _ string) bool {
+		asked.Add(1)
+		_, err := c.Write([]byte(httpReply(404, "text/plain", "")))
+		return err == nil
+	})
+	p := startProxy(t, placingSettings(w.url))
+	waitUntil(t, "the source was looked for", func() bool { return p.lexicon.of("m") != pendingSource })
+	for range 3 {
+		r := p.ask(t, "/v1/chat/completions", `{"model":"m","max_tokens":4,"messages":[{"role":"user","content":"hello"}]}`)
+		if r.StatusCode != 200 || r.Header.Get("x-kvasir-placement") != "approximate" {
+			t.Errorf("%d %s", r.StatusCode, r.Header.Get("x-kvasir-placement"))
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\" are not known`) || !strings.Contains(ready, `worker \"w0\" answers 404`) {
+		t.Errorf("/readyz says %s", ready)
 	}
 }
 

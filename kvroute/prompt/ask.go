@@ -169,11 +169,17 @@ var probes = []string{
 
 // Check compares the tokens of a few conversations with what the worker's tokenize route says
 // (Hints.Ask). Where they differ the files are not what the worker runs: it returns why (ErrDiffers), and
-// from then on the model goes by the worker's route. nil: they agree, or there is nothing to compare;
+// from then on the model goes by the worker's route. Where there are no files it asks the worker once,
+// and returns ErrNone if it has no route for that. nil: they agree, or there is nothing to compare;
 // errors of asking change nothing, and the caller asks again some time.
 func (m *Model) Check(ctx context.Context) error {
 	f := m.local()
-	if f == nil || m.ask == nil || f.trouble != nil || m.engine != "" && m.engine != "vllm" {
+	switch {
+	case m.ask == nil:
+		return nil
+	case f == nil:
+		return m.checkRoute(ctx)
+	case f.trouble != nil || m.engine != "" && m.engine != "vllm":
 		return nil
 	}
 	w := takeWorkspace()
@@ -198,4 +204,16 @@ func (m *Model) Check(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkRoute asks the worker for the tokens of a text.
+func (m *Model) checkRoute(ctx context.Context) error {
+	_, err := m.textByWorker(ctx, nil, "Hello", true)
+	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrUnsupported) {
+		err = fmt.Errorf("%w: %w", ErrNone, err)
+		if m.trouble != nil {
+			err = fmt.Errorf("%w; and its files cannot be used: %w", err, m.trouble)
+		}
+	}
+	return err
 }

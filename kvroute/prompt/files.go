@@ -122,6 +122,9 @@ func readFiles(dir string, s stamp) (*files, error) {
 	if f.trouble = ownWay(dir, model); f.trouble == nil {
 		f.trouble = f.readTemplates(config)
 	}
+	if f.trouble == nil {
+		f.trouble = f.checkLimit()
+	}
 	return f, nil
 }
 
@@ -165,6 +168,27 @@ func (f *files) readTemplates(config *template.Dict) error {
 	}
 	if parts, ok := f.tools.Parts(); !ok || parts != f.parts {
 		return fmt.Errorf("%w: how it takes content cannot be told", ErrTemplate)
+	}
+	return nil
+}
+
+// checkLimit says where short conversations take more than a rendering may have: each request would
+// cost as much, for nothing. Of other failures nothing follows: templates may do without tools.
+func (f *files) checkLimit() error {
+	w := takeWorkspace()
+	defer w.giveBack()
+	for _, probe := range probes {
+		d, err := w.parseObject([]byte(probe))
+		if err != nil {
+			return err
+		}
+		c, err := readChat(d, "", f.parts)
+		if err != nil {
+			return err
+		}
+		if _, err = f.render(nil, c); errors.Is(err, template.ErrLimit) {
+			return fmt.Errorf("a short conversation: %w", err)
+		}
 	}
 	return nil
 }

@@ -50,18 +50,15 @@ func NewLibrary(o Options) *Library {
 //	none    ErrNone
 //	a path  a directory with tokenizer.json, and chat_template.jinja or tokenizer_config.json
 //
-// A directory that cannot be used is an error where the setting names it; with auto the worker's route
-// comes next, and Model.Trouble says why. The same files are read once, and again when they have
-// changed: call it again with new hints, or from time to time, but not for each request.
+// Where a directory cannot be used the worker's route comes next, and Model.Trouble says why; without
+// one it is an error. The same files are read once, and again when they have changed: call it again
+// with new hints, or from time to time, but not for each request.
 func (l *Library) Model(name, setting string, hints Hints) (*Model, error) {
 	dir, source := l.place(setting, &hints, name)
 	var f *files
 	var trouble error
 	if dir != "" {
 		f, trouble = l.files(dir)
-		if trouble != nil && setting != "" && setting != "auto" {
-			return nil, trouble
-		}
 	}
 	if f == nil && (hints.Ask == nil || setting == "none") {
 		if trouble != nil {

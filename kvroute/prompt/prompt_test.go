@@ -266,6 +266,42 @@ func TestRenderRoute(t *testing.T) {
 	}
 }
 
+// A template that takes more than a rendering may have is known for it from the start: it does not cost each request
+// as much before the worker is asked.
+func TestEndlessTemplate(t *testing.T) {
+	l := NewLibrary(Options{HubCache: t.TempDir()})
+	dir := aModel(t, t.TempDir(), `{% for m in messages %}{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}{{ m.content }}{% endfor %}`)
+	asked := 0
+	m := model(t, l, dir, Hints{Ask: func(context.Context, string, []byte) ([]byte, error) {
+		asked++
+		return []byte(`{"token_ids":[1]}`), nil
+	}})
+	if err := m.Trouble(); !errors.Is(err, template.ErrLimit) {
+		t.Error(err)
+	}
+	if ids, err := m.Chat(context.Background(), nil, []byte(`{"messages":[{"role":"user","content":"x"}]}`)); err != nil || len(ids) != 1 || asked != 1 {
+		t.Errorf("%v %v, asked %d times", ids, err, asked)
+	}
+}
+
+// What a worker without the route cannot say is not known, and why its files are of no use is said as well.
+func TestNoRoute(t *testing.T) {
+	l := NewLibrary(Options{HubCache: t.TempDir()})
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "tokenizer.json"), []byte("{"))
+	gone := func(context.Context, string, []byte) ([]byte, error) { return nil, ErrNoRoute }
+	for _, engine := range []string{"vllm", "sglang"} {
+		m := model(t, l, dir, Hints{Ask: gone, Engine: engine})
+		if err := m.Check(context.Background()); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "tokenizer.json") {
+			t.Errorf("%s: %v", engine, err)
+		}
+	}
+	m := model(t, l, "worker", Hints{Ask: func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("down") }})
+	if err := m.Check(context.Background()); err == nil || errors.Is(err, ErrNone) {
+		t.Error("a worker that is down:", err)
+	}
+}
+
 // A template that fails over a conversation, rather than to refuse it, leaves it to the worker: what fails may be here.
 func TestFailedTemplateIsAsked(t *testing.T) {
 	l := NewLibrary(Options{HubCache: t.TempDir()})
