@@ -222,7 +222,11 @@ func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble strin
 	fmt.Fprintf(&b, "\nprompt tokens cached  %.1f %% (one cache without bounds: %.1f %%)\n", 100*r.Reuse, 100*r.Ceiling)
 	fmt.Fprintf(&b, "output                %.0f tokens/s\n", r.OutputTokensPerSec)
 	fmt.Fprintf(&b, "imbalance             %.2f (busiest worker over the mean, in tokens computed)\n", r.Imbalance)
-	fmt.Fprintf(&b, "preemptions           %d\n\n", r.Preemptions)
+	fmt.Fprintf(&b, "preemptions           %d\n", r.Preemptions)
+	if r.Refused > 0 {
+		fmt.Fprintf(&b, "not indexed           %d blocks that workers had, and no request found\n", r.Refused)
+	}
+	b.WriteByte('\n')
 	table = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "worker\trole\trequests\tprompt tokens\tcached\toutput tokens\tbusy\tpreemptions\t")
 	for _, w := range r.PerWorker {

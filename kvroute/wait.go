@@ -77,6 +77,9 @@ func (p *Pool) Start() {
 	l.settle()
 }
 
+// Index returns what the index of the workers' blocks holds.
+func (p *Pool) Index() kvindex.Stats { return p.line.index.Stats() }
+
 // QueueLen returns how many requests wait for the model.
 func (p *Pool) QueueLen(model string) int {
 	l := p.line

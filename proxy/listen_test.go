@@ -142,7 +142,7 @@ func TestEventsAreFoundAndHeard(t *testing.T) {
 	scrape := fetchFrom(t, p.admin, "/metrics")
 	for _, line := range []string{
 		`kvasir_kv_events_connected{worker="w0"} 1`, `kvasir_kv_events_sources{worker="w0"} 1`, `kvasir_kv_events_sources{worker="w1"} 0`,
-		`kvasir_kv_blocks_held{worker="w0"} 6`, `kvasir_kv_block_tokens{worker="w0"} 32`, `kvasir_kv_block_tokens_mismatch{worker="w0"} 0`,
+		`kvasir_kv_blocks_held{worker="w0"} 6`, `kvasir_kv_index_blocks{by="events"} 6`, `kvasir_kv_index_blocks{by="predicted"} 0`, `kvasir_kv_block_tokens{worker="w0"} 32`, `kvasir_kv_block_tokens_mismatch{worker="w0"} 0`,
 		`kvasir_kv_events_total{kind="stored",worker="w0"} 6`, `kvasir_kv_messages_total{how="lost",worker="w0"} 0`,
 		`kvasir_kv_clears_total{why="engine restarted",worker="w0"} 0`, `kvasir_kv_transfers_late_total{worker="w0"} 0`,
 	} {

@@ -357,6 +357,7 @@ func TestSteering(t *testing.T) {
 		{`"router_config_override":{"overlap_score_credit":2,"router_temperature":0,"assume_kv_reuse":true},`, "x-worker-instance-id: w0", "w0", ""},
 		{"", "x-worker-instance-id: w9", "", `no worker \"w9\" serves model \"m\": want w0, w1, w2`},
 		{"", "x-prefill-instance-id: w1", "", `no prefill worker`},
+		{"", "X-data-parallel-rank: one", "", "The header x-data-parallel-rank must be the number of a data-parallel rank"},
 		{"", "x-dp-rank: one", "", "The header x-dp-rank must be the number of a data-parallel rank"},
 		{`"nvext":7,`, "", "", "nvext must be an object"},
 		{`"nvext":{"backend_instance_id":1.5},`, "", "", "nvext must be an object"},

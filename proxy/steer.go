@@ -74,7 +74,7 @@ func (s *steering) readHeaders(lines []byte) *apiError {
 			s.pin.Worker = string(value)
 		case foldIs(what, "prefill-instance-id"):
 			s.pin.Prefill = string(value)
-		case foldIs(what, "dp-rank"):
+		case foldIs(what, "dp-rank"), foldIs(what, "data-parallel-rank"): // Dynamo's name, and the engines'
 			s.pin.Rank, s.pin.Ranked, err = rankIn(name, value)
 		case foldIs(what, "prefill-dp-rank"):
 			s.pin.PrefillRank, s.pin.PrefillRanked, err = rankIn(name, value)

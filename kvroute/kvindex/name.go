@@ -19,6 +19,12 @@ import (
 // so that blocks inherit it by their parent: engines name a salt with the first
 // block only. The hash's own seed is 1337. Without a Seed these are the block
 // hashes of Dynamo (lib/kv-router/src/protocols.rs, dynamo-tokens).
+//
+// Two prompts whose blocks have one name are taken for the same: by chance in one of
+// a million indexes of 6 million blocks, on purpose by whoever looks for it, as
+// XXH3 is no cryptographic hash. What comes of it is an overlap that the worker
+// does not have, so a prompt that waits longer; engines name their blocks for themselves,
+// and no prompt is answered from another's.
 type Name uint64
 
 // A Seed keeps the blocks of one model, adapter and salt apart from all
