@@ -222,7 +222,7 @@ func (g *group) add(w *Worker, q *Query, ranked bool, rank int) {
 		g.priced = append(g.priced, cost.Candidate{})
 		c := &g.priced[len(g.priced)-1]
 		s.know(q.Prompt, c)
-		s.open = r.track.look(q.Now, s.names, c)
+		s.open = r.track.look(q.Now, g.leg, s.names, c)
 		g.seats = append(g.seats, s)
 	}
 }
@@ -317,8 +317,17 @@ func (d *desk) pays(p *Pool, q *Query, tokens int) bool {
 		}
 	}
 	prompt.Leg = cost.Whole
-	_, pays := p.predict.Handed(prompt, &d.three[0], &d.three[1], &d.three[2])
+	_, pays := p.predict.Handed(prompt, &d.three[0], &d.three[1], &d.three[2], d.whole.waits(q), d.prefill.waits(q))
 	return pays
+}
+
+// waits is how long those in the central queue keep engines busy of which the
+// cheapest has no room now.
+func (g *group) waits(q *Query) time.Duration {
+	if g.seats[g.best].open {
+		return 0
+	}
+	return q.ahead / time.Duration(max(g.open, 1))
 }
 
 // meet fills in what the candidates of a group hold of the prompt.
@@ -373,7 +382,7 @@ func (d *desk) own(id, place int32) {
 func (d *desk) shut(now time.Time, main, pre *group) bool {
 	shut := false
 	for _, g := range [...]*group{main, pre} {
-		if g != nil && !g.seats[g.best].open && g.seats[g.best].rank.track.close(now) {
+		if g != nil && !g.seats[g.best].open && g.seats[g.best].rank.track.close(now, g.leg) {
 			shut = true
 		}
 	}

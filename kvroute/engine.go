@@ -282,8 +282,8 @@ func (t *tracker) setEngine(f EngineFacts) {
 }
 
 // look fills in what is under way, and how many leading blocks of names others
-// use; it says whether the engine is open for more.
-func (t *tracker) look(now time.Time, names []kvindex.Name, c *cost.Candidate) (open bool) {
+// use; it says whether the engine is open for the leg of one more.
+func (t *tracker) look(now time.Time, leg Leg, names []kvindex.Name, c *cost.Candidate) (open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Load = t.mirror.Load(now)
@@ -291,23 +291,25 @@ func (t *tracker) look(now time.Time, names []kvindex.Name, c *cost.Candidate) (
 		c.Active = t.mirror.Active(names)
 		c.Users = t.mirror.Users(names, c.Active)
 	}
-	return t.open(c.Load)
+	return t.open(c.Load, leg)
 }
 
 // open says whether an engine with that load has room in its next pass.
-func (t *tracker) open(l cost.Load) bool {
+func (t *tracker) open(l cost.Load, leg Leg) bool {
 	if !t.counted {
 		l.Engine.MaxSeqs = math.MaxInt // cost.Engine's default is for prices, it keeps nobody waiting
 	}
-	return !t.limited || l.Open()
+	return !t.limited || l.Open(cost.Leg(leg))
 }
 
-// close marks the engine as shut, unless it is open by now.
-func (t *tracker) close(now time.Time) bool {
+// close says whether the engine is shut for the leg, and marks it if it is for
+// any: who opens it is to wake those in line.
+func (t *tracker) close(now time.Time, leg Leg) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.shut = !t.open(t.mirror.Load(now))
-	return t.shut
+	load := t.mirror.Load(now)
+	t.shut = !t.open(load, Whole)
+	return !t.open(load, leg)
 }
 
 // opened says whether an engine that was shut is open again. It is called with mu held.
@@ -315,6 +317,6 @@ func (t *tracker) opened(now time.Time) bool {
 	if !t.shut {
 		return false
 	}
-	t.shut = !t.open(t.mirror.Load(now))
+	t.shut = !t.open(t.mirror.Load(now), Whole)
 	return !t.shut
 }

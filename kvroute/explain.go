@@ -22,6 +22,7 @@ func (p *Pool) Explain(q Query) ([]Candidate, string, error) {
 		return nil, f.why(policies[p.policy].name, &q), nil
 	}
 	f.name(q.Prompt)
+	q.ahead = p.line.work(q.Model)
 	d := &p.line.desk
 	d.mu.Lock()
 	defer d.mu.Unlock()

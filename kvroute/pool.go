@@ -126,6 +126,10 @@ type Query struct {
 	// of it when it was last placed: its place in the central queue.
 	prefill time.Duration
 
+	// ahead is how long the prompts of all who wait in the central queue take, it
+	// among them; 0: it does not wait.
+	ahead time.Duration
+
 	// Strict asks for ErrNoWorker where all workers are down or ejected, instead
 	// of a last resort: for a caller that has another model to fall back to.
 	Strict bool

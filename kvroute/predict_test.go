@@ -170,6 +170,60 @@ func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens 
 	return testing.AllocsPerRun(200, place)
 }
 
+// In overload decode workers compute prompts, too, though each single one would be done earlier by a prefill worker.
+func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
+	workers := []*Worker{NewWorker("prefill", Prefill, 0), NewWorker("decode", Decode, 0)}
+	for _, w := range workers {
+		w.SetModels([]Model{{Name: "m"}})
+		w.SetEngine(EngineFacts{BlockSize: 16, Blocks: 16384, MaxBatchedTokens: 8192, MaxSeqs: 256, Events: true})
+	}
+	p := NewPool(PoolOptions{Workers: workers, Policy: Predict, CentralQueue: true, MaxQueued: 100})
+	query := func(tokens int) Query {
+		ids := make([]uint32, tokens)
+		for at := range ids {
+			ids[at] = uint32(tokens)
+		}
+		return Query{Now: time.Now(), Model: "m", Prompt: &Prompt{IDs: ids}}
+	}
+	for i := range 40 { // answers that prompts would hold up
+		q := query(16 + i)
+		q.Aggregate = true
+		at, err := p.Place(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Release()
+		at.Tokens(q.Now, 1)
+	}
+	var all []*waiter
+	for i := range 40 {
+		w, at, err := p.line.enter(query(6000 + i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w == nil {
+			w = &waiter{at: at, done: true}
+		}
+		all = append(all, w)
+	}
+	handed, alone, waits := 0, 0, 0
+	for _, w := range all {
+		switch {
+		case !w.done:
+			waits++
+		case w.at.Prefill != nil:
+			handed++
+			defer w.at.Release()
+		default:
+			alone++
+			defer w.at.Release()
+		}
+	}
+	if handed == 0 || alone == 0 || waits == 0 {
+		t.Errorf("%d handed over, %d by the decode worker alone, %d wait", handed, alone, waits)
+	}
+}
+
 // BenchmarkCentralQueue: a request ends while 1,000 wait at 16 engines, one of
 // them goes there, and another one comes.
 func BenchmarkCentralQueue(b *testing.B) {

@@ -185,7 +185,7 @@ func (tw *twin) take(at *Placement, n int) {
 func (tw *twin) anyClosed() bool {
 	for _, w := range tw.inPool {
 		for _, r := range w.ranks() {
-			if !r.track.open(r.track.mirror.Load(time.Now())) {
+			if !r.track.open(r.track.mirror.Load(time.Now()), Whole) {
 				return true
 			}
 		}

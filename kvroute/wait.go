@@ -274,13 +274,26 @@ func (l *line) settleCentral(now time.Time) {
 
 // try places a request in line. It is false if that has to wait on.
 func (l *line) try(w *waiter, now time.Time) bool {
-	w.query.Now = now
+	w.query.Now, w.query.ahead = now, l.queues[w.query.Model].central.Work()
 	at, err := l.pool.place(&w.query)
 	if errors.Is(err, ErrFull) {
 		return false
 	}
 	w.at, w.err = at, err
 	return true
+}
+
+// work is how long the prompts take of those who wait for the model in the central queue.
+func (l *line) work(model string) time.Duration {
+	if l.waiting.Load() == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if in := l.queues[model]; in != nil {
+		return in.central.Work()
+	}
+	return 0
 }
 
 // dismiss lets a request go that has what it waited for, or an error.

@@ -37,8 +37,11 @@ func (l *Load) used() float64 {
 	return float64(l.Outstanding-l.Shared+l.Streamed) / float64(l.Engine.tokens())
 }
 
-// Open reports whether the engine's next pass has room left: what the central queue waits for.
-func (l *Load) Open() bool { return l.Backlog < l.Engine.Budget && l.Requests < l.Engine.MaxSeqs }
+// Open reports whether the engine's next pass has room for what leg asks of it: what the central queue waits for. An
+// answer whose prompt another engine computes does not wait for prompts here: those have the time of its transfer.
+func (l *Load) Open(leg Leg) bool {
+	return (l.Backlog < l.Engine.Budget || leg == DecodeOnly) && l.Requests < l.Engine.MaxSeqs
+}
 
 // slow is Slow, 1 where nobody said.
 func (l *Load) slow() float64 {

@@ -168,10 +168,12 @@ func (w *Predict) evict(l *Load, fresh float64) float64 {
 
 // Handed reports whether it pays to let prefill compute the prompt and decode make the answer, against whole doing
 // both, and says by how many milliseconds (negative: it does not pay). Each was priced for its leg. Beside the prices it
-// counts that the prompt would hold up every answer of a worker that is there for answers.
-func (w *Predict) Handed(p Prompt, whole, prefill, decode *Candidate) (gain float64, pays bool) {
+// counts that the prompt would hold up every answer of a worker that is there for answers, and how long the prompts
+// that wait in a central queue keep each side busy, 0 where there is room now: they are in no engine's backlog, and without
+// them prefill workers would always seem about to be free (docs/routing.md).
+func (w *Predict) Handed(p Prompt, whole, prefill, decode *Candidate, wholeWaits, prefillWaits time.Duration) (gain float64, pays bool) {
 	held := whole.compute * float64(whole.Load.Decoding) / w.Stall
-	gain = whole.Cost + held - (prefill.Cost + millis(w.Transfer(p, decode)) + decode.Cost)
+	gain = whole.Cost + millis(wholeWaits) + held - (prefill.Cost + millis(prefillWaits) + millis(w.Transfer(p, decode)) + decode.Cost)
 	return gain, gain > 0
 }
 

@@ -133,18 +133,23 @@ func TestHandedOverWhereItPays(t *testing.T) {
 		tokens  int
 		held    int32 // blocks, at the decode worker
 		prefill *Mirror
+		waits   time.Duration // those who wait for prefill workers
 		want    bool
 	}{
-		{"long", 8000, 0, idle, true},
-		{"long, held by the decode worker", 8000, 124, idle, false},
-		{"short, prefill worker idle", 60, 0, idle, true},
-		{"short, prefill worker busy", 60, 0, busy, false},
+		{"long", 8000, 0, idle, 0, true},
+		{"long, held by the decode worker", 8000, 124, idle, 0, false},
+		{"short, prefill worker idle", 60, 0, idle, 0, true},
+		{"short, prefill worker busy", 60, 0, busy, 0, false},
+		{"long, others wait for prefill workers", 8000, 0, idle, time.Minute, false},
 	} {
 		whole := price(Prompt{Tokens: tt.tokens}, decoding, tt.held)
 		prefill := price(Prompt{Tokens: tt.tokens, Leg: PrefillOnly}, tt.prefill, 0)
 		decode := price(Prompt{Tokens: tt.tokens, Leg: DecodeOnly}, decoding, tt.held)
-		if gain, pays := w.Handed(Prompt{Tokens: tt.tokens}, whole, prefill, decode); pays != tt.want {
+		if gain, pays := w.Handed(Prompt{Tokens: tt.tokens}, whole, prefill, decode, 0, tt.waits); pays != tt.want {
 			t.Errorf("%s: handing over pays: %v (%.1f ms)", tt.name, pays, gain)
+		}
+		if gain, pays := w.Handed(Prompt{Tokens: tt.tokens}, whole, prefill, decode, time.Hour, tt.waits); !pays {
+			t.Errorf("%s, decode workers have no time: handing over does not pay (%.1f ms)", tt.name, gain)
 		}
 	}
 }

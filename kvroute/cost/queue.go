@@ -12,11 +12,13 @@ import (
 // unbounded; its user bounds it. Not safe for concurrent use.
 //
 // A request goes to the worker that is cheapest for it, when that one has room in its next pass, and waits otherwise:
-// taking the second best there loses what the cache is worth, which is worse than waiting (docs/routing.md).
+// taking the second best there loses what the cache is worth, which is worse than waiting (docs/routing.md). Where it
+// is to be decided whether a prefill worker computes the prompt, those who wait count (Predict.Handed).
 type Queue[T any] struct {
 	waiting []*Waiting[T]
 	order   uint64
 	epoch   time.Time
+	work    time.Duration
 }
 
 // Waiting is one request in a Queue.
@@ -24,8 +26,9 @@ type Waiting[T any] struct {
 	Value T
 	Since time.Time
 
-	key   float64
-	order uint64
+	key     float64
+	order   uint64
+	prefill time.Duration
 }
 
 // Ageing is how much of its prefill time a waiting request is let off for each millisecond that it has waited.
@@ -71,11 +74,15 @@ func (q *Queue[T]) Push(now time.Time, prefill time.Duration, value T) *Waiting[
 func (q *Queue[T]) Remove(w *Waiting[T]) {
 	if i, ok := q.find(w); ok {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
+		q.work -= w.prefill
 	}
 }
 
 // Len is how many wait.
 func (q *Queue[T]) Len() int { return len(q.waiting) }
+
+// Work is how long the prefills of all who wait take, each on the worker that holds most of it, one after the other.
+func (q *Queue[T]) Work() time.Duration { return q.work }
 
 // Next takes out the first request that can go and returns it, nil if none can. place prices one over all workers and
 // says whether the cheapest has room now, and how long the prefill is on the worker that holds most of the prompt by
@@ -96,6 +103,8 @@ func (q *Queue[T]) Next(place func(*Waiting[T]) (room bool, prefill time.Duratio
 
 func (q *Queue[T]) insert(w *Waiting[T], prefill time.Duration) {
 	// All waiting requests age alike, so that their order is that of prefill + Ageing * arrival.
+	w.prefill = prefill
+	q.work += prefill
 	w.key = millis(prefill) + Ageing*millis(w.Since.Sub(q.epoch))
 	i, _ := q.find(w)
 	q.waiting = slices.Insert(q.waiting, i, w)

@@ -298,6 +298,18 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+// In overload those who wait in the queue speak for decode workers to compute prompts: without them in the prices
+// prefill workers seem about to be free, and all wait for those alone.
+func TestQueueLeavesPromptsToDecodeWorkers(t *testing.T) {
+	o := Options{Prefill: 1, Decode: 3, Policy: "predict", Speed: 8}
+	without := run(t, conversation(t), o)
+	o.Queue = true
+	with := run(t, conversation(t), o)
+	if with.TTFT.Mean > 1.3*without.TTFT.Mean || with.TTFT.P99 > 1.3*without.TTFT.P99 {
+		t.Errorf("first tokens after %.0f ms (p99 %.0f) with the queue, %.0f (p99 %.0f) without", with.TTFT.Mean, with.TTFT.P99, without.TTFT.Mean, without.TTFT.P99)
+	}
+}
+
 // What a replay costs, for each policy, a request.
 func BenchmarkRun(b *testing.B) {
 	trace := conversation(b)

@@ -95,11 +95,11 @@ func (p *priced) next(now time.Time) (*Job, int) {
 	w := p.queue.Next(func(w *cost.Waiting[*Job]) (bool, time.Duration) {
 		j := w.Value
 		worker = p.choose(now, j, p.fleet.book.find(j.Names))
-		computes := worker
+		room := p.candidates[worker].Load.Open(cost.Whole)
 		if j.Prefill >= 0 {
-			computes = j.Prefill
+			room = p.candidates[j.Prefill].Load.Open(cost.PrefillOnly) && p.candidates[worker].Load.Open(cost.DecodeOnly)
 		}
-		return p.candidates[computes].Load.Open(), p.shortest(j)
+		return room, p.shortest(j)
 	})
 	if w == nil {
 		return nil, 0
@@ -111,7 +111,7 @@ func (p *priced) next(now time.Time) (*Job, int) {
 func (p *priced) load(now time.Time) (open bool) {
 	for w, m := range p.mirrors {
 		p.candidates[w].Load = m.Load(now)
-		open = open || p.candidates[w].Load.Open()
+		open = open || p.candidates[w].Load.Open(cost.Whole)
 	}
 	return open
 }
@@ -149,13 +149,22 @@ func (p *priced) choose(now time.Time, j *Job, overlaps []kvindex.Overlap) int {
 	computes := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.PrefillOnly}, prefill)
 	answers := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.DecodeOnly}, decode)
 	if p.fleet.Disaggregate == Auto {
-		if _, pays := p.fleet.Predict.Handed(whole, &priced, &prefill[computes], &decode[answers]); !pays {
+		alones, pairs := p.waits(&priced, len(decode)), p.waits(&prefill[computes], len(prefill))
+		if _, pays := p.fleet.Predict.Handed(whole, &priced, &prefill[computes], &decode[answers], alones, pairs); !pays {
 			p.hits[j.Number] = priced.Hit
 			return first + alone
 		}
 	}
 	j.Prefill, p.hits[j.Number] = computes, prefill[computes].Hit
 	return first + answers
+}
+
+// waits is how long the prompts in the queue keep workers busy of whom c, the cheapest, has no room now.
+func (p *priced) waits(c *cost.Candidate, workers int) time.Duration {
+	if p.queue == nil || c.Load.Open(cost.Whole) {
+		return 0
+	}
+	return p.queue.Work() / time.Duration(workers)
 }
 
 // cheapest prices the candidates and takes one.
