@@ -25,7 +25,7 @@ EPOCHS = 12
 NETS = [(384, 0.2, 0.4)] * 3
 # How much a text counts: 1, or 3 if it was written for this project. Everyday questions and searches
 # outnumber the exams by now: with 3 for all, MMLU-Pro lost 0.6 points to them, and CMMLU 1.2.
-WEIGHTS = {"written/search": 1.5, "written/exam": 4.0}
+WEIGHTS = {"written/search": 1.5, "written/exam": 4.0, "written/exam en": 1.0}
 FIELD_TEXTS = 30  # a field of fewer texts counts to the label's rest
 
 
@@ -56,6 +56,7 @@ class Head:
         texts, labels, fields, weights, free = [], [], [], [], []
         for row in rows:
             own = WEIGHTS.get(row["source"], 3.0 if row["source"].startswith("written/") else 1.0)
+            own = WEIGHTS.get(row["source"] + " " + row["lang"], own)
             for text, weight in variants(row, rng):
                 texts.append(text)
                 labels.append(CATEGORIES.index(row["label"]))
