@@ -162,13 +162,15 @@ func (l *lexicon) tell(model string, t, old *tokenSource) {
 	case t.err == nil && t.told(old):
 	case t.err == nil:
 		e := l.log.Info().Str("model", model).Str("source", t.model.Source())
-		problem := t.mixed
-		if trouble := t.model.Trouble(); trouble != nil {
+		problem, reason := t.mixed, ""
+		switch trouble := t.model.Trouble(); {
+		case trouble != nil:
 			problem = fmt.Errorf("its files cannot be used, or not for chats: %w; the worker is asked", trouble)
-			l.reasons.set(key, fmt.Sprintf("tokens of model %q: %v; where it does not say them placement is approximate", model, problem))
-		} else {
-			l.reasons.set(key, "")
+			reason = fmt.Sprintf("tokens of model %q: %v; where it does not say them placement is approximate", model, problem)
+		case !t.checked() && t.model.Asks():
+			reason = fmt.Sprintf("tokens of model %q: %v; where the worker does not say them placement is approximate", model, problem)
 		}
+		l.reasons.set(key, reason)
 		if problem != nil {
 			e = l.log.Warn().Str("model", model).Str("source", t.model.Source()).Str("problem", problem.Error())
 		}

@@ -139,6 +139,36 @@ func TestNoTokenRouteIsSaid(t *testing.T) {
 	}
 }
 
+// A worker that does not say tokens, or none, for the time being or for good, is said as long as it is so.
+func TestNoTokensAreSaid(t *testing.T) {
+	for reply, says := range map[string]string{
+		httpReply(500, "text/plain", ""):                    "answers 500; where the worker does not say them placement is approximate",
+		httpReply(200, "application/json", `{"tokens":[]}`): "no tokens for a text",
+	} {
+		var answers atomic.Bool
+		w := tokenRoute(t, func(c net.Conn, _ string) bool {
+			said := reply
+			if answers.Load() {
+				said = httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
+			}
+			_, err := c.Write([]byte(said))
+			return err == nil
+		})
+		p := startProxy(t, placingSettings(w.url))
+		waitUntil(t, "the source was looked for", func() bool { return p.lexicon.of("m") != pendingSource })
+		if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\"`) || !strings.Contains(ready, says) {
+			t.Errorf("/readyz says %s", ready)
+		}
+		answers.Store(true)
+		before := p.lexicon.of("m")
+		p.lexicon.look()
+		waitUntil(t, "it was looked again", func() bool { return p.lexicon.of("m") != before })
+		if _, ready := p.readiness(t); strings.Contains(ready, "tokens of model") {
+			t.Errorf("when they are said /readyz says %s", ready)
+		}
+	}
+}
+
 // Files are compared with the worker until it answers, and that is in the log once for each outcome. (A worker that was
 // too busy to be asked was not asked again, and files that were not its own stayed in use.)
 func TestFilesAreComparedInTheEnd(t *testing.T) {
