@@ -48,6 +48,7 @@ type handover struct {
 
 	life     uint64    // of from, when it was asked
 	said     time.Time // when it answered; zero: nothing of it is used
+	well     time.Time // when it was last known to have done its part; zero: it is not
 	answered bool      // its reply was the whole answer
 
 	beside chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
@@ -138,6 +139,7 @@ func (h *handover) compute() *failure {
 	f := h.ask()
 	h.said = h.call.now
 	if f == nil {
+		h.well = h.said
 		if cached := usageNear(h.x.route.kind, h.call.payload()).cachedTokens; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
@@ -297,7 +299,9 @@ func (h *handover) commit() error {
 	h.committed = true
 	h.x.placing.at.Prefilled(h.x.call.now)
 	h.decode.forget()
-	if h.beside == nil {
+	if h.beside != nil {
+		h.well = h.x.call.now
+	} else {
 		h.prefill.forget()
 		h.call.finish(nil) // its connection was let go
 	}
@@ -307,7 +311,8 @@ func (h *handover) commit() error {
 func (l *leg) forget() { l.draft, l.head, l.pieces = draft{}, nil, nil }
 
 // weigh says what came of the decode leg: whose failure it was. That the blocks
-// did not come over shows as a 500, or as an error event before any content.
+// did not come over shows as a 500, or as an error event before any content. The
+// prefill worker did well when it answered: it may be dead since.
 func (h *handover) weigh(f *failure) *failure {
 	x, now := h.x, h.x.call.now
 	result := "decode_failed"
@@ -317,7 +322,7 @@ func (h *handover) weigh(f *failure) *failure {
 	switch {
 	case f == nil:
 		x.p.noteTry(h.to, nil, x.facts.why, now)
-		h.from.Succeeded(now)
+		h.didWell()
 		switch x.facts.why {
 		case "", "worker_error":
 			result = "done"
@@ -337,10 +342,20 @@ func (h *handover) weigh(f *failure) *failure {
 		x.p.noteTry(h.from, f, "", now)
 	default:
 		x.p.noteTry(h.to, f, "", now)
-		h.from.Succeeded(now)
+		h.didWell()
 	}
 	x.p.metrics.handovers.WithLabelValues(result).Inc()
 	return f
+}
+
+// didWell notes that the prefill worker did, where that is known.
+func (h *handover) didWell() {
+	h.mu.Lock()
+	at := h.well
+	h.mu.Unlock()
+	if !at.IsZero() {
+		h.from.Succeeded(at)
+	}
 }
 
 // end lets go of both workers. A prefill leg that runs beside is stopped, unless

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"kvasir/kvroute"
 )
 
 // Prompts that are long enough to be handed over where that is not a must.
@@ -483,6 +485,35 @@ func TestDifferentEnginesKeepApart(t *testing.T) {
 	}
 	if n := strings.Count(p.log.String(), "cannot hand a request over"); n != 1 {
 		t.Errorf("it is said %d times", n)
+	}
+}
+
+// A prefill worker that has died since it computed a prompt stays set aside when that prompt's answer ends. (Each end of
+// an answer had it tried again, so that the retries were used up by requests that it could not take.)
+func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
+	hold := make(chan struct{})
+	for engine, reply := range map[string]string{"vllm": nixlReply, "sglang": chatReply} {
+		from := startWorker(t, send(httpReply(200, "application/json", reply)))
+		to := startWorker(t, func(c net.Conn, _ string) bool {
+			_, _ = io.WriteString(c, streamHead+chunk(roleEvent)+chunk(delta("a")))
+			<-hold
+			_, err := io.WriteString(c, chunk(finishEvent+doneEvent)+"0\r\n\r\n")
+			return err == nil
+		})
+		p := startProxy(t, autoSettings(engine, []string{from.url}, []string{to.url}))
+		c := dial(t, p.addr)
+		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
+		readUntil(t, c, delta("a"))
+		b := p.backendOf(t, "w0")
+		for range 5 {
+			b.Failed(time.Now(), "connect")
+		}
+		hold <- struct{}{}
+		readUntil(t, c, doneEvent)
+		waitUntil(t, "the hand-over is booked", func() bool { return p.metric(t, `kvasir_handovers_total{result="done"}`) == "1" })
+		if got := b.Status(time.Now()).State; got != kvroute.Ejected {
+			t.Errorf("%s: the prefill worker is %v", engine, got)
+		}
 	}
 }
 
