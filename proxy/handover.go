@@ -48,7 +48,7 @@ type handover struct {
 
 	life     uint64    // of from, when it was asked
 	said     time.Time // when it answered; zero: nothing of it is used
-	well     time.Time // when it was last known to have done its part; zero: it is not
+	well     time.Time // when it had done its part; zero: it has not, or runs beside
 	answered bool      // its reply was the whole answer
 
 	beside chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
@@ -213,7 +213,9 @@ func (h *handover) runBeside() {
 	}
 	if f != nil {
 		h.fail(f)
+		return
 	}
+	h.from.Succeeded(h.call.now)
 }
 
 // fail stops the decode leg, unless it has what it needs.
@@ -299,9 +301,7 @@ func (h *handover) commit() error {
 	h.committed = true
 	h.x.placing.at.Prefilled(h.x.call.now)
 	h.decode.forget()
-	if h.beside != nil {
-		h.well = h.x.call.now
-	} else {
+	if h.beside == nil {
 		h.prefill.forget()
 		h.call.finish(nil) // its connection was let go
 	}
@@ -329,6 +329,11 @@ func (h *handover) weigh(f *failure) *failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
+	case fault != nil && !fault.isNobodys() && isUnfetched(fault.body):
+		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
+		// is not said; a dead one is found out by those who ask it.
+		f, result = fault, "transfer_failed"
+		f.part, f.retry, f.reason = partAnswer, true, "transfer"
 	case fault != nil && !fault.isNobodys():
 		f, result = fault, "prefill_failed"
 		x.p.noteTry(h.from, f, "", now)
@@ -348,13 +353,10 @@ func (h *handover) weigh(f *failure) *failure {
 	return f
 }
 
-// didWell notes that the prefill worker did, where that is known.
+// didWell notes that the prefill worker did. One that runs beside says so itself.
 func (h *handover) didWell() {
-	h.mu.Lock()
-	at := h.well
-	h.mu.Unlock()
-	if !at.IsZero() {
-		h.from.Succeeded(at)
+	if !h.well.IsZero() {
+		h.from.Succeeded(h.well)
 	}
 }
 

@@ -203,6 +203,43 @@ func TestDeadDecodeWorkerIsRetriedFromPrefill(t *testing.T) {
 	}
 }
 
+// A decode worker of SGLang's that dies over the hand-over may be told by the prefill worker first, whose fault it is not:
+// another one is asked. (The client got 500, and five such prompts set the prefill worker aside.)
+func TestUnfetchedPromptGoesToAnother(t *testing.T) {
+	status := make(chan int, 1) // of the prefill worker, by which other one is asked
+	from := startWorker(t, func(c net.Conn, _ string) bool {
+		reply := httpReply(200, "application/json", chatReply)
+		if <-status == 500 {
+			reply = httpReply(500, "application/json", `{"object":"error","message":"Prefill transfer failed for request rank=0 req.rid='a'`+
+				` req.bootstrap_room=1 with exception KVTransferError(bootstrap_room=1): the other side is gone","type":"InternalServerError","code":500}`)
+		}
+		_, err := io.WriteString(c, reply)
+		return err == nil
+	})
+	dead := startWorker(t, func(c net.Conn, _ string) bool {
+		status <- 500
+		untilClosed(c)
+		return false
+	})
+	good := startWorker(t, func(c net.Conn, _ string) bool {
+		status <- 200
+		_, err := io.WriteString(c, httpReply(200, "application/json", chatReply))
+		return err == nil
+	})
+	p := startProxy(t, autoSettings("sglang", []string{from.url}, []string{dead.url, good.url}))
+	for len(dead.seen()) == 0 {
+		if a := p.ask(t, "/v1/chat/completions", handedChat); a.body != chatReply || a.Header.Get("x-kvasir-worker") != "w2" {
+			t.Fatalf("got %d %q of %s", a.StatusCode, a.body, a.Header.Get("x-kvasir-worker"))
+		}
+	}
+	if got := p.metric(t, `kvasir_retries_total{reason="transfer"}`); got != "1" {
+		t.Errorf("%q retries are counted", got)
+	}
+	if page := p.metricsPage(t); strings.Contains(page, `kvasir_worker_failures_total{`) {
+		t.Error("a worker is blamed")
+	}
+}
+
 // legs are two workers whose reply a test holds back; each says when it was
 // asked and when its connection was closed.
 type legs struct {
