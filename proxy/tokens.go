@@ -140,11 +140,15 @@ func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSo
 		}
 	}
 	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.engineFor(model), Ask: l.askerOf(model)})
-	if old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed && old.checked() {
+	same := old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed
+	if same && old.checked() && (old.mixed != nil || !t.model.Asks()) {
 		return old
 	}
 	if t.err == nil {
 		t.mixed = t.model.Check(ctx)
+	}
+	if same && old.mixed == nil && t.mixed == nil {
+		return old // the worker that is asked still answers
 	}
 	if errors.Is(t.mixed, prompt.ErrNone) {
 		t.err, t.mixed = t.mixed, nil

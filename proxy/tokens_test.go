@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -166,6 +167,29 @@ func TestNoTokensAreSaid(t *testing.T) {
 		if _, ready := p.readiness(t); strings.Contains(ready, "tokens of model") {
 			t.Errorf("when they are said /readyz says %s", ready)
 		}
+	}
+}
+
+// A worker that says no tokens any more is named in /readyz, and no longer when it says them again.
+func TestTokenRouteThatGoes(t *testing.T) {
+	var gone atomic.Bool
+	w := tokenRoute(t, func(c net.Conn, _ string) bool {
+		reply := httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
+		if gone.Load() {
+			reply = httpReply(500, "text/plain", "")
+		}
+		_, err := c.Write([]byte(reply))
+		return err == nil
+	})
+	p := startProxy(t, placingSettings(w.url))
+	p.waitForTokens(t)
+	for _, is := range []bool{true, false} {
+		gone.Store(is)
+		waitUntil(t, fmt.Sprintf("/readyz says that the route is gone: %v", is), func() bool {
+			p.lexicon.look()
+			_, ready := p.readiness(t)
+			return strings.Contains(ready, "/tokenize") == is
+		})
 	}
 }
 
