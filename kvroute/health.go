@@ -107,7 +107,12 @@ func (h *health) status(now time.Time) Status {
 	return s
 }
 
+// succeeded takes in a success of that time. One from before the last failure says
+// nothing of the worker as it is: it may be dead since.
 func (h *health) succeeded(now time.Time) {
+	if now.Before(h.lastFailure) {
+		return
+	}
 	h.fails = 0
 	h.alive(now)
 }

@@ -170,6 +170,28 @@ func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens 
 	return testing.AllocsPerRun(200, place)
 }
 
+// What is predicted goes by time, also where nothing is placed any more.
+func TestIndexForgetsWhatIsOver(t *testing.T) {
+	now := time.Now()
+	w := NewWorker("a", Both, 0)
+	w.SetModels([]Model{{Name: "m"}})
+	w.SetEngine(EngineFacts{BlockSize: 16, Blocks: 100, Events: true})
+	p := NewPool(PoolOptions{Workers: []*Worker{w}, Policy: Predict, Now: func() time.Time { return now }})
+	at, err := p.Place(Query{Now: now, Model: "m", Prompt: &Prompt{IDs: make([]uint32, 64)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	if got := p.Index().Predicted; got != 4 {
+		t.Errorf("%d blocks are predicted while the request is under way", got)
+	}
+	at.Release()
+	now = now.Add(time.Second)
+	if got := p.Index().Predicted; got != 0 {
+		t.Errorf("%d blocks are predicted after it", got)
+	}
+}
+
 // In overload decode workers compute prompts, too, though each single one would be done earlier by a prefill worker.
 func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
 	workers := []*Worker{NewWorker("prefill", Prefill, 0), NewWorker("decode", Decode, 0)}

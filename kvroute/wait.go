@@ -77,8 +77,12 @@ func (p *Pool) Start() {
 	l.settle()
 }
 
-// Index returns what the index of the workers' blocks holds.
-func (p *Pool) Index() kvindex.Stats { return p.line.index.Stats() }
+// Index returns what the index of the workers' blocks holds, without what is
+// predicted no longer: while nothing is placed nobody else drops that.
+func (p *Pool) Index() kvindex.Stats {
+	p.line.index.Expire(p.line.now())
+	return p.line.index.Stats()
+}
 
 // QueueLen returns how many requests wait for the model.
 func (p *Pool) QueueLen(model string) int {

@@ -153,8 +153,8 @@ func (w *Worker) usable(now time.Time) bool {
 }
 
 // Succeeded notes that a request ended well: the failures in a row are
-// forgotten, and an ejected or down worker is up again. It reports whether the
-// state changed. On a healthy worker it costs one atomic load.
+// forgotten, and an ejected or down worker is up again, unless it failed since. It
+// reports whether the state changed. On a healthy worker it costs one atomic load.
 func (w *Worker) Succeeded(now time.Time) bool {
 	if w.sick.Load() == nil {
 		return false

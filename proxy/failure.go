@@ -129,11 +129,16 @@ func (j *journey) noPlace(err error) *apiError {
 	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
 		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
 	case errors.Is(err, kvroute.ErrNoPrefill) && !j.req.handsOver():
-		return &apiError{status: 400, kind: "invalid_request_error", code: "not_handed_over", message: "The workers of the model " + strconv.Quote(j.model) +
-			" take only chats and completions of one prompt and one answer, without n, best_of, echo, prompt_logprobs or beam search"}
+		return notHandedOver("The workers of the model " + strconv.Quote(j.model) + " take only")
 	case errors.Is(err, kvroute.ErrNoPrefill):
 		return unavailable("no prefill worker of the model "+strconv.Quote(j.model)+" can be reached, and no worker of it computes prompts without one; try again later", 2*time.Second)
 	default:
 		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
 	}
+}
+
+// notHandedOver says what a prefill worker can compute the prompt of.
+func notHandedOver(who string) *apiError {
+	return &apiError{status: 400, kind: "invalid_request_error", code: "not_handed_over", message: who +
+		" chats and completions of one prompt and one answer, without n, best_of, echo, prompt_logprobs or beam search"}
 }

@@ -48,6 +48,7 @@ type handover struct {
 
 	life     uint64    // of from, when it was asked
 	said     time.Time // when it answered; zero: nothing of it is used
+	well     time.Time // when it had done its part; zero: it has not, or runs beside
 	answered bool      // its reply was the whole answer
 
 	beside chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
@@ -138,6 +139,7 @@ func (h *handover) compute() *failure {
 	f := h.ask()
 	h.said = h.call.now
 	if f == nil {
+		h.well = h.said
 		if cached := usageNear(h.x.route.kind, h.call.payload()).cachedTokens; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
@@ -211,7 +213,9 @@ func (h *handover) runBeside() {
 	}
 	if f != nil {
 		h.fail(f)
+		return
 	}
+	h.from.Succeeded(h.call.now)
 }
 
 // fail stops the decode leg, unless it has what it needs.
@@ -307,7 +311,8 @@ func (h *handover) commit() error {
 func (l *leg) forget() { l.draft, l.head, l.pieces = draft{}, nil, nil }
 
 // weigh says what came of the decode leg: whose failure it was. That the blocks
-// did not come over shows as a 500, or as an error event before any content.
+// did not come over shows as a 500, or as an error event before any content. The
+// prefill worker did well when it answered: it may be dead since.
 func (h *handover) weigh(f *failure) *failure {
 	x, now := h.x, h.x.call.now
 	result := "decode_failed"
@@ -317,13 +322,18 @@ func (h *handover) weigh(f *failure) *failure {
 	switch {
 	case f == nil:
 		x.p.noteTry(h.to, nil, x.facts.why, now)
-		h.from.Succeeded(now)
+		h.didWell()
 		switch x.facts.why {
 		case "", "worker_error":
 			result = "done"
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
+	case fault != nil && !fault.isNobodys() && isUnfetched(fault.body):
+		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
+		// is not said; a dead one is found out by those who ask it.
+		f, result = fault, "transfer_failed"
+		f.part, f.retry, f.reason = partAnswer, true, "transfer"
 	case fault != nil && !fault.isNobodys():
 		f, result = fault, "prefill_failed"
 		x.p.noteTry(h.from, f, "", now)
@@ -337,10 +347,17 @@ func (h *handover) weigh(f *failure) *failure {
 		x.p.noteTry(h.from, f, "", now)
 	default:
 		x.p.noteTry(h.to, f, "", now)
-		h.from.Succeeded(now)
+		h.didWell()
 	}
 	x.p.metrics.handovers.WithLabelValues(result).Inc()
 	return f
+}
+
+// didWell notes that the prefill worker did. One that runs beside says so itself.
+func (h *handover) didWell() {
+	if !h.well.IsZero() {
+		h.from.Succeeded(h.well)
+	}
 }
 
 // end lets go of both workers. A prefill leg that runs beside is stopped, unless

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"kvasir/kvroute"
 )
 
 // Prompts that are long enough to be handed over where that is not a must.
@@ -198,6 +200,43 @@ func TestDeadDecodeWorkerIsRetriedFromPrefill(t *testing.T) {
 	}
 	if got := p.metric(t, `kvasir_worker_failures_total{reason="no_reply",worker="w1"}`); got != "1" {
 		t.Errorf("%q failures of the dead worker are counted", got)
+	}
+}
+
+// A decode worker of SGLang's that dies over the hand-over may be told by the prefill worker first, whose fault it is not:
+// another one is asked. (The client got 500, and five such prompts set the prefill worker aside.)
+func TestUnfetchedPromptGoesToAnother(t *testing.T) {
+	status := make(chan int, 1) // of the prefill worker, by which other one is asked
+	from := startWorker(t, func(c net.Conn, _ string) bool {
+		reply := httpReply(200, "application/json", chatReply)
+		if <-status == 500 {
+			reply = httpReply(500, "application/json", `{"object":"error","message":"Prefill transfer failed for request rank=0 req.rid='a'`+
+				` req.bootstrap_room=1 with exception KVTransferError(bootstrap_room=1): the other side is gone","type":"InternalServerError","code":500}`)
+		}
+		_, err := io.WriteString(c, reply)
+		return err == nil
+	})
+	dead := startWorker(t, func(c net.Conn, _ string) bool {
+		status <- 500
+		untilClosed(c)
+		return false
+	})
+	good := startWorker(t, func(c net.Conn, _ string) bool {
+		status <- 200
+		_, err := io.WriteString(c, httpReply(200, "application/json", chatReply))
+		return err == nil
+	})
+	p := startProxy(t, autoSettings("sglang", []string{from.url}, []string{dead.url, good.url}))
+	for len(dead.seen()) == 0 {
+		if a := p.ask(t, "/v1/chat/completions", handedChat); a.body != chatReply || a.Header.Get("x-kvasir-worker") != "w2" {
+			t.Fatalf("got %d %q of %s", a.StatusCode, a.body, a.Header.Get("x-kvasir-worker"))
+		}
+	}
+	if got := p.metric(t, `kvasir_retries_total{reason="transfer"}`); got != "1" {
+		t.Errorf("%q retries are counted", got)
+	}
+	if page := p.metricsPage(t); strings.Contains(page, `kvasir_worker_failures_total{`) {
+		t.Error("a worker is blamed")
 	}
 }
 
@@ -483,6 +522,35 @@ func TestDifferentEnginesKeepApart(t *testing.T) {
 	}
 	if n := strings.Count(p.log.String(), "cannot hand a request over"); n != 1 {
 		t.Errorf("it is said %d times", n)
+	}
+}
+
+// A prefill worker that has died since it computed a prompt stays set aside when that prompt's answer ends. (Each end of
+// an answer had it tried again, so that the retries were used up by requests that it could not take.)
+func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
+	hold := make(chan struct{})
+	for engine, reply := range map[string]string{"vllm": nixlReply, "sglang": chatReply} {
+		from := startWorker(t, send(httpReply(200, "application/json", reply)))
+		to := startWorker(t, func(c net.Conn, _ string) bool {
+			_, _ = io.WriteString(c, streamHead+chunk(roleEvent)+chunk(delta("a")))
+			<-hold
+			_, err := io.WriteString(c, chunk(finishEvent+doneEvent)+"0\r\n\r\n")
+			return err == nil
+		})
+		p := startProxy(t, autoSettings(engine, []string{from.url}, []string{to.url}))
+		c := dial(t, p.addr)
+		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
+		readUntil(t, c, delta("a"))
+		b := p.backendOf(t, "w0")
+		for range 5 {
+			b.Failed(time.Now(), "connect")
+		}
+		hold <- struct{}{}
+		readUntil(t, c, doneEvent)
+		waitUntil(t, "the hand-over is booked", func() bool { return p.metric(t, `kvasir_handovers_total{result="done"}`) == "1" })
+		if got := b.Status(time.Now()).State; got != kvroute.Ejected {
+			t.Errorf("%s: the prefill worker is %v", engine, got)
+		}
 	}
 }
 

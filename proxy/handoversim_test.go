@@ -201,6 +201,24 @@ func TestDecodeWorkersThatComputeNoPrompts(t *testing.T) {
 	}
 }
 
+// A request that names a prefill worker and cannot be handed over is told so. (It was served without a word.)
+func TestNamedPrefillWorkerThatCannotHelp(t *testing.T) {
+	from, to := startSim(t, sim.Options{Role: "prefill", Speedup: 1000}), startSim(t, sim.Options{Role: "decode", Speedup: 1000})
+	s := autoSettings("vllm", []string{from.url}, []string{to.url})
+	s.Routing.Overrides = true
+	p := startProxy(t, s)
+	two := strings.Replace(plainChat, `"messages"`, `"n":2,"messages"`, 1)
+	if a := p.ask(t, "/v1/chat/completions", two, "x-prefill-instance-id: w0"); a.StatusCode != 400 || !strings.Contains(a.body, `"not_handed_over"`) {
+		t.Errorf("n of 2 got %d %s", a.StatusCode, a.body)
+	}
+	if a := p.ask(t, "/v1/chat/completions", plainChat, "x-prefill-instance-id: w0"); a.StatusCode != 200 || a.Header.Get("x-kvasir-prefill-worker") != "w0" {
+		t.Errorf("got %d %s by %q", a.StatusCode, a.body, a.Header.Get("x-kvasir-prefill-worker"))
+	}
+	if a := p.ask(t, "/v1/chat/completions", two); a.StatusCode != 200 {
+		t.Errorf("n of 2 that names nobody got %d %s", a.StatusCode, a.body)
+	}
+}
+
 // A client that leaves stops the engine that is at work for it.
 func TestSimulatedEnginesStopForALostClient(t *testing.T) {
 	for _, leg := range []string{"prefill", "decode"} {

@@ -139,6 +139,10 @@ func isAborted(reply []byte) bool {
 	return string(finish) == `"abort"`
 }
 
+// isUnfetched says that an error is SGLang's word for a prompt that was computed, or was to be, and did not come over to
+// the other worker.
+func isUnfetched(reply []byte) bool { return bytes.Contains(reply, []byte("KVTransferError")) }
+
 // firstOf is the first element of an array; nil: there is none.
 func firstOf(array []byte) []byte {
 	w := replyWalker{b: array}

@@ -41,6 +41,9 @@ func (x placer) steer() *apiError {
 		return err
 	}
 	s.pin.Worker, s.pin.Prefill = x.state.workerCalled(s.pin.Worker), x.state.workerCalled(s.pin.Prefill)
+	if s.pin.Prefill != "" && x.route.generates() && x.state.handsOver && !x.req.handsOver() {
+		return notHandedOver("The request names a prefill worker, and those compute only")
+	}
 	return nil
 }
 

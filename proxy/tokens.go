@@ -140,11 +140,15 @@ func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSo
 		}
 	}
 	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.engineFor(model), Ask: l.askerOf(model)})
-	if old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed && old.checked() {
+	same := old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed
+	if same && old.checked() && (old.mixed != nil || !t.model.Asks()) {
 		return old
 	}
 	if t.err == nil {
 		t.mixed = t.model.Check(ctx)
+	}
+	if same && old.mixed == nil && t.mixed == nil {
+		return old // the worker that is asked still answers
 	}
 	if errors.Is(t.mixed, prompt.ErrNone) {
 		t.err, t.mixed = t.mixed, nil
@@ -162,13 +166,15 @@ func (l *lexicon) tell(model string, t, old *tokenSource) {
 	case t.err == nil && t.told(old):
 	case t.err == nil:
 		e := l.log.Info().Str("model", model).Str("source", t.model.Source())
-		problem := t.mixed
-		if trouble := t.model.Trouble(); trouble != nil {
+		problem, reason := t.mixed, ""
+		switch trouble := t.model.Trouble(); {
+		case trouble != nil:
 			problem = fmt.Errorf("its files cannot be used, or not for chats: %w; the worker is asked", trouble)
-			l.reasons.set(key, fmt.Sprintf("tokens of model %q: %v; where it does not say them placement is approximate", model, problem))
-		} else {
-			l.reasons.set(key, "")
+			reason = fmt.Sprintf("tokens of model %q: %v; where it does not say them placement is approximate", model, problem)
+		case !t.checked() && t.model.Asks():
+			reason = fmt.Sprintf("tokens of model %q: %v; where the worker does not say them placement is approximate", model, problem)
 		}
+		l.reasons.set(key, reason)
 		if problem != nil {
 			e = l.log.Warn().Str("model", model).Str("source", t.model.Source()).Str("problem", problem.Error())
 		}

@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -136,6 +137,59 @@ func TestNoTokenRouteIsSaid(t *testing.T) {
 	}
 	if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\" are not known`) || !strings.Contains(ready, `worker \"w0\" answers 404`) {
 		t.Errorf("/readyz says %s", ready)
+	}
+}
+
+// A worker that does not say tokens, or none, for the time being or for good, is said as long as it is so.
+func TestNoTokensAreSaid(t *testing.T) {
+	for reply, says := range map[string]string{
+		httpReply(500, "text/plain", ""):                    "answers 500; where the worker does not say them placement is approximate",
+		httpReply(200, "application/json", `{"tokens":[]}`): "no tokens for a text",
+	} {
+		var answers atomic.Bool
+		w := tokenRoute(t, func(c net.Conn, _ string) bool {
+			said := reply
+			if answers.Load() {
+				said = httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
+			}
+			_, err := c.Write([]byte(said))
+			return err == nil
+		})
+		p := startProxy(t, placingSettings(w.url))
+		waitUntil(t, "the source was looked for", func() bool { return p.lexicon.of("m") != pendingSource })
+		if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\"`) || !strings.Contains(ready, says) {
+			t.Errorf("/readyz says %s", ready)
+		}
+		answers.Store(true)
+		before := p.lexicon.of("m")
+		p.lexicon.look()
+		waitUntil(t, "it was looked again", func() bool { return p.lexicon.of("m") != before })
+		if _, ready := p.readiness(t); strings.Contains(ready, "tokens of model") {
+			t.Errorf("when they are said /readyz says %s", ready)
+		}
+	}
+}
+
+// A worker that says no tokens any more is named in /readyz, and no longer when it says them again.
+func TestTokenRouteThatGoes(t *testing.T) {
+	var gone atomic.Bool
+	w := tokenRoute(t, func(c net.Conn, _ string) bool {
+		reply := httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
+		if gone.Load() {
+			reply = httpReply(500, "text/plain", "")
+		}
+		_, err := c.Write([]byte(reply))
+		return err == nil
+	})
+	p := startProxy(t, placingSettings(w.url))
+	p.waitForTokens(t)
+	for _, is := range []bool{true, false} {
+		gone.Store(is)
+		waitUntil(t, fmt.Sprintf("/readyz says that the route is gone: %v", is), func() bool {
+			p.lexicon.look()
+			_, ready := p.readiness(t)
+			return strings.Contains(ready, "/tokenize") == is
+		})
 	}
 }
 

@@ -208,7 +208,10 @@ func (m *Model) Check(ctx context.Context) error {
 
 // checkRoute asks the worker for the tokens of a text.
 func (m *Model) checkRoute(ctx context.Context) error {
-	_, err := m.textByWorker(ctx, nil, "Hello", true)
+	ids, err := m.textByWorker(ctx, nil, "Hello", true)
+	if err == nil && len(ids) == 0 {
+		err = unsupported("a worker that has no tokens for a text")
+	}
 	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrUnsupported) {
 		err = fmt.Errorf("%w: %w", ErrNone, err)
 		if m.trouble != nil {

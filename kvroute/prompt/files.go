@@ -33,7 +33,10 @@ type files struct {
 
 // named are the files that count.
 var named = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
-	"config.json", "tekken.json", "additional_chat_templates"}
+	"config.json", "tekken.json", moreTemplates}
+
+// moreTemplates is the template for requests with tools, where it has a file of its own.
+const moreTemplates = "additional_chat_templates/tool_use.jinja"
 
 // stamp tells whether files have changed.
 type stamp [8]struct {
@@ -218,7 +221,7 @@ func (f *files) sources(config *template.Dict) (map[string]string, error) {
 	if data != nil {
 		sources = map[string]string{"default": string(data)}
 	}
-	more, err := readBounded(filepath.Join(f.dir, "additional_chat_templates", "tool_use.jinja"))
+	more, err := readBounded(filepath.Join(f.dir, moreTemplates))
 	if err != nil {
 		return nil, err
 	}

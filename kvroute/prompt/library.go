@@ -71,13 +71,18 @@ func (l *Library) Model(name, setting string, hints Hints) (*Model, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.models[name]; m != nil && m.files == f && m.engine == hints.Engine && (m.ask == nil) == (hints.Ask == nil) && m.source == source && (m.trouble == nil) == (trouble == nil) {
+	if m := l.models[name]; m != nil && m.files == f && m.engine == hints.Engine && (m.ask == nil) == (hints.Ask == nil) && m.source == source && alike(m.trouble, trouble) {
 		return m, nil
 	}
 	m := &Model{name: name, source: source, files: f, trouble: trouble, ask: hints.Ask, engine: hints.Engine, cache: l.cache}
 	l.models[name] = m
 	l.forget()
 	return m, nil
+}
+
+// alike says whether both are nothing, or the same trouble: files may be put right in one thing, and wrong in another.
+func alike(a, b error) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error()
 }
 
 // Drop forgets a model that is no longer configured.

@@ -43,6 +43,9 @@ func (m *Model) Trouble() error {
 	return m.trouble
 }
 
+// Asks says whether tokens come from the worker alone.
+func (m *Model) Asks() bool { return m.local() == nil }
+
 // local are the files, nil where there are none to trust.
 func (m *Model) local() *files {
 	if m.differs.Load() {

@@ -302,6 +302,38 @@ func TestNoRoute(t *testing.T) {
 	}
 }
 
+// What is wrong with files is what is wrong now.
+func TestTroubleIsTheLatest(t *testing.T) {
+	l := NewLibrary(Options{HubCache: t.TempDir()})
+	dir := t.TempDir()
+	ask := func(context.Context, string, []byte) ([]byte, error) { return []byte(`{"tokens":[1]}`), nil }
+	for text, says := range map[string]string{"{": "byte 1", `{"model":{}}`: "there is no"} {
+		write(t, filepath.Join(dir, "tokenizer.json"), []byte(text))
+		if err := model(t, l, dir, Hints{Ask: ask}).Trouble(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A template for tools that is written anew is read anew.
+func TestToolTemplateIsReadAnew(t *testing.T) {
+	l := NewLibrary(Options{HubCache: t.TempDir()})
+	dir := aModel(t, t.TempDir(), "{{ messages[0].content }}")
+	tools := filepath.Join(dir, "additional_chat_templates", "tool_use.jinja")
+	if err := os.Mkdir(filepath.Dir(tools), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var before []uint32
+	for _, text := range []string{"one {{ messages[0].content }}", "and two {{ messages[0].content }}"} {
+		write(t, tools, []byte(text))
+		ids, err := model(t, l, dir, Hints{}).Chat(context.Background(), nil, []byte(`{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}}]}`))
+		if err != nil || slices.Equal(ids, before) {
+			t.Errorf("%q: %v %v", text, ids, err)
+		}
+		before = ids
+	}
+}
+
 // A template that fails over a conversation, rather than to refuse it, leaves it to the worker: what fails may be here.
 func TestFailedTemplateIsAsked(t *testing.T) {
 	l := NewLibrary(Options{HubCache: t.TempDir()})

@@ -176,7 +176,8 @@ func (n *sliceNode) eval(r *render) any {
 			return l
 		}
 	}
-	return undefined{"slice"}
+	fail(ErrRender, "a slice of %s", typeName(v))
+	return nil
 }
 
 func (r *render) sliceText(s string, parts [3]*int64) any {

@@ -172,11 +172,19 @@ func filterLast(r *render, v any, a args) any {
 	return undefined{"the last item of nothing"}
 }
 
+// defined fails for what is not: the default is for what is no number.
+func defined(v any) {
+	if u, ok := v.(undefined); ok {
+		fail(ErrRender, "%s is undefined, it is no number", u.what)
+	}
+}
+
 func filterFloat(_ *render, v any, a args) any {
 	or := a.take([]string{"default"}, 0.0)[0]
 	if _, f, _, ok := number(v); ok {
 		return f
 	}
+	defined(v)
 	if s, ok := v.(string); ok {
 		s = strings.TrimFunc(s, isSpace)
 		if !plainNumber(s, true) {
@@ -225,6 +233,7 @@ func filterInt(_ *render, v any, a args) any {
 		}
 		fail(ErrUnsupported, "large numbers")
 	}
+	defined(v)
 	if s, ok := v.(string); ok {
 		s = strings.TrimFunc(s, isSpace)
 		if plainNumber(s, false) {
@@ -402,6 +411,11 @@ func filterExtreme(sign int) filter {
 
 func filterIndent(r *render, v any, a args) any {
 	p := a.take([]string{"width", "first", "blank"}, int64(4), false, false)
+	switch v.(type) {
+	case string, markup:
+	default:
+		fail(ErrRender, "indent of %s", typeName(v))
+	}
 	s := r.softly(v)
 	by, ok := p[0].(string)
 	if n, _, whole, isNumber := number(p[0]); !ok && isNumber && whole {
@@ -453,13 +467,17 @@ func filterReverse(r *render, v any, a args) any {
 
 func filterRound(_ *render, v any, a args) any {
 	p := a.take([]string{"precision", "method"}, int64(0), "common")
-	_, f, _, ok := number(v)
+	n, f, whole, ok := number(v)
 	places, isInt := p[0].(int64)
 	if !ok || !isInt || places < 0 || places > 15 {
 		fail(ErrUnsupported, "round of %s", typeName(v))
 	}
 	switch power := math.Pow(10, float64(places)); p[1] {
-	case "common": // half to even, of the exact value
+	case "common":
+		if whole {
+			return n
+		}
+		// Half to even, of the exact value.
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(places), 64), 64)
 		return rounded
 	case "ceil":

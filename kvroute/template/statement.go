@@ -59,14 +59,14 @@ func (r *render) run(body []statement) jump {
 	return jumpNone
 }
 
-// capture runs a body in a scope of its own and returns what it writes.
-func (r *render) capture(body []statement, s *scope) string {
+// capture runs a body in a scope of its own and returns what it writes; where it ends by a jump that is lost.
+func (r *render) capture(body []statement, s *scope) (string, jump) {
 	outer, out, start := r.scope, r.out, r.start
 	r.scope, r.out, r.start = s, nil, 0
-	r.run(body)
+	j := r.run(body)
 	text := string(r.out)
 	r.scope, r.out, r.start = outer, out, start
-	return text
+	return text, j
 }
 
 // scope holds variables by number. The outermost has a place for each, the others few.
@@ -254,7 +254,11 @@ type setBlockStatement struct {
 
 func (s *setBlockStatement) run(r *render) jump {
 	r.line = s.line
-	var v any = r.capture(s.body, newScope(r.scope, 0))
+	text, j := r.capture(s.body, newScope(r.scope, 0))
+	if j != jumpNone {
+		return j
+	}
+	var v any = text
 	if s.filters != nil {
 		v = r.filterChain(s.filters, v)
 	}
@@ -270,8 +274,11 @@ type filterStatement struct {
 
 func (s *filterStatement) run(r *render) jump {
 	r.line = s.line
-	r.writeValue(r.filterChain(s.filters, r.capture(s.body, newScope(r.scope, 0))))
-	return jumpNone
+	text, j := r.capture(s.body, newScope(r.scope, 0))
+	if j == jumpNone {
+		r.writeValue(r.filterChain(s.filters, text))
+	}
+	return j
 }
 
 type scopeStatement struct{ body []statement }
@@ -332,6 +339,7 @@ func (s *forStatement) run(r *render) jump {
 	}
 	l := &loop{items: items}
 	inner := newScope(outer, 0)
+	whole := false // a round came to its end: jinja2 asks that, not whether there was an item
 	for i, v := range items {
 		r.step(1)
 		l.index = i
@@ -339,13 +347,15 @@ func (s *forStatement) run(r *render) jump {
 		r.scope = inner
 		r.scope.set(s.loopID, l)
 		r.assign(&s.target, v)
-		if r.run(s.body) == jumpBreak {
+		j := r.run(s.body)
+		if j == jumpBreak {
 			break
 		}
+		whole = whole || j == jumpNone
 	}
 	inner.again()
 	r.scope = outer
-	if len(items) == 0 {
+	if !whole {
 		r.scope = newScope(outer, 0)
 		j := r.run(s.otherwise)
 		r.scope = outer
@@ -461,7 +471,7 @@ func (m *macro) call(r *render, a args) any {
 		s.set(m.caller, a.caller)
 	}
 	r.scope = outer
-	text := r.capture(m.body, s)
+	text, _ := r.capture(m.body, s)
 	r.calls--
 	return text
 }

@@ -50,12 +50,7 @@ const maxFile = 256 << 20
 
 // Open reads a tokenizer.json.
 func Open(path string) (*Tokenizer, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path) // to open a pipe would wait for who writes to it
 	if err != nil {
 		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
 	}
