@@ -31,8 +31,7 @@ var vnniForm = form{
 	moments:   momentsAVX512,
 	addScaled: addScaledAVX512,
 	normalise: normaliseAVX512,
-	addWide:   addWideAVX512,
-	rectify:   rectifyAVX2,
+	gather:    gatherAVX512,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX512(x, &tanhTerms) },
 	decode:    decodeAVX512,
@@ -49,8 +48,7 @@ var avx2Form = form{
 	moments:   momentsAVX2,
 	addScaled: addScaledAVX2,
 	normalise: normaliseAVX2,
-	addWide:   addWideAVX2,
-	rectify:   rectifyAVX2,
+	gather:    gatherAVX2,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX2(x, &tanhTerms) },
 	decode:    decodeAVX2,
@@ -122,10 +120,10 @@ func addScaledAVX2(dst, x []float32, mean, factor float32)
 func normaliseAVX2(x, gain, bias []float32, mean, factor float32)
 
 //go:noescape
-func addWideAVX2(dst []int32, src []int16)
+func gatherAVX2(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, next *spread, step float32) (top float32)
 
 //go:noescape
-func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
+func gatherAVX512(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, next *spread, step float32) (top float32)
 
 //go:noescape
 func fixAVX2(dst []int16, x []float32, factor float32)
@@ -150,9 +148,6 @@ func addScaledAVX512(dst, x []float32, mean, factor float32)
 
 //go:noescape
 func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
-
-//go:noescape
-func addWideAVX512(dst []int32, src []int16)
 
 //go:noescape
 func decodeAVX512(dst []float32, row []byte, code *[16]float32)
