@@ -9,11 +9,11 @@ type form struct {
 	name   string
 	width  int   // bytes an activation takes
 	offset int32 // added to each activation, so that it is unsigned
-	rows   int   // rows that block computes
+	rows   int   // rows of a block
 
-	// block computes rows rows from r on for the 64 outputs from tile on, single one row, few a
+	// blocks computes n blocks of rows from r on for the 64 outputs from tile on, single one row, few a
 	// number between; nil: singles do.
-	block  func(l *linear, j *job, tile, r int)
+	blocks func(l *linear, j *job, tile, r, n int)
 	single func(l *linear, j *job, tile, r int)
 	few    func(l *linear, j *job, tile, r, rows int)
 	// weigh adds up the weights of each output of a tile; nil if offset is 0.

@@ -16,13 +16,16 @@ func forms() []*form {
 	return append(all, &plainForm)
 }
 
-const vnniRows = 6
+const (
+	vnniRows = 6
+	avx2Rows = 4
+)
 
 // vnniForm multiplies unsigned activations with signed weights, 64 products an instruction; the
 // sums start where the offset of 128 comes out even.
 var vnniForm = form{
 	name: "avx512vnni", width: 1, offset: 128, rows: vnniRows,
-	block:     func(l *linear, j *job, tile, r int) { a := blockArgs(l, j, tile, r); blockVNNI(&a) },
+	blocks:    blocksVNNI,
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
 	few:       fewVNNI,
 	weigh:     weighVNNI,
@@ -40,8 +43,8 @@ var vnniForm = form{
 
 // avx2Form widens both sides to 16 bits: VPMADDUBSW would saturate.
 var avx2Form = form{
-	name: "avx2", width: 2, rows: 4,
-	block:     blocksAVX2,
+	name: "avx2", width: 2, rows: avx2Rows,
+	blocks:    blocksAVX2,
 	single:    singlesAVX2,
 	maxAbs:    maxAbsVector,
 	round:     roundAVX2,
@@ -74,7 +77,7 @@ func fewVNNI(l *linear, j *job, tile, r, rows int) {
 	}
 }
 
-// blockVNNI computes 6 rows x 64 outputs, the others 3, 2 and 1.
+// blockVNNI computes blocks of 6 rows x 64 outputs, the others 3, 2 and 1 row.
 //
 //go:noescape
 func blockVNNI(a *args)
@@ -153,10 +156,13 @@ func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
 func decodeAVX512(dst []float32, row []byte, code *[16]float32)
 
 // blocksAVX2 computes 64 outputs, 8 at a time.
-func blocksAVX2(l *linear, j *job, tile, r int) {
-	for shift := 0; shift < tileOut; shift += 8 {
-		a := newArgs(l, j, tile, shift, r)
-		blockAVX2(&a)
+func blocksAVX2(l *linear, j *job, tile, r, n int) {
+	for ; n > 0; n-- {
+		for shift := 0; shift < tileOut; shift += 8 {
+			a := newArgs(l, j, tile, shift, r)
+			blockAVX2(&a)
+		}
+		r += avx2Rows
 	}
 }
 

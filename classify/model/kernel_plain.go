@@ -6,8 +6,8 @@ import "math"
 
 var plainForm = form{
 	name: "go", width: 1, rows: 4,
-	block: func(l *linear, j *job, tile, r int) {
-		for i := r; i < r+4; i++ {
+	blocks: func(l *linear, j *job, tile, r, n int) {
+		for i := r; i < r+4*n; i++ {
 			singlePlain(l, j, tile, i)
 		}
 	},
