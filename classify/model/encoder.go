@@ -279,6 +279,8 @@ func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 	top := es.gather(first, last, e.firstBias)
 	es.spread.giveBack()
 
+	m.table.bring(ids[from:to]) // while others are multiplied
+
 	q := s.activations((rows + 2*reachTokens) * mixDim)
 	q.clear(0, reachTokens*mixDim)
 	q.clear((reachTokens+rows)*mixDim, reachTokens*mixDim)

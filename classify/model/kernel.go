@@ -40,6 +40,8 @@ type form struct {
 	// decode stores the values of a row: code[number], 32 numbers in 16 bytes, of which the low
 	// halves are the first 16.
 	decode func(dst []float32, row []byte, code *[16]float32)
+	// bring has memory brought into the second cache; nil: the processor is left alone.
+	bring func(b []byte)
 	// widen stores byte*scale+low; a multiple of 16 again.
 	widen func(dst []float32, row []byte, scale, low float32)
 }

@@ -39,6 +39,7 @@ var vnniForm = form{
 	tanh:      func(x []float32) { tanhAVX512(x, &tanhTerms) },
 	decode:    decodeAVX512,
 	widen:     widenAVX2,
+	bring:     bringLines,
 }
 
 // avx2Form widens both sides to 16 bits: VPMADDUBSW would saturate.
@@ -56,6 +57,7 @@ var avx2Form = form{
 	tanh:      func(x []float32) { tanhAVX2(x, &tanhTerms) },
 	decode:    decodeAVX2,
 	widen:     widenAVX2,
+	bring:     bringLines,
 }
 
 // fewVNNI computes 2 to 5 rows, by two overlapping pairs or triples if they are 4 or 5.
@@ -142,6 +144,9 @@ func decodeAVX2(dst []float32, row []byte, code *[16]float32)
 
 //go:noescape
 func widenAVX2(dst []float32, row []byte, scale, low float32)
+
+//go:noescape
+func bringLines(b []byte)
 
 //go:noescape
 func momentsAVX512(x []float32) (sum, squares float32)

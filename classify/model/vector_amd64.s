@@ -333,6 +333,23 @@ done:
 	VZEROUPPER
 	RET
 
+// func bringLines(b []byte)
+TEXT ·bringLines(SB), NOSPLIT, $0-24
+	MOVQ b_base+0(FP), SI
+	MOVQ b_len+8(FP), CX
+	ADDQ $63, CX
+	SHRQ $6, CX
+	JZ   done
+
+loop:
+	PREFETCHT1 (SI)
+	ADDQ $64, SI
+	DECQ CX
+	JNZ  loop
+
+done:
+	RET
+
 // func widenAVX2(dst []float32, row []byte, scale, low float32)
 TEXT ·widenAVX2(SB), NOSPLIT, $0-56
 	MOVQ         dst_base+0(FP), DI
