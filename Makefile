@@ -42,7 +42,8 @@ profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .
 	go run ./scripts/bench -peer=false -profile .cache/bench/proxy.pprof throughput
 	go test ./kvroute/replay -run none -bench 'Run/(kv|predict)' -benchtime 4s -cpuprofile .cache/bench/replay.pprof -o .cache/bench/replay.test
-	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof > scripts/bench/kvasir.pgo
+	go test ./classify -run none -bench 'Crowd/64|Guards/(64|512)tokens$$' -cpu 1 -benchtime 5s -cpuprofile .cache/bench/judge.pprof -o .cache/bench/judge.test
+	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof .cache/bench/judge.pprof > scripts/bench/kvasir.pgo
 
 train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data), see docs/models.md
 	scripts/train/train.sh $(DATA)

@@ -16,7 +16,8 @@ import (
 // judged with it, and what comes out is put where equal texts share results:
 // when their requests get a thread they find it there.
 //
-//  1. Nobody waits for others: without a queue every text is judged alone.
+//  1. Nobody waits for others while a thread is free. Where all are taken, who
+//     has got one lets others come for a moment (see letCome).
 //  2. It only fills in results. Deadlines, faults, errors and what a request is
 //     asked are its own as ever, and what is missing it computes itself.
 //  3. A waiting request's text is copied under the lock of the queue, which it
@@ -105,6 +106,32 @@ func (q *queue) leave(r *Request) {
 	}
 }
 
+// length is how many wait.
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
+}
+
+// Where all threads are taken a third of a company is waited for, at most
+// maxPauses: after a company the requests of many connections lie in the sockets
+// unread, and who was first was judged alone for twice the price.
+const (
+	maxPauses = 4
+	pause     = 50 * time.Microsecond
+)
+
+// letCome lets those who could wait come to it.
+func (c *Classifier) letCome() {
+	runtime.Gosched()
+	for range maxPauses {
+		if cap(c.threads) < 2 || len(c.threads) < cap(c.threads) || c.queue.length() >= maxCompany/3 {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
 // A company is the memory of texts that are judged together.
 type company struct {
 	n      int
@@ -151,7 +178,7 @@ func (j *judging) alongWith() {
 		j.company = &company{copied: make([]byte, 0, maxCompanyBytes+maxCompanion)}
 	}
 	m := j.company
-	runtime.Gosched() // else those who could wait have not come to it yet
+	j.c.letCome()
 	if m.take(&j.c.queue, own); m.n < 2 {
 		return
 	}

@@ -88,6 +88,51 @@ func TestWhoWaitsIsJudgedAlong(t *testing.T) {
 	}
 }
 
+// Who gets the last thread lets those who are about to come do so, but nobody waits while a thread is
+// free.
+func TestWhoComesAtOnceIsJudgedAlong(t *testing.T) {
+	for threads, want := range map[int]struct {
+		companies int32
+		paused    time.Duration
+	}{2: {1, maxPauses * pause}, 3: {0, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := companionable{alone: new(atomic.Int32), companies: new(atomic.Int32)}
+			release := make(chan struct{})
+			var held atomic.Bool
+			o := blocking()
+			o.Threads = threads
+			o.Fault = func(Kind) {
+				if held.CompareAndSwap(false, true) {
+					<-release
+				}
+			}
+			c, err := newWith(o, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			all.Go(func() { guardOf(c, said("the first one")) })
+			synctest.Wait()
+			start, paused := time.Now(), time.Duration(0)
+			all.Go(func() {
+				guardOf(c, said("the second one"))
+				paused = time.Since(start)
+			})
+			for i := range 3 {
+				time.Sleep(pause / 2)
+				all.Go(func() { guardOf(c, said(fmt.Sprintf("another one, %d", i))) })
+			}
+			synctest.Wait()
+			time.Sleep(maxPauses * pause)
+			close(release)
+			all.Wait()
+			if got := w.companies.Load(); got != want.companies || paused != want.paused {
+				t.Errorf("%d threads: %d companies, %v paused, want %v", threads, got, paused, want)
+			}
+		})
+	}
+}
+
 // Who waits too long is out of the queue when it has its answer: its text may be another's by then.
 func TestWhoLeavesIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

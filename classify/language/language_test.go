@@ -2,10 +2,14 @@
 package language
 
 import (
+	"bytes"
+	"encoding/binary"
+	"hash/fnv"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // sentences are rows of code and sentence, written for this test.
@@ -82,6 +86,64 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// sumTwin is what detect adds up, by its definition.
+func (t *table) sumTwin(s script, lower string) []int32 {
+	of := &t.scripts[s]
+	sum := slices.Clone(of.prior)
+	for i := range len(lower) {
+		for n := 1; n <= 4 && i+n <= len(lower); n++ {
+			var key [4]byte
+			copy(key[:], lower[i:i+n])
+			for _, slot := range of.slots {
+				if slot.key != 0 && slot.key == binary.LittleEndian.Uint32(key[:]) {
+					for k := range sum {
+						sum[k] += int32(of.rows[int(slot.row)+k])
+					}
+				}
+			}
+		}
+	}
+	for _, word := range strings.FieldsFunc(lower, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+		h := fnv.New64a()
+		h.Write([]byte(word))
+		if i, ok := slices.BinarySearch(t.hashes, h.Sum64()); ok {
+			for k := range sum {
+				sum[k] += int32(t.sets[t.setOf[i]]>>(of.first+k)&1) * perWord * perNat
+			}
+		}
+	}
+	return sum
+}
+
+// TestDetectIsTheSumOfGramsAndWords holds the quick way against the slow one.
+func TestDetectIsTheSumOfGramsAndWords(t *testing.T) {
+	tb := tables()
+	texts := []string{"", "a", "ABC", "The \xff cat", "Ünïcödé İ ẞ K", strings.Repeat("the and of le la les und der ", 30)}
+	for i, row := range sentences(t) {
+		if i%5 == 0 {
+			texts = append(texts, row[1])
+		}
+	}
+	for _, text := range texts {
+		valid := []byte(strings.ToValidUTF8(text, ""))
+		lower := []byte(strings.Map(unicode.ToLower, string(valid)))
+		if got := appendLower(nil, []byte(text)); !bytes.Equal(got, lower) {
+			t.Fatalf("%q in small letters is %q, want %q", text, got, lower)
+		}
+		s := scriptOf([]byte(text))
+		if s > bengali {
+			continue
+		}
+		of := &tb.scripts[s]
+		sum := slices.Clone(of.prior)
+		of.addGrams(sum, lower)
+		tb.addWords(sum, of.first, lower)
+		if want := tb.sumTwin(s, string(lower)); !slices.Equal(sum, want) {
+			t.Errorf("%q: sums %v, want %v", text, sum, want)
+		}
+	}
+}
+
 func TestDetectAllocatesNothing(t *testing.T) {
 	text := []byte(strings.Repeat("Ein langer Text, der kein Ende nimmt. ", 1000))
 	if n := testing.AllocsPerRun(100, func() { Detect(text) }); n > 0 {
@@ -91,6 +153,13 @@ func TestDetectAllocatesNothing(t *testing.T) {
 
 func BenchmarkDetect(b *testing.B) {
 	text := []byte(strings.Repeat("Ein langer Text, der kein Ende nimmt. ", 30))
+	for b.Loop() {
+		Detect(text)
+	}
+}
+
+func BenchmarkDetectQuestion(b *testing.B) {
+	text := []byte("Why is the river near the mountain older than the engine of the garden and its bicycle?")
 	for b.Loop() {
 		Detect(text)
 	}

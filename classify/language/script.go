@@ -51,6 +51,13 @@ var blocks = [...]struct {
 func scriptOf(text []byte) script {
 	var weights [32]int
 	for i := 0; i < len(text); {
+		if b := text[i]; b < utf8.RuneSelf {
+			if b |= 'a' - 'A'; 'a' <= b && b <= 'z' {
+				weights[latin]++
+			}
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRune(text[i:])
 		i += n
 		if b := blockOf(r); b >= 0 {

@@ -4,7 +4,6 @@ package language
 import (
 	_ "embed" // languages.bin
 	"encoding/binary"
-	"slices"
 	"sync"
 )
 
@@ -21,8 +20,9 @@ const (
 type table struct {
 	scripts []columns // by script, the first five
 	sets    []uint64
-	hashes  []uint64 // of words, ascending
+	hashes  []uint64 // of words
 	setOf   []uint16 // by word
+	places  []uint16 // of words, one more, by their hash: open addressing, a power of two
 }
 
 // columns are the languages of one script.
@@ -30,8 +30,9 @@ type columns struct {
 	codes []string
 	first int // of them among those of all scripts
 	prior []int32
-	slots []slot // open addressing, a power of two
-	rows  []byte // [gram][language]
+	slots []slot          // open addressing, a power of two
+	rows  []byte          // [gram][language], and seven bytes after them
+	some  [1 << 10]uint64 // a bit for each gram: where there is none, nothing is in slots
 }
 
 // A slot holds one gram. No gram is 0.
@@ -62,7 +63,24 @@ func read(b []byte) *table {
 	for i := range t.setOf {
 		t.setOf[i] = binary.LittleEndian.Uint16(b[2*i:])
 	}
+	t.place()
 	return t
+}
+
+// place fills places.
+func (t *table) place() {
+	size := 1
+	for size < 2*len(t.hashes) {
+		size *= 2
+	}
+	t.places = make([]uint16, size)
+	for i, hash := range t.hashes {
+		at := hash & uint64(size-1)
+		for t.places[at] != 0 {
+			at = (at + 1) & uint64(size-1)
+		}
+		t.places[at] = uint16(i + 1)
+	}
 }
 
 func readColumns(b []byte, first int) (c columns, rest []byte) {
@@ -88,9 +106,10 @@ func readColumns(b []byte, first int) (c columns, rest []byte) {
 			at = (at + 1) % uint32(size)
 		}
 		c.slots[at] = slot{key, uint32(i * n)}
+		c.some[bitOf(key)/64] |= 1 << (bitOf(key) % 64)
 	}
 	b = b[4*grams:]
-	c.rows = b[: n*grams : n*grams]
+	c.rows = b[:n*grams+7] // more than seven bytes of other things follow
 	return c, b[n*grams:]
 }
 
@@ -106,22 +125,32 @@ func (c *columns) home(key uint32) uint32 {
 	return key * 0x9e3779b1 >> 7 & uint32(len(c.slots)-1)
 }
 
-// find is the row of a gram; nil: it is none that counts.
-func (c *columns) find(key uint32) []byte {
+// bitOf is the bit of a gram, one of 1 << 16.
+func bitOf(key uint32) uint32 { return key * 0x9e3779b1 >> 16 }
+
+// mayHave says that there may be a row of a gram; false: there is none.
+func (c *columns) mayHave(key uint32) bool {
+	bit := bitOf(key)
+	return c.some[bit/64]>>(bit%64)&1 != 0
+}
+
+// find is where the row of a gram begins; false: it is none that counts.
+func (c *columns) find(key uint32) (at uint32, ok bool) {
 	for at := c.home(key); c.slots[at].key != 0; at = (at + 1) & uint32(len(c.slots)-1) {
 		if c.slots[at].key == key {
-			row := c.slots[at].row
-			return c.rows[row : row+uint32(len(c.codes))]
+			return c.slots[at].row, true
 		}
 	}
-	return nil
+	return 0, false
 }
 
 // word is the set of columns that have a word.
 func (t *table) word(hash uint64) uint64 {
-	i, ok := slices.BinarySearch(t.hashes, hash)
-	if !ok {
-		return 0
+	mask := uint64(len(t.places) - 1)
+	for at := hash & mask; t.places[at] != 0; at = (at + 1) & mask {
+		if i := t.places[at] - 1; t.hashes[i] == hash {
+			return t.sets[t.setOf[i]]
+		}
 	}
-	return t.sets[t.setOf[i]]
+	return 0
 }

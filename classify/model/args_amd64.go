@@ -24,12 +24,13 @@ type args struct {
 	lowest     float32 // 0 for a ReLU, else minus infinity
 	stepStride int     // bytes from one step's weights to the next
 	ahead      *int8   // weights that blockVNNI brings nearer, a line a step
+	blocks     int     // of rows that blockVNNI computes
 }
 
 // newArgs describes the rows from r on and the outputs from tile+shift on.
-func newArgs(l *linear, j *job, tile, shift, r int) args {
+func newArgs(l *linear, j *job, tile, shift, r int) (a args) {
 	first := tile + shift
-	a := args{
+	a = args{
 		x: &j.x.data[r*j.rowStride*j.x.width], w: &l.w[tile*l.pitch+4*shift],
 		dst: &j.dst[r*j.dstStride+first-j.first], res: &noResidual[0],
 		scale: &l.scale[first], bias: &l.bias[first], zero: &l.zero[first], rowScale: &j.scale[r],
@@ -45,19 +46,20 @@ func newArgs(l *linear, j *job, tile, shift, r int) args {
 	return a
 }
 
-// blockArgs describes the rows of a block. The blocks of a tile bring the next one into the second
-// cache, a quarter each: a step that multiplies for 12 cycles reads 256 bytes of weights.
-func blockArgs(l *linear, j *job, tile, r int) args {
-	a := newArgs(l, j, tile, 0, r)
-	quarter := tileOut * l.in / 4
-	next := l.next
-	if at := (tile + tileOut) * l.pitch; at+tileOut*l.in <= len(l.w) {
+// blocksVNNI computes n blocks of rows. The blocks of a tile bring the next one into the second cache, a
+// quarter each: a step that multiplies for 12 cycles reads 256 bytes of weights.
+func blocksVNNI(l *linear, j *job, tile, r, n int) {
+	const quarters = 4
+	next, whole := l.next, tileOut*l.in
+	if at := (tile + tileOut) * l.pitch; at+whole <= len(l.w) {
 		next = l.w[at:]
 	}
-	if at := r / vnniRows % 4 * quarter; at+quarter <= len(next) {
-		a.ahead = &next[at]
-	} else {
-		a.ahead = a.w
+	for ; n > 0; n -= quarters {
+		a := newArgs(l, j, tile, 0, r)
+		if a.ahead, a.blocks = a.w, min(n, quarters); len(next) >= whole {
+			a.ahead = &next[0]
+		}
+		blockVNNI(&a)
+		r += quarters * vnniRows
 	}
-	return a
 }

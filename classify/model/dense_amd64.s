@@ -82,8 +82,10 @@
 	VMOVDQA32 Z3, A3
 
 // func blockVNNI(a *args)
-// 24 accumulators, 6 rows x 4 vectors of outputs; a step of 24 multiplications takes 10 loads.
+// 24 accumulators, 6 rows x 4 vectors of outputs; a step of 24 multiplications takes 10 loads. One
+// block of rows after the other, the args moved on.
 TEXT ·blockVNNI(SB), NOSPLIT, $0-8
+block:
 	LOAD_ROWS
 	ZEROS_VNNI
 	COPY_VNNI(Z4, Z5, Z6, Z7)
@@ -118,6 +120,10 @@ step:
 	DECQ R10
 	JNZ  tap
 
+	MOVQ R9, args_ahead(AX)
+	LEAQ (R8)(R8*2), R9
+	ADDQ R9, R9
+	ADDQ R9, args_x(AX)
 	LOAD_OUT
 	OUT_SCALES_VNNI
 	OUT_ROW_VNNI(Z0, Z1, Z2, Z3)
@@ -126,6 +132,11 @@ step:
 	OUT_ROW_VNNI(Z12, Z13, Z14, Z15)
 	OUT_ROW_VNNI(Z16, Z17, Z18, Z19)
 	OUT_ROW_VNNI(Z20, Z21, Z22, Z23)
+	MOVQ SI, args_dst(AX)
+	MOVQ DI, args_res(AX)
+	MOVQ R10, args_rowScale(AX)
+	DECQ args_blocks(AX)
+	JNZ  block
 	VZEROUPPER
 	RET
 

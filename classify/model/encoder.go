@@ -276,12 +276,15 @@ func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 	m.spread(ids[lo:hi], s)
 	// The first layer is needed as far as the second one sees.
 	first, last := max(from-lo-reachTokens, 0), min(to-lo+reachTokens, rows)
-	es.rectify(first, last)
+	top := es.gather(first, last, e.firstBias)
+	es.spread.giveBack()
+
+	m.table.bring(ids[from:to]) // while others are multiplied
 
 	q := s.activations((rows + 2*reachTokens) * mixDim)
 	q.clear(0, reachTokens*mixDim)
 	q.clear((reachTokens+rows)*mixDim, reachTokens*mixDim)
-	es.quantise(q, es.hidden[:], first, last)
+	es.quantise(q, first, last, top)
 	for i := range e.second {
 		e.convolve(i, from-lo, to-lo, q, s)
 	}
@@ -322,16 +325,22 @@ func (m *Model) mix(dst []float32, ids []int32, s *Scratch) {
 	}
 }
 
-// rectify ends the first layer of rows [first, last): ReLU, and its input added.
-func (es *encoderScratch) rectify(first, last int) {
-	sp, at, n := &es.spread, first*mixDim, (last-first)*mixDim
-	kernel.rectify(es.hidden[at:][:n], sp.sums[reachTokens*mixDim+at:][:n], sp.own[at:][:n], 1.0/spreadOne)
+// gather adds up what goes into the first layer's ReLU for rows [first, last), ends the layer, its
+// inputs added, and returns the largest absolute value.
+func (es *encoderScratch) gather(first, last int, bias []int32) (top float32) {
+	near := &es.spread.near
+	for i := first; i < last; i++ {
+		next := near[min(i+2*reachTokens+1, last+reachTokens)]
+		top = max(top, kernel.gather(es.hidden[i*mixDim:][:mixDim], bias, (*[2*reachTokens + 1]*spread)(near[i:]), next, 1.0/spreadOne))
+	}
+	return top
 }
 
-// quantise rounds rows [first, last) of x by their largest value, into q, whose rows begin
-// reachTokens earlier.
-func (es *encoderScratch) quantise(q quantised, x []float32, first, last int) {
-	scale := q.fill((reachTokens+first)*mixDim, x[first*mixDim:last*mixDim])
+// quantise rounds rows [first, last) of the hidden values by the largest of them, into q, whose rows
+// begin reachTokens earlier.
+func (es *encoderScratch) quantise(q quantised, first, last int, top float32) {
+	scale, inv := scaleOf(top)
+	q.store((reachTokens+first)*mixDim, es.hidden[first*mixDim:last*mixDim], inv)
 	for i := range es.scale {
 		es.scale[i] = scale
 	}

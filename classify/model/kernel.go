@@ -9,11 +9,11 @@ type form struct {
 	name   string
 	width  int   // bytes an activation takes
 	offset int32 // added to each activation, so that it is unsigned
-	rows   int   // rows that block computes
+	rows   int   // rows of a block
 
-	// block computes rows rows from r on for the 64 outputs from tile on, single one row, few a
+	// blocks computes n blocks of rows from r on for the 64 outputs from tile on, single one row, few a
 	// number between; nil: singles do.
-	block  func(l *linear, j *job, tile, r int)
+	blocks func(l *linear, j *job, tile, r, n int)
 	single func(l *linear, j *job, tile, r int)
 	few    func(l *linear, j *job, tile, r, rows int)
 	// weigh adds up the weights of each output of a tile; nil if offset is 0.
@@ -28,10 +28,11 @@ type form struct {
 	addScaled func(dst, x []float32, mean, factor float32)
 	// normalise stores (x-mean)*factor*gain+bias in x; a multiple of 16 again.
 	normalise func(x, gain, bias []float32, mean, factor float32)
-	// addWide adds src to dst; a multiple of 16 again, as below.
-	addWide func(dst []int32, src []int16)
-	// rectify stores (max(sums, 0) + own) * step, which is exact but for the product.
-	rectify func(dst []float32, sums []int32, own []int16, step float32)
+	// gather stores what comes out of the first layer for a token: of are the spreads of the tokens
+	// from two before to two after, bias the biases of all branches in the spreads' fixed point, step
+	// what 1 of it is. Exact but for the last product. It returns the largest absolute value; next is
+	// a spread that will soon be needed.
+	gather func(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, next *spread, step float32) (top float32)
 	// fix stores round-half-even(x*factor), cut off at +-32767.
 	fix func(dst []int16, x []float32, factor float32)
 	// tanh stores the hyperbolic tangents of x in x.
@@ -39,6 +40,8 @@ type form struct {
 	// decode stores the values of a row: code[number], 32 numbers in 16 bytes, of which the low
 	// halves are the first 16.
 	decode func(dst []float32, row []byte, code *[16]float32)
+	// bring has memory brought into the second cache; nil: the processor is left alone.
+	bring func(b []byte)
 	// widen stores byte*scale+low; a multiple of 16 again.
 	widen func(dst []float32, row []byte, scale, low float32)
 }

@@ -16,13 +16,16 @@ func forms() []*form {
 	return append(all, &plainForm)
 }
 
-const vnniRows = 6
+const (
+	vnniRows = 6
+	avx2Rows = 4
+)
 
 // vnniForm multiplies unsigned activations with signed weights, 64 products an instruction; the
 // sums start where the offset of 128 comes out even.
 var vnniForm = form{
 	name: "avx512vnni", width: 1, offset: 128, rows: vnniRows,
-	block:     func(l *linear, j *job, tile, r int) { a := blockArgs(l, j, tile, r); blockVNNI(&a) },
+	blocks:    blocksVNNI,
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
 	few:       fewVNNI,
 	weigh:     weighVNNI,
@@ -31,30 +34,30 @@ var vnniForm = form{
 	moments:   momentsAVX512,
 	addScaled: addScaledAVX512,
 	normalise: normaliseAVX512,
-	addWide:   addWideAVX512,
-	rectify:   rectifyAVX2,
+	gather:    gatherAVX512,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX512(x, &tanhTerms) },
 	decode:    decodeAVX512,
 	widen:     widenAVX2,
+	bring:     bringLines,
 }
 
 // avx2Form widens both sides to 16 bits: VPMADDUBSW would saturate.
 var avx2Form = form{
-	name: "avx2", width: 2, rows: 4,
-	block:     blocksAVX2,
+	name: "avx2", width: 2, rows: avx2Rows,
+	blocks:    blocksAVX2,
 	single:    singlesAVX2,
 	maxAbs:    maxAbsVector,
 	round:     roundAVX2,
 	moments:   momentsAVX2,
 	addScaled: addScaledAVX2,
 	normalise: normaliseAVX2,
-	addWide:   addWideAVX2,
-	rectify:   rectifyAVX2,
+	gather:    gatherAVX2,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX2(x, &tanhTerms) },
 	decode:    decodeAVX2,
 	widen:     widenAVX2,
+	bring:     bringLines,
 }
 
 // fewVNNI computes 2 to 5 rows, by two overlapping pairs or triples if they are 4 or 5.
@@ -76,7 +79,7 @@ func fewVNNI(l *linear, j *job, tile, r, rows int) {
 	}
 }
 
-// blockVNNI computes 6 rows x 64 outputs, the others 3, 2 and 1.
+// blockVNNI computes blocks of 6 rows x 64 outputs, the others 3, 2 and 1 row.
 //
 //go:noescape
 func blockVNNI(a *args)
@@ -122,10 +125,10 @@ func addScaledAVX2(dst, x []float32, mean, factor float32)
 func normaliseAVX2(x, gain, bias []float32, mean, factor float32)
 
 //go:noescape
-func addWideAVX2(dst []int32, src []int16)
+func gatherAVX2(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, next *spread, step float32) (top float32)
 
 //go:noescape
-func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
+func gatherAVX512(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, next *spread, step float32) (top float32)
 
 //go:noescape
 func fixAVX2(dst []int16, x []float32, factor float32)
@@ -143,6 +146,9 @@ func decodeAVX2(dst []float32, row []byte, code *[16]float32)
 func widenAVX2(dst []float32, row []byte, scale, low float32)
 
 //go:noescape
+func bringLines(b []byte)
+
+//go:noescape
 func momentsAVX512(x []float32) (sum, squares float32)
 
 //go:noescape
@@ -152,16 +158,16 @@ func addScaledAVX512(dst, x []float32, mean, factor float32)
 func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
 
 //go:noescape
-func addWideAVX512(dst []int32, src []int16)
-
-//go:noescape
 func decodeAVX512(dst []float32, row []byte, code *[16]float32)
 
 // blocksAVX2 computes 64 outputs, 8 at a time.
-func blocksAVX2(l *linear, j *job, tile, r int) {
-	for shift := 0; shift < tileOut; shift += 8 {
-		a := newArgs(l, j, tile, shift, r)
-		blockAVX2(&a)
+func blocksAVX2(l *linear, j *job, tile, r, n int) {
+	for ; n > 0; n-- {
+		for shift := 0; shift < tileOut; shift += 8 {
+			a := newArgs(l, j, tile, shift, r)
+			blockAVX2(&a)
+		}
+		r += avx2Rows
 	}
 }
 

@@ -20,9 +20,9 @@ var (
 )
 
 // neon is the plain form with dense layers of its own.
-func neon(name string, rows int, block, single func(l *linear, j *job, tile, r int)) form {
+func neon(name string, rows int, blocks func(l *linear, j *job, tile, r, n int), single func(l *linear, j *job, tile, r int)) form {
 	f := plainForm
-	f.name, f.rows, f.block, f.single = name, rows, block, single
+	f.name, f.rows, f.blocks, f.single = name, rows, blocks, single
 	return f
 }
 
@@ -58,14 +58,17 @@ func (acc *accumulators) finish(l *linear, j *job, tile, r, rows int) {
 // The four functions call the assembly directly: through a variable, what they pass would be moved
 // to the heap.
 
-func blocksSDOT(l *linear, j *job, tile, r int) {
+func blocksSDOT(l *linear, j *job, tile, r, n int) {
 	var acc accumulators
-	for first := 0; first < tileOut; first += 16 {
-		a := newSums(l, j, tile, first, r)
-		a.out = &acc[0][first]
-		blockSDOT(&a)
+	for ; n > 0; n-- {
+		for first := 0; first < tileOut; first += 16 {
+			a := newSums(l, j, tile, first, r)
+			a.out = &acc[0][first]
+			blockSDOT(&a)
+		}
+		acc.finish(l, j, tile, r, 4)
+		r += 4
 	}
-	acc.finish(l, j, tile, r, 4)
 }
 
 func singlesSDOT(l *linear, j *job, tile, r int) {
@@ -78,14 +81,17 @@ func singlesSDOT(l *linear, j *job, tile, r int) {
 	acc.finish(l, j, tile, r, 1)
 }
 
-func blocksNEON(l *linear, j *job, tile, r int) {
+func blocksNEON(l *linear, j *job, tile, r, n int) {
 	var acc accumulators
-	for first := 0; first < tileOut; first += 16 {
-		a := newSums(l, j, tile, first, r)
-		a.out = &acc[0][first]
-		blockNEON(&a)
+	for ; n > 0; n-- {
+		for first := 0; first < tileOut; first += 16 {
+			a := newSums(l, j, tile, first, r)
+			a.out = &acc[0][first]
+			blockNEON(&a)
+		}
+		acc.finish(l, j, tile, r, 2)
+		r += 2
 	}
-	acc.finish(l, j, tile, r, 2)
 }
 
 func singlesNEON(l *linear, j *job, tile, r int) {

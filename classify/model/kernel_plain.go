@@ -6,8 +6,8 @@ import "math"
 
 var plainForm = form{
 	name: "go", width: 1, rows: 4,
-	block: func(l *linear, j *job, tile, r int) {
-		for i := r; i < r+4; i++ {
+	blocks: func(l *linear, j *job, tile, r, n int) {
+		for i := r; i < r+4*n; i++ {
 			singlePlain(l, j, tile, i)
 		}
 	},
@@ -17,8 +17,7 @@ var plainForm = form{
 	moments:   momentsPlain,
 	addScaled: addScaledPlain,
 	normalise: normalisePlain,
-	addWide:   addWidePlain,
-	rectify:   rectifyPlain,
+	gather:    gatherPlain,
 	fix:       fixPlain,
 	tanh:      tanhPlain,
 	decode:    decodePlain,
@@ -117,18 +116,21 @@ func normalisePlain(x, gain, bias []float32, mean, factor float32) {
 	}
 }
 
-func addWidePlain(dst []int32, src []int16) {
-	dst = dst[:len(src)]
-	for i, v := range src {
-		dst[i] += int32(v)
+func gatherPlain(dst []float32, bias []int32, of *[2*reachTokens + 1]*spread, _ *spread, step float32) (top float32) {
+	own := of[reachTokens][spreadSums:]
+	dst, bias, own = dst[:mixDim], bias[:mixDim], own[:mixDim]
+	var sums [mixDim]int32
+	copy(sums[:], bias)
+	for at, segment := range segments {
+		add := of[reachTokens-segment.row][at*branchDim:][:branchDim]
+		for i, v := range add {
+			sums[segment.branch*branchDim+i] += int32(v)
+		}
 	}
-}
-
-func rectifyPlain(dst []float32, sums []int32, own []int16, step float32) {
-	sums, own = sums[:len(dst)], own[:len(dst)]
 	for i, v := range sums {
 		dst[i] = float32(max(v, 0)+int32(own[i])) * step
 	}
+	return maxAbsPlain(dst)
 }
 
 func fixPlain(dst []int16, x []float32, factor float32) {

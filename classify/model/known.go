@@ -4,9 +4,12 @@ package model
 
 import "encoding/binary"
 
+// Of the words of questions in English that are all different, 81 of 100 are found among 16,384 in sets
+// of two; 73 were among 8,192, each in the one place where it could be.
 const (
-	knownWords  = 1 << 13 // in 450 KB
-	maxKnown    = 24      // bytes of such a word, with the space before it
+	knownSets   = 1 << 13
+	knownWays   = 2  // 16,384 words in 1 MB
+	maxKnown    = 24 // bytes of such a word, with the space before it
 	knownPieces = 6
 )
 
@@ -24,9 +27,15 @@ type knownWord struct {
 	ids  [knownPieces]int32
 }
 
-// lookUp returns where a word of up to maxKnown bytes stands if it is known, and its key. Looking up
-// a word takes one step into memory that may be far; a walk through the pieces takes one a letter
-// and two a piece.
+// A wordSet is the words of one remainder.
+type wordSet struct {
+	words [knownWays]knownWord
+	last  uint8 // the one asked for last; the other gives way
+}
+
+// lookUp returns where a word of up to maxKnown bytes stands if it is known, else where it may stand,
+// and its key. Looking up a word takes one step into memory that may be far; a walk through the
+// pieces takes one a letter and two a piece.
 func (w *window) lookUp(word []byte) (*knownWord, wordKey) {
 	var text [maxKnown]byte
 	key := wordKey{size: uint8(copy(text[:], word))}
@@ -36,7 +45,11 @@ func (w *window) lookUp(word []byte) (*knownWord, wordKey) {
 		hash = (hash ^ key.text[i]) * 0x9FB21C651E98DF25
 		hash ^= hash >> 29
 	}
-	return &w.words[hash%knownWords], key
+	set := &w.words[hash%knownSets]
+	if set.words[set.last].key != key {
+		set.last ^= 1
+	}
+	return &set.words[set.last], key
 }
 
 // learn puts the best way from one place to the other in the place of an older word.

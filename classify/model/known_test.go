@@ -80,7 +80,7 @@ func TestKnownWordsDoNotShow(t *testing.T) {
 }
 
 // forget returns the known words, to be cleared.
-func (s *Scratch) forget() []knownWord {
+func (s *Scratch) forget() []wordSet {
 	if s.window == nil {
 		return nil
 	}

@@ -140,14 +140,14 @@ func (l *linear) run(j *job, rows int, s *Scratch) {
 // values.
 func (l *linear) runTile(j *job, tile, rows int) {
 	block := kernel.rows
-	r := 0
-	for ; r+block <= rows; r += block {
-		kernel.block(l, j, tile, r)
+	r := rows / block * block
+	if r > 0 {
+		kernel.blocks(l, j, tile, 0, rows/block)
 	}
 	switch rest := rows - r; {
 	case rest == 0:
 	case r > 0 && 2*rest > block:
-		kernel.block(l, j, tile, rows-block)
+		kernel.blocks(l, j, tile, rows-block, 1)
 	case rest > 1 && kernel.few != nil:
 		kernel.few(l, j, tile, r, rest)
 	default:
@@ -157,18 +157,21 @@ func (l *linear) runTile(j *job, tile, rows int) {
 	}
 }
 
-// runTail computes the last tile of a layer whose outputs do not fill it, row by row through a
-// buffer.
+// runTail computes the last tile of a layer whose outputs do not fill it, through a buffer.
 func (l *linear) runTail(j *job, tile, rows int, s *Scratch) {
-	s.tailJob = *j
-	s.tailJob.dst, s.tailJob.dstStride, s.tailJob.first, s.tailJob.res = s.tail[:], 0, tile, nil
-	for r := range rows {
-		kernel.single(l, &s.tailJob, tile, r)
-		dst := j.dst[r*j.dstStride+tile:][:l.out-tile]
-		copy(dst, s.tail[:])
-		if j.res != nil {
-			for i, v := range j.res[r*j.resStride+tile:][:len(dst)] {
-				dst[i] += v
+	for first := 0; first < rows; first += rowBlock {
+		n := min(rows-first, rowBlock)
+		s.tailJob = *j
+		s.tailJob.x, s.tailJob.scale = j.x.from(first*j.rowStride), j.scale[first:]
+		s.tailJob.dst, s.tailJob.dstStride, s.tailJob.first, s.tailJob.res = s.tail[:], tileOut, tile, nil
+		l.runTile(&s.tailJob, tile, n)
+		for r := range n {
+			dst := j.dst[(first+r)*j.dstStride+tile:][:l.out-tile]
+			copy(dst, s.tail[r*tileOut:])
+			if j.res != nil {
+				for i, v := range j.res[(first+r)*j.resStride+tile:][:len(dst)] {
+					dst[i] += v
+				}
 			}
 		}
 	}
@@ -208,8 +211,8 @@ func (q quantised) clear(at, n int) {
 		clear(b)
 		return
 	}
-	for i := range b {
-		b[i] = byte(kernel.offset)
+	for done := copy(b, []byte{byte(kernel.offset)}); done < len(b); { // byte by byte it was 1 % of a short text
+		done += copy(b[done:], b[:done])
 	}
 }
 

@@ -5,9 +5,9 @@ package model
 // Scratch is the memory that one call at a time works in: about 4 MB once every part has been
 // used, whatever the text. It grows at first use and is then reused. The zero value is ready.
 type Scratch struct {
-	quant    []byte            // activations of apply and Embed
-	rowScale [rowBlock]float32 // of the rows of apply's block
-	tail     [tileOut]float32  // a last tile that the outputs do not fill
+	quant    []byte                      // activations of apply and Embed
+	rowScale [rowBlock]float32           // of the rows of apply's block
+	tail     [rowBlock * tileOut]float32 // a last tile that the outputs do not fill
 	job      job
 	tailJob  job
 	tokens   []Token // of Together's text under way

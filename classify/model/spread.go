@@ -32,110 +32,116 @@ type spread [spreadLen]int16
 // spreadOne is 1 in fixed point.
 const spreadOne = 1 << 8
 
-// segments are the branch and the tap of each 256 sums of a spread.
-var segments = func() (list [][2]int) {
+// A segment is 256 sums of a spread: for which row, seen from the token, and of which tap of a branch.
+type segment struct{ row, branch, tap int }
+
+// segments are those of a spread, in order.
+var segments = func() (list []segment) {
 	for row := -reachTokens; row <= reachTokens; row++ {
 		for b := range branches {
 			if tap := lefts[b] - row; tap >= 0 && tap < widths[b] {
-				list = append(list, [2]int{b, tap})
+				list = append(list, segment{row, b, tap})
 			}
 		}
 	}
 	return list
 }()
 
+// maxNear is how many tokens a block and its halo have.
+const maxNear = blockTokens + 2*halo
+
 // spreadScratch is the memory in which tokens spread.
 type spreadScratch struct {
-	sums [(blockTokens + 2*halo + 2*reachTokens) * mixDim]int32 // what goes into the first layer's ReLU; row 0 is two before token 0
-	own  [(blockTokens + 2*halo) * mixDim]int16                 // the tokens' own inputs
+	near [maxNear + 2*reachTokens]*spread // what tokens give, the first reachTokens of them before the first token
+	lent [maxNear]loan                    // of them, those that are kept
+	n    int                              // of lent
 
-	unknown [blockTokens + 2*halo]int32 // tokens whose piece is to be learned
-	ids     [rowBlock]int32             // pieces that are learned at a time,
-	fresh   [rowBlock]spread            // and what they give
+	unknown [maxNear]int32  // tokens whose piece is to be learned
+	ids     [maxNear]int32  // these pieces,
+	fresh   [maxNear]spread // and what they give
 	mixed   [rowBlock * mixDim]float32
 	scale   [branches][rowBlock]float32
 	out     [rowBlock * branchDim]float32
 }
 
-// spread fills sums and own for tokens.
+// noSpread is what lies beyond the ends of a text.
+var noSpread spread
+
+// spread finds what tokens give, until giveBack.
 func (m *Model) spread(ids []int32, s *Scratch) {
 	sp := &s.encoder.spread
-	for i := range len(ids) + 2*reachTokens {
-		copy(sp.sums[i*mixDim:][:mixDim], m.encoder.firstBias)
+	for i := range reachTokens {
+		sp.near[i], sp.near[reachTokens+len(ids)+i] = &noSpread, &noSpread
 	}
-	unknown := sp.unknown[:0]
+	near, unknown := sp.near[reachTokens:], sp.unknown[:0]
 	for i, id := range ids {
-		if !m.spreads.addTo(sp, i, id) {
+		of, loan := m.spreads.borrow(id)
+		if of == nil {
 			unknown = append(unknown, int32(i))
-		}
-	}
-	for len(unknown) > 0 {
-		unknown = m.learn(unknown, ids, s)
-	}
-}
-
-// add adds what token i gives.
-func (sp *spreadScratch) add(i int, of *spread) {
-	const second, third, fourth = 7 * branchDim, 9 * branchDim, spreadSums // where the rows after begin
-	sums := sp.sums[i*mixDim:][:5*mixDim]
-	kernel.addWide(sums[2*branchDim:][:second], of[:second]) // three rows, one after the other
-	kernel.addWide(sums[3*mixDim+branchDim:][:third-second], of[second:third])
-	kernel.addWide(sums[4*mixDim+2*branchDim:][:fourth-third], of[third:fourth])
-	copy(sp.own[i*mixDim:][:mixDim], of[spreadSums:])
-}
-
-// learn adds what the first of the unknown tokens give, up to rowBlock pieces, keeps it, and returns
-// the tokens that are left.
-func (m *Model) learn(unknown, ids []int32, s *Scratch) (left []int32) {
-	sp, n := &s.encoder.spread, 0
-	for i, at := range unknown {
-		if slices.Contains(sp.ids[:n], ids[at]) {
 			continue
 		}
-		if n == rowBlock {
-			unknown, left = unknown[:i], unknown[i:]
-			break
-		}
-		sp.ids[n] = ids[at]
-		n++
+		near[i] = of
+		sp.lent[sp.n] = loan
+		sp.n++
 	}
-	m.study(n, s)
+	m.learn(unknown, ids, s)
+}
+
+// giveBack ends the loans: what was lent may be replaced.
+func (sp *spreadScratch) giveBack() {
+	for _, l := range sp.lent[:sp.n] {
+		l.end()
+	}
+	sp.n = 0
+}
+
+// learn computes and keeps what the unknown tokens give.
+func (m *Model) learn(unknown, ids []int32, s *Scratch) {
+	sp, n := &s.encoder.spread, 0
 	for _, at := range unknown {
-		sp.add(int(at), &sp.fresh[slices.Index(sp.ids[:n], ids[at])])
+		k := slices.Index(sp.ids[:n], ids[at])
+		if k < 0 {
+			k = n
+			sp.ids[k] = ids[at]
+			n++
+		}
+		sp.near[reachTokens+int(at)] = &sp.fresh[k]
 	}
-	return left
+	for first := 0; first < n; first += rowBlock {
+		m.study(first, min(n, first+rowBlock), s)
+	}
 }
 
-// study computes and keeps the spreads of the first n ids.
-func (m *Model) study(n int, s *Scratch) {
-	m.compute(n, s)
+// study computes and keeps the spreads of ids [first, last), up to rowBlock.
+func (m *Model) study(first, last int, s *Scratch) {
+	m.compute(first, last, s)
 	sp := &s.encoder.spread
-	for i, id := range sp.ids[:n] {
-		m.spreads.keep(id, &sp.fresh[i])
+	for i, id := range sp.ids[first:last] {
+		m.spreads.keep(id, &sp.fresh[first+i])
 	}
 }
 
-// compute computes the spreads of the first n ids.
-func (m *Model) compute(n int, s *Scratch) {
-	e, sp := &m.encoder, &s.encoder.spread
-	m.mix(sp.mixed[:], sp.ids[:n], s)
+// compute computes the spreads of ids [first, last), up to rowBlock.
+func (m *Model) compute(first, last int, s *Scratch) {
+	e, sp, n := &m.encoder, &s.encoder.spread, last-first
+	fresh := sp.fresh[first:last]
+	m.mix(sp.mixed[:], sp.ids[first:last], s)
 	q := s.activations(n * mixDim)
-	for i := range n {
+	for i := range fresh {
 		x := sp.mixed[i*mixDim:][:mixDim]
 		for b := range branches {
 			sp.scale[b][i] = q.fill(i*mixDim+b*branchDim, x[b*branchDim:][:branchDim])
 		}
-		kernel.fix(sp.fresh[i][spreadSums:], x, spreadOne)
+		kernel.fix(fresh[i][spreadSums:], x, spreadOne)
 	}
-	for at, segment := range segments {
-		b, tap := segment[0], segment[1]
+	for at, of := range segments {
 		s.job = job{
-			x: q.from(b * branchDim), scale: sp.scale[b][:n], taps: 1, seg: branchDim, rowStride: mixDim,
+			x: q.from(of.branch * branchDim), scale: sp.scale[of.branch][:n], taps: 1, seg: branchDim, rowStride: mixDim,
 			dst: sp.out[:], dstStride: branchDim,
 		}
-		e.first[b][tap].run(&s.job, n, s)
-		for i := range n {
-			kernel.fix(sp.fresh[i][at*branchDim:][:branchDim], sp.out[i*branchDim:][:branchDim], spreadOne)
+		e.first[of.branch][of.tap].run(&s.job, n, s)
+		for i := range fresh {
+			kernel.fix(fresh[i][at*branchDim:][:branchDim], sp.out[i*branchDim:][:branchDim], spreadOne)
 		}
 	}
 }

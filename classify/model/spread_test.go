@@ -17,11 +17,11 @@ func TestSpreadsFit(t *testing.T) {
 	m.Embed(new([Dim]float32), nil, &s)
 	sp := &s.encoder.spread
 	for id := 0; id+31*rowBlock < len(m.table.kinds); id += 31 * rowBlock {
-		for i := range sp.ids {
+		for i := range rowBlock {
 			sp.ids[i] = int32(id + 31*i)
 		}
-		m.compute(rowBlock, &s)
-		for i := range sp.fresh {
+		m.compute(0, rowBlock, &s)
+		for i := range rowBlock {
 			for k, v := range sp.fresh[i] {
 				if v == math.MaxInt16 || v == -math.MaxInt16 {
 					t.Fatalf("value %d of piece %d is cut off", k, sp.ids[i])
@@ -71,8 +71,15 @@ func TestKeptPiecesDoNotShow(t *testing.T) {
 // TestSpreadsAreBounded: a set holds as many as it may, each under its own id, and those asked for
 // stay longest.
 func TestSpreadsAreBounded(t *testing.T) {
-	c, of, sp := new(spreads), new(spread), new(spreadScratch)
-	known := func(id int32) bool { return c.addTo(sp, 0, id) && sp.own[0] == int16(id/spreadSets) }
+	c, of := new(spreads), new(spread)
+	known := func(id int32) bool {
+		lent, loan := c.borrow(id)
+		if lent == nil {
+			return false
+		}
+		defer loan.end()
+		return lent[spreadSums] == int16(id/spreadSets)
+	}
 	for i := range int32(100) {
 		of[spreadSums] = int16(i)
 		c.keep(i*spreadSets, of)
@@ -91,35 +98,88 @@ func TestSpreadsAreBounded(t *testing.T) {
 	}
 }
 
+// TestLentSpreadsStay: what is lent is not replaced, and nothing is where all of a set is lent.
+func TestLentSpreadsStay(t *testing.T) {
+	c := new(spreads)
+	var lent [spreadWays]*spread
+	var loans [spreadWays]loan
+	for i := range int32(spreadWays) {
+		c.keep(i*spreadSets, &spread{int16(i)})
+		lent[i], loans[i] = c.borrow(i * spreadSets)
+	}
+	c.keep(spreadWays*spreadSets, &spread{spreadWays})
+	if c.has(spreadWays * spreadSets) {
+		t.Error("a piece was kept in the place of one that is lent")
+	}
+	loans[3].end()
+	for i := int32(spreadWays); i < 4*spreadWays; i++ {
+		c.keep(i*spreadSets, &spread{int16(i)})
+	}
+	for i, of := range lent {
+		if got := int(of[0]); (got == i) == (i == 3) {
+			t.Errorf("place %d holds what piece %d gives", i, got)
+		}
+	}
+	if !c.has((4*spreadWays - 1) * spreadSets) {
+		t.Error("nothing was kept in the place whose loan has ended")
+	}
+}
+
 func TestFixedPointHasTheSameBitsInEveryForm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	for _, n := range []int{16, 48, 256, 768, 1792} {
 		x := randomFloats(rng, n)
 		copy(x, []float32{1e9, -1e9, 127.996, -127.996, 128, 0.5 / spreadOne, 1.5 / spreadOne, -0.5 / spreadOne})
-		sums := make([]int32, n)
-		for i := range sums {
-			sums[i] = rng.Int32N(1<<20) - 1<<19
-		}
-		fixed, added, rectified := make([]int16, n), slices.Clone(sums), make([]float32, n)
+		fixed := make([]int16, n)
 		fixPlain(fixed, x, spreadOne)
-		addWidePlain(added, fixed)
-		rectifyPlain(rectified, added, fixed, 1.0/spreadOne)
 		if want := []int16{32767, -32767, 32767, -32767, 32767, 0, 2, 0}; !slices.Equal(fixed[:8], want) {
 			t.Errorf("fixed to %v, want %v", fixed[:8], want)
 		}
 		withForm(t, func(t *testing.T) {
-			f, a, r := make([]int16, n), slices.Clone(sums), make([]float32, n)
+			f := make([]int16, n)
 			kernel.fix(f, x, spreadOne)
-			kernel.addWide(a, fixed)
-			kernel.rectify(r, added, fixed, 1.0/spreadOne)
 			if !slices.Equal(f, fixed) {
 				t.Errorf("fix of %d values differs", n)
 			}
-			if !slices.Equal(a, added) {
-				t.Errorf("addWide of %d values differs", n)
+		})
+	}
+}
+
+// TestGatherIsTheSumOverTaps holds gather against the first layer by its definition: tap t of a branch
+// is of the token t-left further.
+func TestGatherIsTheSumOverTaps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	bias := make([]int32, mixDim)
+	var all [2*reachTokens + 1]spread
+	var of [2*reachTokens + 1]*spread
+	for range 20 {
+		for i := range bias {
+			bias[i] = rng.Int32N(1<<18) - 1<<17
+		}
+		for i := range all {
+			of[i] = &all[i]
+			for k := range all[i] {
+				all[i][k] = int16(rng.Uint32())
 			}
-			if i := firstDifference(r, rectified); i >= 0 {
-				t.Errorf("rectify of %d values differs at %d", n, i)
+		}
+		want, top := make([]float32, mixDim), float32(0)
+		for i := range want {
+			b, sum := i/branchDim, bias[i]
+			for tap := range widths[b] {
+				from := tap - lefts[b] // the token's place, seen from the row
+				at := slices.Index(segments, segment{-from, b, tap})
+				sum += int32(all[reachTokens+from][at*branchDim+i%branchDim])
+			}
+			want[i] = float32(max(sum, 0)+int32(all[reachTokens][spreadSums+i])) / spreadOne
+			top = max(top, float32(math.Abs(float64(want[i]))))
+		}
+		withForm(t, func(t *testing.T) {
+			got := make([]float32, mixDim)
+			if gotTop := kernel.gather(got, bias, &of, &all[0], 1.0/spreadOne); gotTop != top {
+				t.Errorf("top is %v, want %v", gotTop, top)
+			}
+			if i := firstDifference(got, want); i >= 0 {
+				t.Errorf("value %d is %v, want %v", i, got[i], want[i])
 			}
 		})
 	}

@@ -28,8 +28,9 @@ type spreads struct {
 type spreadSet struct {
 	mu    sync.RWMutex // guards the rest, and the set's values
 	ids   [spreadWays]int32
-	asked [spreadWays]atomic.Bool // stored under a shared lock
-	n     int                     // of ids
+	asked [spreadWays]atomic.Bool  // stored under a shared lock
+	lent  [spreadWays]atomic.Int32 // loans that have not ended; begun under a shared lock
+	n     int                      // of ids
 	hand  int
 }
 
@@ -39,20 +40,26 @@ func (c *spreads) set(id int32) (set *spreadSet, values int) {
 	return &c.sets[at], at * spreadWays
 }
 
-// addTo adds what token i, which has this piece, gives; false: the piece is not known.
-func (c *spreads) addTo(sp *spreadScratch, i int, id int32) bool {
+// A loan of a value: until it ends the value stays as it is.
+type loan struct{ lent *atomic.Int32 }
+
+func (l loan) end() { l.lent.Add(-1) }
+
+// borrow returns the spread of a piece, which the caller has to end the loan of; nil: it is not known.
+func (c *spreads) borrow(id int32) (*spread, loan) {
 	set, values := c.set(id)
 	set.mu.RLock()
-	defer set.mu.RUnlock()
 	at := slices.Index(set.ids[:set.n], id)
 	if at < 0 {
-		return false
+		set.mu.RUnlock()
+		return nil, loan{}
 	}
 	if !set.asked[at].Load() { // most are: no write to what other threads read
 		set.asked[at].Store(true)
 	}
-	sp.add(i, &c.values[values+at])
-	return true
+	set.lent[at].Add(1)
+	set.mu.RUnlock()
+	return &c.values[values+at], loan{&set.lent[at]}
 }
 
 // has says whether a piece is known.
@@ -63,7 +70,7 @@ func (c *spreads) has(id int32) bool {
 	return slices.Contains(set.ids[:set.n], id)
 }
 
-// keep keeps the spread of a piece.
+// keep keeps the spread of a piece, unless all others of its set are lent.
 func (c *spreads) keep(id int32, of *spread) {
 	// At once: it is one allocation, of memory that the system gives only where it is written.
 	c.first.Do(func() { c.values = make([]spread, spreadSets*spreadWays) })
@@ -76,12 +83,20 @@ func (c *spreads) keep(id int32, of *spread) {
 	at := set.n
 	if at < spreadWays {
 		set.n++
-	} else {
-		for set.asked[set.hand].Swap(false) {
-			set.hand = (set.hand + 1) % spreadWays
-		}
-		at = set.hand
-		set.hand = (set.hand + 1) % spreadWays
+	} else if at = set.victim(); at < 0 {
+		return
 	}
 	set.ids[at], c.values[values+at] = id, *of
+}
+
+// victim returns a piece to be replaced, -1 if none may be. The mutex is held.
+func (set *spreadSet) victim() int {
+	for range 2 * spreadWays {
+		at := set.hand
+		set.hand = (at + 1) % spreadWays
+		if !set.asked[at].Swap(false) && set.lent[at].Load() == 0 {
+			return at
+		}
+	}
+	return -1
 }

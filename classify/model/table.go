@@ -22,14 +22,34 @@ type table struct {
 // not have counts as the unknown piece.
 func (m *Model) Row(dst []float32, id int32) {
 	t := &m.table
-	if id < 0 || int(id) >= len(t.kinds) {
-		id = unknownID
-	}
-	if i := int(id); i < len(t.scale) {
-		kernel.widen(dst[:Dim], t.frequent[i*Dim:][:Dim], t.scale[i], t.low[i])
+	row, i := t.at(id)
+	if i < len(t.scale) {
+		kernel.widen(dst[:Dim], row, t.scale[i], t.low[i])
 		return
 	}
-	kernel.decode(dst[:Dim], t.rows[int(id)*(Dim/2):][:Dim/2], &t.codes[t.kinds[id]])
+	kernel.decode(dst[:Dim], row, &t.codes[t.kinds[i]])
+}
+
+// at returns what the table holds for an id, and which of its rows that is.
+func (t *table) at(id int32) (row []byte, i int) {
+	if i = int(id); i < 0 || i >= len(t.kinds) {
+		i = unknownID
+	}
+	if i < len(t.scale) {
+		return t.frequent[i*Dim:][:Dim], i
+	}
+	return t.rows[i*(Dim/2):][:Dim/2], i
+}
+
+// bring has the rows of ids brought nearer: they lie anywhere in 40 MB.
+func (t *table) bring(ids []int32) {
+	if kernel.bring == nil {
+		return
+	}
+	for _, id := range ids {
+		row, _ := t.at(id)
+		kernel.bring(row)
+	}
 }
 
 // open finds the table in its file.

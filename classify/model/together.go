@@ -90,13 +90,13 @@ func (m *Model) learnTogether(list []Short, s *Scratch) {
 			}
 			sp.ids[n] = id
 			if n++; n == rowBlock {
-				m.study(n, s)
+				m.study(0, n, s)
 				n = 0
 			}
 		}
 	}
 	if n > 0 {
-		m.study(n, s)
+		m.study(0, n, s)
 	}
 }
 

@@ -49,7 +49,7 @@ type window struct {
 	end   [windowSize + maxGrowth]int32 // behind its last byte
 	best  [windowSize + maxGrowth + 1]reach
 	path  [windowSize + maxGrowth]int32 // where the pieces of the best way end, last first
-	words [knownWords]knownWord
+	words [knownSets]wordSet
 }
 
 // reach is the best way to a place: its score, where its last piece begins, and which it is.

@@ -333,6 +333,23 @@ done:
 	VZEROUPPER
 	RET
 
+// func bringLines(b []byte)
+TEXT ·bringLines(SB), NOSPLIT, $0-24
+	MOVQ b_base+0(FP), SI
+	MOVQ b_len+8(FP), CX
+	ADDQ $63, CX
+	SHRQ $6, CX
+	JZ   done
+
+loop:
+	PREFETCHT1 (SI)
+	ADDQ $64, SI
+	DECQ CX
+	JNZ  loop
+
+done:
+	RET
+
 // func widenAVX2(dst []float32, row []byte, scale, low float32)
 TEXT ·widenAVX2(SB), NOSPLIT, $0-56
 	MOVQ         dst_base+0(FP), DI
@@ -358,76 +375,155 @@ done:
 	VZEROUPPER
 	RET
 
-// func addWideAVX2(dst []int32, src []int16)
-TEXT ·addWideAVX2(SB), NOSPLIT, $0-48
-	MOVQ dst_base+0(FP), DI
-	MOVQ src_base+24(FP), SI
-	MOVQ src_len+32(FP), CX
-	SHRQ $4, CX
-	JZ   done
+// SPREAD_Y adds 8 numbers of a spread; HIDDEN_Y ends those of a branch: ReLU, the token's own
+// inputs, and the largest so far. Without their sign floats order as integers do.
+#define SPREAD_Y(P, AT, SUM, TO) \
+	VPMOVSXWD AT(P), Y1 \
+	VPADDD SUM, Y1, TO
 
-loop:
-	VPMOVSXWD (SI), Y0
-	VPMOVSXWD 16(SI), Y1
-	VPADDD    (DI), Y0, Y0
-	VPADDD    32(DI), Y1, Y1
-	VMOVDQU   Y0, (DI)
-	VMOVDQU   Y1, 32(DI)
-	ADDQ      $32, SI
-	ADDQ      $64, DI
-	DECQ      CX
-	JNZ       loop
+#define HIDDEN_Y(OWN, AT) \
+	VPMOVSXWD OWN(R10), Y1 \
+	VPMAXSD Y6, Y0, Y0 \
+	VPADDD Y1, Y0, Y0 \
+	VCVTDQ2PS Y0, Y0 \
+	VMULPS Y7, Y0, Y0 \
+	VMOVUPS Y0, AT(DI) \
+	VPAND Y4, Y0, Y0 \
+	VPMAXUD Y0, Y5, Y5
 
-done:
-	VZEROUPPER
-	RET
-
-// func addWideAVX512(dst []int32, src []int16)
-TEXT ·addWideAVX512(SB), NOSPLIT, $0-48
-	MOVQ dst_base+0(FP), DI
-	MOVQ src_base+24(FP), SI
-	MOVQ src_len+32(FP), CX
-	SHRQ $4, CX
-	JZ   done
-
-loop:
-	VPMOVSXWD (SI), Z0
-	VPADDD    (DI), Z0, Z0
-	VMOVDQU32 Z0, (DI)
-	ADDQ      $32, SI
-	ADDQ      $64, DI
-	DECQ      CX
-	JNZ       loop
-
-done:
-	VZEROUPPER
-	RET
-
-// func rectifyAVX2(dst []float32, sums []int32, own []int16, step float32)
-TEXT ·rectifyAVX2(SB), NOSPLIT, $0-76
+// func gatherAVX2(dst []float32, bias []int32, of *[5]*spread, next *spread, step float32) (top float32)
+TEXT ·gatherAVX2(SB), NOSPLIT, $0-76
 	MOVQ         dst_base+0(FP), DI
-	MOVQ         dst_len+8(FP), CX
-	MOVQ         sums_base+24(FP), SI
-	MOVQ         own_base+48(FP), DX
-	VBROADCASTSS step+72(FP), Y0
-	VPXOR        Y1, Y1, Y1
-	SHRQ         $3, CX
-	JZ           done
+	MOVQ         bias_base+24(FP), SI
+	MOVQ         of+48(FP), AX
+	MOVQ         0(AX), R8
+	MOVQ         8(AX), R9
+	MOVQ         16(AX), R10
+	MOVQ         24(AX), R11
+	MOVQ         32(AX), R12
+	MOVQ         next+56(FP), R13
+	VBROADCASTSS step+64(FP), Y7
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y5, Y5, Y5
+	VPCMPEQD     Y4, Y4, Y4
+	VPSRLD       $1, Y4, Y4
+	MOVQ         $256/8, CX
 
 loop:
-	VPMAXSD   (SI), Y1, Y2
-	VPMOVSXWD (DX), Y3
-	VPADDD    Y3, Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    Y0, Y2, Y2
-	VMOVUPS   Y2, (DI)
-	ADDQ      $32, SI
-	ADDQ      $16, DX
-	ADDQ      $32, DI
-	DECQ      CX
-	JNZ       loop
+	SPREAD_Y(R11, 512, 0(SI), Y0)
+	SPREAD_Y(R10, 2048, Y0, Y0)
+	HIDDEN_Y(5120, 0)
+	SPREAD_Y(R11, 1024, 1024(SI), Y0)
+	SPREAD_Y(R10, 2560, Y0, Y0)
+	SPREAD_Y(R9, 3584, Y0, Y0)
+	HIDDEN_Y(5632, 1024)
+	SPREAD_Y(R12, 0, 2048(SI), Y0)
+	SPREAD_Y(R11, 1536, Y0, Y0)
+	SPREAD_Y(R10, 3072, Y0, Y0)
+	SPREAD_Y(R9, 4096, Y0, Y0)
+	SPREAD_Y(R8, 4608, Y0, Y0)
+	HIDDEN_Y(6144, 2048)
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	ADDQ $(4*64), R13
+	ADDQ $16, R8
+	ADDQ $16, R9
+	ADDQ $16, R10
+	ADDQ $16, R11
+	ADDQ $16, R12
+	ADDQ $32, SI
+	ADDQ $32, DI
+	DECQ CX
+	JNZ  loop
 
-done:
+	VEXTRACTI128  $1, Y5, X0
+	VPMAXUD       X0, X5, X5
+	VPSHUFD       $0x4e, X5, X0
+	VPMAXUD       X0, X5, X5
+	VPSHUFD       $0xb1, X5, X0
+	VPMAXUD       X0, X5, X5
+	VMOVSS        X5, top+72(FP)
+	VZEROUPPER
+	RET
+
+// SPREAD_Z adds 16 numbers of a spread; HIDDEN_Z ends those of a branch: ReLU, the token's own
+// inputs, and the largest so far. Without their sign floats order as integers do.
+#define SPREAD_Z(P, AT, SUM, TO) \
+	VPMOVSXWD AT(P), Z1 \
+	VPADDD SUM, Z1, TO
+
+#define HIDDEN_Z(OWN, AT) \
+	VPMOVSXWD OWN(R10), Z1 \
+	VPMAXSD Z6, Z0, Z0 \
+	VPADDD Z1, Z0, Z0 \
+	VCVTDQ2PS Z0, Z0 \
+	VMULPS Z7, Z0, Z0 \
+	VMOVUPS Z0, AT(DI) \
+	VPANDD Z4, Z0, Z0 \
+	VPMAXUD Z0, Z5, Z5
+
+// func gatherAVX512(dst []float32, bias []int32, of *[5]*spread, next *spread, step float32) (top float32)
+TEXT ·gatherAVX512(SB), NOSPLIT, $0-76
+	MOVQ         dst_base+0(FP), DI
+	MOVQ         bias_base+24(FP), SI
+	MOVQ         of+48(FP), AX
+	MOVQ         0(AX), R8
+	MOVQ         8(AX), R9
+	MOVQ         16(AX), R10
+	MOVQ         24(AX), R11
+	MOVQ         32(AX), R12
+	MOVQ         next+56(FP), R13
+	VBROADCASTSS step+64(FP), Z7
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z5, Z5, Z5
+	MOVL         $0x7fffffff, AX
+	VMOVD        AX, X4
+	VPBROADCASTD X4, Z4
+	MOVQ         $256/16, CX
+
+loop:
+	SPREAD_Z(R11, 512, 0(SI), Z0)
+	SPREAD_Z(R10, 2048, Z0, Z0)
+	HIDDEN_Z(5120, 0)
+	SPREAD_Z(R11, 1024, 1024(SI), Z0)
+	SPREAD_Z(R10, 2560, Z0, Z0)
+	SPREAD_Z(R9, 3584, Z0, Z0)
+	HIDDEN_Z(5632, 1024)
+	SPREAD_Z(R12, 0, 2048(SI), Z0)
+	SPREAD_Z(R11, 1536, Z0, Z0)
+	SPREAD_Z(R10, 3072, Z0, Z0)
+	SPREAD_Z(R9, 4096, Z0, Z0)
+	SPREAD_Z(R8, 4608, Z0, Z0)
+	HIDDEN_Z(6144, 2048)
+	PREFETCHT0 0(R13)
+	PREFETCHT0 64(R13)
+	PREFETCHT0 128(R13)
+	PREFETCHT0 192(R13)
+	PREFETCHT0 256(R13)
+	PREFETCHT0 320(R13)
+	PREFETCHT0 384(R13)
+	ADDQ $(7*64), R13
+	ADDQ $32, R8
+	ADDQ $32, R9
+	ADDQ $32, R10
+	ADDQ $32, R11
+	ADDQ $32, R12
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNZ  loop
+
+	VEXTRACTI64X4 $1, Z5, Y0
+	VPMAXUD       Y0, Y5, Y5
+	VEXTRACTI128  $1, Y5, X0
+	VPMAXUD       X0, X5, X5
+	VPSHUFD       $0x4e, X5, X0
+	VPMAXUD       X0, X5, X5
+	VPSHUFD       $0xb1, X5, X0
+	VPMAXUD       X0, X5, X5
+	VMOVSS        X5, top+72(FP)
 	VZEROUPPER
 	RET
 
