@@ -2,7 +2,7 @@
 
 package model
 
-// Scratch is the memory that one call at a time works in: about 4 MB once every part has been
+// Scratch is the memory that one call at a time works in: about 5 MB once every part has been
 // used, whatever the text. It grows at first use and is then reused. The zero value is ready.
 type Scratch struct {
 	quant    []byte                      // activations of apply and Embed
