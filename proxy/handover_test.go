@@ -528,10 +528,12 @@ func TestDifferentEnginesKeepApart(t *testing.T) {
 // A prefill worker that has died since it computed a prompt stays set aside when that prompt's answer ends. (Each end of
 // an answer had it tried again, so that the retries were used up by requests that it could not take.)
 func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
-	hold := make(chan struct{})
+	asked, hold := make(chan struct{}), make(chan struct{})
 	for engine, reply := range map[string]string{"vllm": nixlReply, "sglang": chatReply} {
 		from := startWorker(t, send(httpReply(200, "application/json", reply)))
 		to := startWorker(t, func(c net.Conn, _ string) bool {
+			asked <- struct{}{}
+			<-hold
 			_, _ = io.WriteString(c, streamHead+chunk(roleEvent)+chunk(delta("a")))
 			<-hold
 			_, err := io.WriteString(c, chunk(finishEvent+doneEvent)+"0\r\n\r\n")
@@ -540,8 +542,11 @@ func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
 		p := startProxy(t, autoSettings(engine, []string{from.url}, []string{to.url}))
 		c := dial(t, p.addr)
 		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
-		readUntil(t, c, delta("a"))
 		b := p.backendOf(t, "w0")
+		<-asked
+		waitUntil(t, "the prompt is computed", func() bool { return b.Active() == 0 })
+		hold <- struct{}{}
+		readUntil(t, c, delta("a"))
 		for range 5 {
 			b.Failed(time.Now(), "connect")
 		}
