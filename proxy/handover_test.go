@@ -240,6 +240,20 @@ func TestUnfetchedPromptGoesToAnother(t *testing.T) {
 	}
 }
 
+// A prefill worker that refuses a prompt in which that word is says nothing of the blocks.
+func TestRefusedPromptIsNoUnfetchedOne(t *testing.T) {
+	refusal := `{"object":"error","message":"no such role: KVTransferError","code":400}`
+	from := startWorker(t, send(httpReply(400, "application/json", refusal)))
+	silent := func(c net.Conn, _ string) bool { untilClosed(c); return false }
+	p := startProxy(t, autoSettings("sglang", []string{from.url}, []string{startWorker(t, silent).url, startWorker(t, silent).url}))
+	if a := p.ask(t, "/v1/chat/completions", handedChat); a.StatusCode != 400 || !strings.Contains(a.body, "no such role") {
+		t.Errorf("got %d %s", a.StatusCode, a.body)
+	}
+	if n := len(from.seen()); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // legs are two workers whose reply a test holds back; each says when it was
 // asked and when its connection was closed.
 type legs struct {
