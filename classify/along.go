@@ -17,7 +17,7 @@ import (
 // when their requests get a thread they find it there.
 //
 //  1. Nobody waits for others while a thread is free. Where all are taken, who
-//     has got one lets others come for a moment (see letCome).
+//     has got one after a company lets others come for a moment (see letCome).
 //  2. It only fills in results. Deadlines, faults, errors and what a request is
 //     asked are its own as ever, and what is missing it computes itself.
 //  3. A waiting request's text is copied under the lock of the queue, which it
@@ -43,6 +43,7 @@ const maxWaiting = 256
 type queue struct {
 	mu      sync.Mutex // guards the rest
 	waiting []companion
+	last    int // texts of the company that was taken last
 }
 
 // A companion is the last user text of a request.
@@ -106,28 +107,33 @@ func (q *queue) leave(r *Request) {
 	}
 }
 
-// length is how many wait.
-func (q *queue) length() int {
+// enough is how many make a company worth a pause.
+const enough = maxCompany / 3
+
+// due says that more are about to come: many were judged together last, and few wait as yet.
+func (q *queue) due() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting)
+	return q.last >= enough && len(q.waiting) < enough
 }
 
-// Where all threads are taken a third of a company is waited for, at most
-// maxPauses: after a company the requests of many connections lie in the sockets
-// unread, and who was first was judged alone for twice the price.
+// After a company the requests of many connections lie in the sockets unread, and who was first was
+// judged alone for twice the price. So where all threads are taken, who comes after a company lets
+// others come, patience at most, or what one pause takes: where nothing else runs that is the
+// millisecond that the system's wait has at least. If they do not come nobody waits for more of them:
+// of two to six who ask at once each waited for others that there were not, for ten times the price.
 const (
-	maxPauses = 4
-	pause     = 50 * time.Microsecond
+	patience = 4 * pause
+	pause    = 50 * time.Microsecond
 )
 
 // letCome lets those who could wait come to it.
 func (c *Classifier) letCome() {
 	runtime.Gosched()
-	for range maxPauses {
-		if cap(c.threads) < 2 || len(c.threads) < cap(c.threads) || c.queue.length() >= maxCompany/3 {
-			return
-		}
+	if cap(c.threads) < 2 {
+		return
+	}
+	for start := time.Now(); len(c.threads) == cap(c.threads) && c.queue.due() && time.Since(start) < patience; {
 		time.Sleep(pause)
 	}
 }
@@ -152,6 +158,7 @@ func (m *company) take(q *queue, own companion) {
 		taken++
 	}
 	q.waiting = slices.Delete(q.waiting, 0, taken)
+	q.last = m.n
 }
 
 // add copies a text; false: there is no room.

@@ -88,19 +88,21 @@ func TestWhoWaitsIsJudgedAlong(t *testing.T) {
 	}
 }
 
-// Who gets the last thread lets those who are about to come do so, but nobody waits while a thread is
-// free.
+// Who gets the last thread after a company lets those who are about to come do so, but nobody waits
+// while a thread is free, or for others that were not there before.
 func TestWhoComesAtOnceIsJudgedAlong(t *testing.T) {
-	for threads, want := range map[int]struct {
-		companies int32
-		paused    time.Duration
-	}{2: {1, maxPauses * pause}, 3: {0, 0}} {
+	for _, tt := range []struct {
+		threads, last int
+		companies     int32
+		paused        time.Duration
+		then          int // texts of the company that was taken last
+	}{{2, enough, 1, patience, 4}, {2, enough - 1, 0, 0, 1}, {3, enough, 0, 0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := companionable{alone: new(atomic.Int32), companies: new(atomic.Int32)}
 			release := make(chan struct{})
 			var held atomic.Bool
 			o := blocking()
-			o.Threads = threads
+			o.Threads = tt.threads
 			o.Fault = func(Kind) {
 				if held.CompareAndSwap(false, true) {
 					<-release
@@ -113,21 +115,25 @@ func TestWhoComesAtOnceIsJudgedAlong(t *testing.T) {
 			var all sync.WaitGroup
 			all.Go(func() { guardOf(c, said("the first one")) })
 			synctest.Wait()
-			start, paused := time.Now(), time.Duration(0)
+			c.queue.last = tt.last
+			start, paused, last := time.Now(), time.Duration(0), 0
 			all.Go(func() {
 				guardOf(c, said("the second one"))
 				paused = time.Since(start)
+				c.queue.mu.Lock()
+				defer c.queue.mu.Unlock()
+				last = c.queue.last
 			})
 			for i := range 3 {
 				time.Sleep(pause / 2)
 				all.Go(func() { guardOf(c, said(fmt.Sprintf("another one, %d", i))) })
 			}
 			synctest.Wait()
-			time.Sleep(maxPauses * pause)
+			time.Sleep(patience)
 			close(release)
 			all.Wait()
-			if got := w.companies.Load(); got != want.companies || paused != want.paused {
-				t.Errorf("%d threads: %d companies, %v paused, want %v", threads, got, paused, want)
+			if got := w.companies.Load(); got != tt.companies || paused != tt.paused || last != tt.then {
+				t.Errorf("%+v: %d companies, %v paused, the last of %d", tt, got, paused, last)
 			}
 		})
 	}

@@ -199,13 +199,14 @@ func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
 		w.SetModels([]Model{{Name: "m"}})
 		w.SetEngine(EngineFacts{BlockSize: 16, Blocks: 16384, MaxBatchedTokens: 8192, MaxSeqs: 256, Events: true})
 	}
-	p := NewPool(PoolOptions{Workers: workers, Policy: Predict, CentralQueue: true, MaxQueued: 100})
+	now := time.Now()
+	p := NewPool(PoolOptions{Workers: workers, Policy: Predict, CentralQueue: true, MaxQueued: 100, Now: func() time.Time { return now }})
 	query := func(tokens int) Query {
 		ids := make([]uint32, tokens)
 		for at := range ids {
 			ids[at] = uint32(tokens)
 		}
-		return Query{Now: time.Now(), Model: "m", Prompt: &Prompt{IDs: ids}}
+		return Query{Now: now, Model: "m", Prompt: &Prompt{IDs: ids}}
 	}
 	for i := range 40 { // answers that prompts would hold up
 		q := query(16 + i)
@@ -229,6 +230,7 @@ func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
 		all = append(all, w)
 	}
 	handed, alone, waits := 0, 0, 0
+	p.line.mu.Lock()
 	for _, w := range all {
 		switch {
 		case !w.done:
@@ -241,6 +243,7 @@ func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
 			defer w.at.Release()
 		}
 	}
+	p.line.mu.Unlock()
 	if handed == 0 || alone == 0 || waits == 0 {
 		t.Errorf("%d handed over, %d by the decode worker alone, %d wait", handed, alone, waits)
 	}

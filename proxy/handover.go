@@ -329,7 +329,7 @@ func (h *handover) weigh(f *failure) *failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
-	case fault != nil && !fault.isNobodys() && isUnfetched(fault.body):
+	case fault != nil && !fault.isNobodys() && fault.err.status >= 500 && isUnfetched(fault.body):
 		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
 		// is not said; a dead one is found out by those who ask it.
 		f, result = fault, "transfer_failed"

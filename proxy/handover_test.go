@@ -240,6 +240,20 @@ func TestUnfetchedPromptGoesToAnother(t *testing.T) {
 	}
 }
 
+// A prefill worker that refuses a prompt in which that word is says nothing of the blocks.
+func TestRefusedPromptIsNoUnfetchedOne(t *testing.T) {
+	refusal := `{"object":"error","message":"no such role: KVTransferError","code":400}`
+	from := startWorker(t, send(httpReply(400, "application/json", refusal)))
+	silent := func(c net.Conn, _ string) bool { untilClosed(c); return false }
+	p := startProxy(t, autoSettings("sglang", []string{from.url}, []string{startWorker(t, silent).url, startWorker(t, silent).url}))
+	if a := p.ask(t, "/v1/chat/completions", handedChat); a.StatusCode != 400 || !strings.Contains(a.body, "no such role") {
+		t.Errorf("got %d %s", a.StatusCode, a.body)
+	}
+	if n := len(from.seen()); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // legs are two workers whose reply a test holds back; each says when it was
 // asked and when its connection was closed.
 type legs struct {
@@ -528,10 +542,12 @@ func TestDifferentEnginesKeepApart(t *testing.T) {
 // A prefill worker that has died since it computed a prompt stays set aside when that prompt's answer ends. (Each end of
 // an answer had it tried again, so that the retries were used up by requests that it could not take.)
 func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
-	hold := make(chan struct{})
+	asked, hold := make(chan struct{}), make(chan struct{})
 	for engine, reply := range map[string]string{"vllm": nixlReply, "sglang": chatReply} {
 		from := startWorker(t, send(httpReply(200, "application/json", reply)))
 		to := startWorker(t, func(c net.Conn, _ string) bool {
+			asked <- struct{}{}
+			<-hold
 			_, _ = io.WriteString(c, streamHead+chunk(roleEvent)+chunk(delta("a")))
 			<-hold
 			_, err := io.WriteString(c, chunk(finishEvent+doneEvent)+"0\r\n\r\n")
@@ -540,8 +556,11 @@ func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
 		p := startProxy(t, autoSettings(engine, []string{from.url}, []string{to.url}))
 		c := dial(t, p.addr)
 		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
-		readUntil(t, c, delta("a"))
 		b := p.backendOf(t, "w0")
+		<-asked
+		waitUntil(t, "the prompt is computed", func() bool { return b.Active() == 0 })
+		hold <- struct{}{}
+		readUntil(t, c, delta("a"))
 		for range 5 {
 			b.Failed(time.Now(), "connect")
 		}

@@ -273,11 +273,9 @@ func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 	// Rows of the buffers are tokens lo, lo+1 ...; the quantised ones begin reachTokens earlier.
 	lo, hi := max(from-halo, 0), min(to+halo, len(ids))
 	rows := hi - lo
-	m.spread(ids[lo:hi], s)
 	// The first layer is needed as far as the second one sees.
 	first, last := max(from-lo-reachTokens, 0), min(to-lo+reachTokens, rows)
-	top := es.gather(first, last, e.firstBias)
-	es.spread.giveBack()
+	top := m.firstLayer(ids[lo:hi], first, last, s)
 
 	m.table.bring(ids[from:to]) // while others are multiplied
 
@@ -323,6 +321,13 @@ func (m *Model) mix(dst []float32, ids []int32, s *Scratch) {
 		mean, factor := deviation(sum, squares, mixDim, e.epsilon)
 		kernel.normalise(x, e.gain, e.shift, mean, factor)
 	}
+}
+
+// firstLayer computes rows [first, last) of the first layer, and returns their largest absolute value.
+func (m *Model) firstLayer(ids []int32, first, last int, s *Scratch) (top float32) {
+	defer s.encoder.spread.giveBack() // also after a panic: what stays lent is never replaced
+	m.spread(ids, s)
+	return s.encoder.gather(first, last, m.encoder.firstBias)
 }
 
 // gather adds up what goes into the first layer's ReLU for rows [first, last), ends the layer, its

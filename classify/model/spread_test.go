@@ -125,6 +125,45 @@ func TestLentSpreadsStay(t *testing.T) {
 	}
 }
 
+// TestPanicGivesBack: nothing stays lent, and the same memory can be used again.
+func TestPanicGivesBack(t *testing.T) {
+	m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := kernel
+	defer func() { kernel = chosen }()
+	var s Scratch
+	var tokens []Token
+	for i := range int32(maxNear) {
+		tokens = append(tokens, Token{ID: 1000 + i})
+	}
+	var want, got [Dim]float32
+	m.Embed(&want, tokens, new(Scratch)) // keeps the pieces
+	broken := *kernel
+	broken.gather = func([]float32, []int32, *[2*reachTokens + 1]*spread, *spread, float32) float32 { panic("a bug") }
+	kernel = &broken
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		m.Embed(&got, tokens, &s)
+	}()
+	for i := range m.spreads.sets {
+		for k := range m.spreads.sets[i].lent {
+			if n := m.spreads.sets[i].lent[k].Load(); n != 0 {
+				t.Fatalf("place %d of set %d is lent %d times", k, i, n)
+			}
+		}
+	}
+	kernel = chosen
+	if m.Embed(&got, tokens, &s); got != want {
+		t.Error("another embedding after a panic")
+	}
+}
+
 func TestFixedPointHasTheSameBitsInEveryForm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	for _, n := range []int{16, 48, 256, 768, 1792} {
