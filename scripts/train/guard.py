@@ -109,7 +109,7 @@ class Head:
         self.ngram = train_ngrams(rows, f, t, chosen)
         # N-grams of ideographs are rarer in the rows, and say less. Of letters that the encoder does
         # not read they are all there is.
-        self.mix = np.array([[0.3, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
+        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
