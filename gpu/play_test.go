@@ -115,13 +115,13 @@ func play() {
 		os.Exit(8)
 	}
 	library := os.Args[2]
+	script := read(library) // who waits for the start may then set other lines
 	started, err := os.OpenFile(library+".started", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		os.Exit(8)
 	}
 	fmt.Fprintln(started, os.Getpid())
 	started.Close()
-	script := read(library)
 	for {
 		once, again, repeats := strings.Cut(script, "repeat\n")
 		perform(once)
