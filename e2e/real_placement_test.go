@@ -137,6 +137,7 @@ func TestRealVLLMEvents(t *testing.T) {
 	for i := range 60 {
 		conversation := random.Uint64N(8)
 		body := chatAbout(tiny, prose(conversation, 600), "Question "+strconv.Itoa(i), 8, false)
+		k.heardAll(t)
 		held := k.held(t, body)
 		got := place(t, k.url, body)
 		if held*blockSize != got.cached {
@@ -166,6 +167,20 @@ func (k *kvasir) held(t *testing.T, body string) int {
 		t.Fatalf("%s: %v", got.body, err)
 	}
 	return out.Candidates[0].Overlap.Device
+}
+
+// heardAll waits for the KV events of what was answered. They come after the answer, and nothing says which is the
+// last: it is when a tenth of a second brings no more.
+func (k *kvasir) heardAll(t *testing.T) {
+	t.Helper()
+	last, quiet := 0.0, 0
+	eventually(t, patience, "no more KV events come", func() bool {
+		now := metric(t, k.admin+"/metrics", "kvasir_kv_messages_total")
+		if quiet++; now != last {
+			last, quiet = now, 0
+		}
+		return quiet == 5
+	})
 }
 
 // TestRealHandover: vLLM prefills on one server and decodes on another one.
