@@ -16,22 +16,22 @@ func listenDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	kvEvents      = listenDesc("kvasir_kv_events_total", "KV events and blocks in them, by what became of them.", "kind")
-	kvMessages    = listenDesc("kvasir_kv_messages_total", "Messages of KV events, by how they were had, or lost for good.", "how")
-	kvGaps        = listenDesc("kvasir_kv_gaps_total", "Times that messages of KV events were missing, repaired or not.")
-	kvClears      = listenDesc("kvasir_kv_clears_total", "Times that all blocks of a rank were forgotten, by why.", "why")
-	kvConnected   = listenDesc("kvasir_kv_events_connected", "Ranks whose KV events are heard.")
-	kvSources     = listenDesc("kvasir_kv_events_sources", "Ranks whose KV events should be heard.")
-	kvLag         = listenDesc("kvasir_kv_events_lag_seconds", "From when the engine made its last KV events to when they were taken in, by the clocks of both.")
-	kvHeld        = listenDesc("kvasir_kv_blocks_held", "KV blocks that the worker holds by its events.")
-	kvBlockSize   = listenDesc("kvasir_kv_block_tokens", "Tokens of one KV block; 0: not known.")
-	kvMismatch    = listenDesc("kvasir_kv_block_tokens_mismatch", "1 while the engine's blocks have another size than is assumed.")
-	kvRestarts    = listenDesc("kvasir_worker_restarts_total", "Times that the worker's engine was found started anew.")
-	kvLate        = listenDesc("kvasir_kv_transfers_late_total", "KV blocks fetched from the worker after it had given them up, as it counts; answers may be wrong.")
+	kvEvents    = listenDesc("kvasir_kv_events_total", "KV events and blocks in them, by what became of them.", "kind")
+	kvMessages  = listenDesc("kvasir_kv_messages_total", "Messages of KV events, by how they were had, or lost for good.", "how")
+	kvGaps      = listenDesc("kvasir_kv_gaps_total", "Times that messages of KV events were missing, repaired or not.")
+	kvClears    = listenDesc("kvasir_kv_clears_total", "Times that all blocks of a rank were forgotten, by why.", "why")
+	kvConnected = listenDesc("kvasir_kv_events_connected", "Ranks whose KV events are heard.")
+	kvSources   = listenDesc("kvasir_kv_events_sources", "Ranks whose KV events should be heard.")
+	kvLag       = listenDesc("kvasir_kv_events_lag_seconds", "From when the engine made its last KV events to when they were taken in, by the clocks of both.")
+	kvHeld      = listenDesc("kvasir_kv_blocks_held", "KV blocks that the worker holds by its events.")
+	kvBlockSize = listenDesc("kvasir_kv_block_tokens", "Tokens of one KV block; 0: not known.")
+	kvMismatch  = listenDesc("kvasir_kv_block_tokens_mismatch", "1 while the engine's blocks have another size than is assumed.")
+	kvRestarts  = listenDesc("kvasir_worker_restarts_total", "Times that the worker's engine was found started anew.")
+	kvLate      = listenDesc("kvasir_kv_transfers_late_total", "KV blocks fetched from the worker after it had given them up, as it counts; answers may be wrong.")
+	kvExpired   = listenDesc("kvasir_kv_transfers_expired_total", "Prompts whose KV blocks nobody fetched from the worker in time, as it counts.")
+
 	kvIndexBytes  = prometheus.NewDesc("kvasir_kv_index_bytes", "Memory of the index of KV blocks.", nil, nil)
 	kvIndexBlocks = prometheus.NewDesc("kvasir_kv_index_blocks", "KV blocks in the index, summed over the workers, by how they are known.", []string{"by"}, nil)
-
-	kvExpired = listenDesc("kvasir_kv_transfers_expired_total", "Prompts whose KV blocks nobody fetched from the worker in time, as it counts.")
 )
 
 // Describe and Collect are prometheus.Collector.

@@ -18,7 +18,7 @@ type Queue[T any] struct {
 	waiting []*Waiting[T]
 	order   uint64
 	epoch   time.Time
-	work    time.Duration
+	work    time.Duration // the prefills of all waiting
 }
 
 // Waiting is one request in a Queue.
@@ -28,7 +28,7 @@ type Waiting[T any] struct {
 
 	key     float64
 	order   uint64
-	prefill time.Duration
+	prefill time.Duration // as it was given last
 }
 
 // Ageing is how much of its prefill time a waiting request is let off for each millisecond that it has waited.
@@ -102,9 +102,9 @@ func (q *Queue[T]) Next(place func(*Waiting[T]) (room bool, prefill time.Duratio
 }
 
 func (q *Queue[T]) insert(w *Waiting[T], prefill time.Duration) {
-	// All waiting requests age alike, so that their order is that of prefill + Ageing * arrival.
 	w.prefill = prefill
 	q.work += prefill
+	// All waiting requests age alike, so that their order is that of prefill + Ageing * arrival.
 	w.key = millis(prefill) + Ageing*millis(w.Since.Sub(q.epoch))
 	i, _ := q.find(w)
 	q.waiting = slices.Insert(q.waiting, i, w)
