@@ -88,9 +88,12 @@ type fit struct {
 	a      [6]float64 // sums of x0x0, x0x1, x0x2, x1x1, x1x2, x2x2
 	b      [3]float64 // sums of xi*y
 	spread float64    // how far off observations usually are
-	w      [3]float64 // the solution
-	stale  bool       // but for the last observations
 	first  [enough]sample
+
+	stale   bool       // what follows is not of the last observations
+	w       [3]float64 // the solution
+	inverse inverse3   // of what was pulled
+	known   bool       // there is one
 }
 
 type sample struct {
@@ -162,10 +165,11 @@ func (f *fit) sum(x [3]float64, y, keep, weight float64) {
 
 // leverage is how little the observations say of x: the variance of its prediction in units of theirs.
 func (f *fit) leverage(x [3]float64) float64 {
-	v, ok := solve3(f.pulled(), x)
-	if !ok {
+	f.refresh()
+	if !f.known {
 		return math.Inf(1)
 	}
+	v := f.inverse.times(x)
 	return v[0]*x[0] + v[1]*x[1] + v[2]*x[2]
 }
 
@@ -179,27 +183,43 @@ func (f *fit) pulled() [6]float64 {
 
 // solved returns the coefficients.
 func (f *fit) solved() [3]float64 {
-	if f.stale {
-		f.stale = false
-		f.w, _ = solve3(f.pulled(), f.b)
-	}
+	f.refresh()
 	return f.w
 }
 
-// solve3 solves the symmetric system by cofactors.
-func solve3(a [6]float64, b [3]float64) (x [3]float64, ok bool) {
-	c00 := a[3]*a[5] - a[4]*a[4]
-	c01 := a[2]*a[4] - a[1]*a[5]
-	c02 := a[1]*a[4] - a[2]*a[3]
-	det := a[0]*c00 + a[1]*c01 + a[2]*c02
-	if !(det > 1e-18) {
-		return x, false
+// refresh solves for the observations since the last time.
+func (f *fit) refresh() {
+	if !f.stale {
+		return
 	}
-	c11 := a[0]*a[5] - a[2]*a[2]
-	c12 := a[1]*a[2] - a[0]*a[4]
-	c22 := a[0]*a[3] - a[1]*a[1]
-	x[0] = (c00*b[0] + c01*b[1] + c02*b[2]) / det
-	x[1] = (c01*b[0] + c11*b[1] + c12*b[2]) / det
-	x[2] = (c02*b[0] + c12*b[1] + c22*b[2]) / det
-	return x, true
+	f.stale, f.w = false, [3]float64{}
+	if f.inverse, f.known = invert3(f.pulled()); f.known {
+		f.w = f.inverse.times(f.b)
+	}
+}
+
+// inverse3 is the inverse of a symmetric matrix, as its cofactors in the order of fit.a, and its determinant.
+type inverse3 struct {
+	c   [6]float64
+	det float64
+}
+
+// invert3 returns the inverse; false: there is none.
+func invert3(a [6]float64) (v inverse3, ok bool) {
+	v.c[0] = a[3]*a[5] - a[4]*a[4]
+	v.c[1] = a[2]*a[4] - a[1]*a[5]
+	v.c[2] = a[1]*a[4] - a[2]*a[3]
+	v.c[3] = a[0]*a[5] - a[2]*a[2]
+	v.c[4] = a[1]*a[2] - a[0]*a[4]
+	v.c[5] = a[0]*a[3] - a[1]*a[1]
+	v.det = a[0]*v.c[0] + a[1]*v.c[1] + a[2]*v.c[2]
+	return v, v.det > 1e-18
+}
+
+func (v *inverse3) times(b [3]float64) [3]float64 {
+	return [3]float64{
+		(v.c[0]*b[0] + v.c[1]*b[1] + v.c[2]*b[2]) / v.det,
+		(v.c[1]*b[0] + v.c[3]*b[1] + v.c[4]*b[2]) / v.det,
+		(v.c[2]*b[0] + v.c[4]*b[1] + v.c[5]*b[2]) / v.det,
+	}
 }

@@ -90,20 +90,20 @@ func (m *Mirror) Load(now time.Time) Load {
 	if p.under {
 		l.InPass = p.prompt
 		l.Backlog -= p.prompt
-		l.PassLeft = p.left(now)
+		l.PassLeft = left(now, p.start, m.length())
 	}
 	return l
 }
 
-// left is how long the pass is still predicted to last. One that is overdue by more than half its length is not to be
+// left is how long a pass is still predicted to last. One that is overdue by more than half its length is not to be
 // trusted to end at any moment: it is taken to last as long again as it is overdue, so that a hung engine is not the
 // best one.
-func (p *pass) left(now time.Time) time.Duration {
-	left := p.start.Add(p.length).Sub(now)
+func left(now, start time.Time, length time.Duration) time.Duration {
+	left := start.Add(length).Sub(now)
 	if left >= 0 {
 		return left
 	}
-	if -left > p.length/2+slack {
+	if -left > length/2+slack {
 		return -left
 	}
 	return 0

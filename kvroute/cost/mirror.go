@@ -106,6 +106,9 @@ func (m *Mirror) SetSlow(now time.Time, times float64) {
 		return
 	}
 	m.advance(now)
+	if m.pass.composed {
+		m.length() // by what was known so far
+	}
 	if m.told == 1 {
 		m.full = m.model
 	}
@@ -120,7 +123,7 @@ func (m *Mirror) SetSlow(now time.Time, times float64) {
 // pace makes passes as slow as that, and what is left of the one under way.
 func (m *Mirror) pace(now time.Time, slow float64) {
 	p := &m.pass
-	if gone := max(now.Sub(p.start), 0); p.under && p.composed && gone < p.length {
+	if gone := max(now.Sub(p.start), 0); p.under && p.composed && gone < m.length() {
 		p.length = gone + time.Duration(float64(p.length-gone)*slow/m.slow)
 	}
 	m.slow = slow
@@ -136,6 +139,9 @@ const (
 // correct puts the pace right after passes that should have taken so long and took took.
 func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
 	if m.told == 1 || expected <= 0 || took <= 0 {
+		return
+	}
+	if _, known := m.timing(); !known {
 		return
 	}
 	off := min(max(float64(took)/float64(expected), 1/pacedMost), pacedMost)

@@ -9,6 +9,7 @@ type pass struct {
 	number   uint64
 	under    bool
 	composed bool      // its shares are given
+	timed    bool      // its length is known: Mirror.length
 	start    time.Time // of the pass
 	length   time.Duration
 	firsts   int // requests whose first token it should bring, seen as it comes
@@ -19,14 +20,14 @@ type pass struct {
 
 	anchor   time.Time // when a pass was last known to begin; anchored: that it is known
 	anchored bool
-	expected time.Duration // of the passes since then that are over
+	expected time.Duration // of the passes since then that are over, where SetSlow told of a pace
 }
 
 // start begins a pass. known: the moment is known, not predicted.
 func (m *Mirror) start(at time.Time, known bool) {
 	p := &m.pass
 	p.number++
-	p.under, p.composed, p.start, p.prompt = true, false, at, 0
+	p.under, p.composed, p.timed, p.start, p.prompt = true, false, false, at, 0
 	if known {
 		p.anchor, p.anchored, p.expected = at, true, 0
 		m.model.begin()
@@ -71,9 +72,18 @@ func (m *Mirror) compose() {
 	p.tokens = p.prompt
 	if p.prompt == 0 && p.decoding == 0 && p.firsts == 0 {
 		p.under = false
-		return
 	}
-	p.length = duration(m.passMillis(p.prompt, p.decoding, p.context))
+}
+
+// length is how long the pass under way, which is composed, is taken to last. It is worked out when somebody asks:
+// where tokens are seen as they come nobody does between two requests, and what passes take was learned anew after
+// each.
+func (m *Mirror) length() time.Duration {
+	p := &m.pass
+	if !p.timed {
+		p.timed, p.length = true, duration(m.passMillis(p.tokens, p.decoding, p.context))
+	}
+	return p.length
 }
 
 // passMillis is how long a pass is taken to last.
@@ -104,8 +114,11 @@ func (m *Mirror) advance(now time.Time) {
 			m.compose()
 			continue
 		}
-		end := p.start.Add(p.length)
-		if m.visible() || end.After(now) {
+		if m.visible() {
+			return
+		}
+		end := p.start.Add(m.length())
+		if end.After(now) {
 			return
 		}
 		if passes++; passes > catchUp {
@@ -128,7 +141,9 @@ func (m *Mirror) finish(now time.Time, seen bool) {
 	if !p.composed {
 		m.compose()
 	}
-	p.expected += p.length
+	if m.told != 1 {
+		p.expected += m.length()
+	}
 	m.model.pass(p.tokens, p.decoding, float64(p.context)/float64(m.engine.tokens()), m.engine.Budget)
 	if seen {
 		m.judge(now)
@@ -164,9 +179,7 @@ func (m *Mirror) judge(now time.Time) {
 	}
 	o := m.model.since
 	o.millis = millis(now.Sub(p.anchor)) / m.told // the same all the time: SetSlow takes the anchor away
-	if _, known := m.timing(); known {
-		m.correct(now, p.expected, now.Sub(p.anchor))
-	}
+	m.correct(now, p.expected, now.Sub(p.anchor))
 	p.anchored = false
 	if len(m.line) == 0 {
 		m.model.observe(o)
@@ -228,5 +241,5 @@ func (m *Mirror) endsPass(r *Request, now time.Time) bool {
 	if !p.composed {
 		m.compose()
 	}
-	return now.Sub(p.start) > time.Duration(float64(p.length)/m.slow/2) // what is said of its pace may be over
+	return now.Sub(p.start) > time.Duration(float64(m.length())/m.slow/2) // what is said of its pace may be over
 }

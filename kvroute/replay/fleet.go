@@ -69,7 +69,7 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.engines = append(f.engines, sim.New(o.engine()))
 		f.ends = append(f.ends, never)
 	}
-	f.figures = figures{each: make([]RequestResult, len(t.Requests)), workers: make([]tally, o.workers())}
+	f.figures = newFigures(t, o.workers())
 	if o.Placer != nil {
 		f.placer = *o.Placer
 	} else {

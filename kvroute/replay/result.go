@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -76,6 +77,21 @@ type gap struct {
 type tally struct {
 	requests, prompt, cached, output, preemptions int
 	busy                                          time.Duration
+}
+
+// roomForGaps is for how many gaps there is room from the start, so that they are not copied as they grow: pages that
+// are not written to take no memory.
+const roomForGaps = 1 << 22
+
+func newFigures(t *Trace, workers int) figures {
+	tokens := 0
+	for i := 0; i < len(t.Requests) && tokens < roomForGaps; i++ {
+		tokens += t.Requests[i].AnswerTokens
+	}
+	return figures{
+		gaps: make([]gap, 0, min(tokens, roomForGaps)),
+		each: make([]RequestResult, len(t.Requests)), workers: make([]tally, workers),
+	}
 }
 
 func (g *figures) pass(w int, p *sim.Pass) {
@@ -186,21 +202,63 @@ func spread(times []time.Duration) Spread {
 
 // spreadGaps is spread over gaps, each as often as it was.
 func spreadGaps(gaps []gap) Spread {
-	slices.SortFunc(gaps, func(a, b gap) int { return int(a.length - b.length) })
-	n, sum := 0, 0.0
-	before := make([]int, len(gaps)) // gaps up to and with this one
-	for i, g := range gaps {
+	n, sum, longest := 0, 0.0, time.Duration(0)
+	for _, g := range gaps {
 		n += g.times
 		sum += millis(g.length) * float64(g.times)
-		before[i] = n
+		longest = max(longest, g.length)
 	}
 	if n == 0 {
 		return Spread{}
 	}
-	return quantiles(sum/float64(n), n, func(i int) time.Duration {
-		at, _ := slices.BinarySearch(before, i+1)
-		return gaps[at].length
-	})
+	return quantiles(sum/float64(n), n, newGapOrder(gaps, longest).nth)
+}
+
+// gapOrder tells gaps in order without sorting them all, as they are nearly as many as tokens: it counts them in classes
+// of equal width, and sorts the class that is asked for.
+type gapOrder struct {
+	gaps    []gap
+	width   time.Duration // of a class
+	counts  [4096]int     // gaps of each class
+	class   int           // the one that members are sorted of; -1: none yet
+	before  int           // gaps of the classes before it
+	members []gap
+}
+
+func newGapOrder(gaps []gap, longest time.Duration) *gapOrder {
+	o := &gapOrder{gaps: gaps, class: -1}
+	o.width = longest/time.Duration(len(o.counts)) + 1
+	for _, g := range gaps {
+		o.counts[g.length/o.width] += g.times
+	}
+	return o
+}
+
+// nth returns the gap that has i shorter ones before it; i is below the number of all.
+func (o *gapOrder) nth(i int) time.Duration {
+	class, before := 0, 0
+	for before+o.counts[class] <= i {
+		before += o.counts[class]
+		class++
+	}
+	if class != o.class {
+		o.sort(class, before)
+	}
+	k := 0
+	for at := o.before + o.members[0].times; at <= i; at += o.members[k].times {
+		k++
+	}
+	return o.members[k].length
+}
+
+func (o *gapOrder) sort(class, before int) {
+	o.class, o.before, o.members = class, before, o.members[:0]
+	for _, g := range o.gaps {
+		if int(g.length/o.width) == class {
+			o.members = append(o.members, g)
+		}
+	}
+	slices.SortFunc(o.members, func(a, b gap) int { return cmp.Compare(a.length, b.length) })
 }
 
 // quantiles reads quantiles of n sorted times.
