@@ -85,14 +85,14 @@ func (l *learner) timing() (Timing, bool) {
 // fit is a least-squares fit of three terms that forgets.
 type fit struct {
 	count  int
-	a      [6]float64 // sums of x0x0, x0x1, x0x2, x1x1, x1x2, x2x2
+	a      symmetric  // sums of x0x0, x0x1, x0x2, x1x1, x1x2, x2x2
 	b      [3]float64 // sums of xi*y
 	spread float64    // how far off observations usually are
 	first  [enough]sample
 
 	stale   bool       // what follows is not of the last observations
 	w       [3]float64 // the solution
-	inverse inverse3   // of what was pulled
+	inverse symmetric  // of what is pulled
 	known   bool       // there is one
 }
 
@@ -133,7 +133,7 @@ func (f *fit) begin() {
 		weights[i] = 1
 	}
 	for range 20 {
-		f.a, f.b = [6]float64{}, [3]float64{}
+		f.a, f.b = symmetric{}, [3]float64{}
 		for i, s := range f.first {
 			f.sum(s.x, s.y, 1, weights[i])
 		}
@@ -146,7 +146,7 @@ func (f *fit) begin() {
 	}
 	// From here on as if each had been seen once, the far ones where the others say.
 	w := f.solved()
-	f.a, f.b = [6]float64{}, [3]float64{}
+	f.a, f.b = symmetric{}, [3]float64{}
 	for _, s := range f.first {
 		fitted := w[0]*s.x[0] + w[1]*s.x[1] + w[2]*s.x[2]
 		f.sum(s.x, fitted+max(-f.spread, min(f.spread, s.y-fitted)), 1, 1)
@@ -175,10 +175,10 @@ func (f *fit) leverage(x [3]float64) float64 {
 
 // pulled is a with a little weight that pulls coefficients to nothing, the square's most, so that terms that the
 // passes seen do not tell apart stay small.
-func (f *fit) pulled() [6]float64 {
+func (f *fit) pulled() *symmetric {
 	a := f.a
 	a[0], a[3], a[5] = a[0]+0.002, a[3]+0.002, a[5]+0.5
-	return a
+	return &a
 }
 
 // solved returns the coefficients.
@@ -193,33 +193,34 @@ func (f *fit) refresh() {
 		return
 	}
 	f.stale, f.w = false, [3]float64{}
-	if f.inverse, f.known = invert3(f.pulled()); f.known {
+	if f.inverse, f.known = f.pulled().invert(); f.known {
 		f.w = f.inverse.times(f.b)
 	}
 }
 
-// inverse3 is the inverse of a symmetric matrix, as its cofactors in the order of fit.a, and its determinant.
-type inverse3 struct {
-	c   [6]float64
-	det float64
+// symmetric is a symmetric matrix of three rows, in the order of fit.a.
+type symmetric [6]float64
+
+// invert returns the inverse, by cofactors; false: there is none.
+func (a *symmetric) invert() (v symmetric, ok bool) {
+	v[0] = a[3]*a[5] - a[4]*a[4]
+	v[1] = a[2]*a[4] - a[1]*a[5]
+	v[2] = a[1]*a[4] - a[2]*a[3]
+	v[3] = a[0]*a[5] - a[2]*a[2]
+	v[4] = a[1]*a[2] - a[0]*a[4]
+	v[5] = a[0]*a[3] - a[1]*a[1]
+	det := a[0]*v[0] + a[1]*v[1] + a[2]*v[2]
+	scale := 1 / det
+	for i := range v {
+		v[i] *= scale
+	}
+	return v, det > 1e-18
 }
 
-// invert3 returns the inverse; false: there is none.
-func invert3(a [6]float64) (v inverse3, ok bool) {
-	v.c[0] = a[3]*a[5] - a[4]*a[4]
-	v.c[1] = a[2]*a[4] - a[1]*a[5]
-	v.c[2] = a[1]*a[4] - a[2]*a[3]
-	v.c[3] = a[0]*a[5] - a[2]*a[2]
-	v.c[4] = a[1]*a[2] - a[0]*a[4]
-	v.c[5] = a[0]*a[3] - a[1]*a[1]
-	v.det = a[0]*v.c[0] + a[1]*v.c[1] + a[2]*v.c[2]
-	return v, v.det > 1e-18
-}
-
-func (v *inverse3) times(b [3]float64) [3]float64 {
+func (a *symmetric) times(b [3]float64) [3]float64 {
 	return [3]float64{
-		(v.c[0]*b[0] + v.c[1]*b[1] + v.c[2]*b[2]) / v.det,
-		(v.c[1]*b[0] + v.c[3]*b[1] + v.c[4]*b[2]) / v.det,
-		(v.c[2]*b[0] + v.c[4]*b[1] + v.c[5]*b[2]) / v.det,
+		a[0]*b[0] + a[1]*b[1] + a[2]*b[2],
+		a[1]*b[0] + a[3]*b[1] + a[4]*b[2],
+		a[2]*b[0] + a[4]*b[1] + a[5]*b[2],
 	}
 }

@@ -50,7 +50,8 @@ type fleet struct {
 
 	now     time.Duration
 	jobs    []Job
-	arrived int // jobs that did
+	arrived int           // jobs that did
+	arrives time.Duration // when the next one does, the first at 0; never: none is left
 	done    int
 	engines []*sim.Engine   // those for prefill first
 	ends    []time.Duration // of the passes under way, by engine
@@ -125,7 +126,7 @@ func (f *fleet) run() error {
 			}
 		}
 		f.load()
-		for f.arrival(f.arrived) == f.now {
+		for f.arrives == f.now {
 			if err := f.arrive(); err != nil {
 				return err
 			}
@@ -151,7 +152,7 @@ func (f *fleet) run() error {
 
 // next is when something happens next.
 func (f *fleet) next() time.Duration {
-	at := min(f.arrival(f.arrived), f.handing.next())
+	at := min(f.arrives, f.handing.next())
 	for _, end := range f.ends {
 		at = min(at, end)
 	}
@@ -245,6 +246,7 @@ func (f *fleet) arrive() error {
 	*j = Job{Request: &f.trace.Requests[f.arrived], Number: f.arrived, Worker: Waits, Prefill: -1, came: f.now}
 	j.Names = f.trace.names(j.Request, f.BlockSize, &f.tokens)
 	f.arrived++
+	f.arrives = f.arrival(f.arrived)
 	var overlaps []kvindex.Overlap
 	if f.book != nil {
 		overlaps = f.book.find(j.Names)
