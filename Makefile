@@ -45,14 +45,14 @@ profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	go test ./classify -run none -bench 'Crowd/64|Guards/(64|512)tokens$$' -cpu 1 -benchtime 5s -cpuprofile .cache/bench/judge.pprof -o .cache/bench/judge.test
 	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof .cache/bench/judge.pprof > scripts/bench/kvasir.pgo
 
-train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data), see docs/models.md
-	scripts/train/train.sh $(DATA)
-	scripts/train/tagger.sh $(DATA)
-	scripts/train/pair.sh
+train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data; OUT=DIR: heads of your own), see docs/models.md
+	scripts/train/train.sh $(DATA) $(if $(OUT),--out $(OUT))
+	scripts/train/tagger.sh $(DATA) $(if $(OUT),--out $(OUT)/tagger.safetensors --fixtures "")
+	$(if $(OUT),,scripts/train/pair.sh)
 
-eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data)
-	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl -floors scripts/train/floors.json
-	@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data
+eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data; MODELS=DIR: those)
+	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json)
+	$(if $(MODELS),,@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data)
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

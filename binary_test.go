@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 		{"check --config testdata/config/good/full.yaml", "", 0, `full\.yaml: ok \(2 workers, 2 simulated, 2 models, 2 keys\)\n$`, ``},
 		{"check", "KVASIR_CONFIG=testdata/config/good/anchors.yaml", 0, `anchors\.yaml: ok \(3 workers, 0 models, 1 key\)\n$`, ``},
 		{"check --config testdata/config/bad/no-workers.yaml", "KVASIR_CONFIG=testdata/config/good/full.yaml", 2, ``, `^testdata/config/bad/no-workers\.yaml:1:1: workers: no worker to ask: .*\n$`},
-		{"serve --config testdata/config/bad/later.yaml", "", 2, ``, `^(testdata/config/bad/later\.yaml:\d+:\d+: .*is not built in yet.*\n){1}$`},
+		{"serve --config testdata/config/bad/models.yaml", "", 2, ``, `^testdata/config/bad/models\.yaml:2:20: classify\.models: cannot use the weights in .*\n$`},
 		{"--config nowhere.yaml", "", 2, ``, `^nowhere\.yaml: cannot read the configuration: no such file or directory\n$`},
 		{"--config testdata/config/good/full.yaml check", "", 0, `full\.yaml: ok`, ``},
 		{"check --set routing.policy=p2", "", 2, ``, `^--set routing\.policy: routing\.policy: must be .* did you mean "p2c"\?\n$`},

@@ -23,6 +23,7 @@ func (c *Config) classifyOptions() classify.Options {
 	o := classify.Options{
 		Timeout:  k.Timeout,
 		Threads:  k.Threads,
+		Models:   string(k.Models),
 		Category: classify.CategoryOptions{Threshold: k.Category.Threshold},
 		Jailbreak: classify.GuardOptions{
 			Action: actions[k.Jailbreak.Action], Threshold: k.Jailbreak.Threshold, AllowOnError: k.Jailbreak.OnError == "allow",
@@ -200,6 +201,11 @@ func (v *validation) classify(c *Config) {
 	}{{"classify.jailbreak.status", c.Classify.Jailbreak.Status}, {"classify.pii.status", c.Classify.PII.Status}} {
 		if s.status != 200 && s.status < 400 {
 			v.add(fmt.Sprintf("must be 200, or a status of an error from 400 on, not %d", s.status), s.path)
+		}
+	}
+	if dir := string(c.Classify.Models); dir != "" {
+		if err := classify.CheckModels(dir); err != nil {
+			v.add(err.Error(), "classify.models")
 		}
 	}
 	v.types("classify.pii.allow", c.Classify.PII.Allow)

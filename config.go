@@ -19,8 +19,6 @@ import (
 //	restart  a change takes effect only after a restart
 //	secret   no message quotes what stands there, or under it: it is a key, or
 //	         one that somebody put into the wrong place
-//
-// Keys that belong to rooms not built yet stand in notBuiltIn, not here.
 type Config struct {
 	Server   serverConfig     `koanf:"server"`
 	Headers  headersConfig    `koanf:"headers"`
@@ -164,6 +162,7 @@ type overlapCreditConfig struct {
 type classifyConfig struct {
 	Timeout   time.Duration   `koanf:"timeout" default:"1s" min:"1ms" max:"1m"`
 	Threads   int             `koanf:"threads" default:"0" min:"0" max:"1024"`
+	Models    filePath        `koanf:"models"`
 	Category  categoryConfig  `koanf:"category"`
 	Jailbreak jailbreakConfig `koanf:"jailbreak"`
 	PII       piiConfig       `koanf:"pii"`

@@ -66,9 +66,6 @@ func (d *decoder) value(k *knownKey, path string, n *yaml.Node) (v any, ok bool)
 		return nil, false
 	}
 	switch k.kind {
-	case kindLater:
-		d.later(k, path, n)
-		return nil, false
 	case kindGroup:
 		return d.group(k, path, n)
 	case kindList:
@@ -79,41 +76,6 @@ func (d *decoder) value(k *knownKey, path string, n *yaml.Node) (v any, ok bool)
 		return d.when(k, path, n, 0)
 	}
 	return d.scalar(k, path, n)
-}
-
-// later accepts a key of notBuiltIn only with the value that switches it off.
-func (d *decoder) later(k *knownKey, path string, n *yaml.Node) {
-	if k.off == nil {
-		d.problem(n, path, "is not built in yet; leave it out")
-		return
-	}
-	same := n.Value == k.off.Value
-	switch k.offText {
-	case "off":
-		same = same || n.Value == "false"
-	case "false":
-		b, err := parseBool(n.Value)
-		same = err == nil && !b
-	case "0":
-		f, err := parseFloat(n.Value)
-		same = err == nil && f == 0
-	}
-	if same && n.Kind == k.off.Kind && len(n.Content) == 0 {
-		return
-	}
-	is := "this"
-	if n.Kind == yaml.ScalarNode && !k.secret {
-		is = quote(n.Value)
-	}
-	d.problem(n, path, "%s is not built in yet; only %s is", is, offWord(k.offText))
-}
-
-// offWord quotes a word, and leaves what reads as YAML as it is.
-func offWord(text string) string {
-	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == "" && text != "false" {
-		return quote(text)
-	}
-	return text
 }
 
 func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
@@ -129,9 +91,6 @@ func (d *decoder) group(k *knownKey, path string, n *yaml.Node) (any, bool) {
 			continue
 		}
 		v, ok := d.value(c, join(path, c.name), e.value)
-		if sub, isGroup := v.(map[string]any); isGroup && len(sub) == 0 {
-			continue // says nothing, and a group of notBuiltIn is no field of Config
-		}
 		if ok {
 			m[c.name] = v
 		}

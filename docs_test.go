@@ -35,22 +35,13 @@ func TestConfigurationPage(t *testing.T) {
 	})
 }
 
-// configurationTables has one table for each section, and one for the keys of
-// later rooms.
+// configurationTables has one table for each section.
 func configurationTables(descriptions map[string]string) string {
 	var b strings.Builder
-	later := ""
 	for _, section := range knownKeys.children {
 		rows := ""
 		section.all(func(k *knownKey) {
-			switch {
-			case k.kind == kindLater:
-				accepted := "nothing yet"
-				if k.off != nil {
-					accepted = code(k.offText)
-				}
-				later += fmt.Sprintf("| `%s` | %s |\n", k.path, accepted)
-			case k.name != "" && k.kind != kindGroup && (k.elem == nil || k.elem.kind != kindGroup):
+			if k.name != "" && k.kind != kindGroup && (k.elem == nil || k.elem.kind != kindGroup) {
 				rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", k.path, code(byDefault(k)), valuesOf(k), meaning(k, descriptions))
 			}
 		})
@@ -62,7 +53,7 @@ func configurationTables(descriptions map[string]string) string {
 			fmt.Fprintf(&b, "\n## %s\n\n%s| key | default | values | |\n|---|---|---|---|\n%s", section.name, note, rows)
 		}
 	}
-	fmt.Fprintf(&b, "\n## Not built yet\n\nAccepted so that a file can be written for what comes; none has an effect.\n\n| key | accepted |\n|---|---|\n%s\n", later)
+	b.WriteByte('\n')
 	return b.String()
 }
 

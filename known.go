@@ -1,4 +1,4 @@
-// Known keys: the tree of every key there is, read from the tags of Config and the table notBuiltIn.
+// Known keys: the tree of every key there is, read from the tags of Config.
 package main
 
 import (
@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"kvasir/classify"
 )
@@ -27,7 +25,6 @@ const (
 	kindDuration kind = "duration"
 	kindSize     kind = "size"
 	kindWhen     kind = "condition"
-	kindLater    kind = "later" // a row of notBuiltIn
 )
 
 // A knownKey is one node of the tree. It is never changed once built.
@@ -42,9 +39,7 @@ type knownKey struct {
 	min, max any         // bounds of the same type as value; nil: none
 	words    []string    // of a path: what is no path
 	restart  bool
-	secret   bool       // messages do not quote values
-	off      *yaml.Node // of kindLater: what is accepted; nil: nothing
-	offText  string
+	secret   bool // messages do not quote values
 }
 
 // knownKeys is the whole tree.
@@ -53,9 +48,6 @@ var knownKeys = buildKnownKeys()
 func buildKnownKeys() *knownKey {
 	root := keyOf(reflect.TypeFor[Config](), "", "", "")
 	root.inheritSecret()
-	for _, row := range notBuiltIn {
-		root.addLater(row)
-	}
 	return root
 }
 
@@ -123,41 +115,6 @@ func (k *knownKey) inheritSecret() {
 	}
 }
 
-// addLater hangs a row of notBuiltIn into the tree, with the groups above it.
-func (k *knownKey) addLater(row laterKey) {
-	at, path := k, ""
-	parts := strings.Split(row.path, ".")
-	for i, part := range parts {
-		name, isList := strings.CutSuffix(part, "[]")
-		path = join(path, name)
-		next := at.child(name)
-		if next == nil {
-			next = &knownKey{name: name, path: path, kind: kindGroup, secret: at.secret || name == "token"}
-			if i == len(parts)-1 {
-				next.kind, next.offText = kindLater, row.off
-				next.off = scalarNode(row.off)
-			}
-			at.children = append(at.children, next)
-		}
-		if isList {
-			next, path = next.elem, path+"[]"
-		}
-		at = next
-	}
-}
-
-// scalarNode reads one value of the table notBuiltIn; "" gives nil.
-func scalarNode(text string) *yaml.Node {
-	if text == "" {
-		return nil
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		panic(fmt.Sprintf("BUG: value %q of notBuiltIn: %v", text, err))
-	}
-	return doc.Content[0]
-}
-
 // child is the key of that name directly under k, or nil.
 func (k *knownKey) child(name string) *knownKey {
 	for _, c := range k.children {
@@ -212,7 +169,7 @@ func (k *knownKey) all(f func(*knownKey)) {
 }
 
 // defaults are the values of a group when nobody sets any. Groups without any
-// are left out: those of notBuiltIn are no fields of Config.
+// are left out.
 func (k *knownKey) defaults() map[string]any {
 	m := map[string]any{}
 	for _, c := range k.children {

@@ -65,7 +65,7 @@ func TestTextValues(t *testing.T) {
 		{"gpu.mode", "on", errorText(`F: gpu.mode: must be auto or off, not "on", did you mean "auto"?`)},
 		{"gpu.errors", "exclude", errorText(`F: gpu.errors: must be cost, aside or off, not "exclude", did you mean "aside"?`)},
 		{"gpu.headroom", "1GiB", size(1 << 30)},
-		{"classify.models", "", nil},
+		{"classify.models", "", ""},
 		{"signals", "[]", []any{}},
 		{"signals", "[a]", errorText(`F: signals[0]: must be a mapping of name, keywords, method, operator, case_sensitive, phrases, aggregate, threshold, tokens, conversation and structure, is the string "a"`)},
 		{"server.cors", "https://a, https://b", []any{"https://a", "https://b"}},

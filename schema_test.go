@@ -86,17 +86,6 @@ func schemaOf(k *knownKey, descriptions map[string]string) map[string]any {
 		s["anyOf"] = []any{map[string]any{"type": []string{"string", "null"}, "pattern": `^([0-9.]+(ns|us|µs|ms|s|m|h))+$`}, map[string]any{"const": 0}, variable}
 	case kindSize:
 		s["anyOf"] = []any{map[string]any{"type": []string{"string", "null"}, "pattern": `^[0-9.]+ ?([KMGTkmgt]?[iI]?[Bb])?$`}, map[string]any{"type": "integer"}, variable}
-	case kindLater:
-		var off any
-		if k.off == nil {
-			s["not"] = map[string]any{}
-		} else if err := k.off.Decode(&off); err == nil {
-			values := []any{nil, off}
-			if off == "off" {
-				values = append(values, false)
-			}
-			s["enum"] = values
-		}
 	}
 	if k.value != nil {
 		s["default"] = k.value

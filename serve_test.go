@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -522,5 +523,68 @@ func TestCheckLive(t *testing.T) {
 	out, _ = cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "gone: failed: ") || !strings.Contains(string(out), "kvasir: 1 worker of 3 failed\n") {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+// turned is the embedded head of the category with its labels turned by one.
+func turned(t *testing.T) []byte {
+	t.Helper()
+	file, err := os.ReadFile("classify/model/weights/heads.safetensors")
+	do(t, err)
+	data := file[8+int(file[0])+int(file[1])<<8:] // the header is shorter than 64 KiB
+	var header map[string]struct {
+		At [2]int `json:"data_offsets"`
+	}
+	do(t, json.Unmarshal(file[8:len(file)-len(data)], &header))
+	at := header["category.label"].At
+	if at[1] == 0 {
+		t.Fatal("there are no labels")
+	}
+	for i, label := range data[at[0]:at[1]] {
+		data[at[0]+i] = (label + 1) % 14
+	}
+	return file
+}
+
+// TestReloadOwnWeights: classify.models counts from the start and after each reload, and files that cannot be used
+// change nothing.
+func TestReloadOwnWeights(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config, heads := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "own", "heads.safetensors")
+	do(t, os.Mkdir(filepath.Dir(heads), 0o700))
+	do(t, os.WriteFile(heads, turned(t), 0o600))
+	write(t, config, goodConfig+"classify: {models: own}\n")
+	p := run(t, nil, append(anywhere, "--config", config)...)
+	subject := func() string {
+		res, err := plainClient.Post(p.admin+"/api/v1/classify/intent", "application/json", strings.NewReader(`{"text": "What is the integral of x squared from 0 to 3?"}`))
+		do(t, err)
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		do(t, err)
+		found := regexp.MustCompile(`"category": ?"([a-z ]+)"`).FindSubmatch(body)
+		if found == nil {
+			t.Fatalf("no category in %s", body)
+		}
+		return string(found[1])
+	}
+	if got := subject(); got != "other" { // the label behind math
+		t.Errorf("at the start the category is %s", got)
+	}
+	do(t, os.WriteFile(heads, []byte("no weights at all"), 0o600))
+	if code, body := ask(plainClient, http.MethodPost, p.admin+"/reload"); code < 400 || !strings.Contains(body, "heads.safetensors") {
+		t.Errorf("POST /reload with a bad file gives %d %s", code, body)
+	}
+	if got := subject(); got != "other" {
+		t.Errorf("after a file that is none the category is %s", got)
+	}
+	embedded, err := os.ReadFile("classify/model/weights/heads.safetensors")
+	do(t, err)
+	do(t, os.WriteFile(heads, embedded, 0o600))
+	if code, body := ask(plainClient, http.MethodPost, p.admin+"/reload"); code >= 400 {
+		t.Errorf("POST /reload gives %d %s", code, body)
+	}
+	if got := subject(); got != "math" {
+		t.Errorf("after the reload the category is %s", got)
 	}
 }

@@ -76,7 +76,7 @@ func unknownHint(k *knownKey, name string) string {
 	var elsewhere []string
 	knownKeys.all(func(other *knownKey) {
 		same := other.name == plain(name) || other.name == plain(name)+"s"
-		if same && other.kind != kindLater && len(elsewhere) < 4 {
+		if same && len(elsewhere) < 4 {
 			elsewhere = append(elsewhere, other.path)
 		}
 	})

@@ -20,11 +20,11 @@ func textValue(k *knownKey, text string, here place, at places) (v any, usable b
 	case len(text) > maxFile:
 		d.problem(n, k.path, "is larger than %d MiB", maxFile>>20)
 		return nil, false, d.problems
-	case k.kind == kindText || k.kind == kindPath || k.kind == kindLater && !strings.HasPrefix(trimmed, "["):
+	case k.kind == kindText || k.kind == kindPath:
 		n.Style = yaml.DoubleQuotedStyle // a string whatever it looks like
 	case k.kind == kindList && k.elem.kind == kindText && !strings.HasPrefix(trimmed, "["):
 		n = commaList(trimmed)
-	case k.kind == kindList || k.kind == kindLater:
+	case k.kind == kindList:
 		root, p := parseDocument([]byte(text))
 		if p != nil {
 			d.problem(n, k.path, "%s", p.text)

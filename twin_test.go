@@ -88,16 +88,10 @@ func twins(k *knownKey, path string, mine, theirs any, compared *int) []string {
 	case nil, map[any]any: // with keys that are no texts for the parser
 		return nil
 	case map[string]any:
-		if k.kind == kindLater {
-			return nil
-		}
 		own, _ := mine.(map[string]any)
 		return twinGroups(k, path, own, theirs, compared)
 	case []any:
 		own, ok := mine.([]any)
-		if k.kind == kindLater {
-			return nil
-		}
 		if !ok || len(own) != len(theirs) {
 			return []string{fmt.Sprintf("%s has %d elements, not %d", path, len(own), len(theirs))}
 		}
@@ -109,7 +103,7 @@ func twins(k *knownKey, path string, mine, theirs any, compared *int) []string {
 	}
 	text, isText := theirs.(string)
 	switch {
-	case k.kind == kindLater, !isText && (k.kind == kindText || k.kind == kindPath || k.kind == kindMap), strings.Contains(text, "$"):
+	case !isText && (k.kind == kindText || k.kind == kindPath || k.kind == kindMap), strings.Contains(text, "$"):
 		return nil
 	case k.kind == kindPath:
 		theirs, mine = filepath.Base(text), filepath.Base(fmt.Sprint(mine))

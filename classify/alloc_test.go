@@ -40,7 +40,7 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func BenchmarkJudge(b *testing.B) {
 
 // BenchmarkSignal is one signal alone, on 2,560 bytes that did not come before.
 func BenchmarkSignal(b *testing.B) {
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		b.Fatal(err)
 	}

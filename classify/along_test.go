@@ -243,7 +243,7 @@ func TestCompanyIsBounded(t *testing.T) {
 
 // TestCrowdIsJudgedAsAlone: with the embedded weights, every score to the bit.
 func TestCrowdIsJudgedAsAlone(t *testing.T) {
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestJudgingAlongAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		t.Fatal(err)
 	}

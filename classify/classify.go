@@ -86,14 +86,18 @@ type Classifier struct {
 }
 
 // New returns a classifier. What is wrong in the options is an error that names
-// the signal or the decision; an *UnknownError within knows what would do.
+// the signal, the decision or the file of weights; an *UnknownError within knows
+// what would do.
 func New(o Options) (*Classifier, error) {
-	w, err := embedded()
+	w, err := openWeights(o.Models)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the embedded weights: %w", err)
+		return nil, err
 	}
 	return newWith(o, w)
 }
+
+// With returns a classifier with other options and the same weights.
+func (c *Classifier) With(o Options) (*Classifier, error) { return newWith(o, c.weights) }
 
 func newWith(o Options, w weights) (*Classifier, error) {
 	c := &Classifier{options: o, table: table(), weights: w, shared: newShared()}

@@ -83,7 +83,7 @@ func TestSharedResultsAreTheFirst(t *testing.T) {
 	for _, s := range o.Signals {
 		o.Decisions = append(o.Decisions, Decision{Name: s.Name, When: Condition{All: []Condition{{Is: []Is{{s.Kind, []string{s.Name}}}}, {Is: []Is{{KindModel, []string{"never"}}}}}}})
 	}
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func also(r *Request) *Request {
 // Parts put together stand where others stood before them: of the same length they were taken for
 // those.
 func TestJoinedPartsAreNotTakenForOthers(t *testing.T) {
-	w, err := embedded()
+	w, err := openWeights("")
 	if err != nil {
 		t.Fatal(err)
 	}

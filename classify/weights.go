@@ -1,19 +1,32 @@
-// Weights: the embedded ones of classify/model, as a reader.
+// Weights: those of classify/model, as a reader.
 package classify
 
 import (
+	"fmt"
+
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
 )
 
 type modelWeights struct{ m *model.Model }
 
-func embedded() (weights, error) {
+// openWeights opens the embedded weights, with those of a directory in their place; "": of none.
+func openWeights(dir string) (weights, error) {
+	if dir != "" {
+		m, err := model.Own(dir)
+		return modelWeights{m}, err
+	}
 	m, err := model.Embedded()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot read the embedded weights: %w", err)
 	}
 	return modelWeights{m}, nil
+}
+
+// CheckModels says what is wrong with a directory that is to be Options.Models.
+func CheckModels(dir string) error {
+	_, err := model.Own(dir)
+	return err
 }
 
 func (w modelWeights) newReader() reader { return &modelReader{m: w.m} }

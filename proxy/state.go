@@ -75,7 +75,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	if next.classifier, err = classify.New(s.Classify); err != nil {
 		return err
 	}
-	if next.deciding, err = classify.New(withoutBlocks(s.Classify)); err != nil {
+	if next.deciding, err = next.classifier.With(withoutBlocks(s.Classify)); err != nil {
 		return err
 	}
 	o := s.Routing.pool(workers)

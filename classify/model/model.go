@@ -55,22 +55,30 @@ var embedded = sync.OnceValues(func() (*Model, error) {
 	if err := m.openTagger(bytesOf(taggerFile)); err != nil {
 		return nil, fmt.Errorf("cannot open tagger: %w", err)
 	}
-	return m, m.openHeads(bytesOf(headsFile), bytesOf(guardFile))
+	if err := m.openCategory(bytesOf(headsFile)); err != nil {
+		return nil, err
+	}
+	return m, m.openGuard(bytesOf(guardFile))
 })
 
 // Headless returns the model without its heads, which training makes anew.
 func Headless() (*Model, error) { return open(bytesOf(tokensFile), bytesOf(encoderFile)) }
 
-// openHeads adds the heads of two files, which must stay as they are.
-func (m *Model) openHeads(heads, guard []byte) error {
-	t, err := openTensors(heads)
+// openCategory adds the head of a file, which must stay as it is. openGuard does the same.
+func (m *Model) openCategory(file []byte) error {
+	t, err := openTensors(file)
 	if err != nil {
 		return err
 	}
 	if err := m.category.open(t); err != nil {
 		return fmt.Errorf("cannot open category head: %w", err)
 	}
-	if t, err = openTensors(guard); err != nil {
+	return nil
+}
+
+func (m *Model) openGuard(file []byte) error {
+	t, err := openTensors(file)
+	if err != nil {
 		return err
 	}
 	if err := m.guard.open(t); err != nil {

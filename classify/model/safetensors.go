@@ -164,6 +164,9 @@ func (t *tensors) float32s(name string, shape ...int) ([]float32, error) {
 // linear returns the dense layer NAME: NAME.weight (I8, in tiles), NAME.scale
 // and NAME.bias (F32 [out]).
 func (t *tensors) linear(name string, in, out int) (linear, error) {
+	if in < 4 || in%4 != 0 || out < 1 {
+		return linear{}, fmt.Errorf("cannot use layer %q: %d inputs are no multiple of 4, or %d outputs none", name, in, out)
+	}
 	w, err := t.int8s(name+".weight", tilesOf(out), in/4, tileOut, 4)
 	if err != nil {
 		return linear{}, err

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -38,7 +39,7 @@ func TestTogetherIsAsAlone(t *testing.T) {
 	withForm(t, func(t *testing.T) {
 		m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))
 		if err == nil {
-			err = m.openHeads(bytesOf(headsFile), bytesOf(guardFile))
+			err = errors.Join(m.openCategory(bytesOf(headsFile)), m.openGuard(bytesOf(guardFile)))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,9 @@ begin at multiples of 64 bytes, so that a file embedded in the binary is used in
 classify/model/safetensors.go reads it, classify/model/linear.go uses the layers.
 """
 
+import hashlib
 import json
+import os
 
 import numpy as np
 
@@ -34,6 +36,16 @@ def write(path, tensors, metadata):
         for name, array in tensors.items():
             file.write(b"\0" * (begin + header[name]["data_offsets"][0] - file.tell()))
             file.write(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+
+
+def encoder() -> str:
+    """The hash of what embeddings are made with (model.EncoderHash): the encoder that heads are trained for."""
+    weights = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "classify", "model", "weights")
+    h = hashlib.sha256()
+    for name in ("tokens", "encoder"):
+        with open(os.path.join(weights, name + ".safetensors"), "rb") as file:
+            h.update(file.read())
+    return h.hexdigest()[:12]
 
 
 def tiles(w):

@@ -329,7 +329,7 @@ def export(net, slots, calibration, path):
     tensors["follow"] = net.follow().detach().numpy()
     tensors["first"] = net.first.numpy()
     tensors["calibration"] = calibration
-    container.write(path, tensors, {"types": " ".join(TYPES)})
+    container.write(path, tensors, {"types": " ".join(TYPES), "encoder": container.encoder()})
 
 
 def fixture(rows, path):
@@ -356,7 +356,7 @@ def main():
     parser.add_argument("--data", default=str(ROOT.parent / "shared" / "data"))
     parser.add_argument("--work", default=str(ROOT / ".cache" / "tagger"))
     parser.add_argument("--out", default=str(ROOT / "classify" / "model" / "weights" / "tagger.safetensors"))
-    parser.add_argument("--fixtures", default=str(ROOT / "classify" / "model" / "testdata"), help="folder of the Go tests' rows")
+    parser.add_argument("--fixtures", default=str(ROOT / "classify" / "model" / "testdata"), help="folder of the Go tests' rows; empty: they are not written")
     parser.add_argument("--rows", type=int, default=5000, help="rows made from templates")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     args = parser.parse_args()
@@ -381,8 +381,9 @@ def main():
     report(dev)
     export(net, slots, calibrate(dev), args.out)
     made = [r for r in dev if r["source"].startswith("templates")]
-    fixture(made[::max(1, len(made) // 40)], os.path.join(args.fixtures, "tagger.jsonl"))
-    names(made, os.path.join(args.fixtures, "names.jsonl"))
+    if args.fixtures:
+        fixture(made[::max(1, len(made) // 40)], os.path.join(args.fixtures, "tagger.jsonl"))
+        names(made, os.path.join(args.fixtures, "names.jsonl"))
     print(f"{args.out}: {os.path.getsize(args.out)} bytes")
 
 

@@ -2,7 +2,8 @@
 
     train.py DATA [--cache DIR] [--out DIR]
 
-See the README beside it. One core, a fixed seed: the same rows give the same weights on the same
+With --out, heads of one's own for classify.models; the rows that Go's tests compare are then not
+written. See the README beside it. One core, a fixed seed: the same rows give the same weights on the same
 machine.
 """
 
@@ -25,6 +26,7 @@ SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
 FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script (features.Features.script) scores higher
 MISTAKES = {"attack": (0.0155, 0.02, 0.02), "indirect": (0.075, 0.075, 0.075)}
+WEIGHTS = os.path.join(features.ROOT, "classify/model/weights")
 FEWEST = 150  # innocent texts of a script that set its threshold; with fewer, those of all do
 
 
@@ -32,26 +34,29 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
-    parser.add_argument("--out", default=os.path.join(features.ROOT, "classify/model/weights"))
+    parser.add_argument("--out", default=WEIGHTS)
     parser.add_argument("--only", choices=["category", "guard"])
     options = parser.parse_args()
     os.makedirs(options.cache, exist_ok=True)
+    os.makedirs(options.out, exist_ok=True)
 
     rows = list(sources.public(options.data)) + list(sources.written()) + list(sources.long_texts())
     if options.only != "guard":
-        save(options, "heads", train_category(rows, options.cache))
+        save(options, "heads", train_category(rows, options))
     if options.only != "category":
-        save(options, "guard", train_guard(rows, options.cache))
+        save(options, "guard", train_guard(rows, options))
 
 
 def save(options, name: str, tensors: dict):
     path = os.path.join(options.out, name + ".safetensors")
-    container.write(path, tensors, {"made by": "scripts/train"})
+    container.write(path, tensors, {"made by": "scripts/train", "encoder": container.encoder()})
     say(f"{name}: {os.path.getsize(path)} bytes")
 
 
-def fixture(rows: list[dict], f: features.Features, values: np.ndarray, name: str):
-    """Writes what Python makes of some rows, for a test that Go makes the same of them."""
+def fixture(options, rows: list[dict], f: features.Features, values: np.ndarray, name: str):
+    """Writes what Python makes of some rows with the embedded weights, for a test that Go makes the same of them."""
+    if options.out != WEIGHTS:
+        return
     some = [i for i, r in enumerate(rows) if r["split"] == "held" and len(r["text"]) < 3000][::max(1, len(rows) // 400)][:40]
     path = os.path.join(features.ROOT, "classify/model/testdata", name + ".jsonl")
     with open(path, "w", encoding="utf-8") as out:
@@ -63,7 +68,8 @@ def say(text: str):
     print(time.strftime("%H:%M:%S"), text, flush=True)
 
 
-def train_category(rows: list[dict], cache: str) -> dict:
+def train_category(rows: list[dict], options) -> dict:
+    cache = options.cache
     rows = [r for r in rows if r["task"] == "category"]
     head = category.Head([r for r in rows if r["split"] == "train" and r["open"]], cache, SEED)
     dev = [r for r in rows if r["split"] != "train" and r["open"]]
@@ -74,11 +80,12 @@ def train_category(rows: list[dict], cache: str) -> dict:
     for source in sorted({r["source"] for r in dev}):
         own = np.array([r["source"] == source for r in dev])
         say(f"category {source}: {right[own].mean():.3f} of {own.sum()}, mean confidence {p[own].max(1).mean():.3f}")
-    fixture(dev, f, p, "category")
+    fixture(options, dev, f, p, "category")
     return head.tensors()
 
 
-def train_guard(rows: list[dict], cache: str) -> dict:
+def train_guard(rows: list[dict], options) -> dict:
+    cache = options.cache
     seen = [r for r in rows if r["split"] == "train" and r["open"]]
     seen += compose.compose(seen, SEED, COMPOSED)
     seen = [r for r in seen if r["task"] == "guard"]
@@ -92,7 +99,7 @@ def train_guard(rows: list[dict], cache: str) -> dict:
     calibrate(head, seen + dev, np.r_[net, netd], np.r_[linear, lineard], np.r_[f.script, fd.script])
     held = [r for r in rows if r["task"] == "guard" and r["split"] == "held"]
     fh = features.read([r["text"] for r in held], cache, "guard-held")
-    fixture(held, fh, dense.sigmoid(head.logits(fh)), "guard")
+    fixture(options, held, fh, dense.sigmoid(head.logits(fh)), "guard")
     return head.tensors()
 
 

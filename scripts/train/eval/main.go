@@ -1,6 +1,6 @@
 // Eval measures the embedded heads, as they are served, on rows that were not trained on.
 //
-//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-pii DATA/pii/dev.jsonl] [-floors FILE]
+//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-pii DATA/pii/dev.jsonl] [-floors FILE] [-models DIR]
 //
 // It prints a figure a line: what, the value in per cent, of how many rows. With -floors, a figure
 // below its floor or above its ceiling is an error.
@@ -32,26 +32,30 @@ type row struct {
 func main() {
 	bounds := flag.String("floors", "", "file of the figures to hold")
 	pii := flag.String("pii", "", "file of rows with personal data marked")
+	models := flag.String("models", "", "directory of own weights; empty: the embedded ones")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *pii, *bounds); err != nil {
+	if err := run(os.Stdin, os.Stdout, *pii, *bounds, *models); err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, pii, bounds string) error {
+func run(in io.Reader, out io.Writer, pii, bounds, models string) error {
 	rows, err := read(in)
 	if err != nil {
 		return err
 	}
 	m, err := model.Embedded()
+	if models != "" {
+		m, err = model.Own(models)
+	}
 	if err != nil {
 		return err
 	}
 	judge(m, rows)
 	figures := append(categoryFigures(rows), guardFigures(rows)...)
 	if pii != "" {
-		more, err := personalFigures(pii)
+		more, err := personalFigures(pii, models)
 		if err != nil {
 			return err
 		}

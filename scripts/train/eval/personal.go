@@ -45,10 +45,10 @@ func (t tally) add(o tally) tally {
 
 func (t tally) f1() float64 { return 2 * float64(t.hit) / float64(max(t.found+t.marked, 1)) }
 
-// personalFigures measures the rows of a file: F1 of each type over all sources that mark it, and of
+// personalFigures measures the rows of a file, with the weights of a directory or ("") the embedded ones: F1 of each type over all sources that mark it, and of
 // the structured ones and of people where the marks are consistent.
-func personalFigures(path string) ([]figure, error) {
-	c, err := classify.New(classify.Options{PII: classify.PIIOptions{GuardOptions: classify.GuardOptions{Action: classify.Annotate}, All: true}})
+func personalFigures(path, models string) ([]figure, error) {
+	c, err := classify.New(classify.Options{Models: models, PII: classify.PIIOptions{GuardOptions: classify.GuardOptions{Action: classify.Annotate}, All: true}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,128 @@
+// Own weights: heads and tagger out of a directory, in place of the embedded ones.
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxOwn bounds a file of own weights, in bytes: the embedded ones have 1 to 4 MiB.
+const maxOwn = 64 << 20
+
+// ErrNoWeights is what Own says of a directory that has none of the files it looks for.
+var ErrNoWeights = errors.New("none of " + strings.Join(ownNames(), ", ") + " is in it")
+
+// ownFiles are the files that may be replaced, by the names that scripts/train gives them.
+var ownFiles = []struct {
+	name string
+	open func(*Model, []byte) error
+}{
+	{"heads.safetensors", (*Model).openCategory},
+	{"guard.safetensors", (*Model).openGuard},
+	{"tagger.safetensors", (*Model).openTagger},
+}
+
+func ownNames() (names []string) {
+	for _, f := range ownFiles {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Own returns the embedded model with those of its heads and its tagger replaced that a directory has files of:
+// heads.safetensors (the category), guard.safetensors, tagger.safetensors, as scripts/train writes them. Tokens and
+// encoder are always the embedded ones, so that embeddings stay comparable with those that were kept. The files are
+// read once. Errors: ErrNoWeights, a file that cannot be read, and one that was trained for another encoder.
+func Own(dir string) (*Model, error) {
+	standard, err := Embedded()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, unusable("in "+strconv.Quote(dir), err)
+	}
+	m, found := *standard, false
+	for _, f := range ownFiles {
+		data, err := readOwn(filepath.Join(dir, f.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = checkOwn(data)
+		}
+		if err == nil {
+			err = f.open(&m, data)
+		}
+		if err != nil {
+			return nil, unusable(strconv.Quote(filepath.Join(dir, f.name)), err)
+		}
+		found = true
+	}
+	if !found {
+		return nil, unusable("in "+strconv.Quote(dir), ErrNoWeights)
+	}
+	return &m, nil
+}
+
+func unusable(which string, err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err // the path is said already
+	}
+	return fmt.Errorf("cannot use the weights %s: %w", which, err)
+}
+
+// readOwn reads a file of at most maxOwn bytes.
+func readOwn(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxOwn {
+		return nil, fmt.Errorf("it is no file of at most %d MiB", maxOwn>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxOwn))
+}
+
+// mostOwn is how large a number of own weights may be, so that no product of them is beyond what a float32 can be,
+// and every score is a number.
+const mostOwn = 1e6
+
+// checkOwn finds what is wrong with own weights whatever they are for.
+func checkOwn(file []byte) error {
+	t, err := openTensors(file)
+	if err != nil {
+		return err
+	}
+	if of := t.meta["encoder"]; of != EncoderHash {
+		return fmt.Errorf("it was trained for the encoder %q, this one is %q: train it anew with this version of Kvasir", of, EncoderHash)
+	}
+	for name, e := range t.index {
+		if e.DType != "F32" || len(e.Shape) == 0 {
+			continue
+		}
+		values, err := t.float32s(name, e.Shape...)
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			if math.Abs(float64(v)) > mostOwn {
+				return fmt.Errorf("value %d of tensor %q is %g, beyond %g", i, name, v, float64(mostOwn))
+			}
+		}
+	}
+	return nil
+}
