@@ -1,7 +1,7 @@
 #!/bin/sh
-# `make test-real`: real vLLM on CPU and real Dynamo behind Kvasir, and its image in a Docker daemon. Installs them on
-# the first run (about 1.5 GB to fetch, 7 GB on disk, some minutes); asked for explicitly, so a missing part is a
-# failure. `make test-real REAL=image` (or engines) runs only those.
+# `make test-real`: real vLLM on CPU and real Dynamo behind Kvasir, its image in a Docker daemon, and the kernels of
+# arm64 under qemu. Installs them on the first run (about 1.5 GB to fetch, 7 GB on disk, some minutes); asked for
+# explicitly, so a missing part is a failure. `make test-real REAL=image` (or engines, arm64) runs only those.
 set -eu
 cd "$(dirname "$0")/.."
 export KVASIR_REAL=required REAL_VLLM_DIR="$PWD/.cache/real-vllm" DYNAMO_DIR="$PWD/.cache/dynamo"
@@ -12,11 +12,24 @@ image() {
   scripts/docker/with.sh .cache/docker sh -euc 'scripts/docker/images.sh .cache/docker
     cd e2e && go test -tags real -run "^TestRealImage" -v -count=1 -timeout 25m ./...'
 }
+arm64() {
+  if ! command -v qemu-aarch64 >/dev/null; then
+    apt-get install -y -qq --no-install-recommends qemu-user
+  fi
+  mkdir -p .cache/arm64
+  for package in classify/model cache/embedded; do
+    binary="$PWD/.cache/arm64/$(basename "$package").test"
+    GOARCH=arm64 CGO_ENABLED=0 go test -c -o "$binary" "./$package"
+    (cd "$package" && qemu-aarch64 "$binary" -test.v -test.timeout 15m \
+      -test.run 'EveryForm|AsTrained|AsAlone|CloseToThePackages|NearestAgainst')
+  done
+}
 case ${1:-all} in
   image) image; exit ;;
+  arm64) arm64; exit ;;
   engines) ;;
-  all) image ;;
-  *) echo "test-real: image or engines, not $1" >&2; exit 2 ;;
+  all) arm64; image ;;
+  *) echo "test-real: image, engines or arm64, not $1" >&2; exit 2 ;;
 esac
 scripts/real-vllm/make-model.sh "$REAL_VLLM_DIR"
 scripts/dynamo/install.sh "$DYNAMO_DIR"
