@@ -328,7 +328,7 @@ func TestLostClientStopsBothLegs(t *testing.T) {
 					}
 					select {
 					case <-leg.closed:
-					case <-time.After(5 * time.Second):
+					case <-time.After(patience):
 						t.Fatal("a worker's connection is still open")
 					}
 				}

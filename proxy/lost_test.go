@@ -52,7 +52,7 @@ func TestLostClientClosesTheWorkersConnection(t *testing.T) {
 				}
 				select {
 				case <-closed:
-				case <-time.After(5 * time.Second):
+				case <-time.After(patience):
 					t.Fatal("the worker's connection is still open")
 				}
 				waitUntil(t, "the request is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
@@ -215,7 +215,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	select {
 	case n := <-closed:
 		t.Logf("the worker could send %d KiB", n>>10)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the worker still sends")
 	}
 }
