@@ -343,7 +343,7 @@ func TestExpectIsAnsweredWithTheRefusal(t *testing.T) {
 // request heads: Go's client and load balancers keep theirs for longer.
 func TestQuietConnectionStays(t *testing.T) {
 	s := settingsFor(goodWorker(t).url)
-	s.Timeouts.Header = 100 * time.Millisecond
+	s.Timeouts.Header = 300 * time.Millisecond
 	p := startProxy(t, s)
 	c := dial(t, p.addr)
 	r := bufio.NewReader(c)
@@ -352,7 +352,7 @@ func TestQuietConnectionStays(t *testing.T) {
 		if a := receive(t, r); a.StatusCode != 200 {
 			t.Fatalf("got %d", a.StatusCode)
 		}
-		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_ = c.SetReadDeadline(time.Now().Add(600 * time.Millisecond))
 		if _, err := r.ReadByte(); !isTimeout(err) {
 			t.Fatalf("the connection did not stay: %v", err)
 		}
