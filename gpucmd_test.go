@@ -41,7 +41,7 @@ func showing(ctx context.Context, t *testing.T, d *nvmltest.Driver, s *gpuShow) 
 
 func showTo(ctx context.Context, t *testing.T, d *nvmltest.Driver, s *gpuShow, out io.Writer) error {
 	t.Helper()
-	s.out, s.interval = out, 50*time.Millisecond
+	s.out, s.interval = out, 250*time.Millisecond // a snapshot is stale after four of them, which a busy machine takes
 	if s.patience == 0 {
 		s.patience, s.others = patience, patience
 	}

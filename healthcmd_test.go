@@ -97,9 +97,8 @@ func TestHealthByTLS(t *testing.T) {
 	wantHealth(t, 0, `alive at server\.listen "127\.0\.0\.1:\d+", by its TLS handshake`, "--config", file, "--listen", address(q.api))
 	wantHealth(t, 1, `kvasir: cannot ask server\.listen .* wants a certificate of its clients; switch server\.admin on`,
 		"--config", file, "--listen", address(q.api), "--ready")
-	q.signal(syscall.SIGKILL)
-	<-q.ended
-	wantHealth(t, 1, `kvasir: no Kvasir answers at server\.listen .*: connection refused`, "--config", file, "--listen", address(q.api))
+	// Where nobody listens: the port of one that has ended may be another test's.
+	wantHealth(t, 1, `kvasir: no Kvasir answers at server\.listen .*: connection refused`, "--config", file, "--listen", "127.0.0.1:1")
 }
 
 func TestHealthByUnixSocket(t *testing.T) {

@@ -83,7 +83,7 @@ func canaryConfig(t *testing.T, level string) string {
 	return fmt.Sprintf(`
 server:
   max_body: 64KiB
-  timeouts: {header: 1s, body: 1s, connect: 1s, first_byte: 500ms, idle: 500ms}
+  timeouts: {header: 1s, body: 1s, connect: 1s, first_byte: 2s, idle: 2s}
   drain: {delay: 0s, timeout: 5s}
 workers:
   - {name: a, url: %q, headers: {Authorization: "Bearer %s"}}

@@ -276,7 +276,7 @@ func TestMilvusEntries(t *testing.T) {
 	t.Run("expired", func(t *testing.T) {
 		scope := cache.Scope{6}
 		e := entryOf(scope, "short of life", "answer")
-		e.Expires = time.Now().Add(2 * time.Second)
+		e.Expires = time.Now().Add(8 * time.Second) // until then it is to be stored and found
 		stored(t, s, e, direction(7))
 		wantEqual(t, s, e)
 		eventually(t, patience, "it is gone", func() bool {

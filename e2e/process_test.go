@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every wait for something that comes at once on an idle machine.
-const patience = 20 * time.Second
+const patience = 45 * time.Second
 
 // A process is one program that a test has started. It is stopped when the test ends.
 type process struct {

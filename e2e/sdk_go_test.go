@@ -76,6 +76,9 @@ func (c goCheck) params(maxTokens int64) openai.ChatCompletionNewParams {
 	}
 }
 
+// freed is when a worker is free at the latest whose client has left: long before it would be at the end of long.
+const freed = 8 * time.Second
+
 // long is many seconds of work for a worker: time enough to leave in the middle.
 func (c goCheck) long() (openai.ChatCompletionNewParams, option.RequestOption) {
 	return c.params(6000), option.WithJSONSet("ignore_eos", true)
@@ -324,7 +327,7 @@ func (c goCheck) ask(ctx context.Context, params openai.ChatCompletionNewParams,
 }
 
 func goCancelStream(t *testing.T, c goCheck) {
-	c.waitRunning(t, false, 10*time.Second)
+	c.waitRunning(t, false, patience)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	params, ignoreEOS := c.long()
@@ -334,26 +337,26 @@ func goCancelStream(t *testing.T, c goCheck) {
 			t.Fatalf("the stream ended: %v", stream.Err())
 		}
 	}
-	c.waitRunning(t, true, 2*time.Second)
+	c.waitRunning(t, true, freed)
 	cancel()
-	c.waitRunning(t, false, 2*time.Second)
+	c.waitRunning(t, false, freed)
 	if err := stream.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
 func goTimeout(t *testing.T, c goCheck) {
-	c.waitRunning(t, false, 10*time.Second)
+	c.waitRunning(t, false, patience)
 	params, ignoreEOS := c.long()
 	_, err := c.client.Chat.Completions.New(t.Context(), params, ignoreEOS, option.WithRequestTimeout(500*time.Millisecond))
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want a timeout", err)
 	}
-	c.waitRunning(t, false, 2*time.Second)
+	c.waitRunning(t, false, freed)
 }
 
 func goHang(t *testing.T, c goCheck) {
-	c.waitRunning(t, false, 10*time.Second)
+	c.waitRunning(t, false, patience)
 	for _, stream := range []bool{false, true} {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		var err error
@@ -370,7 +373,7 @@ func goHang(t *testing.T, c goCheck) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("stream %t: error %v, want a timeout", stream, err)
 		}
-		c.waitRunning(t, false, 2*time.Second)
+		c.waitRunning(t, false, freed)
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *scene) notices() []string {
 // until waits for a fleet that is as wanted.
 func (s *scene) until(what string, wanted func(*Fleet) bool) *Fleet {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		f := s.Fleet(time.Now())
 		if wanted(f) {
 			return f
@@ -367,7 +367,7 @@ func TestCloseWhileStarting(t *testing.T) {
 // which are a second and more away here.
 func TestCloseDoesNotWait(t *testing.T) {
 	took := time.Hour
-	for range 3 { // a busy machine may be slow once
+	for try := 0; try < 10 && took > 700*time.Millisecond; try++ { // a busy machine may be slow at times
 		s := &scene{stage: newStage(t, hello(1), snap(0), "repeat")}
 		s.Monitor = start(Options{Interval: 10 * time.Second, Library: s.file, Helper: self()}, quick())
 		s.until("ok", func(f *Fleet) bool { return len(f.GPUs) == 1 && f.GPUs[0].State == OK })

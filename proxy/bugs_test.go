@@ -279,7 +279,6 @@ func TestStreamedSpeechIsNotHeldBack(t *testing.T) {
 	})
 	p := startProxy(t, settingsFor(w.url))
 	c := dial(t, p.addr)
-	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 	_, _ = io.WriteString(c, post("/v1/audio/speech", `{"model":"m","input":"hi","voice":"x"}`))
 	r := bufio.NewReader(c)
 	resp, err := http.ReadResponse(r, nil)
@@ -344,7 +343,7 @@ func TestExpectIsAnsweredWithTheRefusal(t *testing.T) {
 // request heads: Go's client and load balancers keep theirs for longer.
 func TestQuietConnectionStays(t *testing.T) {
 	s := settingsFor(goodWorker(t).url)
-	s.Timeouts.Header = 100 * time.Millisecond
+	s.Timeouts.Header = 300 * time.Millisecond
 	p := startProxy(t, s)
 	c := dial(t, p.addr)
 	r := bufio.NewReader(c)
@@ -353,7 +352,7 @@ func TestQuietConnectionStays(t *testing.T) {
 		if a := receive(t, r); a.StatusCode != 200 {
 			t.Fatalf("got %d", a.StatusCode)
 		}
-		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		_ = c.SetReadDeadline(time.Now().Add(600 * time.Millisecond))
 		if _, err := r.ReadByte(); !isTimeout(err) {
 			t.Fatalf("the connection did not stay: %v", err)
 		}

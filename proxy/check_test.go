@@ -65,7 +65,7 @@ func TestCheckAsksAllAtOnce(t *testing.T) {
 	t.Cleanup(once)
 	good := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once() }))
 	t.Cleanup(good.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), probeTimeout-500*time.Millisecond)
 	defer cancel()
 	CheckWorkers(ctx, settingsFor(silent.URL, good.URL))
 	if ctx.Err() != nil {

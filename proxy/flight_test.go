@@ -61,7 +61,7 @@ func TestLeaderHangsUp(t *testing.T) {
 						select {
 						case <-s.lost:
 							t.Logf("the worker was stopped after %v", time.Since(gone))
-						case <-time.After(5 * time.Second):
+						case <-time.After(patience):
 							t.Fatal("the worker goes on for nobody")
 						}
 						waitUntil(t, "all are booked", func() bool { return strings.Count(p.log.String(), `"end":"client_gone"`) == 3 })

@@ -27,16 +27,17 @@ func guarded(action classify.Action, urls ...string) *Settings {
 
 // No fault of a guard lets a request through, and each is counted.
 func TestFaultsOfGuardsRefuse(t *testing.T) {
+	const timeout = 500 * time.Millisecond // which the other guard needs a little of
 	for _, guard := range []classify.Kind{classify.KindJailbreak, classify.KindPII} {
 		for name, fault := range map[string]func(){
 			"panic":   func() { panic("broken") },
-			"timeout": func() { time.Sleep(30 * time.Millisecond) }, // longer than the timeout below: it is the fault
+			"timeout": func() { time.Sleep(timeout + timeout/10) }, // it is the fault
 		} {
 			for _, allow := range []bool{false, true} {
 				t.Run(string(guard)+" "+name+map[bool]string{true: " allowed"}[allow], func(t *testing.T) {
 					w := goodWorker(t)
 					s := guarded(classify.Block, w.url)
-					s.Classify.Timeout = 20 * time.Millisecond
+					s.Classify.Timeout = timeout
 					s.Classify.Jailbreak.AllowOnError = allow
 					s.Classify.PII.AllowOnError = allow
 					s.Classify.Fault = func(k classify.Kind) {

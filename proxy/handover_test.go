@@ -328,7 +328,7 @@ func TestLostClientStopsBothLegs(t *testing.T) {
 					}
 					select {
 					case <-leg.closed:
-					case <-time.After(5 * time.Second):
+					case <-time.After(patience):
 						t.Fatal("a worker's connection is still open")
 					}
 				}
@@ -557,6 +557,7 @@ func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
 		c := dial(t, p.addr)
 		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
 		b := p.backendOf(t, "w0")
+		b.probe.stop() // a good probe would raise it
 		<-asked
 		waitUntil(t, "the prompt is computed", func() bool { return b.Active() == 0 })
 		hold <- struct{}{}

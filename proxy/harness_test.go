@@ -132,16 +132,35 @@ func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
 		}
 		served.Wait()
 	})
+	p.waitForProbes(t)
 	return tp
 }
+
+// waitForProbes waits until every worker has answered once, or could not be asked. Apply does so for a quarter of a
+// second only, after which requests meet workers whose models nobody knows.
+func (p *Proxy) waitForProbes(t testing.TB) {
+	t.Helper()
+	late := time.After(patience)
+	for _, b := range p.state.Load().backends {
+		select {
+		case <-b.probe.first:
+		case <-late:
+			t.Fatalf("worker %q was not asked within %v", b.Name(), patience)
+		}
+	}
+}
+
+// patience bounds every wait, as a machine under load is slow. It is shorter than settingsFor's clocks of 30 s, so that
+// what ends only by them is no success.
+const patience = 25 * time.Second
 
 // waitUntil waits for a condition; there are no sleeps in tests besides this one.
 func waitUntil(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited 10 s until %s", what)
+			t.Fatalf("waited %v until %s", patience, what)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -291,7 +310,7 @@ func dial(t testing.TB, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 

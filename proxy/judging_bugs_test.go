@@ -48,7 +48,7 @@ func TestRedactionOfManySpansIsLinear(t *testing.T) {
 	if a.StatusCode != 200 || strings.Count(seen[0], "[EMAIL_ADDRESS]") != spans || !json.Valid([]byte(seen[0])) {
 		t.Fatalf("%d, %d spans are replaced", a.StatusCode, strings.Count(seen[0], "[EMAIL_ADDRESS]"))
 	}
-	if took := time.Since(start); took > 15*time.Second {
+	if took := time.Since(start); took > 45*time.Second { // 3 s under the race detector
 		t.Errorf("it took %v", took)
 	}
 }

@@ -126,7 +126,8 @@ func TestTokensPerMinute(t *testing.T) {
 	})
 	s := settingsFor(w.url)
 	s.Workers[0].Models = []string{"m", "n"}
-	p := startProxy(t, keyed(s, Key{Name: "a", TokensPerMinute: 18}))
+	// The first leaves one token, so that the second is taken, and both leave a debt of most of a minute.
+	p := startProxy(t, keyed(s, Key{Name: "a", TokensPerMinute: 10}))
 	for i, tc := range []struct {
 		body   string
 		status int

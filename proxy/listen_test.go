@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,10 +58,14 @@ func (s *simulated) serveOnce(t testing.TB) string { return s.serve(t, "127.0.0.
 
 func (s *simulated) serve(t testing.TB, address string, serve func(net.Listener) error) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var ln net.Listener
+	waitUntil(t, "the address is free", func() (free bool) { // one that is used again may be another's for a moment
+		var err error
+		if ln, err = net.Listen("tcp", address); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	s.serving.Go(func() {
 		if err := serve(ln); err != nil {
 			t.Error(err)
@@ -299,12 +304,8 @@ func TestRestartIsNotFoundTwice(t *testing.T) {
 
 // What is wrong with events is among the reasons of /readyz, for as long as it matters.
 func TestReasonsOfEvents(t *testing.T) {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = nobody.Close()
-	p, b, log := unasked(t, Worker{Name: "a", URL: "http://" + nobody.Addr().String(), Engine: "dynamo", KVEvents: "tcp://" + nobody.Addr().String()})
+	const nobody = "127.0.0.1:1" // a port that was free a moment ago may be another test's
+	p, b, log := unasked(t, Worker{Name: "a", URL: "http://" + nobody, Engine: "dynamo", KVEvents: "tcp://" + nobody})
 	p.learnNow(b)
 	waitUntil(t, "it is in the log", func() bool { return strings.Contains(log.String(), "trouble with KV events") })
 	now := time.Now()

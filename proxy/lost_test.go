@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -52,7 +53,7 @@ func TestLostClientClosesTheWorkersConnection(t *testing.T) {
 				}
 				select {
 				case <-closed:
-				case <-time.After(5 * time.Second):
+				case <-time.After(patience):
 					t.Fatal("the worker's connection is still open")
 				}
 				waitUntil(t, "the request is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
@@ -171,8 +172,10 @@ func TestDrainEndsWhatDoesNotFinish(t *testing.T) {
 	_, _ = io.WriteString(streamed, post("/v1/chat/completions", streamChat))
 	_, _ = io.WriteString(plain, post("/v1/chat/completions", plainChat))
 	waitUntil(t, "both are under way", func() bool { return len(w.seen()) == 2 })
+	var begun bytes.Buffer
+	readUntil(t, io.TeeReader(streamed, &begun), delta("a")) // else it is refused as the plain one
 	p.Drain(0, 0, nil)
-	if a := receive(t, bufio.NewReader(streamed)); a.err == nil || !strings.Contains(a.body, `"code":"stream_interrupted"`) || !strings.HasPrefix(a.body, roleEvent+delta("a")) {
+	if a := receive(t, bufio.NewReader(io.MultiReader(&begun, streamed))); a.err == nil || !strings.Contains(a.body, `"code":"stream_interrupted"`) || !strings.HasPrefix(a.body, roleEvent+delta("a")) {
 		t.Errorf("the stream got %q %v", a.body, a.err)
 	}
 	if a := receive(t, bufio.NewReader(plain)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
@@ -215,7 +218,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	select {
 	case n := <-closed:
 		t.Logf("the worker could send %d KiB", n>>10)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the worker still sends")
 	}
 }

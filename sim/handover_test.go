@@ -273,15 +273,17 @@ func TestDeadPrefillWorker(t *testing.T) {
 
 // A worker that starts again at the same port is another engine.
 func TestRestartedPrefillWorker(t *testing.T) {
-	ln := loopback(t)
-	side := ln.Addr().String()
-	ln.Close()
-	x := newPair(t, Options{SideChannel: side}, Options{TransferTimeout: time.Minute})
+	x := newPair(t, Options{}, Options{TransferTimeout: time.Minute})
 	params := x.prefill("Again.")
-	x.p.Close()
 	o := x.p.options
+	o.SideChannel = x.p.sideAt.String()
+	x.p.Close()
 	again := &pair{t: t, d: x.d, da: x.da}
 	again.pa, again.p = startServer(t, o)
+	until(t, "the port is free", func() bool { // it may be another's for a moment
+		_, _, err := again.p.openSide()
+		return err == nil
+	})
 	if after := again.prefill("Again."); strings.Contains(params, again.p.engineID) || !strings.Contains(after, again.p.engineID) {
 		t.Errorf("engine %s, before %s, after %s", again.p.engineID, params, after)
 	}
@@ -368,7 +370,7 @@ func (x *pair) open(address, body string) net.Conn {
 		x.t.Fatal(err)
 	}
 	x.t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := conn.Write(rawPost(chat, body, "Connection: close")); err != nil {
 		x.t.Fatal(err)
 	}
@@ -410,7 +412,7 @@ func TestLostClientOfAHandOver(t *testing.T) {
 
 // While a decode worker has no room, it asks the prefill worker to keep the blocks.
 func TestHeartbeat(t *testing.T) {
-	heard := make(chan string, 100)
+	heard := make(chan string, 100_000)
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		select {

@@ -154,16 +154,16 @@ func open(t *testing.T, o Options) *Store {
 // need longer for a call than a lookup has.
 func connected(t *testing.T, d *double) *Store {
 	t.Helper()
-	s := open(t, Options{Address: d.serve(t), Timeout: time.Second})
+	s := open(t, Options{Address: d.serve(t), Timeout: 20 * time.Second})
 	eventually(t, func() bool { return s.session.Load() != nil })
 	return s
 }
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("not within 30 s")
+			t.Fatal("not within a minute")
 		}
 	}
 }

@@ -5,10 +5,12 @@ package holdings
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,12 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	const patience = time.Minute
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 		<-tick.C
 	}
@@ -54,8 +57,8 @@ func startEngine(t testing.TB, o sim.Options, events, replay string) *engine {
 	}
 	e := &engine{Server: server}
 	e.web = e.serve(t, "", server.Serve)
+	e.replay = e.serve(t, replay, server.ServeReplay) // first: who finds the events asks there at once
 	e.events = e.serve(t, events, server.ServeEvents)
-	e.replay = e.serve(t, replay, server.ServeReplay)
 	t.Cleanup(e.stop)
 	return e
 }
@@ -65,10 +68,14 @@ func (e *engine) serve(t testing.TB, address string, serve func(net.Listener) er
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var ln net.Listener
+	eventually(t, "the address is free", func() (free bool) { // one that is used again may be another's for a moment
+		var err error
+		if ln, err = net.Listen("tcp", address); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	e.serving.Go(func() {
 		if err := serve(ln); err != nil {
 			t.Error(err)
@@ -198,7 +205,7 @@ func (p *place) options() Options {
 			p.forget(size)
 		},
 		Subscriber: kvevents.Options{RetryMin: time.Millisecond, RetryMax: 20 * time.Millisecond, Quiet: 20 * time.Millisecond,
-			Recheck: time.Millisecond, Stall: time.Second}}
+			Recheck: time.Millisecond, Stall: 20 * time.Second}}
 }
 
 // listen follows a source until the test ends.
@@ -234,7 +241,8 @@ func (p *place) agrees(t testing.TB, e *engine, list [][]uint32) {
 		}
 		return -1, 0, 0, 0, 0
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	const patience = time.Minute
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

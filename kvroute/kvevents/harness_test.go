@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +22,7 @@ import (
 	"kvasir/zmtp"
 )
 
-const patience = 20 * time.Second // of tests; the machine may be busy
+const patience = time.Minute // of tests; the machine may be busy
 
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
@@ -85,10 +87,14 @@ func listenAt(t testing.TB, address string) net.Listener {
 	if address == ":0" {
 		address = "127.0.0.1:0"
 	}
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var ln net.Listener
+	eventually(t, "the address is free", func() (free bool) { // one that is used again may be another's for a moment
+		var err error
+		if ln, err = net.Listen("tcp", address); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	return ln
 }
 

@@ -236,36 +236,36 @@ const CHECKS = {
 
   async "cancel-stream"() {
     need(WORKERS.length, "needs WORKER_URL");
-    await waitRunning(false, 10);
+    await waitRunning(false, 45);
     const stream = await create({ ...LONG, stream: true });
     let seen = 0;
     for await (const _ of stream) {
       if (++seen === 3) {
-        await waitRunning(true, 2);
+        await waitRunning(true, 8);
         break; // the SDK aborts the request
       }
     }
-    await waitRunning(false, 2);
+    await waitRunning(false, 8);
   },
 
   async timeout() {
     need(WORKERS.length, "needs WORKER_URL");
-    await waitRunning(false, 10);
+    await waitRunning(false, 45);
     await expect(OpenAI.APIConnectionTimeoutError, () => create(LONG, { timeout: 500 }));
-    await waitRunning(false, 2);
+    await waitRunning(false, 8);
   },
 
   async hang() {
     const options = { ...fault("hang"), timeout: 500 };
-    await waitRunning(false, 10);
+    await waitRunning(false, 45);
     await expect(OpenAI.APIConnectionTimeoutError, () => create({ max_tokens: 8 }, options));
-    await waitRunning(false, 2);
+    await waitRunning(false, 8);
     // A stream whose head has come is bounded by the caller's own signal, not by the SDK's timeout.
     const signal = AbortSignal.timeout(500);
     const leave = async () => all(await create({ max_tokens: 8, stream: true }, { ...fault("hang"), signal }));
     assert.deepEqual(await leave().catch(() => []), []);
     assert(signal.aborted, "the hanging stream ended by itself");
-    await waitRunning(false, 2);
+    await waitRunning(false, 8);
   },
 
   async interrupted() {

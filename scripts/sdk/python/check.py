@@ -183,26 +183,26 @@ def worker_bad_request():
 
 def cancel_stream():
     need(WORKERS, "needs WORKER_URL")
-    wait_running(False, 10)
+    wait_running(False, 45)
     stream = client.chat.completions.create(stream=True, **LONG)
     for _ in range(3):
         next(stream)
-    wait_running(True, 2)
+    wait_running(True, 8)
     stream.close()
-    wait_running(False, 2)
+    wait_running(False, 8)
 
 
 def timeout():
     need(WORKERS, "needs WORKER_URL")
-    wait_running(False, 10)
+    wait_running(False, 45)
     impatient = client.with_options(timeout=0.5)
     expect(openai.APITimeoutError, lambda: impatient.chat.completions.create(**LONG))
-    wait_running(False, 2)
+    wait_running(False, 8)
 
 
 def hang():
     headers = fault("hang")
-    wait_running(False, 10)
+    wait_running(False, 45)
     impatient = client.with_options(timeout=0.5)
     for stream in (False, True):
         expect(
@@ -211,7 +211,7 @@ def hang():
                 model=MODEL, messages=HELLO, max_tokens=8, stream=stream, extra_headers=headers
             ),
         )
-        wait_running(False, 2)
+        wait_running(False, 8)
 
 
 def interrupted():
