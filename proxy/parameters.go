@@ -18,8 +18,7 @@ func (r *request) members(need needs) {
 		switch {
 		case r.parameter(m.key) || r.textParameter(m.key, need):
 		case handoverMember(m.key):
-			r.skip()
-			r.noteHandover(&m)
+			r.handover(&m)
 		default:
 			r.furtherParameter(m.key)
 		}
