@@ -53,8 +53,10 @@ func (r *request) parameter(key []byte) bool {
 		r.fields.n = r.orNull((*request).integer)
 	case "max_tokens":
 		r.fields.maxTokens = r.orNull((*request).integer)
-	case "max_completion_tokens", "max_output_tokens":
+	case "max_completion_tokens":
 		r.fields.maxCompletion = r.orNull((*request).integer)
+	case "max_output_tokens":
+		r.fields.maxOutput = r.orNull((*request).integer)
 	case "temperature":
 		r.fields.temperature = r.orNull((*request).real)
 	case "reasoning_effort":

@@ -60,7 +60,8 @@ type requestFields struct {
 	user           span
 	n              span // integer
 	maxTokens      span // integer: max_tokens
-	maxCompletion  span // integer: max_completion_tokens or max_output_tokens; engines take it before max_tokens
+	maxCompletion  span // integer: max_completion_tokens of chat; engines take it before max_tokens
+	maxOutput      span // integer: max_output_tokens of /v1/responses
 	temperature    span // number
 	seed           span
 	responseFormat span

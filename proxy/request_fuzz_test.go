@@ -141,7 +141,7 @@ func checkReading(t *testing.T, r *request, document []byte) {
 	}
 	for key, at := range map[string]span{
 		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.usage.at, "tools": r.fields.tools, "user": r.fields.user,
-		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "temperature": r.fields.temperature, "seed": r.fields.seed,
+		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "max_completion_tokens": r.fields.maxCompletion, "max_output_tokens": r.fields.maxOutput, "temperature": r.fields.temperature, "seed": r.fields.seed,
 		"response_format": r.fields.responseFormat, "cache_salt": r.fields.cacheSalt,
 	} {
 		if got := string(at.of(r.body)); got != seen[key] && !(got == "" && seen[key] == "null") {
