@@ -276,11 +276,11 @@ func runsItself(value []byte) bool {
 }
 
 // refersBack says whether an item of the input stands for one that the worker
-// remembers.
+// remembers, or may: its type is written with escapes.
 func refersBack(value []byte) bool {
 	w := replyWalker{b: value}
 	for ok := w.enter('['); ok && w.element(); {
-		if string(typeOf(&w)) == "item_reference" {
+		if kind := typeOf(&w); string(kind) == "item_reference" || hasEscape(kind) {
 			return true
 		}
 	}

@@ -94,9 +94,11 @@ func TestBypasses(t *testing.T) {
 			t.Errorf("%s with %.100s: %+v, want %q", c.path, c.member, rule, c.why)
 		}
 	}
-	rule, _ := posed(t, p, responses, `{"model":"m","input":[{"role":"user","content":"a"},{"type":"item_reference","id":"msg_1"},{"role":"user","content":"b"}]}`)
-	if rule.why != bypassState {
-		t.Errorf("a reference: %+v", rule)
+	for _, kind := range []string{`"type":"item_reference"`, `"type":"item\u005freference"`, `"typ\u0065":"item_reference"`} {
+		rule, _ := posed(t, p, responses, `{"model":"m","input":[{"role":"user","content":"a"},{`+kind+`,"id":"msg_1"},{"role":"user","content":"b"}]}`)
+		if rule.why != bypassState {
+			t.Errorf("a reference with %s: %+v", kind, rule)
+		}
 	}
 }
 

@@ -177,19 +177,7 @@ func (w writer) templateArgument(f reasoningFamily, on bool) bool {
 func (w writer) caps(d *classify.Decision) {
 	f := &w.fields
 	if d.MaxTokens > 0 {
-		limit := strconv.AppendInt(nil, int64(d.MaxTokens), 10)
-		given := w.cap(f.maxTokens, float64(d.MaxTokens), limit)
-		given = w.cap(f.maxCompletion, float64(d.MaxTokens), limit) || given
-		if name := maxTokensOf(w.kind); !given && name != "" {
-			switch {
-			case f.maxTokens.given(): // null
-				w.edit.replace(f.maxTokens, limit)
-			case f.maxCompletion.given():
-				w.edit.replace(f.maxCompletion, limit)
-			default:
-				w.member(w.whole, name, limit)
-			}
-		}
+		w.capTokens(d.MaxTokens)
 	}
 	if d.MaxChoices > 0 {
 		w.cap(f.n, float64(d.MaxChoices), strconv.AppendInt(nil, int64(d.MaxChoices), 10))
@@ -199,6 +187,26 @@ func (w writer) caps(d *classify.Decision) {
 		if !w.cap(f.temperature, d.MaxTemperature, limit) && d.MaxTemperature < 1 { // engines' default is 1
 			w.set(f.temperature, "temperature", limit)
 		}
+	}
+}
+
+// capTokens caps the length of the answer by every name, and sets it where the
+// route's own name has no number: engines pass over the names of other routes.
+func (w writer) capTokens(most int) {
+	f := &w.fields
+	limit := strconv.AppendInt(nil, int64(most), 10)
+	tokens := w.cap(f.maxTokens, float64(most), limit)
+	completion := w.cap(f.maxCompletion, float64(most), limit)
+	output := w.cap(f.maxOutput, float64(most), limit)
+	name := maxTokensOf(w.kind)
+	switch {
+	case name == "max_output_tokens" && !output:
+		w.set(f.maxOutput, name, limit)
+	case name != "max_tokens" || tokens || completion && w.kind == kindChat:
+	case w.kind == kindChat && !f.maxTokens.given() && f.maxCompletion.given(): // null
+		w.edit.replace(f.maxCompletion, limit)
+	default:
+		w.set(f.maxTokens, name, limit)
 	}
 }
 

@@ -18,8 +18,7 @@ func (r *request) members(need needs) {
 		switch {
 		case r.parameter(m.key) || r.textParameter(m.key, need):
 		case handoverMember(m.key):
-			r.skip()
-			r.noteHandover(&m)
+			r.handover(&m)
 		default:
 			r.furtherParameter(m.key)
 		}
@@ -54,8 +53,10 @@ func (r *request) parameter(key []byte) bool {
 		r.fields.n = r.orNull((*request).integer)
 	case "max_tokens":
 		r.fields.maxTokens = r.orNull((*request).integer)
-	case "max_completion_tokens", "max_output_tokens":
+	case "max_completion_tokens":
 		r.fields.maxCompletion = r.orNull((*request).integer)
+	case "max_output_tokens":
+		r.fields.maxOutput = r.orNull((*request).integer)
 	case "temperature":
 		r.fields.temperature = r.orNull((*request).real)
 	case "reasoning_effort":

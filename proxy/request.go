@@ -29,7 +29,8 @@ type request struct {
 	askedAt    span  // the value of prompt or input, on the routes that need one
 	given      needs // what the body has of what a route can need
 	fields     requestFields
-	strip      []span // members that only Kvasir itself may send, in the body's order
+	strip      []span   // members that only Kvasir itself may send, in the body's order
+	choice     choiceAt // what is said in those of where the request is to go
 
 	parameters []parameterAt // the members of the top-level object, in the body's order
 	crowded    bool          // it has more members than are noted
@@ -59,7 +60,8 @@ type requestFields struct {
 	user           span
 	n              span // integer
 	maxTokens      span // integer: max_tokens
-	maxCompletion  span // integer: max_completion_tokens or max_output_tokens; engines take it before max_tokens
+	maxCompletion  span // integer: max_completion_tokens of chat; engines take it before max_tokens
+	maxOutput      span // integer: max_output_tokens of /v1/responses
 	temperature    span // number
 	seed           span
 	responseFormat span

@@ -47,6 +47,8 @@ func FuzzRequest(f *testing.F) {
 			f.Add(uint8(slices.Index(routes, rt)), []byte(body))
 		}
 	})
+	f.Add(uint8(0), []byte(`{"model":"m","nvex\u0074":{"backend_instance_id":"a","router_config_override":{"router_temperature":1}},"messages":[{"role":"user","content":"hi"}]}`))
+	f.Add(uint8(0), []byte(`{"model":"m","router_config_override":{"router_temperature":1,"router_temperature":2},"messages":[{"role":"user","content":"hi"}]}`))
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
 		rt := routes[int(path)%len(routes)]
 		var r request
@@ -111,13 +113,7 @@ func checkRefusal(t *testing.T, r *request, refused *apiError, document []byte) 
 // checkReading compares what was read with encoding/json, which folds the case
 // of keys and takes the last of two: hence by way of pairsOf.
 func checkReading(t *testing.T, r *request, document []byte) {
-	seen := map[string]string{}
-	for _, p := range pairsOf(t, document) {
-		if _, twice := seen[p.key]; twice {
-			t.Fatalf("accepted with %q twice: %q", p.key, document)
-		}
-		seen[p.key] = p.value
-	}
+	seen := uniquePairs(t, string(bytes.TrimSpace(document)))
 	var model *string
 	var stream *bool
 	decode(t, seen["model"], &model)
@@ -145,13 +141,54 @@ func checkReading(t *testing.T, r *request, document []byte) {
 	}
 	for key, at := range map[string]span{
 		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.usage.at, "tools": r.fields.tools, "user": r.fields.user,
-		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "temperature": r.fields.temperature, "seed": r.fields.seed,
+		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "max_completion_tokens": r.fields.maxCompletion, "max_output_tokens": r.fields.maxOutput, "temperature": r.fields.temperature, "seed": r.fields.seed,
 		"response_format": r.fields.responseFormat, "cache_salt": r.fields.cacheSalt,
 	} {
 		if got := string(at.of(r.body)); got != seen[key] && !(got == "" && seen[key] == "null") {
 			t.Fatalf("%s is %q, want %q", key, got, seen[key])
 		}
 	}
+	checkChoice(t, r, seen)
+}
+
+// checkChoice: what a request chooses by is found wherever it stands, and names
+// nothing twice.
+func checkChoice(t *testing.T, r *request, seen map[string]string) {
+	nvext := uniquePairs(t, seen["nvext"])
+	for name, got := range map[string]struct {
+		want string
+		at   span
+	}{
+		"nvext":                  {seen["nvext"], r.choice.nvext},
+		"backend_instance_id":    {nvext["backend_instance_id"], r.choice.backend},
+		"prefill_worker_id":      {nvext["prefill_worker_id"], r.choice.prefill},
+		"decode_worker_id":       {nvext["decode_worker_id"], r.choice.decode},
+		"nvext's weights":        {nvext["router_config_override"], r.choice.within.whole},
+		"router_config_override": {seen["router_config_override"], r.choice.weights.whole},
+	} {
+		if at := string(got.at.of(r.body)); at != got.want {
+			t.Fatalf("%s is %q, want %q", name, at, got.want)
+		}
+	}
+	for raw, at := range map[string]weightsAt{nvext["router_config_override"]: r.choice.within, seen["router_config_override"]: r.choice.weights} {
+		weights := uniquePairs(t, raw)
+		if string(at.credit.of(r.body)) != weights["overlap_score_credit"] || string(at.scale.of(r.body)) != weights["prefill_load_scale"] ||
+			string(at.temperature.of(r.body)) != weights["router_temperature"] {
+			t.Fatalf("weights %+v, want %s", at, raw)
+		}
+	}
+}
+
+// uniquePairs are the members of raw, if it is an object; none comes twice.
+func uniquePairs(t *testing.T, raw string) map[string]string {
+	found := map[string]string{}
+	for _, p := range pairsIfObject(t, raw) {
+		if _, twice := found[p.key]; twice {
+			t.Fatalf("accepted with %q twice: %q", p.key, raw)
+		}
+		found[p.key] = p.value
+	}
+	return found
 }
 
 func decode(t *testing.T, raw string, into any) {

@@ -113,7 +113,7 @@ func tellRequest(rt route, body, contentType []byte) (lines []string) {
 		at   span
 	}{
 		{"tools", r.fields.tools}, {"user", r.fields.user}, {"n", r.fields.n}, {"max_tokens", r.fields.maxTokens},
-		{"max_completion_tokens", r.fields.maxCompletion}, {"temperature", r.fields.temperature}, {"seed", r.fields.seed},
+		{"max_completion_tokens", r.fields.maxCompletion}, {"max_output_tokens", r.fields.maxOutput}, {"temperature", r.fields.temperature}, {"seed", r.fields.seed},
 		{"response_format", r.fields.responseFormat}, {"cache_salt", r.fields.cacheSalt},
 	} {
 		if f.at.given() {
