@@ -17,7 +17,7 @@ func (d *desk) book(p *Pool, at *Placement, q *Query, main, pre *group) {
 	at.PrefillRank = -1
 	if pre != nil {
 		h.pre.worker = at.Prefill
-		at.PrefillRank, at.PrefillOverlap = pre.book(&h.pre, p, q, true)
+		at.PrefillRank, at.PrefillOverlap = pre.book(&h.pre, p, q, false)
 		if at.PrefillRank < 0 && q.Pin.PrefillRanked && at.Prefill.Engine().Ranks != 1 {
 			at.PrefillRank = q.Pin.PrefillRank
 		}

@@ -118,11 +118,34 @@ func (at *Placement) Tokens(now time.Time, n int) {
 	}
 }
 
-// Prefilled notes that the prefill worker is done, well or not: its slot is free
-// for others. Without a prefill worker it does nothing, and the second time.
-func (at *Placement) Prefilled(now time.Time) {
-	if h := at.mine(); h != nil && h.pre.worker != nil && h.pre.end(now) {
+// Prefilled notes that the prefill worker is done: its slot is free for others.
+// computed: the prompt is, by now; else it failed, or was done at a time that
+// nobody knows. Without a prefill worker it does nothing, and the second time.
+func (at *Placement) Prefilled(now time.Time, computed bool) {
+	h := at.mine()
+	if h == nil || h.pre.worker == nil {
+		return
+	}
+	if computed && h.pre.track != nil {
+		h.pre.tokens(now, 1) // its only token, whether it says it or not
+	}
+	if h.pre.end(now) {
 		h.pre.worker.release()
+	}
+}
+
+// Answered notes that the answer of a Query that is Quiet is here, with so many
+// tokens. Release follows.
+func (at *Placement) Answered(now time.Time, tokens int) {
+	h := at.mine()
+	if h == nil || h.main.track == nil {
+		return
+	}
+	l := &h.main
+	l.track.mu.Lock()
+	defer l.track.mu.Unlock()
+	if !l.over.Load() {
+		l.track.mirror.Answer(l.request, now, tokens)
 	}
 }
 

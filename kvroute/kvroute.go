@@ -30,7 +30,7 @@
 //	at, err := pool.Place(q)
 //	if at.Prefill != nil {
 //		... // it computes the prompt first, or at once
-//		at.Prefilled(now)
+//		at.Prefilled(now, true)
 //	}
 //	at.Tokens(now, 1) // for each event of the answer
 //

@@ -158,7 +158,7 @@ func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens 
 		if len(at.Candidates) < len(p.workers) {
 			t.Fatal("candidates are missing")
 		}
-		at.Prefilled(now)
+		at.Prefilled(now, true)
 		at.Tokens(now, 1)
 		at.Cached(16)
 		at.Tokens(now, 3)

@@ -131,7 +131,7 @@ func (s *story) at(id string) *Placement {
 func (s *story) tellTokens(w words) { s.at(w.at(0)).Tokens(time.Now(), max(w.number("n"), 1)) }
 
 // prefilled ID
-func (s *story) tellPrefilled(w words) { s.at(w.at(0)).Prefilled(time.Now()) }
+func (s *story) tellPrefilled(w words) { s.at(w.at(0)).Prefilled(time.Now(), true) }
 
 // explain ID
 func (s *story) tellExplain(w words) {

@@ -84,12 +84,13 @@ func stress(t *testing.T, policy Policy) {
 				t.Errorf("prefill worker %s has %d requests", at.Prefill.Name(), n)
 			}
 			inside[at.Prefill].Add(-1)
-			at.Prefilled(time.Now())
+			at.Prefilled(time.Now(), rand.N(2) == 0)
 		}()
 		for range rand.N(4) {
 			at.Tokens(time.Now(), 1)
 		}
 		at.Cached(rand.N(100))
+		at.Answered(time.Now(), rand.N(100))
 		inside[at.Worker].Add(-1)
 		<-helper
 		at.Release()

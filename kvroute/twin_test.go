@@ -415,7 +415,7 @@ func (tw *twin) step(op, a, b byte) {
 func (tw *twin) told(at *Placement, b byte) {
 	now := time.Now()
 	if b&0x10 != 0 {
-		at.Prefilled(now)
+		at.Prefilled(now, b%2 == 0)
 		if at.Prefill != nil {
 			tw.active[at.Prefill]--
 			at.Prefill = nil // this copy is the twin's own

@@ -144,7 +144,7 @@ func (h *handover) compute() *failure {
 			h.x.placing.at.Cached(cached)
 		}
 	}
-	h.x.placing.at.Prefilled(h.said)
+	h.x.placing.at.Prefilled(h.said, f == nil)
 	h.x.facts.waited += h.call.waited
 	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
 	return f
@@ -207,7 +207,8 @@ func (h *handover) runBeside() {
 		}
 	}()
 	f := h.ask()
-	h.x.placing.at.Prefilled(h.call.now)
+	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
+	h.x.placing.at.Prefilled(h.call.now, false)
 	if f == nil && isAborted(h.call.payload()) {
 		f = broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
@@ -299,7 +300,9 @@ func (h *handover) commit() error {
 		return errExpired
 	}
 	h.committed = true
-	h.x.placing.at.Prefilled(h.x.call.now)
+	// Where both legs run at once, the prompt was computed shortly before the first event of a stream; when, of an
+	// answer in one piece, nobody knows.
+	h.x.placing.at.Prefilled(h.x.call.now, h.x.facts.streamed)
 	h.decode.forget()
 	if h.beside == nil {
 		h.prefill.forget()

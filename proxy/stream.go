@@ -37,6 +37,9 @@ func (r *relay) from(by asker, b *backend) *failure {
 	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
+	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed {
+		r.placing.at.Answered(r.call.now, tokens)
+	}
 	return f
 }
 

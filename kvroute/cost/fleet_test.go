@@ -247,6 +247,9 @@ func (r *running) token(s *sim.Sequence, now time.Time) {
 		p.mirror.Tokens(p.request, now, 1)
 	}
 	if s.Done {
+		if r.quiet {
+			p.mirror.Answer(p.request, now, s.Generated)
+		}
 		p.mirror.End(p.request, now)
 		for _, name := range p.names {
 			r.sent[p.worker][[2]uint64{uint64(p.number % r.routers), uint64(name)}]--

@@ -4,6 +4,9 @@ package cost
 
 import "math"
 
+// typical is the timing that engines are taken to have while nothing else is known: the middle of what they have.
+var typical = Timing{Prefill: [3]float64{0, unknownToken, 0}, Decode: [3]float64{10, 0, 0}}
+
 // learner fits the two polynomials of a Timing to how long passes took: least squares over the last few hundred
 // passes, older ones forgotten little by little, with what lies far off counted as if it lay at the edge (Huber), so
 // that a stall or a wrong guess of what a pass computed moves little, while an engine that has become slower is
@@ -67,16 +70,26 @@ func (l *learner) observe(o timed) {
 		l.prefill.add(o.prefill, o.millis)
 	case prefill && l.decode.count >= enough:
 		l.prefill.add(o.prefill, o.millis-l.decode.predict(o.decode))
+	case prefill:
+		// An engine that was never without prompts to compute. That something is known of it matters more than how
+		// much of it is decode's: one of which nothing is known is priced by its backlog, which the central queue
+		// keeps small on whoever holds what all ask for.
+		l.prefill.add(o.prefill, max(o.millis-typical.Decode[0]*o.decode[0], 0.3*o.millis))
 	}
 	l.dirty = true
 }
 
-// timing returns what was learned; false: too little to tell what a quarter of a full pass takes.
+// timing returns what was learned; false: too little to tell what a quarter of a full pass takes, or a full one, which
+// is all that an engine shows which is given more than it can do from the start.
 func (l *learner) timing() (Timing, bool) {
 	if l.dirty {
 		l.dirty = false
-		l.known = l.prefill.count >= enough && l.prefill.leverage([3]float64{1, 0.25, 0.0625}) < 1
-		p, d := l.prefill.solved(), l.decode.solved()
+		quarter, full := l.prefill.leverage([3]float64{1, 0.25, 0.0625}), l.prefill.leverage([3]float64{1, 1, 1})
+		l.known = l.prefill.count >= enough && min(quarter, full) < 1
+		p, d := l.prefill.solved(), typical.Decode
+		if l.decode.count >= enough {
+			d = l.decode.solved()
+		}
 		l.cached = Timing{Prefill: [3]float64{p[0], p[1] / l.budget, p[2] / l.budget / l.budget}, Decode: d}
 	}
 	return l.cached, l.known

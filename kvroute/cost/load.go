@@ -25,6 +25,7 @@ type Load struct {
 	Prefilling int           // prompt tokens to compute of those not past their first token, as sent
 	Backlog    int           // prompt tokens that the pass under way will not finish
 	InPass     int           // prompt tokens that it computes
+	Unproven   int           // prompt tokens to compute of requests that show nothing before their end, sent while the timing was not known
 	PassLeft   time.Duration // until it ends; 0: idle, or any moment
 	Flow       float64       // prompt tokens to compute that were sent in a second, over the last half minute or so
 
@@ -81,7 +82,7 @@ func (m *Mirror) Load(now time.Time) Load {
 		Engine: m.engine, Slow: m.slow,
 		Requests: m.requests, Decoding: m.decoding, Outstanding: m.outstanding, Context: m.context, Streamed: m.streamed,
 		Shared: m.shared, Prefilling: m.prefilling, Backlog: m.rest, Flow: m.flowing(now) / flowTime.Seconds(),
-		Held: m.cache.held(),
+		Held: m.cache.held(), Unproven: m.unproven,
 	}
 	l.EvictAge = m.cache.age(now, l.used())
 	if t, ok := m.timing(); ok {
@@ -119,7 +120,10 @@ func (m *Mirror) timing() (Timing, bool) {
 	if m.engine.Timing.known() {
 		return m.engine.Timing, true
 	}
-	return m.model.timing()
+	if t, ok := m.model.timing(); ok || !m.answers.known() {
+		return t, ok
+	}
+	return typical.times(m.answers.pace()), true
 }
 
 // flowTime is the time over which Load.Flow is a mean.

@@ -38,6 +38,7 @@ type Mirror struct {
 	slow     float64 // passes take so many times longer at present: told, as corrected by those seen since; 1 if told is
 	model    learner // of passes at full speed, or divided by slow
 	full     learner // what was known before anything was slow; while slow is not 1
+	answers  answers
 	pass     pass
 	unjudged unjudged
 	cache    cacheAge
@@ -50,6 +51,7 @@ type Mirror struct {
 	requests, outstanding, decoding int
 	context, streamed, prefilling   int
 	rest                            int
+	unproven                        int // of the prompt tokens to compute, those that only a guess says the end of
 	lost                            int
 
 	active users // of every stride-th block of unfinished requests
@@ -64,11 +66,14 @@ type Mirror struct {
 type Request struct {
 	sent       Sent
 	at, news   time.Time
-	fresh      int // prompt tokens to compute, as sent
-	own        int // prompt tokens whose blocks no request before it had
-	rest       int // of these, not computed before the pass under way
-	share      int // of these, computed in it
-	tokens     int // streamed
+	first      time.Time // when its first token came, or was taken to
+	pace       float64   // of answers, when it was sent, of a quiet one
+	fresh      int       // prompt tokens to compute, as sent
+	unproven   int       // of these, as in Mirror
+	own        int       // prompt tokens whose blocks no request before it had
+	rest       int       // of these, not computed before the pass under way
+	share      int       // of these, computed in it
+	tokens     int       // streamed
 	ended      uint64
 	started    bool
 	due        uint64 // the pass that should bring its first token
@@ -158,6 +163,13 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 		r.fresh = max(s.Prompt-s.Hit, 1)
 		r.rest = r.fresh
 	}
+	if s.Quiet {
+		r.pace = m.answers.pace()
+		if _, known := m.timing(); !known {
+			r.unproven = r.fresh
+			m.unproven += r.unproven
+		}
+	}
 	m.heard.push(r)
 	m.line = append(m.line, r)
 	m.requests++
@@ -195,7 +207,7 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 		} else {
 			m.unjudged.surprises++
 		}
-		m.first(r)
+		m.first(r, now)
 	}
 	m.grow(r, n)
 }
@@ -227,9 +239,9 @@ func (m *Mirror) End(r *Request, now time.Time) {
 func (m *Mirror) Lost() int { return m.lost }
 
 // first moves a request from the line to those that decode.
-func (m *Mirror) first(r *Request) {
+func (m *Mirror) first(r *Request, now time.Time) {
 	m.leaveLine(r)
-	r.decoding = true
+	r.decoding, r.first = true, now
 	m.decoding++
 	m.context += r.sent.Prompt
 	m.prefilling -= r.fresh
@@ -277,6 +289,7 @@ func (m *Mirror) remove(r *Request, now time.Time) {
 		m.prefilling -= r.fresh
 	}
 	m.requests--
+	m.unproven -= r.unproven
 	m.outstanding -= r.sent.Prompt
 	m.shared -= m.unshare(r.sent.Names)
 	m.heard.pop(r)

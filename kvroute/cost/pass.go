@@ -90,8 +90,7 @@ func (m *Mirror) length() time.Duration {
 func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
 	t, ok := m.timing()
 	if !ok {
-		// Until the timing is known: the middle of what engines have.
-		return m.slow * (float64(prompt)*unknownToken + min(float64(decoding), 1)*10)
+		t = typical.times(m.answers.pace())
 	}
 	length := t.prefill(float64(prompt))
 	if decoding > 0 {
@@ -156,7 +155,7 @@ func (m *Mirror) finish(now time.Time, seen bool) {
 			r.share = 0
 		}
 		if r.sent.Quiet && r.started && r.rest == 0 {
-			m.first(r)
+			m.first(r, now)
 			i--
 		}
 	}

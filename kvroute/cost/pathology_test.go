@@ -3,6 +3,7 @@
 package cost_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -83,6 +84,29 @@ func TestHotPrefix(t *testing.T) {
 	t.Log("the hot prefix is asked of", homes)
 	if len(homes) < 2 {
 		t.Error("one worker has all of the hot prefix")
+	}
+}
+
+// Answers in one piece show nothing but their ends, and engines are not all as fast as the guess. What all ask for goes
+// to all, as where every token is seen. (Prompts were taken to be computed at the guessed pace for good: one worker got
+// nearly all of them, and an answer from engines of a fifth of the speed took 3 to 7 times as long.)
+func TestSharedBeginningsWithoutStreams(t *testing.T) {
+	for _, speed := range []float64{1, 0.5, 0.2} {
+		engines := like(8, sim.Options{Speedup: speed})
+		for name, prefix := range map[string]int{"a system prompt": 3000, "a hot prefix": 20000} {
+			x := newTraffic(2)
+			shared, at := x.fresh(prefix), time.Duration(0)
+			for range 800 {
+				at += x.wait(40 * speed)
+				x.add(at, x.after(shared, x.length(1200)), x.length(100))
+			}
+			quiet := fleet{engines: engines, quiet: true}.run(t, x.asks)
+			seen := fleet{engines: engines}.run(t, x.asks)
+			turns := fleet{engines: engines, policy: inTurn}.run(t, x.asks)
+			what := fmt.Sprintf("%s at speed %g: ", name, speed)
+			within(t, what+"time to first token against streams", quiet.mean, 1.4, seen.mean)
+			within(t, what+"time to the last token against round robin", quiet.e2e, 1.15, turns.e2e)
+		}
 	}
 }
 

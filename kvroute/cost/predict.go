@@ -137,9 +137,10 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 		ttft = l.ttft(fresh, &present)
 		c.compute = present.chunked(fresh, budget)
 	} else {
-		// The linear form: it lacks the fixed part of a pass, hence its weights one higher and a fifth lower.
+		// The linear form: it lacks the fixed part of a pass, hence its weights one higher and a fifth lower. That a
+		// prompt is computed counts only where it was seen: by a wrong guess one worker would get all that it holds.
 		token *= l.slow()
-		ttft = token * (float64(l.Backlog+l.InPass) + fresh)
+		ttft = token * (float64(max(l.Backlog+l.InPass, l.Unproven)) + fresh)
 		c.compute = token * fresh
 		multiple += 1 - 0.2*disturbed
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -307,6 +308,37 @@ func TestQueueLeavesPromptsToDecodeWorkers(t *testing.T) {
 	with := run(t, conversation(t), o)
 	if with.TTFT.Mean > 1.3*without.TTFT.Mean || with.TTFT.P99 > 1.3*without.TTFT.P99 {
 		t.Errorf("first tokens after %.0f ms (p99 %.0f) with the queue, %.0f (p99 %.0f) without", with.TTFT.Mean, with.TTFT.P99, without.TTFT.Mean, without.TTFT.P99)
+	}
+}
+
+// An engine that is never without prompts to compute shows its timing, too: what all ask for goes to all, though the
+// queue keeps the one that has it first from being behind.
+func TestHotPrefixFromAColdStart(t *testing.T) {
+	trace := &Trace{PieceTokens: 512}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a trace
+	at := time.Duration(0)
+	for i := range 1200 {
+		r := Request{Arrival: at, PromptTokens: 60*512 + 2000, AnswerTokens: 50, Line: i + 1}
+		for piece := range 60 {
+			r.Content = append(r.Content, uint32(piece))
+		}
+		for range 4 {
+			r.Content = append(r.Content, uint32(60+4*i+len(r.Content)%4))
+		}
+		trace.Requests = append(trace.Requests, r)
+		at += time.Duration(random.ExpFloat64() / 40 * float64(time.Second))
+	}
+	trace.Pieces = 60 + 4*1200
+	turns := run(t, trace, Options{Workers: 8})
+	got := run(t, trace, Options{Workers: 8, Policy: "predict", Queue: true})
+	t.Logf("first tokens after %.0f ms, round robin %.0f", got.TTFT.Mean, turns.TTFT.Mean)
+	if got.TTFT.Mean > 5*turns.TTFT.Mean { // nothing is known for the first two seconds
+		t.Errorf("first tokens after %.0f ms, round robin has them after %.0f", got.TTFT.Mean, turns.TTFT.Mean)
+	}
+	for _, w := range got.PerWorker {
+		if w.Requests > 300 || w.Requests < 75 {
+			t.Errorf("worker %d has %d of 1,200 requests", w.Worker, w.Requests)
+		}
 	}
 }
 
