@@ -87,6 +87,8 @@ func TestReadErrors(t *testing.T) {
 			`normalizer: Replace with the pattern " +": not supported`},
 		{"empty pattern", one("normalizer", `{"type":"Replace","pattern":{"String":""},"content":" "}`), true,
 			`normalizer: Replace with the pattern "": not supported`},
+		{"prepend nothing", one("normalizer", `{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":""},{"type":"NFC"}]}`), true,
+			`normalizer: 0: Prepend of the text "": not supported`},
 		{"long added token", one("added", `[{"content":"`+strings.Repeat("x", 600)+`","normalized":false}]`), true,
 			`added_tokens: added token "` + strings.Repeat("x", 40) + `" of 600 bytes (1 to 512 are): not supported`},
 		{"added tokens", one("added", `[{"content":5}]`), false,
