@@ -154,6 +154,45 @@ func TestMergesOfEachKind(t *testing.T) {
 	}
 }
 
+// The library puts Metaspace's "first" by where a text came from, not by where it stands: where the two may differ a file
+// is refused.
+func TestMetaspaceFirst(t *testing.T) {
+	const (
+		drops   = `pre_tokenizer: with a normalizer that may drop the first character, prepend_scheme "first": not supported`
+		grows   = `pre_tokenizer: with added tokens of the normalised text and a normalizer that may make several characters of one, prepend_scheme "first": not supported`
+		raw     = `[{"content":"<s>"}]`
+		added   = `[{"content":"<s>","normalized":true}]`
+		bert    = `{"type":"BertNormalizer","clean_text":%t,"handle_chinese_chars":%t,"strip_accents":%t,"lowercase":%t}`
+		replace = `{"type":"Replace","pattern":{"String":%q},"content":%q}`
+	)
+	for _, c := range []struct{ normalizer, added, want string }{
+		{`null`, added, ""},
+		{fmt.Sprintf(replace, "é", "b"), added, ""},
+		{fmt.Sprintf(replace, "é", "bb"), raw, ""},
+		{fmt.Sprintf(replace, "é", "bb"), added, grows},
+		{fmt.Sprintf(replace, "é", ""), raw, drops},
+		{fmt.Sprintf(replace, "ab", "b"), raw, drops},
+		{fmt.Sprintf(bert, true, false, false, false), raw, drops},
+		{fmt.Sprintf(bert, false, false, true, false), raw, drops},
+		{fmt.Sprintf(bert, false, true, false, true), raw, ""},
+		{fmt.Sprintf(bert, false, true, false, false), added, grows},
+		{`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"},{"type":"NFD"},{"type":"Prepend","prepend":"a"}]}`, raw, ""},
+		{`{"type":"Sequence","normalizers":[{"type":"NFD"}]}`, added, grows},
+	} {
+		for _, scheme := range []string{"first", "always"} {
+			pre := fmt.Sprintf(`{"type":"Metaspace","replacement":"▁","prepend_scheme":%q,"split":true}`, scheme)
+			_, err := Read(smallFile(map[string]string{"normalizer": c.normalizer, "added": c.added, "pre": pre}))
+			want := c.want
+			if scheme == "always" {
+				want = ""
+			}
+			if (err == nil) != (want == "") || err != nil && (err.Error() != want || !errors.Is(err, ErrUnsupported)) {
+				t.Errorf("%s, added %s, %s:\ngot  %v\nwant %s", c.normalizer, c.added, scheme, err, want)
+			}
+		}
+	}
+}
+
 // The small files that the fuzzer begins with are good.
 func TestSmallFiles(t *testing.T) {
 	for _, parts := range smallFiles {
