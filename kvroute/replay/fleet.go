@@ -91,6 +91,12 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 // maxDays is how long a replay may last, in its own time.
 const maxDays = 36500
 
+// tooLong refuses a replay that would last as long: on the way there times would overflow.
+func (f *fleet) tooLong(at time.Duration) error {
+	return fmt.Errorf("cannot replay %s: it lasts %.0f days or more, and may last %d: give it more bandwidth or less trouble",
+		f.trace.Name, at.Hours()/24, maxDays)
+}
+
 // span is from the first arrival to the last, in the trace's time.
 func (f *fleet) span() time.Duration {
 	r := f.trace.Requests
@@ -112,6 +118,9 @@ func (f *fleet) run() error {
 		at := f.next()
 		if at == never {
 			return fmt.Errorf("BUG: %d of %d requests are stuck", len(f.jobs)-f.done, len(f.jobs))
+		}
+		if at > maxDays*24*time.Hour {
+			return f.tooLong(at)
 		}
 		f.now = min(at, f.trouble.asks)
 		news := f.now == f.trouble.asks && f.ask()

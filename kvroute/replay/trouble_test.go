@@ -5,6 +5,7 @@ package replay
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,15 @@ func TestTroubleSlowsItsWorker(t *testing.T) {
 	}
 	if got := millis(r.Each[2].TTFT); got > prefill {
 		t.Errorf("after it the first token takes %v ms, want less than %v", got, prefill)
+	}
+}
+
+// So many troubles at once that nobody would see the end are refused.
+func TestTroubleWithoutEnd(t *testing.T) {
+	many := slices.Repeat([]Trouble{{0, 0, never, mostSlow}}, 6)
+	_, err := Run(conversation(t), Options{Workers: 1, Troubles: many})
+	if err == nil || !strings.Contains(err.Error(), "or less trouble") {
+		t.Errorf("six troubles: %v", err)
 	}
 }
 
