@@ -63,6 +63,23 @@ func TestTroubleWithoutEnd(t *testing.T) {
 	}
 }
 
+// Troubles that make a replay so long that telemetry would be asked for minutes are refused, and before it is: arrivals alone
+// do not tell.
+func TestTelemetryWithoutEnd(t *testing.T) {
+	asked := 0
+	o := Options{Workers: 1, Policy: "predict", Troubles: slices.Repeat([]Trouble{{0, 0, time.Hour, mostSlow}}, 3),
+		Telemetry: func(time.Time, int, int) kvroute.Hardware { asked++; return kvroute.Hardware{} }}
+	_, err := Run(first(conversation(t), 1), o)
+	if err == nil || !strings.Contains(err.Error(), "telemetry of 1 workers would be asked") || !strings.Contains(err.Error(), "do without telemetry") {
+		t.Error(err)
+	}
+	if asked > 1000 {
+		t.Errorf("telemetry is asked %d times before", asked)
+	}
+	o.Telemetry = nil
+	run(t, first(conversation(t), 1), o)
+}
+
 // Two of four workers four times slower, others every ten seconds: what is learned of them comes late each time, what is
 // told does not. The policies without prices take it to tell equals apart only. (The figures of whole traces are in docs/routing.md.)
 func TestTelemetryGains(t *testing.T) {
@@ -159,7 +176,7 @@ func TestBadTroubles(t *testing.T) {
 		}
 	}
 	o := Options{Workers: 4096, Speed: 1e-4, Policy: "predict", Telemetry: told(nil, 0)}
-	if _, err := Run(conversation(t), o); err == nil || !strings.Contains(err.Error(), "telemetry would be asked") {
+	if _, err := Run(conversation(t), o); err == nil || !strings.Contains(err.Error(), "telemetry of 4096 workers would be asked") {
 		t.Errorf("endless telemetry: %v", err)
 	}
 }
