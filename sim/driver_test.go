@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,4 +44,13 @@ func TestDriverKeepsTheEnginesTime(t *testing.T) {
 		cancel()
 		<-over
 	})
+}
+
+// A pass that takes longer than time can say ends late, not in the past.
+func TestPassWithoutEnd(t *testing.T) {
+	for _, millis := range []float64{1e15, 1e300, math.Inf(1)} {
+		if got := passLength(millis, 1); got < 100*365*24*time.Hour {
+			t.Errorf("%v ms are %v", millis, got)
+		}
+	}
 }

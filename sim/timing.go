@@ -28,7 +28,7 @@ func decodeMillis(tokens, poolTokens int) float64 {
 	return math.Max(-25.74*a*a+54.01*a+5.74, 1)
 }
 
-// passLength turns the milliseconds of a pass into time at a speedup.
+// passLength turns the milliseconds of a pass into time at a speedup; at most 146 years, where time would overflow.
 func passLength(millis, speedup float64) time.Duration {
-	return time.Duration(math.Round(millis / speedup * 1e6))
+	return time.Duration(min(math.Round(millis/speedup*1e6), 1<<62))
 }

@@ -49,7 +49,7 @@ func ReadSources(body []byte, host string) (ranks []int, sources []Source, err e
 	found := make(map[int]Source, len(said))
 	for key, one := range said {
 		rank, err := strconv.Atoi(key)
-		if err != nil || rank < 0 {
+		if err != nil || rank < 0 || strconv.Itoa(rank) != key { // "00" would be rank 0 a second time
 			return nil, nil, fmt.Errorf("cannot read where KV events come from: %q is no rank", key)
 		}
 		if one.Enabled != nil && !*one.Enabled || one.Publisher != "zmq" && one.Publisher != "" {

@@ -27,6 +27,10 @@ func TestReadSources(t *testing.T) {
 		{"out of reach", `{"0":{"endpoint":"inproc://x"},"1":{"endpoint":"tcp://5"},"2":{}}`, "", nil, nil},
 		{"empty", `{}`, "", nil, nil},
 		{"no rank", `{"first":{}}`, `"first" is no rank`, nil, nil},
+		{"a rank twice", `{"0":{"endpoint":"tcp://*:1"},"00":{"endpoint":"tcp://*:2"}}`, `"00" is no rank`, nil, nil},
+		{"a signed rank", `{"+0":{"endpoint":"tcp://*:1"}}`, `"+0" is no rank`, nil, nil},
+		{"a negative rank", `{"-1":{"endpoint":"tcp://*:1"}}`, `"-1" is no rank`, nil, nil},
+		{"the same key twice", `{"0":{"endpoint":"tcp://*:1"},"0":{"endpoint":"tcp://*:2"}}`, "", []int{0}, []Source{{"tcp://h:2", "", ""}}},
 		{"no JSON", `<html>`, "cannot read where KV events come from", nil, nil},
 	} {
 		ranks, sources, err := ReadSources([]byte(row.body), "h")

@@ -49,6 +49,7 @@ type fleet struct {
 	book   *index // nil: the placer does not look at it
 
 	now     time.Duration
+	most    time.Duration // that it may last
 	jobs    []Job
 	arrived int           // jobs that did
 	arrives time.Duration // when the next one does, the first at 0; never: none is left
@@ -62,7 +63,7 @@ type fleet struct {
 }
 
 func newFleet(t *Trace, o *Options) (*fleet, error) {
-	f := &fleet{Options: o, trace: t, jobs: make([]Job, len(t.Requests))}
+	f := &fleet{Options: o, trace: t, jobs: make([]Job, len(t.Requests)), most: maxDays * 24 * time.Hour}
 	if days := f.span().Hours() / o.Speed / 24; days > maxDays {
 		return nil, fmt.Errorf("cannot replay %s: at speed %g it lasts %.0f days, more than %d", t.Name, o.Speed, days, maxDays)
 	}
@@ -76,8 +77,9 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 	} else {
 		f.placer = f.policy()
 	}
-	if err := f.beginTrouble(); err != nil {
-		return nil, err
+	f.beginTrouble()
+	if last := f.arrival(len(f.jobs) - 1); last > f.most {
+		return nil, f.tooLong(last)
 	}
 	if f.placer.Index {
 		var err error
@@ -90,6 +92,17 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 
 // maxDays is how long a replay may last, in its own time.
 const maxDays = 36500
+
+// tooLong refuses a replay that would last as long: times would overflow on the way there, or telemetry be asked too often.
+func (f *fleet) tooLong(at time.Duration) error {
+	if days := at.Hours() / 24; days > maxDays {
+		return fmt.Errorf("cannot replay %s: it lasts %.0f days or more, and may last %d: give it more bandwidth or less trouble",
+			f.trace.Name, days, maxDays)
+	}
+	return fmt.Errorf("cannot replay %s: it lasts %v or more, in which telemetry of %d workers would be asked %.0f times, more than %d: "+
+		"do without telemetry, or give it more speed or bandwidth, or less trouble", f.trace.Name, at.Round(time.Second), len(f.engines),
+		at.Seconds()/TelemetryEvery.Seconds()*float64(len(f.engines)), mostAsks)
+}
 
 // span is from the first arrival to the last, in the trace's time.
 func (f *fleet) span() time.Duration {
@@ -112,6 +125,9 @@ func (f *fleet) run() error {
 		at := f.next()
 		if at == never {
 			return fmt.Errorf("BUG: %d of %d requests are stuck", len(f.jobs)-f.done, len(f.jobs))
+		}
+		if at > f.most {
+			return f.tooLong(at)
 		}
 		f.now = min(at, f.trouble.asks)
 		news := f.now == f.trouble.asks && f.ask()

@@ -79,6 +79,21 @@ func TestTransferTakesItsTime(t *testing.T) {
 	}
 }
 
+// A prompt that needs longer than a replay may last is refused. Once its time overflowed, and it was there before it
+// left.
+func TestTransferWithoutEnd(t *testing.T) {
+	trace := first(conversation(t), 3)
+	for _, bandwidth := range []float64{1e-10, 1e-12, 1e-300, math.SmallestNonzeroFloat64} {
+		_, err := Run(trace, Options{Prefill: 1, Decode: 1, Bandwidth: bandwidth})
+		if err == nil || !strings.Contains(err.Error(), "days or more, and may last 36500: give it more bandwidth") {
+			t.Errorf("at %v GB/s: %v", bandwidth, err)
+		}
+	}
+	if r := run(t, trace, Options{Prefill: 1, Decode: 1, Bandwidth: 1e-9}); r.TTFT.Mean < 8e11 {
+		t.Errorf("at 1e-9 GB/s the first token takes %v ms", r.TTFT.Mean)
+	}
+}
+
 func decodeMillis(tokens float64) float64 {
 	a := tokens / (16384 * 64)
 	return -25.74*a*a + 54.01*a + 5.74

@@ -92,8 +92,8 @@ func (f *fleet) load() {
 	})
 }
 
-// transfer is how long the KV of a prompt takes to the engine that answers.
+// transfer is how long the KV of a prompt takes to the engine that answers; at most a time that no replay lasts.
 func (f *fleet) transfer(j *Job) time.Duration {
 	seconds := float64(j.PromptTokens) * float64(f.BytesPerToken) / (f.Bandwidth * 1e9)
-	return time.Duration(math.Round(seconds * 1e9))
+	return time.Duration(min(math.Round(seconds*1e9), 1<<62))
 }

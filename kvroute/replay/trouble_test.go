@@ -5,6 +5,7 @@ package replay
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,32 @@ func TestTroubleSlowsItsWorker(t *testing.T) {
 	if got := millis(r.Each[2].TTFT); got > prefill {
 		t.Errorf("after it the first token takes %v ms, want less than %v", got, prefill)
 	}
+}
+
+// So many troubles at once that nobody would see the end are refused.
+func TestTroubleWithoutEnd(t *testing.T) {
+	many := slices.Repeat([]Trouble{{0, 0, never, mostSlow}}, 6)
+	_, err := Run(conversation(t), Options{Workers: 1, Troubles: many})
+	if err == nil || !strings.Contains(err.Error(), "or less trouble") {
+		t.Errorf("six troubles: %v", err)
+	}
+}
+
+// Troubles that make a replay so long that telemetry would be asked for minutes are refused, and before it is: arrivals alone
+// do not tell.
+func TestTelemetryWithoutEnd(t *testing.T) {
+	asked := 0
+	o := Options{Workers: 1, Policy: "predict", Troubles: slices.Repeat([]Trouble{{0, 0, time.Hour, mostSlow}}, 3),
+		Telemetry: func(time.Time, int, int) kvroute.Hardware { asked++; return kvroute.Hardware{} }}
+	_, err := Run(first(conversation(t), 1), o)
+	if err == nil || !strings.Contains(err.Error(), "telemetry of 1 workers would be asked") || !strings.Contains(err.Error(), "do without telemetry") {
+		t.Error(err)
+	}
+	if asked > 1000 {
+		t.Errorf("telemetry is asked %d times before", asked)
+	}
+	o.Telemetry = nil
+	run(t, first(conversation(t), 1), o)
 }
 
 // Two of four workers four times slower, others every ten seconds: what is learned of them comes late each time, what is
@@ -149,7 +176,7 @@ func TestBadTroubles(t *testing.T) {
 		}
 	}
 	o := Options{Workers: 4096, Speed: 1e-4, Policy: "predict", Telemetry: told(nil, 0)}
-	if _, err := Run(conversation(t), o); err == nil || !strings.Contains(err.Error(), "telemetry would be asked") {
+	if _, err := Run(conversation(t), o); err == nil || !strings.Contains(err.Error(), "telemetry of 4096 workers would be asked") {
 		t.Errorf("endless telemetry: %v", err)
 	}
 }

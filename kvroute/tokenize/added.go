@@ -144,6 +144,10 @@ func (f *finder) find(s []byte, i, done int) (found, bool) {
 				hit.to += n
 			}
 		}
+		if hit.from >= hit.to { // white space that the one before has taken; the library drops it, too
+			i = end
+			continue
+		}
 		return hit, true
 	}
 	return found{}, false

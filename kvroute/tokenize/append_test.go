@@ -34,6 +34,38 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
+// An added token of white space that the one before has taken is none, but where it does not ask for white space itself.
+// The tokens are the library's, which fails at the texts that are marked.
+func TestWhiteSpaceTaken(t *testing.T) {
+	for _, c := range []struct {
+		strips, text string
+		want         []uint32
+	}{
+		{`"lstrip":true`, "<x>  1", []uint32{8, 0}},
+		{`"lstrip":true`, "<x>  ", []uint32{8}},
+		{`"lstrip":true`, "<x>  <x>  1", []uint32{8, 8, 0}},
+		{`"lstrip":true`, "<x>1  1", []uint32{8, 0, 9, 0}},
+		{`"lstrip":true`, "<x>   1", []uint32{8, 0}}, // fails
+		{`"lstrip":true`, "<x>     ", []uint32{8}},   // fails
+		{`"lstrip":true,"rstrip":true`, "<x>   1", []uint32{8, 0}},
+		{`"lstrip":false`, "<x>  1", []uint32{8, 9, 0}},
+		{`"lstrip":false`, "<x>   1", []uint32{8, 9, 1, 0}},
+	} {
+		for _, normalized := range []bool{false, true} {
+			tokenizer, err := Read(smallFile(map[string]string{
+				"added": fmt.Sprintf(`[{"content":"<x>","rstrip":true,"normalized":%t},{"content":"  ",%s,"normalized":%[1]t}]`, normalized, c.strips),
+				"model": `{"type":"BPE","vocab":{"1":0," ":1,"2":2,"3":3,"4":4,"5":5,"6":6,"7":7},"merges":[]}`,
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tokenizer.Append(nil, []byte(c.text), false); !slices.Equal(got, c.want) {
+				t.Errorf("%s, %q: got %v, want %v", c.strips, c.text, got, c.want)
+			}
+		}
+	}
+}
+
 // Many goroutines with one tokenizer, whose words push each other out of the cache, get what one gets.
 func TestConcurrent(t *testing.T) {
 	for _, name := range []string{"cl100k", "llama", "bert"} {

@@ -25,6 +25,7 @@ func (f *file) tokenizer() (*Tokenizer, error) {
 		{"pre_tokenizer", func() error { return b.preTokenizer(f.preTokenizer) }},
 		{"model", b.model},
 		{"added_tokens", b.addedTokens},
+		{"pre_tokenizer", b.metaspaceFirst},
 		{"post_processor", func() error { return b.postProcessor(f.postProcessor) }},
 	} {
 		if err := part.build(); err != nil {
@@ -102,4 +103,34 @@ func (b *builder) marks(all []addedToken) {
 			f.apart[i] = !single && f.added[i].apart()
 		}
 	}
+}
+
+// metaspaceFirst refuses prepend_scheme "first" where the library may put it elsewhere than we do. It asks whether what
+// it is given comes from the first character of the text. After a normalizer that may drop that one, or put something
+// for it and the next, nothing does; where one may make several characters of it, what stands behind an added token does,
+// too.
+func (b *builder) metaspaceFirst() error {
+	if b.metaspace == nil || b.metaspace.prepend != "first" {
+		return nil
+	}
+	for _, n := range b.normalisers {
+		drops, grows := false, true
+		switch n := n.(type) {
+		case replacing:
+			from, to := utf8.RuneCount(n.from), utf8.RuneCount(n.to)
+			drops, grows = from > 1 || to == 0, to > 1
+		case cleaning:
+			drops = n.clean
+		case unaccenting:
+			drops = true
+		}
+		if drops {
+			return unsupported("with a normalizer that may drop the first character, prepend_scheme", b.metaspace.prepend)
+		}
+		if grows && b.normalised != nil {
+			return unsupported("with added tokens of the normalised text and a normalizer that may make several characters of one, prepend_scheme",
+				b.metaspace.prepend)
+		}
+	}
+	return nil
 }

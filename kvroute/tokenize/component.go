@@ -108,6 +108,9 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 	case "Lowercase":
 		add(lowering{b.u})
 	case "Prepend":
+		if c.Prepend == "" { // the library loses its place there, and goes wrong in the next normalizer
+			return unsupported("Prepend of the text", "")
+		}
 		add(prepending{c.Prepend})
 	case "Replace":
 		if c.Pattern.String == nil || *c.Pattern.String == "" {

@@ -87,6 +87,8 @@ func TestReadErrors(t *testing.T) {
 			`normalizer: Replace with the pattern " +": not supported`},
 		{"empty pattern", one("normalizer", `{"type":"Replace","pattern":{"String":""},"content":" "}`), true,
 			`normalizer: Replace with the pattern "": not supported`},
+		{"prepend nothing", one("normalizer", `{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":""},{"type":"NFC"}]}`), true,
+			`normalizer: 0: Prepend of the text "": not supported`},
 		{"long added token", one("added", `[{"content":"`+strings.Repeat("x", 600)+`","normalized":false}]`), true,
 			`added_tokens: added token "` + strings.Repeat("x", 40) + `" of 600 bytes (1 to 512 are): not supported`},
 		{"added tokens", one("added", `[{"content":5}]`), false,
@@ -148,6 +150,45 @@ func TestMergesOfEachKind(t *testing.T) {
 		}
 		if got := tokenizer.Append(nil, []byte("ababab"), true); !slices.Equal(got, []uint32{3, 2}) {
 			t.Errorf("%s: %v", model, got)
+		}
+	}
+}
+
+// The library puts Metaspace's "first" by where a text came from, not by where it stands: where the two may differ a file
+// is refused.
+func TestMetaspaceFirst(t *testing.T) {
+	const (
+		drops   = `pre_tokenizer: with a normalizer that may drop the first character, prepend_scheme "first": not supported`
+		grows   = `pre_tokenizer: with added tokens of the normalised text and a normalizer that may make several characters of one, prepend_scheme "first": not supported`
+		raw     = `[{"content":"<s>"}]`
+		added   = `[{"content":"<s>","normalized":true}]`
+		bert    = `{"type":"BertNormalizer","clean_text":%t,"handle_chinese_chars":%t,"strip_accents":%t,"lowercase":%t}`
+		replace = `{"type":"Replace","pattern":{"String":%q},"content":%q}`
+	)
+	for _, c := range []struct{ normalizer, added, want string }{
+		{`null`, added, ""},
+		{fmt.Sprintf(replace, "é", "b"), added, ""},
+		{fmt.Sprintf(replace, "é", "bb"), raw, ""},
+		{fmt.Sprintf(replace, "é", "bb"), added, grows},
+		{fmt.Sprintf(replace, "é", ""), raw, drops},
+		{fmt.Sprintf(replace, "ab", "b"), raw, drops},
+		{fmt.Sprintf(bert, true, false, false, false), raw, drops},
+		{fmt.Sprintf(bert, false, false, true, false), raw, drops},
+		{fmt.Sprintf(bert, false, true, false, true), raw, ""},
+		{fmt.Sprintf(bert, false, true, false, false), added, grows},
+		{`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"},{"type":"NFD"},{"type":"Prepend","prepend":"a"}]}`, raw, ""},
+		{`{"type":"Sequence","normalizers":[{"type":"NFD"}]}`, added, grows},
+	} {
+		for _, scheme := range []string{"first", "always"} {
+			pre := fmt.Sprintf(`{"type":"Metaspace","replacement":"▁","prepend_scheme":%q,"split":true}`, scheme)
+			_, err := Read(smallFile(map[string]string{"normalizer": c.normalizer, "added": c.added, "pre": pre}))
+			want := c.want
+			if scheme == "always" {
+				want = ""
+			}
+			if (err == nil) != (want == "") || err != nil && (err.Error() != want || !errors.Is(err, ErrUnsupported)) {
+				t.Errorf("%s, added %s, %s:\ngot  %v\nwant %s", c.normalizer, c.added, scheme, err, want)
+			}
 		}
 	}
 }
