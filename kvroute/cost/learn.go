@@ -132,7 +132,7 @@ func (f *fit) add(x [3]float64, y float64) {
 	expected := f.predict(x)
 	off, edge := y-expected, 3*f.spread+0.5
 	f.spread += 0.05 * (min(math.Abs(off), edge) - f.spread)
-	if f.leverage(x) > 0.5 {
+	if math.Abs(off) > edge && f.leverage(x) > 0.5 {
 		edge = max(edge, 2*math.Abs(expected))
 	}
 	f.sum(x, y-off+max(-edge, min(edge, off)), forget, 1)
