@@ -5,7 +5,7 @@ package cost
 import "math"
 
 // typical is the timing that engines are taken to have while nothing else is known: the middle of what they have.
-var typical = Timing{Prefill: [3]float64{0, unknownToken, 0}, Decode: [3]float64{10, 0, 0}}
+var typical = Timing{Prefill: [3]float64{10, 0.016, 0}, Decode: [3]float64{7, 40, 0}}
 
 // learner fits the two polynomials of a Timing to how long passes took: least squares over the last few hundred
 // passes, older ones forgotten little by little, with what lies far off counted as if it lay at the edge (Huber), so

@@ -60,7 +60,7 @@ func (l *Load) ttft(fresh float64, timing *Timing) float64 {
 		decode = timing.decode(float64(l.Context) / float64(l.Engine.tokens()))
 	}
 	budget := float64(max(l.Engine.Budget-l.Decoding, 1))
-	total := float64(l.Backlog) + fresh
+	total := float64(max(l.Backlog, l.Unproven-l.InPass)) + fresh
 	full := math.Floor(total / budget)
 	rest := total - full*budget
 	t := millis(l.PassLeft) + full*(timing.prefill(budget)+decode)
