@@ -27,10 +27,10 @@ EPOCHS = 14
 MOST_WINDOWS = 10  # of a text: its gist, and others drawn anew in each epoch; 24 find no more
 FOLDS = 4
 MOST_BALANCE = 3  # factor by which the innocent rows of a language may count more, and its attacks less
-FOREIGN = 2.2  # what a row in another language than English and Chinese counts for: they are few
+FOREIGN = 1.8  # what a row in another language than English and Chinese counts for: they are few
 # What innocent written texts count for, which look like attacks, and of these those who ask for a role; and attacks
 # inside a task or an application's slot, which are the quietest.
-HARD, PERSONA, QUIET = 4.0, 14.0, 2.0
+HARD, PERSONA, QUIET = 3.0, 8.0, 1.6
 READ = 4.0  # what a document or a tool's result counts for in a net: they are fewer still
 
 # Of the attacks, those that hide instructions in something else, or speak with a false voice; the
