@@ -25,7 +25,7 @@ import rows as sources
 SEED = 7
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
 FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script (features.Features.script) scores higher
-MISTAKES = {"attack": (0.0162, 0.02, 0.02), "indirect": (0.075, 0.075, 0.075)}
+MISTAKES = {"attack": (0.0175, 0.02, 0.02), "indirect": (0.075, 0.075, 0.075)}
 WEIGHTS = os.path.join(features.ROOT, "classify/model/weights")
 FEWEST = 150  # innocent texts of a script that set its threshold; with fewer, those of all do
 
