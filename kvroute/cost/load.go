@@ -12,6 +12,8 @@ type Load struct {
 	Engine Engine // with defaults for what is not known
 	Timing Timing // known or learned, at full speed; zero until then
 
+	Guessed bool // Timing is learned from whole answers only, and says of small differences nothing
+
 	Slow float64 // passes take so many times longer at present: Mirror.SetSlow; 0: as 1
 
 	Requests    int // sent and not ended
@@ -86,7 +88,7 @@ func (m *Mirror) Load(now time.Time) Load {
 	}
 	l.EvictAge = m.cache.age(now, l.used())
 	if t, ok := m.timing(); ok {
-		l.Timing = t
+		l.Timing, l.Guessed = t, m.guessed()
 	}
 	if p.under {
 		l.InPass = p.prompt
@@ -124,6 +126,12 @@ func (m *Mirror) timing() (Timing, bool) {
 		return t, ok
 	}
 	return typical.times(m.answers.pace()), true
+}
+
+// guessed reports whether all that is known of the timing is how long whole answers took.
+func (m *Mirror) guessed() bool {
+	_, learned := m.model.timing()
+	return !learned && !m.engine.Timing.known()
 }
 
 // flowTime is the time over which Load.Flow is a mean.

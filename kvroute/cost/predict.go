@@ -76,6 +76,15 @@ func fastest(c []Candidate) (best *Timing) {
 	return best
 }
 
+// alike is up to how many times the fastest timing the engine's may be to be taken for the same. A worker that seems
+// slower by chance gets nothing by which it could show what it is.
+func (l *Load) alike() float64 {
+	if l.Guessed {
+		return 2
+	}
+	return 1.1
+}
+
 // scene is what the candidates have in common.
 type scene struct {
 	timing *Timing // of those that have none of their own; nil: known of none
@@ -129,7 +138,7 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 	budget, disturbed := float64(l.Engine.Budget), float64(l.Decoding)/w.Disturb
 	multiple := s.work + disturbed
 	if timing := s.timing; timing != nil {
-		if l.Timing.known() && l.Timing.token(budget) > 1.1*timing.token(budget) {
+		if l.Timing.known() && l.Timing.token(budget) > l.alike()*timing.token(budget) {
 			timing = &l.Timing // else alike: what was learned of them differs by chance
 		}
 		present := timing.times(l.slow())
