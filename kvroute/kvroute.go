@@ -33,6 +33,7 @@
 //		at.Prefilled(now, true)
 //	}
 //	at.Tokens(now, 1) // for each event of the answer
+//	at.Answered(now, tokens) // or, of one in one piece, at its end
 //
 // A worker lives as long as its configuration names it; a Pool is the workers
 // and the policy of one configuration generation. The state that both share,

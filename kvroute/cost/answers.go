@@ -38,13 +38,13 @@ func (a *answers) add(pace float64, expected, took time.Duration) {
 	a.log += max(1/float64(a.count+1), answersNew) * (seen - a.log)
 }
 
-// Answer notes that the answer of a quiet request has ended with so many tokens; End follows.
+// Answer notes that the answer of a quiet request has ended with so many tokens; End follows. Of one whose prompt was
+// computed elsewhere nothing is learned: its time began with that.
 func (m *Mirror) Answer(r *Request, now time.Time, tokens int) {
-	if r.over || !r.sent.Quiet || tokens <= 0 {
+	if r.over || !r.sent.Quiet || r.sent.Leg == DecodeOnly || tokens <= 0 {
 		return
 	}
 	m.advance(now)
-	r.news = now
 	took := max(now.Sub(r.at), 0)
 	pass := duration(m.passMillis(0, max(m.decoding, 1), m.context))
 	expected := took + duration(m.passMillis(r.rest, 0, 0)) + time.Duration(tokens)*pass // it still seems to be in line
@@ -54,6 +54,6 @@ func (m *Mirror) Answer(r *Request, now time.Time, tokens int) {
 		}
 		expected = r.first.Sub(r.at) + time.Duration(tokens-1)*pass
 	}
-	// Told of a slow GPU, the mirror has passes take longer by that, which is no part of what the engine can do.
+	// Where a slow GPU was told of, both have its factor, which is no part of what the engine can do.
 	m.answers.add(r.pace, expected, took)
 }

@@ -151,6 +151,28 @@ func TestQuietRequestsArePredicted(t *testing.T) {
 	}
 }
 
+// Whole answers teach the pace, but not one whose prompt was computed elsewhere first: that took most of its time.
+func TestAnswersTeachThePace(t *testing.T) {
+	e := known()
+	e.Timing = Timing{}
+	for leg, taught := range map[Leg]bool{Whole: true, DecodeOnly: false} {
+		m := NewMirror(e)
+		for i := range enough + 1 {
+			now := float64(i) * 60e3
+			r := m.Send(at(now), Sent{Prompt: 1000, Quiet: true, Leg: leg})
+			m.Answer(r, at(now+5000), 20)
+			m.End(r, at(now+5000))
+		}
+		timing, ok := m.Timing()
+		if ok != taught {
+			t.Errorf("leg %d: the timing is known: %v", leg, ok)
+		}
+		if taught && (timing.Decode[0] < 3*typical.Decode[0] || !m.Load(at(1e6)).Guessed) {
+			t.Errorf("20 tokens took 5 s each time, and passes are taken to take %v", timing)
+		}
+	}
+}
+
 // An answer whose end nobody told of is dropped after five minutes; its End may still come.
 func TestStale(t *testing.T) {
 	m := NewMirror(known())
