@@ -51,7 +51,7 @@ type Mirror struct {
 	requests, outstanding, decoding int
 	context, streamed, prefilling   int
 	rest                            int
-	unproven                        int // of the prompt tokens to compute, those that only a guess says the end of
+	unproven                        int // prompt tokens to compute of quiet requests, until their end
 	lost                            int
 
 	active users // of every stride-th block of unfinished requests
@@ -165,10 +165,8 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	}
 	if s.Quiet {
 		r.pace = m.answers.pace()
-		if _, known := m.timing(); !known {
-			r.unproven = r.fresh
-			m.unproven += r.unproven
-		}
+		r.unproven = r.fresh
+		m.unproven += r.unproven
 	}
 	m.heard.push(r)
 	m.line = append(m.line, r)

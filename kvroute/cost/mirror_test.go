@@ -260,7 +260,7 @@ func TestSumsComeBack(t *testing.T) {
 			m.End(r, at(now))
 		}
 		l := m.Load(at(now))
-		if l.Requests+l.Decoding+l.Outstanding+l.Context+l.Streamed+l.Shared+l.Prefilling+l.Backlog+l.InPass+m.active.n+len(m.line)+m.quiet != 0 {
+		if l.Requests+l.Decoding+l.Outstanding+l.Context+l.Streamed+l.Shared+l.Prefilling+l.Backlog+l.InPass+l.Unproven+m.active.n+len(m.line)+m.quiet != 0 {
 			t.Fatalf("seed %d: %+v is left", seed, l)
 		}
 	}
