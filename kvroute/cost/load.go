@@ -133,7 +133,7 @@ func (m *Mirror) timing() (Timing, bool) {
 	return typical.times(m.answers.pace()), true
 }
 
-// guessed reports whether all that is known of the timing is how long whole answers took.
+// guessed reports whether all that is known of the timing, if anything is, is how long whole answers took.
 func (m *Mirror) guessed() bool {
 	_, learned := m.model.timing()
 	return !learned && !m.engine.Timing.known()

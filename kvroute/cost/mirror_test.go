@@ -173,6 +173,35 @@ func TestAnswersTeachThePace(t *testing.T) {
 	}
 }
 
+// Whole answers that take longer than by the timing that was learned of passes do not move the pace that is not asked for
+// then, further with each. (After 300 of 200 ms and 30 more on their way it was 15.)
+func TestAnswersBesideStreams(t *testing.T) {
+	e := known()
+	e.Timing = Timing{}
+	m := NewMirror(e)
+	now := 0.0
+	for i := range 600 {
+		prompt, quiet := 500+i%40*100, i%2 == 1
+		r := m.Send(at(now), Sent{Prompt: prompt, Quiet: quiet})
+		now += typical.prefill(float64(prompt))
+		for range 20 {
+			if !quiet {
+				m.Tokens(r, at(now), 1)
+			}
+			now += typical.decode(float64(prompt) / float64(e.tokens()))
+		}
+		if quiet {
+			now += 30
+			m.Answer(r, at(now), 20)
+		}
+		m.End(r, at(now))
+		now += 100
+	}
+	if _, learned := m.model.timing(); !learned || m.answers.pace() > 2 {
+		t.Errorf("the timing is learned: %v; the pace is %v", learned, m.answers.pace())
+	}
+}
+
 // An answer whose end nobody told of is dropped after five minutes; its End may still come.
 func TestStale(t *testing.T) {
 	m := NewMirror(known())
