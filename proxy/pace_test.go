@@ -29,7 +29,7 @@ func (p *testProxy) predicted(t *testing.T, worker string, leg kvroute.Leg) floa
 }
 
 // Whole answers of one sequence teach the pace of an engine of a fifth of the speed. The tokens of several, which are
-// counted together, would say that it is as many times faster.
+// counted together, would say that it is as many times faster, and those of a stream show no passes.
 func TestWholeAnswersTeachThePace(t *testing.T) {
 	for _, c := range []struct {
 		path, members string
@@ -40,6 +40,7 @@ func TestWholeAnswersTeachThePace(t *testing.T) {
 		{"/v1/completions", `"prompt":"hi",`, true},
 		{"/v1/completions", `"prompt":["hi","ho"],`, false},
 		{"/v1/completions", `"prompt":"hi","n":2,`, false},
+		{"/v1/chat/completions", `"n":8,"stream":true,`, false},
 	} {
 		t.Run(c.path+c.members, func(t *testing.T) {
 			t.Parallel()

@@ -219,10 +219,10 @@ type unjudged struct {
 	surprises int // others
 }
 
-// growQuiet adds the tokens that each quiet answer had in so many passes.
+// growQuiet adds the tokens that each quiet answer of which none were seen had in so many passes.
 func (m *Mirror) growQuiet(passes int) {
 	for r := m.heard.front(); r != &m.heard.head && r != nil; r = r.next {
-		if r.decoding && r.sent.Quiet {
+		if r.decoding && r.sent.Quiet && !r.seen {
 			m.grow(r, passes)
 		}
 	}
