@@ -114,7 +114,7 @@ type Query struct {
 	Prompt   *Prompt   // nil: nothing is known of its content
 	Pin      Pin       // where the client wants it to go
 	Override *Override // nil: the policy's numbers as they are
-	Quiet    bool      // the answer comes in one piece: Placement.Tokens tells of its end only
+	Quiet    bool      // tokens show no passes of the engine: the answer comes in one piece, or is of several sequences
 
 	// Aggregate asks for no prefill worker, after one failed. Against Always it
 	// prevails; workers that are Helped do not get it, unless it has no prompt.

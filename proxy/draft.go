@@ -143,6 +143,15 @@ func (r *request) handsOver() bool {
 	return true
 }
 
+// generatesOne says whether the answer is certain to be of one sequence.
+func (r *request) generatesOne() bool {
+	if r.kind == kindText {
+		return r.handsOver() // it looks at best_of and at the prompt, too
+	}
+	n := r.fields.n.of(r.body)
+	return len(n) == 0 || string(n) == "1" || n[0] == 'n' // null
+}
+
 // onePrompt says whether the prompt is one text, or the tokens of one.
 func (r *request) onePrompt() bool {
 	prompt := r.askedAt.of(r.body)

@@ -97,7 +97,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange 
 	x.conn.sent = 0
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
-	x.facts.usage = noCounts
+	x.facts.usage, x.events.usage = noCounts, noCounts
 	p.metrics.inFlight.Inc()
 	return x
 }

@@ -170,3 +170,21 @@ func TestEveryCutIsToldFromAnEnd(t *testing.T) {
 		})
 	}
 }
+
+// An answer in one piece that the worker breaks off counts nothing. (It was booked with no tokens at all, none of them
+// cached, which the worker's agreement with placement and kvasir replay took at its word.)
+func TestCutBodyCountsNothing(t *testing.T) {
+	w := startWorker(t, func(c net.Conn, _ string) bool {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n"+
+			`{"choices":[{"message":{"content":"`+strings.Repeat("a", 200000))
+		return false
+	})
+	p := startProxy(t, settingsFor(w.url))
+	c := p.dial(t)
+	_, _ = io.WriteString(c, post("/v1/chat/completions", plainChat))
+	_, _ = io.ReadAll(c)
+	waitUntil(t, "it is booked", func() bool { return strings.Contains(p.log.String(), `"end":"interrupted"`) })
+	if log := p.log.String(); strings.Contains(log, "prompt_tokens") {
+		t.Error(log)
+	}
+}

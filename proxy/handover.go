@@ -300,9 +300,8 @@ func (h *handover) commit() error {
 		return errExpired
 	}
 	h.committed = true
-	// Where both legs run at once, the prompt was computed shortly before the first event of a stream; when, of an
-	// answer in one piece, nobody knows.
-	h.x.placing.at.Prefilled(h.x.call.now, h.x.facts.streamed)
+	// Where both legs run at once the prompt was computed before this, nobody knows when.
+	h.x.placing.at.Prefilled(h.x.call.now, false)
 	h.decode.forget()
 	if h.beside == nil {
 		h.prefill.forget()

@@ -169,7 +169,7 @@ func (j *journey) query() kvroute.Query {
 	q := kvroute.Query{
 		Now: j.ctx.Time(), Model: j.model, Tokens: j.prompt / bytesPerToken,
 		Tried: j.tried, TriedPrefill: j.triedPrefill, Aggregate: j.aggregate,
-		Pin: p.pin, Override: p.override, Quiet: !j.req.stream, NoPrompt: !j.route.generates(),
+		Pin: p.pin, Override: p.override, Quiet: !j.req.stream || !j.req.generatesOne(), NoPrompt: !j.route.generates(),
 	}
 	q.Strict = j.hasFallback() && p.pin.Worker == "" // a request for one worker is for no other model
 	if p.pin.Prefill != "" && !j.state.handsOver {

@@ -26,6 +26,7 @@ type relay struct {
 // client was sent nothing, and another worker may still be asked.
 func (r *relay) from(by asker, b *backend) *failure {
 	defer r.letGo(by)
+	single := r.req.generatesOne() // the body may be gone at the end
 	var f *failure
 	err := r.call.open(by, b, r.state.settings.Timeouts)
 	if err == nil {
@@ -37,7 +38,8 @@ func (r *relay) from(by asker, b *backend) *failure {
 	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
-	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed {
+	// Of several sequences the count is the sum, and they were generated side by side.
+	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed && single {
 		r.placing.at.Answered(r.call.now, tokens)
 	}
 	return f

@@ -27,7 +27,7 @@ type Load struct {
 	Prefilling int           // prompt tokens to compute of those not past their first token, as sent
 	Backlog    int           // prompt tokens that the pass under way will not finish
 	InPass     int           // prompt tokens that it computes
-	Unproven   int           // prompt tokens to compute of requests that show nothing before their end, sent while the timing was not known
+	Unproven   int           // prompt tokens to compute, as sent, of requests that show nothing before their end
 	PassLeft   time.Duration // until it ends; 0: idle, or any moment
 	Flow       float64       // prompt tokens to compute that were sent in a second, over the last half minute or so
 
@@ -55,14 +55,19 @@ func (l *Load) slow() float64 {
 }
 
 // ttft predicts the milliseconds until the first token of a request with so many tokens to compute (0: none, its
-// answer is all that is asked for), by a timing that may be another engine's.
-func (l *Load) ttft(fresh float64, timing *Timing) float64 {
+// answer is all that is asked for), by a timing that may be another engine's. unproven: prompts of requests that show
+// nothing before their end are taken to be computed then.
+func (l *Load) ttft(fresh float64, timing *Timing, unproven bool) float64 {
 	decode := 0.0
 	if l.Decoding > 0 {
 		decode = timing.decode(float64(l.Context) / float64(l.Engine.tokens()))
 	}
 	budget := float64(max(l.Engine.Budget-l.Decoding, 1))
-	total := float64(max(l.Backlog, l.Unproven-l.InPass)) + fresh
+	waiting := l.Backlog
+	if unproven {
+		waiting = max(waiting, l.Unproven-l.InPass)
+	}
+	total := float64(waiting) + fresh
 	full := math.Floor(total / budget)
 	rest := total - full*budget
 	t := millis(l.PassLeft) + full*(timing.prefill(budget)+decode)
@@ -128,7 +133,7 @@ func (m *Mirror) timing() (Timing, bool) {
 	return typical.times(m.answers.pace()), true
 }
 
-// guessed reports whether all that is known of the timing is how long whole answers took.
+// guessed reports whether all that is known of the timing, if anything is, is how long whole answers took.
 func (m *Mirror) guessed() bool {
 	_, learned := m.model.timing()
 	return !learned && !m.engine.Timing.known()

@@ -17,7 +17,7 @@ type Sent struct {
 	Prompt int  // tokens
 	Hit    int  // of these, tokens that need not be computed: Candidate.Hit
 	Leg    Leg  // which part of it this engine has
-	Quiet  bool // its tokens are not seen as they come: its prefill and its growth are predicted
+	Quiet  bool // tokens show no passes: none are seen before the end, or those of several sequences; prefill and growth are predicted
 
 	// Names are the full blocks of the prompt, so that those it shares with other unfinished requests count once;
 	// nil: not known, and nothing is shared. They are kept until the request ends.
@@ -51,7 +51,7 @@ type Mirror struct {
 	requests, outstanding, decoding int
 	context, streamed, prefilling   int
 	rest                            int
-	unproven                        int // of the prompt tokens to compute, those that only a guess says the end of
+	unproven                        int // prompt tokens to compute of quiet requests, until they are heard of
 	lost                            int
 
 	active users // of every stride-th block of unfinished requests
@@ -76,6 +76,7 @@ type Request struct {
 	tokens     int       // streamed
 	ended      uint64
 	started    bool
+	seen       bool   // tokens of it were
 	due        uint64 // the pass that should bring its first token
 	decoding   bool
 	over       bool
@@ -165,10 +166,8 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	}
 	if s.Quiet {
 		r.pace = m.answers.pace()
-		if _, known := m.timing(); !known {
-			r.unproven = r.fresh
-			m.unproven += r.unproven
-		}
+		r.unproven = r.fresh
+		m.unproven += r.unproven
 	}
 	m.heard.push(r)
 	m.line = append(m.line, r)
@@ -202,12 +201,20 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	}
 	r.ended = m.pass.number - 1
 	if !r.decoding {
-		if r.due > 0 && r.due == r.ended {
+		switch {
+		case r.sent.Quiet:
+		case r.due > 0 && r.due == r.ended:
 			m.unjudged.firsts++
-		} else {
+		default:
 			m.unjudged.surprises++
 		}
 		m.first(r, now)
+	}
+	if r.sent.Quiet && !r.seen {
+		r.seen = true
+		m.unproven -= r.unproven
+		m.grow(r, -r.tokens) // what it was taken to have
+		r.unproven = 0
 	}
 	m.grow(r, n)
 }

@@ -151,6 +151,49 @@ func TestQuietRequestsArePredicted(t *testing.T) {
 	}
 }
 
+// The tokens of several sequences that come one after the other end no passes. (Of streams of eight choices, of which each
+// pass brings eight events, passes were learned to take 0.25 ms instead of 7.4.)
+func TestSequencesSideBySideEndNoPasses(t *testing.T) {
+	e := known()
+	e.Timing = Timing{}
+	m := NewMirror(e)
+	now, number := 0.0, 0
+	single := func(during *Request) {
+		r := m.Send(at(now), Sent{Prompt: 500 + number%40*100})
+		now += typical.prefill(float64(r.sent.Prompt))
+		for i := range 30 {
+			m.Tokens(r, at(now), 1)
+			for k := range 8 {
+				if during != nil {
+					m.Tokens(during, at(now+0.05*float64(k)), 1)
+				}
+			}
+			if i == 20 && during != nil {
+				near(t, "tokens under way", float64(m.Load(at(now+0.5)).Streamed), float64(during.tokens+r.tokens), 0)
+				near(t, "tokens of eight sequences", float64(during.tokens), 8*21, 0)
+			}
+			now += typical.decode(float64(m.Load(at(now+0.5)).Context) / float64(e.tokens()))
+		}
+		m.End(r, at(now))
+		number++
+	}
+	for range 40 {
+		several := m.Send(at(now), Sent{Prompt: 100, Quiet: true})
+		single(several)
+		if m.Load(at(now)).Unproven != 0 {
+			t.Fatal("a prompt whose answer is heard of counts as unproven")
+		}
+		m.End(several, at(now))
+		now += 100
+		single(nil)
+		now += 100
+	}
+	timing, ok := m.Timing()
+	if near(t, "a pass of decode", timing.decode(0.01), typical.decode(0.01), 0.5); !ok {
+		t.Error("nothing was learned")
+	}
+}
+
 // Whole answers teach the pace, but not one whose prompt was computed elsewhere first: that took most of its time.
 func TestAnswersTeachThePace(t *testing.T) {
 	e := known()
@@ -170,6 +213,35 @@ func TestAnswersTeachThePace(t *testing.T) {
 		if taught && (timing.Decode[0] < 3*typical.Decode[0] || !m.Load(at(1e6)).Guessed) {
 			t.Errorf("20 tokens took 5 s each time, and passes are taken to take %v", timing)
 		}
+	}
+}
+
+// Whole answers that take longer than by the timing that was learned of passes do not move the pace that is not asked for
+// then, further with each. (After 300 of 200 ms and 30 more on their way it was 15.)
+func TestAnswersBesideStreams(t *testing.T) {
+	e := known()
+	e.Timing = Timing{}
+	m := NewMirror(e)
+	now := 0.0
+	for i := range 600 {
+		prompt, quiet := 500+i%40*100, i%2 == 1
+		r := m.Send(at(now), Sent{Prompt: prompt, Quiet: quiet})
+		now += typical.prefill(float64(prompt))
+		for range 20 {
+			if !quiet {
+				m.Tokens(r, at(now), 1)
+			}
+			now += typical.decode(float64(prompt) / float64(e.tokens()))
+		}
+		if quiet {
+			now += 30
+			m.Answer(r, at(now), 20)
+		}
+		m.End(r, at(now))
+		now += 100
+	}
+	if _, learned := m.model.timing(); !learned || m.answers.pace() > 2 {
+		t.Errorf("the timing is learned: %v; the pace is %v", learned, m.answers.pace())
 	}
 }
 
@@ -260,7 +332,7 @@ func TestSumsComeBack(t *testing.T) {
 			m.End(r, at(now))
 		}
 		l := m.Load(at(now))
-		if l.Requests+l.Decoding+l.Outstanding+l.Context+l.Streamed+l.Shared+l.Prefilling+l.Backlog+l.InPass+m.active.n+len(m.line)+m.quiet != 0 {
+		if l.Requests+l.Decoding+l.Outstanding+l.Context+l.Streamed+l.Shared+l.Prefilling+l.Backlog+l.InPass+l.Unproven+m.active.n+len(m.line)+m.quiet != 0 {
 			t.Fatalf("seed %d: %+v is left", seed, l)
 		}
 	}

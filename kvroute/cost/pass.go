@@ -99,7 +99,8 @@ func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
 	return m.slow * length
 }
 
-// catchUp is how many passes are followed at once, after a silence. What is left out is the growth of quiet answers.
+// catchUp is how many passes are followed one by one, after a silence. Those of the rest of it are taken to be as long
+// as the next, and quiet answers grow in them.
 const catchUp = 1024
 
 // advance lets passes end that nothing can show the end of and that are over by now.
@@ -116,14 +117,17 @@ func (m *Mirror) advance(now time.Time) {
 		if m.visible() {
 			return
 		}
-		end := p.start.Add(m.length())
+		end, skipped := p.start.Add(m.length()), 0
 		if end.After(now) {
 			return
 		}
 		if passes++; passes > catchUp {
-			end = now
+			end, skipped = now, int(now.Sub(end)/max(m.length(), 1))
 		}
 		m.finish(end, false)
+		if skipped > 0 {
+			m.growQuiet(skipped)
+		}
 		m.start(end, false)
 	}
 }
@@ -160,7 +164,7 @@ func (m *Mirror) finish(now time.Time, seen bool) {
 		}
 	}
 	if m.quiet > 0 {
-		m.growQuiet()
+		m.growQuiet(1)
 	}
 	p.under = false
 }
@@ -215,11 +219,11 @@ type unjudged struct {
 	surprises int // others
 }
 
-// growQuiet adds the token that each quiet answer had in the pass.
-func (m *Mirror) growQuiet() {
+// growQuiet adds the tokens that each quiet answer of which none were seen had in so many passes.
+func (m *Mirror) growQuiet(passes int) {
 	for r := m.heard.front(); r != &m.heard.head && r != nil; r = r.next {
-		if r.decoding && r.sent.Quiet {
-			m.grow(r, 1)
+		if r.decoding && r.sent.Quiet && !r.seen {
+			m.grow(r, passes)
 		}
 	}
 }

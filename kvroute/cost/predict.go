@@ -91,6 +91,11 @@ type scene struct {
 	work   float64 // price of new prefill work, as a multiple of its time
 	common int     // leading tokens of the prompt that requests use at present, and by which share the price of a
 	spared float64 // copy of them is lowered
+
+	// unproven: of somebody with prompts of which nothing is seen it is not known how soon they are computed. They
+	// count until the answers' end then, for all alike: else whoever's pace is known first seems to be free beside the
+	// others, and gets nearly everything until he is the one who is behind.
+	unproven bool
 }
 
 // survey looks at all candidates.
@@ -108,6 +113,9 @@ func (w *Predict) survey(c []Candidate) (s scene) {
 			continue
 		}
 		l := &c[i].Load
+		if l.Unproven > 0 && !l.Timing.known() {
+			s.unproven = true
+		}
 		token := unknownToken
 		if s.timing != nil {
 			token = s.timing.token(float64(l.Engine.Budget))
@@ -143,7 +151,7 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 		}
 		present := timing.times(l.slow())
 		token = present.token(budget)
-		ttft = l.ttft(fresh, &present)
+		ttft = l.ttft(fresh, &present, s.unproven)
 		c.compute = present.chunked(fresh, budget)
 	} else {
 		// The linear form: it lacks the fixed part of a pass, hence its weights one higher and a fifth lower. That a
