@@ -147,6 +147,7 @@ func (j *judging) askOwn(i int) truth {
 // try runs one step of a signal, kept from taking more down with it.
 func (j *judging) try(row int, step func(*judging) error) (err error) {
 	kind, start, before := j.c.table[row].kind, time.Now(), j.within
+	begun := start
 	j.within = 0
 	defer func() {
 		if p := recover(); p != nil {
@@ -159,18 +160,19 @@ func (j *judging) try(row int, step func(*judging) error) (err error) {
 	}()
 	if j.c.options.Fault != nil {
 		j.c.options.Fault(kind)
+		begun = time.Now()
 	}
-	if j.overdue() {
+	if j.overdueAt(begun) {
 		return ErrTimeout
 	}
 	return step(j)
 }
 
 // overdue says that judging has to end.
-func (j *judging) overdue() bool {
-	if !j.late && !j.deadline.IsZero() && time.Now().After(j.deadline) {
-		j.late = true
-	}
+func (j *judging) overdue() bool { return j.late || j.overdueAt(time.Now()) }
+
+func (j *judging) overdueAt(now time.Time) bool {
+	j.late = j.late || !j.deadline.IsZero() && now.After(j.deadline)
 	return j.late
 }
 

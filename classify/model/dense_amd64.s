@@ -187,6 +187,86 @@ next1:
 	VZEROUPPER
 	RET
 
+// func quintVNNI(a *args)
+// 5 rows: what is left behind blocks. 20 multiplications keep both multipliers busy as 24 do.
+TEXT ·quintVNNI(SB), NOSPLIT, $0-8
+	LOAD_ROWS
+	ZEROS_VNNI
+	COPY_VNNI(Z4, Z5, Z6, Z7)
+	COPY_VNNI(Z8, Z9, Z10, Z11)
+	COPY_VNNI(Z12, Z13, Z14, Z15)
+	COPY_VNNI(Z16, Z17, Z18, Z19)
+
+tap7:
+	MOVQ args_steps(AX), CX
+	MOVQ SI, R13
+	MOVQ DI, R11
+
+step7:
+	WEIGHTS_VNNI
+	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3)
+	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7)
+	ROW_VNNI((R13)(R8*2), Z30, Z8, Z9, Z10, Z11)
+	ROW_VNNI((R11), Z31, Z12, Z13, Z14, Z15)
+	ROW_VNNI((R11)(R8*1), Z28, Z16, Z17, Z18, Z19)
+	ADDQ $4, R13
+	ADDQ $4, R11
+	DECQ CX
+	JNZ  step7
+
+	ADDQ R12, SI
+	ADDQ R12, DI
+	DECQ R10
+	JNZ  tap7
+
+	LOAD_OUT
+	OUT_SCALES_VNNI
+	OUT_ROW_VNNI(Z0, Z1, Z2, Z3)
+	OUT_ROW_VNNI(Z4, Z5, Z6, Z7)
+	OUT_ROW_VNNI(Z8, Z9, Z10, Z11)
+	OUT_ROW_VNNI(Z12, Z13, Z14, Z15)
+	OUT_ROW_VNNI(Z16, Z17, Z18, Z19)
+	VZEROUPPER
+	RET
+
+// func quadVNNI(a *args)
+TEXT ·quadVNNI(SB), NOSPLIT, $0-8
+	LOAD_ROWS
+	ZEROS_VNNI
+	COPY_VNNI(Z4, Z5, Z6, Z7)
+	COPY_VNNI(Z8, Z9, Z10, Z11)
+	COPY_VNNI(Z12, Z13, Z14, Z15)
+
+tap6:
+	MOVQ args_steps(AX), CX
+	MOVQ SI, R13
+	MOVQ DI, R11
+
+step6:
+	WEIGHTS_VNNI
+	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3)
+	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7)
+	ROW_VNNI((R13)(R8*2), Z30, Z8, Z9, Z10, Z11)
+	ROW_VNNI((R11), Z31, Z12, Z13, Z14, Z15)
+	ADDQ $4, R13
+	ADDQ $4, R11
+	DECQ CX
+	JNZ  step6
+
+	ADDQ R12, SI
+	ADDQ R12, DI
+	DECQ R10
+	JNZ  tap6
+
+	LOAD_OUT
+	OUT_SCALES_VNNI
+	OUT_ROW_VNNI(Z0, Z1, Z2, Z3)
+	OUT_ROW_VNNI(Z4, Z5, Z6, Z7)
+	OUT_ROW_VNNI(Z8, Z9, Z10, Z11)
+	OUT_ROW_VNNI(Z12, Z13, Z14, Z15)
+	VZEROUPPER
+	RET
+
 // func tripleVNNI(a *args)
 // 3 rows: they share the weights, whose way from the third cache is what few rows wait for.
 TEXT ·tripleVNNI(SB), NOSPLIT, $0-8

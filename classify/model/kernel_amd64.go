@@ -60,29 +60,31 @@ var avx2Form = form{
 	bring:     bringLines,
 }
 
-// fewVNNI computes 2 to 5 rows, by two overlapping pairs or triples if they are 4 or 5.
+// fewVNNI computes 2 to 5 rows.
 func fewVNNI(l *linear, j *job, tile, r, rows int) {
-	first := newArgs(l, j, tile, 0, r)
+	a := newArgs(l, j, tile, 0, r)
 	switch rows {
 	case 2:
-		pairVNNI(&first)
+		pairVNNI(&a)
 	case 3:
-		tripleVNNI(&first)
+		tripleVNNI(&a)
 	case 4:
-		last := newArgs(l, j, tile, 0, r+2)
-		pairVNNI(&first)
-		pairVNNI(&last)
+		quadVNNI(&a)
 	case 5:
-		last := newArgs(l, j, tile, 0, r+2)
-		tripleVNNI(&first)
-		tripleVNNI(&last)
+		quintVNNI(&a)
 	}
 }
 
-// blockVNNI computes blocks of 6 rows x 64 outputs, the others 3, 2 and 1 row.
+// blockVNNI computes blocks of 6 rows x 64 outputs, the others 5, 4, 3, 2 and 1 row.
 //
 //go:noescape
 func blockVNNI(a *args)
+
+//go:noescape
+func quintVNNI(a *args)
+
+//go:noescape
+func quadVNNI(a *args)
 
 //go:noescape
 func tripleVNNI(a *args)

@@ -135,9 +135,9 @@ func (l *linear) run(j *job, rows int, s *Scratch) {
 	}
 }
 
-// runTile computes one whole tile of outputs. A rest of rows of more than half a block is computed as
-// part of a full block that ends with the last row: its first rows are written twice, with the same
-// values.
+// runTile computes one whole tile of outputs. Where a form has no kernel for a rest of rows, one of more
+// than half a block is computed as part of a full block that ends with the last row: its first rows are
+// written twice, with the same values.
 func (l *linear) runTile(j *job, tile, rows int) {
 	block := kernel.rows
 	r := rows / block * block
@@ -146,10 +146,10 @@ func (l *linear) runTile(j *job, tile, rows int) {
 	}
 	switch rest := rows - r; {
 	case rest == 0:
-	case r > 0 && 2*rest > block:
-		kernel.blocks(l, j, tile, rows-block, 1)
 	case rest > 1 && kernel.few != nil:
 		kernel.few(l, j, tile, r, rest)
+	case r > 0 && 2*rest > block:
+		kernel.blocks(l, j, tile, rows-block, 1)
 	default:
 		for ; r < rows; r++ {
 			kernel.single(l, j, tile, r)
