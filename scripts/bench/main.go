@@ -166,7 +166,7 @@ func (b *bench) parse(args []string) ([]measurement, error) {
 	f.IntVar(&b.readers, "readers", 200, "readers that stop")
 	f.IntVar(&b.starts, "starts", 10, "starts timed")
 	f.StringVar(&b.traces, "traces", "../shared/data/traces", "where mooncake_conversation.jsonl and mooncake_synthetic.jsonl are")
-	f.StringVar(&b.dynamo, "dynamo", ".cache/dynamo/bin/python", "a Python that has ai-dynamo 1.6.1; without it Kvasir is replayed alone")
+	f.StringVar(&b.dynamo, "dynamo", ".cache/dynamo/venv/bin/python", "a Python that has ai-dynamo 1.6.1; without it Kvasir is replayed alone")
 	f.StringVar(&b.profile, "profile", "", "write a CPU profile of kvasir under load here, instead of measuring throughput")
 	f.BoolVar(&b.strict, "strict", false, "exit 1 when a target is missed")
 	f.Usage = func() {
