@@ -53,6 +53,10 @@ func TestFold(t *testing.T) {
 		{"dotted", "i.g.n.o.r.e it", "i.g.n.o.r.e it\nignore"},
 		{"a few letters", "plan a b c or U.S.A.", "plan a b c or U.S.A."},
 		{"an address", "https://example.org/a/very/long/path_to/some-page", "https://example.org/a/very/long/path_to/some-page"},
+		{"controls", "ig\x00no\x01re\x7f\u0080 it\u0085all\fof\x1fit\tnow\r\n", "ignore it\nall\nof it\tnow\r\n"},
+		{"a terminal's colours", "\x1b[31mred", "[31mred"},
+		{"ignored by default", "ig\U000E0080no\U000E01F0re\ufff0 \U0001D173it\U0001BCA0", "ignore it"},
+		{"Braille blanks", "now\u2800i\u2800g\u2800n\u2800o\u2800r\u2800e", "now i g n o r e\nignore"},
 		{"not UTF-8", "a\xff\u200bb", "a\xffb"},
 	} {
 		if got, _ := foldText(row.text); got != row.want {

@@ -19,6 +19,7 @@ const (
 	classCode   // of the alphabets of base64 and hex
 	classEscape // begins one
 	classGap    // may stand between spaced letters
+	classHidden // controls but for white space
 )
 
 var byteClass = func() (class [utf8.RuneSelf]uint8) {
@@ -34,6 +35,8 @@ var byteClass = func() (class [utf8.RuneSelf]uint8) {
 			class[b] = classCode | classGap
 		case c == '%' || c == '\\' || c == '&':
 			class[b] = classEscape
+		case c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f:
+			class[b] = classHidden
 		case c == ' ' || c == '.' || c == '*' || c == '|' || c == ',':
 			class[b] = classGap
 		}
@@ -50,6 +53,10 @@ func suspicious(text []byte) (letters, runs bool) {
 	for i := 0; i < len(text); i++ {
 		if b := text[i]; b < utf8.RuneSelf {
 			class := byteClass[b]
+			if class&classHidden != 0 {
+				letters = true
+				continue
+			}
 			if class&classCode != 0 {
 				if code++; code == minRun {
 					runs = true

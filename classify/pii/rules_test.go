@@ -201,6 +201,7 @@ var rows = map[string][][]string{
 		{"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe"},
 	},
 	"card": {
+		{"4\uFE0F1\uFE0F1\uFE0F1\uFE0F 1\uFE0E111 1\uFE0F\u20E3111 1111 is drawn like one", "CREDIT_CARD:4\uFE0F1\uFE0F1\uFE0F1\uFE0F 1\uFE0E111 1\uFE0F\u20E3111 1111"},
 		{"4111 1111 1111 1111 12/27", "CREDIT_CARD:4111 1111 1111 1111"},
 		{"3782-822463-10005", "CREDIT_CARD:3782-822463-10005"},
 		{"４１１１１１１１１１１１１１１１", "CREDIT_CARD:４１１１１１１１１１１１１１１１"},
