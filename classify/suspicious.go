@@ -6,10 +6,12 @@ import "unicode/utf8"
 
 // Bounds from which on a stretch of text is taken for an encoded one.
 const (
-	minRun      = 16 // letters of base64 or hex
-	minEscapes  = 3  // %69, \x69, \u0069, &#105;
-	minSpaced   = 5  // single letters in a row
-	minReadable = 10 // bytes of decoded text: noise is seldom readable for so long
+	minRun      = 16  // letters of base64 or hex
+	minEscapes  = 3   // %69, \x69, \u0069, &#105;
+	minSpaced   = 5   // single letters in a row
+	minReadable = 10  // bytes of decoded text: noise is seldom readable for so long
+	sureRun     = 512 // letters of a run that is not readable by chance
+	minShifted  = 14  // where base64 was looked for at each of four places
 )
 
 // Classes of ASCII bytes.
