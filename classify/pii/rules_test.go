@@ -163,6 +163,7 @@ var rows = map[string][][]string{
 		{"token: ${GITHUB_TOKEN}"},
 	},
 	"password": {
+		{"part PW7sU0FNVp, /PW6Jw9tKlbXEcsmc0 and pw+dGoFqEfMimb7 of a certificate"},
 		{"my password is Hunter2!x", "PASSWORD:Hunter2!x"},
 		{"Passwort: geheim123", "PASSWORD:geheim123"},
 		{"mot de passe : Tr0ub4dor&3", "PASSWORD:Tr0ub4dor&3"},
