@@ -34,6 +34,32 @@ func TestRedactionBehindWhatMayPass(t *testing.T) {
 	}
 }
 
+// A placeholder that the client wrote itself came back with a value of another
+// place in it.
+func TestPlaceholdersOfTheClientStay(t *testing.T) {
+	for own, want := range map[string]string{
+		"":                                   "[CREDIT_CARD]",
+		"[CREDIT_CARD]":                      "[CREDIT_CARD_2]",
+		"[CREDIT_CARD_7] [CREDIT_CARD_3]":    "[CREDIT_CARD_8]",
+		"[CREDIT_CARD":                       "[CREDIT_CARD_2]",
+		"[CREDIT_CARD_x] [EMAIL_ADDRESS_9]":  "[CREDIT_CARD]",
+		"[CREDIT_CARD_99999999999999999999]": "[CREDIT_CARD_1000000]",
+	} {
+		for _, restore := range []bool{true, false} {
+			if !restore {
+				want = "[CREDIT_CARD]"
+			}
+			w := goodWorker(t)
+			s := guarded(classify.Redact, w.url)
+			s.Guards.Restore = restore
+			startProxy(t, s).ask(t, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+own+` 4111 1111 1111 1111"}]}`)
+			if seen, want := w.seen()[0], own+` `+want; !strings.Contains(seen, want) {
+				t.Errorf("the worker saw %s, want %s", seen, want)
+			}
+		}
+	}
+}
+
 // Each span was compared with all before it: a body full of addresses held a
 // core for minutes.
 func TestRedactionOfManySpansIsLinear(t *testing.T) {
