@@ -77,6 +77,9 @@ func (c *Classifier) companion(r *Request) (w companion, ok bool) {
 		return w, false
 	}
 	w = companion{of: r, text: r.Texts[start].Bytes}
+	if from, to := noise(w.text, 0); from < to { // judged without it
+		return w, false
+	}
 	if _, known := c.shared.attacks.get(c.shared.key(w.text)); known {
 		return w, false
 	}

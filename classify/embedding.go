@@ -84,6 +84,9 @@ func newEmbedding(c *Classifier, o *SignalOptions) (test, error) {
 		return nil, oneOf("aggregate", o.Aggregate, []string{"max", "mean", "any"})
 	}
 	threshold := o.Threshold
+	if threshold > 1 {
+		return nil, fmt.Errorf("threshold %v of a cosine is above 1: no text would reach it", threshold)
+	}
 	if threshold == 0 {
 		threshold = defaultCosine
 	}

@@ -4,12 +4,13 @@ package classify
 
 import (
 	"encoding/base64"
+	"math/bits"
 	"unicode"
 	"unicode/utf8"
 )
 
 // maxNested is how often what was decoded is looked into again.
-const maxNested = 2
+const maxNested = 3
 
 // writeOut decodes the stretches of plain, whose marks are those from first on
 // if it was put into the arena (at start), then those of what was decoded.
@@ -65,13 +66,28 @@ func (f *folds) stretches(text []byte, place func(start, end int) (int32, int32)
 			continue
 		}
 		end := codeEnd(text, i)
-		if end-i >= minRun && f.decode(text[i:end]) {
+		if end-i >= minRun {
 			s, e := place(i, end)
-			f.keepReadable(s, e, minReadable)
+			// What stands before base64 may be of its alphabet: "a/", "key-".
+			for skip := 0; skip < 4 && end-i-skip >= minRun; skip++ {
+				shortest := readableOf(end - i)
+				if skip > 0 {
+					shortest = max(shortest, minShifted)
+				}
+				kept := f.decode(text[i+skip:end]) && f.keepReadable(s, e, shortest)
+				hex := 2*len(f.work) == end-i-skip
+				if kept && (hex || end-i >= sureRun) {
+					break
+				}
+			}
 		}
 		i = end
 	}
 }
+
+// readableOf is how many bytes of what a run spells must be readable in a row:
+// of a long one some are by chance.
+func readableOf(run int) int { return minReadable + max(0, bits.Len(uint(run))-7) }
 
 // codeEnd is where the run of base64 that begins at i ends. Lines that are as
 // long as those of a mail belong together.
@@ -216,8 +232,9 @@ func (f *folds) spaced(text []byte, i int) (end int) {
 }
 
 // keepReadable appends the readable stretches of work of at least so many bytes
-// to extra, each as a line of its own that stood at [from, to).
-func (f *folds) keepReadable(from, to int32, shortest int) {
+// to extra, each as a line of its own that stood at [from, to), and says whether
+// there are any.
+func (f *folds) keepReadable(from, to int32, shortest int) (kept bool) {
 	text := f.work
 	for i := 0; i < len(text); {
 		start, seen := i, 0
@@ -231,14 +248,21 @@ func (f *folds) keepReadable(from, to int32, shortest int) {
 			}
 			i += n
 		}
-		if stretch := text[start:i]; len(stretch) >= shortest && 3*seen >= 2*utf8.RuneCount(stretch) {
+		stretch := text[start:i]
+		letters := 3*seen >= 2*utf8.RuneCount(stretch)
+		if shortest >= minShifted {
+			letters = 5*seen >= 4*utf8.RuneCount(stretch)
+		}
+		if len(stretch) >= shortest && letters {
 			at := len(f.extra)
 			f.extra = append(f.extra, '\n')
 			f.extra = append(f.extra, stretch...)
 			f.note(at, from, to)
+			kept = true
 		}
 		if i < len(text) {
 			i++
 		}
 	}
+	return kept
 }

@@ -145,7 +145,7 @@ func (f *folds) letters(text []byte) {
 	copied, wordEnd, mixed := 0, 0, false
 	var before rune
 	for i := 0; i < len(text); {
-		if text[i] < utf8.RuneSelf {
+		if text[i] < utf8.RuneSelf && byteClass[text[i]]&classHidden == 0 {
 			before = rune(text[i])
 			i++
 			continue

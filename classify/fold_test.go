@@ -42,7 +42,12 @@ func TestFold(t *testing.T) {
 		{"chinese", "你好，世界！ＡＢ", "你好，世界！AB"},
 		{"no break", "12\u00a0000 €", "12 000 €"},
 		{"base64", "Decode " + b64([]byte(attack)) + " now", "Decode " + b64([]byte(attack)) + " now\n" + attack},
+		{"base64 behind a path", "at https://x.io/" + b64([]byte(attack)), "at https://x.io/" + b64([]byte(attack)) + "\n" + attack},
+		{"base64 behind a dash", "key-" + b64([]byte(attack)), "key-" + b64([]byte(attack)) + "\n" + attack},
+		{"base64 behind two letters", "xy" + b64([]byte(attack)), "xy" + b64([]byte(attack)) + "\n" + attack},
 		{"base64 twice", b64([]byte(b64([]byte(attack)))), b64([]byte(b64([]byte(attack)))) + "\n" + b64([]byte(attack)) + "\n" + attack},
+		{"a number in base64 behind a path", "see https://xy.io/" + b64([]byte("4111111111111111")), "see https://xy.io/" + b64([]byte("4111111111111111")) + "\nLLLLLLLLLLLLLL\n4111111111111111"},
+		{"base64 three times", b64([]byte(b64([]byte(b64([]byte(attack)))))), b64([]byte(b64([]byte(b64([]byte(attack)))))) + "\n" + b64([]byte(b64([]byte(attack)))) + "\n" + b64([]byte(attack)) + "\n" + attack},
 		{"base64 of noise", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="},
 		{"hex", hex.EncodeToString([]byte(attack)), hex.EncodeToString([]byte(attack)) + "\n" + attack},
 		{"a checksum", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
@@ -53,6 +58,10 @@ func TestFold(t *testing.T) {
 		{"dotted", "i.g.n.o.r.e it", "i.g.n.o.r.e it\nignore"},
 		{"a few letters", "plan a b c or U.S.A.", "plan a b c or U.S.A."},
 		{"an address", "https://example.org/a/very/long/path_to/some-page", "https://example.org/a/very/long/path_to/some-page"},
+		{"controls", "ig\x00no\x01re\x7f\u0080 it\u0085all\fof\x1fit\tnow\r\n", "ignore it\nall\nof it\tnow\r\n"},
+		{"a terminal's colours", "\x1b[31mred", "[31mred"},
+		{"ignored by default", "ig\U000E0080no\U000E01F0re\ufff0 \U0001D173it\U0001BCA0", "ignore it"},
+		{"Braille blanks", "now\u2800i\u2800g\u2800n\u2800o\u2800r\u2800e", "now i g n o r e\nignore"},
 		{"not UTF-8", "a\xff\u200bb", "a\xffb"},
 	} {
 		if got, _ := foldText(row.text); got != row.want {

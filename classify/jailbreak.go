@@ -176,7 +176,7 @@ func (j attacks) attackOnce(key textKey, i int, role Role, message int32) error 
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
 func (j attacks) attackOf(text []byte, read bool) (s attackScores, err error) {
-	if !speaks(text) {
+	if text = j.quiet(text); !speaks(text) {
 		return s, nil
 	}
 	if len(text) <= maxWhole {

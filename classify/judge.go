@@ -29,6 +29,7 @@ type judging struct {
 	reader  reader
 	folds   folds
 	joined  []byte     // texts judged together
+	still   []byte     // a text without its noise
 	edges   []edge     // of joined, where parts of a message meet
 	halves  []Entity   // of personal data that lie over two parts
 	last    []byte     // the last user text; see lastUser
@@ -62,7 +63,7 @@ func newJudging(c *Classifier) *judging {
 const maxMemory = 4 << 20
 
 func (j *judging) huge() bool {
-	return j.folds.memory()+cap(j.joined)+cap(j.spans)*16+(cap(j.edges)+cap(j.halves))*24 > maxMemory
+	return j.folds.memory()+cap(j.joined)+cap(j.still)+cap(j.spans)*16+(cap(j.edges)+cap(j.halves))*24 > maxMemory
 }
 
 // forget lets go of the request.

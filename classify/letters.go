@@ -23,12 +23,18 @@ func plainLetter(r, before rune) rune {
 	case r < 0x2500:
 		return plainSymbol(r)
 	case r < 0xa730:
-		if r == 0x3164 { // Hangul filler
+		switch r {
+		case 0x3164: // Hangul filler
 			return gone
+		case 0x2800: // Braille without dots
+			return ' '
 		}
 	case r < 0x10000:
 		return plainWide(r)
 	case r < 0x1d400:
+		if r >= 0x1bca0 && r <= 0x1bca3 || r >= 0x1d173 && r <= 0x1d17a { // marks of shorthand and music that are not drawn
+			return gone
+		}
 	case r <= 0x1d6a3:
 		return latin((r - 0x1d400) % 52)
 	case r >= 0x1d7ce && r <= 0x1d7ff:
@@ -48,7 +54,7 @@ func plainLetter(r, before rune) rune {
 			return gone
 		}
 		return r - 0xe0000
-	case r == 0xe0001 || r == 0xe007f:
+	case r >= 0xe0000 && r <= 0xe0fff && !isVariation(r): // the other tags, and what is set aside to be ignored
 		return gone
 	}
 	return r
@@ -63,12 +69,21 @@ func latin(i rune) rune {
 
 func plainEarly(r rune) rune {
 	switch r {
+	case '\n', '\t', '\r':
+		return r
+	case '\v', '\f', 0x85:
+		return '\n'
+	case 0x1c, 0x1d, 0x1e, 0x1f: // between fields and records
+		return ' '
 	case 0xa0:
 		return ' '
 	case 0xad, 0x34f, 0x61c, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180b, 0x180c, 0x180d, 0x180e, 0x180f:
 		return gone
 	}
-	if r >= 0x262 {
+	switch {
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return gone
+	case r >= 0x262:
 		return dressed(r)
 	}
 	return r
@@ -105,7 +120,7 @@ func plainSymbol(r rune) rune {
 
 func plainWide(r rune) rune {
 	switch {
-	case r == 0xfeff || r == 0xffa0 || r >= 0xfff9 && r <= 0xfffb:
+	case r == 0xfeff || r == 0xffa0 || r >= 0xfff0 && r <= 0xfffb:
 		return gone
 	case r >= 0xff10 && r <= 0xff19, r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a:
 		return r - 0xfee0

@@ -108,7 +108,8 @@ func (c *recent[V]) get(key textKey) (value V, ok bool) {
 	return value, false
 }
 
-// put keeps the result for a text.
+// put keeps the result for a text. An empty place comes before the oldest: on a
+// test's clock all times lie before processStart, and are below 0.
 func (c *recent[V]) put(key textKey, value V) {
 	until := time.Since(processStart) + keepFor
 	s := &c.shards[key[0]%shards]
@@ -121,7 +122,7 @@ func (c *recent[V]) put(key textKey, value V) {
 			at = &set[i]
 			break
 		}
-		if set[i].until < at.until {
+		if at.until != 0 && (set[i].until == 0 || set[i].until < at.until) {
 			at = &set[i]
 		}
 	}

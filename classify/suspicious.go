@@ -6,10 +6,12 @@ import "unicode/utf8"
 
 // Bounds from which on a stretch of text is taken for an encoded one.
 const (
-	minRun      = 16 // letters of base64 or hex
-	minEscapes  = 3  // %69, \x69, \u0069, &#105;
-	minSpaced   = 5  // single letters in a row
-	minReadable = 10 // bytes of decoded text: noise is seldom readable for so long
+	minRun      = 16  // letters of base64 or hex
+	minEscapes  = 3   // %69, \x69, \u0069, &#105;
+	minSpaced   = 5   // single letters in a row
+	minReadable = 10  // bytes of decoded text: noise is seldom readable for so long
+	sureRun     = 512 // letters of a run that is not readable by chance
+	minShifted  = 14  // where base64 was looked for at each of four places
 )
 
 // Classes of ASCII bytes.
@@ -19,6 +21,7 @@ const (
 	classCode   // of the alphabets of base64 and hex
 	classEscape // begins one
 	classGap    // may stand between spaced letters
+	classHidden // controls but for white space
 )
 
 var byteClass = func() (class [utf8.RuneSelf]uint8) {
@@ -34,6 +37,8 @@ var byteClass = func() (class [utf8.RuneSelf]uint8) {
 			class[b] = classCode | classGap
 		case c == '%' || c == '\\' || c == '&':
 			class[b] = classEscape
+		case c < ' ' && c != '\n' && c != '\t' && c != '\r' || c == 0x7f:
+			class[b] = classHidden
 		case c == ' ' || c == '.' || c == '*' || c == '|' || c == ',':
 			class[b] = classGap
 		}
@@ -50,6 +55,10 @@ func suspicious(text []byte) (letters, runs bool) {
 	for i := 0; i < len(text); i++ {
 		if b := text[i]; b < utf8.RuneSelf {
 			class := byteClass[b]
+			if class&classHidden != 0 {
+				letters = true
+				continue
+			}
 			if class&classCode != 0 {
 				if code++; code == minRun {
 					runs = true

@@ -204,7 +204,7 @@ func TestPlaceholdersTellValuesApart(t *testing.T) {
 	var got []string
 	for _, value := range []string{"PERSON Ann", "PERSON Bob", "PERSON Ann", "GPE Oslo", "PERSON Cem"} {
 		kind, value, _ := strings.Cut(value, " ")
-		got = append(got, string(v.placeholder(kind, []byte(value))))
+		got = append(got, string(v.placeholder(nil, kind, []byte(value))))
 	}
 	if want := "[PERSON] [PERSON_2] [PERSON] [GPE] [PERSON_3]"; strings.Join(got, " ") != want {
 		t.Errorf("placeholders are %s, want %s", strings.Join(got, " "), want)

@@ -40,9 +40,12 @@ func (r *textReader) item() {
 			r.anyText(roleUser)
 		case "output":
 			r.output()
-		case "id", "call_id", "status", "encrypted_content", "result": // of an image_generation_call, an image
+		case "id", "call_id":
+			r.idText(roleUser)
+		case "encrypted_content", "result": // of an image_generation_call, an image
 			r.skip()
 		default:
+			r.keyText(&m, roleUser)
 			r.looseText(roleUser)
 		}
 	}

@@ -43,9 +43,12 @@ func (r *textReader) oneMessage() {
 			r.callOrText()
 		case "tool_calls":
 			r.toolCalls()
-		case "id", "tool_call_id", "audio", "annotations":
+		case "id", "tool_call_id":
+			r.idText(roleUser)
+		case "audio", "annotations":
 			r.skip()
 		default: // templates are handed more than we know, such as a developer's tools
+			r.keyText(&m, roleUser)
 			r.looseText(roleUser)
 		}
 	}
@@ -146,10 +149,12 @@ func (r *textReader) part() {
 			r.content()
 		case "name":
 			r.nameText(roleUser)
+		case "id", "tool_use_id":
+			r.idText(roleUser)
 		case "source":
 			readable = r.source()
 		default:
-			r.skip()
+			r.partMember(&m)
 		}
 	}
 	if r.failed() {
@@ -157,6 +162,22 @@ func (r *textReader) part() {
 		return
 	}
 	r.checkPart(start, mark, kind, hasText, readable)
+}
+
+// partMember reads a member of a part that is none of its texts. What is known
+// to be media, or to stay away from the model, is stepped over; servers that
+// read keys without their case (those written in Go) may take the rest for text.
+func (r *textReader) partMember(m *members) {
+	switch string(m.key) {
+	case "image_url", "image", "input_image", "image_embeds", "input_audio", "audio", "audio_url", "audio_embeds",
+		"video", "video_url", "input_video", "file", "file_data", "file_id", "file_url", "filename", "url", "data",
+		"uuid", "detail", "media_type", "format", "cache_control", "citations", "annotations", "logprobs", "signature",
+		"encrypted_content", "extra_content":
+		r.skip()
+	default:
+		r.keyText(m, roleUser)
+		r.looseText(roleUser)
+	}
 }
 
 // checkPart judges a part by its type, which may have stood behind its text. A

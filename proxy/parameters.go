@@ -60,7 +60,7 @@ func (r *request) parameter(key []byte) bool {
 	case "temperature":
 		r.fields.temperature = r.orNull((*request).real)
 	case "reasoning_effort":
-		r.fields.effort = r.skip()
+		r.fields.effort = r.loose()
 	case "reasoning":
 		r.fields.reasoning = r.orNull(func(r *request) span { return r.located((*textReader).effort) })
 	case "seed":
@@ -188,9 +188,9 @@ func (r *textReader) templateArgs() {
 	for r.member(&m) {
 		switch string(m.key) {
 		case "enable_thinking":
-			r.args[0] = r.skip()
+			r.args[0] = r.loose()
 		case "thinking":
-			r.args[1] = r.skip()
+			r.args[1] = r.loose()
 		default:
 			r.keyText(&m, roleOther)
 			r.looseText(roleOther)
@@ -202,18 +202,30 @@ func (r *textReader) templateArgs() {
 // effort reads the reasoning parameter of /v1/responses.
 func (r *textReader) effort() {
 	if r.peek() != '{' {
-		r.skip()
+		r.loose()
 		return
 	}
 	m := r.object()
 	for r.member(&m) {
 		if string(m.key) == "effort" {
-			r.effortAt = r.skip()
+			r.effortAt = r.loose()
 		} else {
-			r.skip()
+			r.keyText(&m, roleOther)
+			r.loose()
 		}
 	}
 	r.fault.in(m.key)
+}
+
+// loose reads a value that has its own words, which templates write into the
+// prompt as they come ("Reasoning: low"), and returns where it stands.
+func (r *textReader) loose() span {
+	start := r.pos
+	r.looseText(roleOther)
+	if r.failed() {
+		return span{}
+	}
+	return span{int32(start), int32(r.pos)}
 }
 
 // orNull returns where the value stands that read reads, also where it is null.

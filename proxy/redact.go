@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -22,6 +23,10 @@ func (x *exchange) redact() {
 	others := splices{edits: x.edit.edits[:len(x.edit.edits):len(x.edit.edits)]}
 	seek := offsets{text: -1}
 	numbers := int32(0) // the end of the last one that is replaced
+	var own []byte      // where nothing is put back, the client's placeholders are ours of an earlier turn
+	if x.state.settings.Guards.Restore {
+		own = x.body
+	}
 	for i := range v.PII.Spans {
 		e := &v.PII.Spans[i]
 		if !v.PII.Denies(e.Type) {
@@ -41,7 +46,7 @@ func (x *exchange) redact() {
 		if count {
 			x.p.metrics.redacted.WithLabelValues(name).Inc()
 		}
-		with := x.veil.placeholder(name, value)
+		with := x.veil.placeholder(own, name, value)
 		if t.bare && x.req.whole.given() { // a number: the whole of it, once
 			if at.start >= numbers {
 				x.edit.replace(t.at, append(append([]byte{'"'}, with...), '"'))
@@ -95,7 +100,14 @@ func (o *offsets) to(body []byte, at int, escaped bool) int32 {
 // A veil is what was hidden in one request, and under what names.
 type veil struct {
 	hidden []hidden
+	taken  []taken
 	count  int // pieces, equal ones counted again
+}
+
+// A taken kind has placeholders up to a number that the client wrote itself.
+type taken struct {
+	kind   string
+	number int // 0: none, 1: [PERSON], 2: [PERSON_2]
 }
 
 type hidden struct {
@@ -104,13 +116,14 @@ type hidden struct {
 	placeholder string // with its brackets
 }
 
-func (v *veil) reset() { v.hidden, v.count = v.hidden[:0], 0 }
+func (v *veil) reset() { v.hidden, v.taken, v.count = v.hidden[:0], v.taken[:0], 0 }
 
-// placeholder returns the one for the value. A request with very many
-// different values has them all, but finds equal ones only among the first.
-func (v *veil) placeholder(kind string, value []byte) []byte {
+// placeholder returns the one for the value, which is none that the body has
+// itself: the answer's may be either then. A request with very many different
+// values has them all, but finds equal ones only among the first.
+func (v *veil) placeholder(body []byte, kind string, value []byte) []byte {
 	v.count++
-	same := 0
+	same := v.numbersOf(body, kind)
 	for i := range v.hidden {
 		h := &v.hidden[i]
 		if h.kind != kind {
@@ -130,6 +143,42 @@ func (v *veil) placeholder(kind string, value []byte) []byte {
 	}
 	return []byte(name)
 }
+
+// numbersOf is the highest number of a placeholder of the kind in the body.
+func (v *veil) numbersOf(body []byte, kind string) int {
+	for _, t := range v.taken {
+		if t.kind == kind {
+			return t.number
+		}
+	}
+	highest := 0
+	for name := []byte("[" + kind); ; {
+		at := bytes.Index(body, name)
+		if at < 0 {
+			break
+		}
+		body = body[at+len(name):]
+		digits := bytes.TrimPrefix(body, []byte("_"))
+		number := 1
+		if len(digits) < len(body) {
+			if number = 0; len(digits) > maxNumber {
+				digits = digits[:maxNumber]
+			}
+			for _, c := range digits {
+				if c < '0' || c > '9' {
+					break
+				}
+				number = number*10 + int(c-'0')
+			}
+		}
+		highest = max(highest, number)
+	}
+	v.taken = append(v.taken, taken{kind, highest})
+	return highest
+}
+
+// maxNumber is how many digits of a placeholder's number are read.
+const maxNumber = 6
 
 // maxHidden is how many different values of a request are told apart: each is
 // compared with those before it.

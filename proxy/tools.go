@@ -1,6 +1,8 @@
 // Tools: what a model may call, and the calls that it made.
 package proxy
 
+import "slices"
+
 // toolCalls reads the calls that an earlier answer made; the arguments are text.
 func (r *textReader) toolCalls() { r.objects("an array of tool calls", (*textReader).callOrText) }
 
@@ -25,8 +27,8 @@ func (r *textReader) objects(what string, read func(*textReader)) {
 }
 
 // callOrText reads a function call, or the object that wraps one: arguments,
-// input and what nobody knows are text, names and ids are not. Anything but an
-// object is text.
+// input and what nobody knows are text, what is written as a name or an id is
+// not. Anything but an object is text.
 func (r *textReader) callOrText() {
 	if r.peek() != '{' {
 		r.anyText(roleUser)
@@ -39,9 +41,10 @@ func (r *textReader) callOrText() {
 			r.callOrText()
 		case "arguments", "input", "text", "content":
 			r.anyText(roleUser)
-		case "id", "call_id", "type", "index":
-			r.skip()
+		case "id", "call_id":
+			r.idText(roleUser)
 		default:
+			r.keyText(&m, roleUser)
 			r.looseText(roleUser)
 		}
 	}
@@ -56,25 +59,60 @@ func (r *textReader) tools() {
 	})
 }
 
-// tool reads one tool, or the function within it. What gives access to a
-// server is not shown to the model, anything else may be.
+// accessMembers is how many members of a tool give access to a server.
+const accessMembers = 3
+
+// tool reads one tool. What gives access to an MCP server is not shown to the
+// model; in a tool of any other type a template may dump it with the rest.
 func (r *textReader) tool() {
+	var access [accessMembers]struct{ from, to int } // texts
+	n := 0
+	var kind []byte
 	m := r.object()
 	for r.member(&m) {
 		switch string(m.key) {
-		case "function", "custom":
-			if r.peek() == '{' {
-				r.tool()
-			} else if !r.null() {
-				r.unlike("an object")
+		case "type":
+			if r.peek() == '"' {
+				start := r.pos
+				kind = r.nameIfString()
+				r.pos = start
 			}
-		case "description":
-			r.anyText(roleTools)
-		case "server_url", "authorization", "headers":
-			r.skip()
-		default:
 			r.looseText(roleTools)
+		case "server_url", "authorization", "headers":
+			from := len(r.texts)
+			r.anyText(roleTools)
+			access[n].from, access[n].to = from, len(r.texts)
+			n++
+		default:
+			r.toolMember(&m)
 		}
 	}
 	r.fault.in(m.key)
+	if r.failed() || string(kind) != "mcp" {
+		return
+	}
+	for n--; n >= 0; n-- {
+		r.texts = slices.Delete(r.texts, access[n].from, access[n].to)
+	}
+}
+
+// toolMember reads a member of a tool, or of the function within it.
+func (r *textReader) toolMember(m *members) {
+	switch string(m.key) {
+	case "function", "custom":
+		if r.peek() == '{' {
+			in := r.object()
+			for r.member(&in) {
+				r.toolMember(&in)
+			}
+			r.fault.in(in.key)
+		} else if !r.null() {
+			r.unlike("an object")
+		}
+	case "description":
+		r.anyText(roleTools)
+	default:
+		r.keyText(m, roleTools)
+		r.looseText(roleTools)
+	}
 }

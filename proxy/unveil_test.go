@@ -12,10 +12,10 @@ import (
 
 func testVeil() *veil {
 	v := &veil{}
-	v.placeholder("EMAIL_ADDRESS", []byte("ann@example.org"))
-	v.placeholder("EMAIL_ADDRESS", []byte("bob@example.org"))
-	v.placeholder("PERSON", []byte("Ann Müller"))
-	v.placeholder("PERSON", []byte(`Bob "B" O\Neil`)) // stays hidden: JSON would escape it
+	v.placeholder(nil, "EMAIL_ADDRESS", []byte("ann@example.org"))
+	v.placeholder(nil, "EMAIL_ADDRESS", []byte("bob@example.org"))
+	v.placeholder(nil, "PERSON", []byte("Ann Müller"))
+	v.placeholder(nil, "PERSON", []byte(`Bob "B" O\Neil`)) // stays hidden: JSON would escape it
 	return v
 }
 

@@ -72,6 +72,8 @@ func foldRune(r rune) byte {
 	switch r {
 	case 0x00A0, 0x1680, 0x202F, 0x205F:
 		return ' '
+	case 0x20E3: // the keycap of 1️⃣
+		return nothing
 	case 0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069:
 		return nothing
 	case 0x2212, 0xFE58, 0xFE63:
@@ -84,6 +86,9 @@ func foldRune(r rune) byte {
 		return '"'
 	case 0x2044, 0x2215:
 		return '/'
+	}
+	if r >= 0xFE00 && r <= 0xFE0F { // variation selectors: digits are drawn with and without
+		return nothing
 	}
 	if r >= 0x2000 && r <= 0x200A {
 		return ' '

@@ -66,6 +66,9 @@ func valueAfter(s *scan, i int) (v value) {
 			}
 			fallthrough
 		default:
+			if before, _ := foldBefore(s.text, i); i == from && isLetter(before) {
+				return value{} // it was no word: "PW7sU0FNVp", or a piece of base64
+			}
 			hash, end := wordAt(s.text, i)
 			w := words.find(hash)
 			if end > i && w.use&(wFiller|wIs) != 0 && charAt(s.text, end) <= ':' && !isDigit(charAt(s.text, end)) && !(v.sign && charAt(s.text, end) != ' ') {

@@ -163,6 +163,7 @@ var rows = map[string][][]string{
 		{"token: ${GITHUB_TOKEN}"},
 	},
 	"password": {
+		{"part PW7sU0FNVp, /PW6Jw9tKlbXEcsmc0 and pw+dGoFqEfMimb7 of a certificate"},
 		{"my password is Hunter2!x", "PASSWORD:Hunter2!x"},
 		{"Passwort: geheim123", "PASSWORD:geheim123"},
 		{"mot de passe : Tr0ub4dor&3", "PASSWORD:Tr0ub4dor&3"},
@@ -201,6 +202,7 @@ var rows = map[string][][]string{
 		{"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe"},
 	},
 	"card": {
+		{"4\uFE0F1\uFE0F1\uFE0F1\uFE0F 1\uFE0E111 1\uFE0F\u20E3111 1111 is drawn like one", "CREDIT_CARD:4\uFE0F1\uFE0F1\uFE0F1\uFE0F 1\uFE0E111 1\uFE0F\u20E3111 1111"},
 		{"4111 1111 1111 1111 12/27", "CREDIT_CARD:4111 1111 1111 1111"},
 		{"3782-822463-10005", "CREDIT_CARD:3782-822463-10005"},
 		{"４１１１１１１１１１１１１１１１", "CREDIT_CARD:４１１１１１１１１１１１１１１１"},
