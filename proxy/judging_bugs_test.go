@@ -515,6 +515,20 @@ func TestNumbersAreJudged(t *testing.T) {
 	}
 }
 
+// A card number with an exponent passed both guards.
+func TestNumbersWithAnExponentAreNotPassed(t *testing.T) {
+	for number, unread := range map[string]bool{
+		"4.111111111111111e15": true, "411111111111111.1E+1": true, "4.111111111111111e-15": false, "6.02214076e23": false, "1e300": false,
+	} {
+		w := goodWorker(t)
+		p := startProxy(t, guarded(classify.Block, w.url))
+		p.ask(t, "/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"card":`+number+`}}]}]}`)
+		if passed := len(w.seen()) == 1; passed == unread {
+			t.Errorf("%s: passed %v", number, passed)
+		}
+	}
+}
+
 // What was redacted was counted again for each model that was tried.
 func TestRedactionIsCountedOnce(t *testing.T) {
 	w := goodWorker(t)

@@ -271,11 +271,16 @@ func (r *textReader) looseText(role textRole) {
 }
 
 // number reads a number, true, false or null. A number whose whole part is long
-// may mean somebody: it is a text, without quotes.
+// may mean somebody: it is a text, without quotes. 4.111111111111111e15 is written
+// out by whoever shows it to the model, and nobody here reads it so.
 func (r *textReader) number(role textRole) {
 	at := r.skip()
 	whole := at.of(r.body)
 	if end := bytes.IndexAny(whole, ".eE"); end >= 0 {
+		if exponent := bytes.IndexAny(whole, "eE"); exponent >= longMantissa && whole[exponent+1] != '-' {
+			r.unread++
+			return
+		}
 		whole = whole[:end]
 	}
 	switch {
@@ -286,6 +291,10 @@ func (r *textReader) number(role textRole) {
 		r.texts = append(r.texts, text{at: at, message: r.message, role: role, bare: true})
 	}
 }
+
+// longMantissa is as many letters as the shortest number of an account or a card
+// has before its exponent.
+const longMantissa = 13
 
 // keyText takes the key of the member at hand for a text, unless it is a name.
 func (r *textReader) keyText(m *members, role textRole) {
