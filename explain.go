@@ -290,7 +290,7 @@ func matchesText(v *classify.Verdict, kind classify.Kind) string {
 		}
 	}
 	if len(names) == 0 {
-		return "none holds"
+		return "decided nothing"
 	}
 	return strings.Join(names, ", ")
 }
