@@ -35,7 +35,7 @@ func noise(text []byte, i int) (from, to int) {
 			at += minNoise
 			continue
 		}
-		from, to = at, at+1
+		from = at
 		for from > i && isCode(text[from-1]) {
 			from--
 		}
