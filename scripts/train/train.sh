@@ -17,5 +17,5 @@ if [ ! -e "$stamp" ]; then
   "$cache/venv/bin/python" -c 'import sklearn'
   touch "$stamp"
 fi
-export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONHASHSEED=0
+. "$here/env.sh"
 exec "$cache/venv/bin/python" "$here/train.py" "$@" --cache "$cache"
