@@ -150,6 +150,7 @@ func guardFigures(rows []*row) []figure {
 		keep func(*row) bool
 	}{
 		{"public", func(r *row) bool { return !isWritten(r) }},
+		{"public sets trained on", func(r *row) bool { return !isWritten(r) && r.Open }},
 		{"written", isWritten},
 	} {
 		figures = append(figures, compare("attack, "+set.name, filter(attacks, set.keep), filter(innocent, set.keep), attack)...)

@@ -23,6 +23,7 @@ import (
 // A row is one of rows.py, and what the heads say of it.
 type row struct {
 	Task, Text, Label, Source, Lang, Split, Role string
+	Open                                         bool // its licence allows training on the set
 
 	category   string
 	confidence float64
