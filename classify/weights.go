@@ -3,7 +3,6 @@ package classify
 
 import (
 	"fmt"
-	"math"
 
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
@@ -82,26 +81,7 @@ func nameOdds(t pii.Type) float32 {
 // attack reads a text of any length.
 func (r *modelReader) attack(text []byte, read bool) attackScores {
 	s := r.m.Attack(text, r.tokenize(text), read, &r.scratch)
-	if read && len(text) <= shortRead {
-		s.Indirect = between(s.Indirect, s.Attack)
-	}
 	return attackScores{s.Attack, s.Injection, s.Indirect}
-}
-
-// shortRead is up to how many bytes a document or a tool's result is too short
-// for the weights to tell an order from a report by themselves: they take
-// "notes.md", "File written." and "4 degrees" for orders with 0.8 to 1, and one
-// innocent row that they are measured on is that short. What they think of the
-// same words from a user counts as much there: of 110 such results 8 are flagged
-// in place of 25, of 25 orders 17 in place of 20.
-const shortRead = 48
-
-// between is the probability whose log odds lie in the middle of those of two.
-func between(p, q float32) float32 {
-	const least = 1e-6
-	a := math.Log(float64(max(p, least)) / float64(max(1-p, least)))
-	b := math.Log(float64(max(q, least)) / float64(max(1-q, least)))
-	return float32(1 / (1 + math.Exp(-(a+b)/2)))
 }
 
 func (r *modelReader) suspicion(piece []byte) (attack, indirect float32) {

@@ -3,7 +3,7 @@
 #
 # The virtual environment is made once, in .cache/train/tagger. The stock torch wheel links to
 # accelerator libraries of 2.7 GB that a run on CPU never calls: stubs take their place (needs gcc
-# and nm). Needs Python 3.11, Go, 4 GB of memory; about ten minutes of one core.
+# and nm). Needs Python 3.11, Go, 4 GB of memory; about seven minutes of one core.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
