@@ -27,7 +27,7 @@ type Load struct {
 	Prefilling int           // prompt tokens to compute of those not past their first token, as sent
 	Backlog    int           // prompt tokens that the pass under way will not finish
 	InPass     int           // prompt tokens that it computes
-	Unproven   int           // prompt tokens to compute, as sent, of requests that show nothing before their end
+	Unproven   int           // prompt tokens to compute, as sent, of quiet requests of which no token was seen
 	PassLeft   time.Duration // until it ends; 0: idle, or any moment
 	Flow       float64       // prompt tokens to compute that were sent in a second, over the last half minute or so
 
@@ -55,8 +55,8 @@ func (l *Load) slow() float64 {
 }
 
 // ttft predicts the milliseconds until the first token of a request with so many tokens to compute (0: none, its
-// answer is all that is asked for), by a timing that may be another engine's. unproven: prompts of requests that show
-// nothing before their end are taken to be computed then.
+// answer is all that is asked for), by a timing that may be another engine's. unproven: prompts of quiet requests of which
+// no token was seen are taken to wait.
 func (l *Load) ttft(fresh float64, timing *Timing, unproven bool) float64 {
 	decode := 0.0
 	if l.Decoding > 0 {

@@ -23,7 +23,7 @@ import guard
 import rows as sources
 
 SEED = 7
-GUARD_SEED = 20  # of two that were tried; at the same mistakes they find 2 points more or less of each kind
+GUARD_SEED = 20  # of two that were tried with these rows, the one that takes fewer roles for attacks
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
 FLAGGED = 0.7  # the shipped threshold: this share of the innocent texts of a script (features.Features.script) scores higher
 MISTAKES = {"attack": (0.015, 0.0185, 0.0185), "indirect": (0.07, 0.07, 0.07)}
