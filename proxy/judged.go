@@ -3,8 +3,10 @@ package proxy
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -23,6 +25,30 @@ type signalMetrics struct {
 	redacted  *prometheus.CounterVec
 	unjudged  *prometheus.CounterVec
 	decisions *prometheus.CounterVec
+
+	kinds atomic.Pointer[map[classify.Kind]kindMetrics] // never changed, but replaced
+}
+
+// kindMetrics are those of one kind of signal, looked up once: by its label that takes as long as some signals do.
+type kindMetrics struct {
+	computed prometheus.Counter
+	took     prometheus.Observer
+}
+
+func (m *signalMetrics) of(kind classify.Kind) kindMetrics {
+	old := m.kinds.Load()
+	if old != nil {
+		if k, ok := (*old)[kind]; ok {
+			return k
+		}
+	}
+	kinds := map[classify.Kind]kindMetrics{kind: {m.computed.WithLabelValues(string(kind)), m.took.WithLabelValues(string(kind))}}
+	k := kinds[kind]
+	if old != nil {
+		maps.Copy(kinds, *old)
+	}
+	m.kinds.CompareAndSwap(old, &kinds) // who comes too late looks it up again
+	return k
 }
 
 var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
@@ -31,8 +57,9 @@ var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 
 func (b books) judged(x *exchange) {
 	v, j, m := x.verdict, &x.facts.judgement, b.metrics
 	for _, t := range v.Took {
-		m.computed.WithLabelValues(string(t.Kind)).Inc()
-		m.took.WithLabelValues(string(t.Kind)).Observe(t.Took.Seconds())
+		kind := m.of(t.Kind)
+		kind.computed.Inc()
+		kind.took.Observe(t.Took.Seconds())
 		if t.Err {
 			m.failed.WithLabelValues(string(t.Kind)).Inc()
 		}
