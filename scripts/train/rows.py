@@ -89,7 +89,10 @@ def written(folder: str = WRITTEN):
                 raise ValueError(f"cannot use category {meta['category']!r} of {name}")
             asked = [said for role, said in turns(text) if role == "user"]
             yield base | {"task": "category", "text": "\n".join(asked), "asked": asked, "options": [], "label": meta["category"]}
-            yield base | {"task": "guard", "text": text, "label": "benign", "role": "user", "source": "written/question"}
+            if meta.get("only", "category") != "category":
+                raise ValueError(f"cannot keep {name} for {meta['only']!r} alone: category is the only one")
+            if "only" not in meta:
+                yield base | {"task": "guard", "text": text, "label": "benign", "role": "user", "source": "written/question"}
             continue
         for role, said, label in judged(turns(text), meta["label"]):
             yield base | {"task": "guard", "text": said, "label": label, "role": role}
