@@ -20,6 +20,10 @@ const (
 // widths and lefts are the tokens that each branch sees at once, and how many of them lie before.
 var widths, lefts = [branches]int{2, 3, 5}, [branches]int{0, 1, 2}
 
+// sights are the values of each branch that its second layer reads of a token, the first ones: what the
+// others say is in them, too (scripts/train/encoder.py).
+var sights = [branches]int{256, 128, 224}
+
 // MaxTokens is how many tokens of a text Embed reads.
 const MaxTokens = 2048
 
@@ -101,7 +105,7 @@ func (e *encoder) open(t *tensors) (err error) {
 		if err == nil {
 			e.openFirst(&first, i)
 		}
-		layer(&e.second[i], fmt.Sprintf("conv%d.second", n), n*branchDim, branchDim)
+		layer(&e.second[i], fmt.Sprintf("conv%d.second", n), n*sights[i], branchDim)
 	}
 	vector(&e.sumGain, "sum.gain", featureDim)
 	vector(&e.sumShift, "sum.shift", featureDim)
@@ -356,7 +360,7 @@ func (es *encoderScratch) quantise(q quantised, first, last int, top float32) {
 func (e *encoder) convolve(i, first, last int, q quantised, s *Scratch) {
 	es, at := s.encoder, first*mixDim+i*branchDim
 	s.job = job{
-		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: es.scale[:], taps: widths[i], seg: branchDim,
+		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: es.scale[:], taps: widths[i], seg: sights[i],
 		rowStride: mixDim, tapStride: mixDim,
 		dst: es.mixed[i*branchDim:], dstStride: mixDim, res: es.hidden[at:], resStride: mixDim, relu: branchDim,
 	}

@@ -93,9 +93,9 @@ func ids(tokens []Token) []int32 {
 	return all
 }
 
-// TestEmbeddingsAreCloseToThePackages bounds the loss of 4 bits a table value and 8 bits a layer:
-// a cosine of 0.998 on average and 0.99 for each text. Short texts lose most, since the error of
-// few rows does not even out.
+// TestEmbeddingsAreCloseToThePackages bounds the loss of 4 bits a table value, 8 bits a layer, which
+// alone make 0.998, and of what the second layers do not read: a cosine of 0.995 on average and 0.95
+// for each text. Short texts lose most, since the error of few rows does not even out.
 func TestEmbeddingsAreCloseToThePackages(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
@@ -108,14 +108,14 @@ func TestEmbeddingsAreCloseToThePackages(t *testing.T) {
 			t.Errorf("%q: length %v, want 1", want.text, n)
 		}
 		cosine := dot(&got, &want.vector) / math.Sqrt(dot(&want.vector, &want.vector))
-		if cosine < 0.99 {
-			t.Errorf("%q: cosine %.4f, want at least 0.99", want.text, cosine)
+		if cosine < 0.95 {
+			t.Errorf("%q: cosine %.4f, want at least 0.95", want.text, cosine)
 		}
 		sum, least = sum+cosine, min(least, cosine)
 	}
 	mean := sum / float64(len(all))
-	if mean < 0.998 {
-		t.Errorf("mean cosine %.5f, want at least 0.998", mean)
+	if mean < 0.995 {
+		t.Errorf("mean cosine %.5f, want at least 0.995", mean)
 	}
 	t.Logf("%d texts: cosine %.5f on average, at least %.4f", len(all), mean, least)
 }

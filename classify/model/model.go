@@ -7,8 +7,8 @@
 //	m.Embed(&vector, tokens, &s) // cosine of two texts = dot product of their vectors
 //
 // The weights are those of Google's Universal Sentence Encoder multilingual v3 (Apache-2.0, see
-// NOTICE), made compact by scripts/train/table.py and embedded in the binary, where they are used
-// in place. Inner loops are in assembly for AVX-512 VNNI, AVX2 and arm64, else in Go; all give the
+// NOTICE), made compact by scripts/train/table.py and encoder.py and embedded in the binary, where they
+// are used in place. Inner loops are in assembly for AVX-512 VNNI, AVX2 and arm64, else in Go; all give the
 // same bits, so that every machine judges alike.
 package model
 
@@ -105,7 +105,7 @@ var hash = sync.OnceValue(func() string {
 // EncoderHash is a hash of what embeddings are made with, and of nothing else: vectors kept
 // elsewhere are comparable as long as it stays the same. It is written down here, because reading 42
 // MB at each start would keep them in memory; TestEncoderHash says what it must be.
-const EncoderHash = "c3e1644af421"
+const EncoderHash = "e18a0c4d2a6c"
 
 // open makes a model of its two files, which must stay as they are.
 func open(tokens, encoder []byte) (*Model, error) {
