@@ -155,6 +155,26 @@ func TestOrdersWrittenAsNames(t *testing.T) {
 	}
 }
 
+// A key that is written as a name was taken for one, and judged by nobody.
+func TestKeysAmongTheValuesOfSchemas(t *testing.T) {
+	w := goodWorker(t)
+	s := guarded(classify.Block, w.url) // nothing is allowed
+	p := startProxy(t, s)
+	const tool = `{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"get_user_account_by_id_2","parameters":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{VALUE}}}}}]}`
+	for value, sent := range map[string]int{
+		`"default":"AKIAQ3EGRTSXZFLMNBV2"`:                                                     0, // few digits
+		`"enum":["a","AKIAQ3EGRTSXZFLMNBV2"]`:                                                  0,
+		`"const":"ghp_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"`:                                   0,
+		`"examples":["meta-llama/Llama-3.3-70B-Instruct","rbac.authorization.k8s.io/v1","c1"]`: 1,
+	} {
+		before := len(w.seen())
+		a := p.ask(t, "/v1/chat/completions", strings.Replace(tool, "VALUE", value, 1))
+		if got := len(w.seen()) - before; got != sent {
+			t.Errorf("%s: %d sent, want %d: %s", value, got, sent, a.body)
+		}
+	}
+}
+
 // Ids are text only where they are not written as ids are: most look like noise,
 // and a guard takes noise for an attack as often as not.
 func TestIDsAreNoTexts(t *testing.T) {

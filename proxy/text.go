@@ -1,7 +1,11 @@
 // Texts: every part of a request that a model reads as text, and who says it.
 package proxy
 
-import "bytes"
+import (
+	"bytes"
+
+	"kvasir/classify/pii"
+)
 
 // A textRole is who says a text.
 type textRole uint8
@@ -264,9 +268,24 @@ func (r *textReader) looseText(role textRole) {
 		}
 		r.fault.in(m.key)
 	case '"':
-		r.nameText(role)
+		r.valueText(role)
 	default:
 		r.number(role)
+	}
+}
+
+// shortestKey is less than any key has that the PII guard knows.
+const shortestKey = 16
+
+// valueText is nameText for a value: secrets are written as names are, too, and a default may be one.
+func (r *textReader) valueText(role textRole) {
+	mark := len(r.texts)
+	r.text(role)
+	if len(r.texts) == mark {
+		return
+	}
+	if s := r.texts[mark].inside().of(r.body); isName(s) && (len(s) < shortestKey || bytes.IndexAny(s, "0123456789") < 0 || !pii.HasKey(s)) {
+		r.texts = r.texts[:mark]
 	}
 }
 

@@ -32,6 +32,17 @@ type Span struct {
 // maxText is the most bytes Find looks at: offsets are int32.
 const maxText = 1<<31 - 1
 
+// HasKey tells whether there is a key or a token of a program in text, as Find finds them.
+func HasKey(text []byte) bool {
+	var few [4]Span
+	for _, s := range Find(few[:0], text) {
+		if s.Type == APIKey {
+			return true
+		}
+	}
+	return false
+}
+
 // Find appends to dst the values found in text, sorted by Start, not
 // overlapping, on the borders of UTF-8 sequences, and returns it. Its time is
 // linear in the text; it allocates nothing but dst. It keeps no reference to
