@@ -284,7 +284,7 @@ func (r *textReader) valueText(role textRole) {
 	if len(r.texts) == mark {
 		return
 	}
-	if s := r.texts[mark].inside().of(r.body); isName(s) && (len(s) < shortestKey || bytes.IndexAny(s, "0123456789") < 0 || !pii.HasKey(s)) {
+	if s := r.texts[mark].inside().of(r.body); isName(s) && (len(s) < shortestKey || !bytes.ContainsAny(s, "0123456789") || !pii.HasKey(s)) {
 		r.texts = r.texts[:mark]
 	}
 }
