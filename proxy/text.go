@@ -107,28 +107,22 @@ func (r *textReader) keep(start int, role textRole) int {
 
 // nameText reads a string that names something. What looks like a name is
 // none of the model's reading; what does not is text that somebody hid there.
-func (r *textReader) nameText(role textRole) {
-	if r.peek() != '"' {
-		r.anyText(role)
-		return
-	}
-	mark := len(r.texts)
-	r.text(role)
-	if len(r.texts) > mark && isName(r.texts[mark].inside().of(r.body)) {
-		r.texts = r.texts[:mark]
-	}
-}
+func (r *textReader) nameText(role textRole) { r.textUnless(isName, role) }
 
 // idText reads an id. Templates write those of calls and their results into the
 // prompt (Kimi's, Mistral's), so one that is not written as ids are is text.
-func (r *textReader) idText(role textRole) {
+func (r *textReader) idText(role textRole) { r.textUnless(isID, role) }
+
+// textUnless reads a string, which is no text if is holds of its bytes as they
+// stand; anything but a string is text.
+func (r *textReader) textUnless(is func([]byte) bool, role textRole) {
 	if r.peek() != '"' {
 		r.anyText(role)
 		return
 	}
 	mark := len(r.texts)
 	r.text(role)
-	if len(r.texts) > mark && isID(r.texts[mark].inside().of(r.body)) {
+	if len(r.texts) > mark && is(r.texts[mark].inside().of(r.body)) {
 		r.texts = r.texts[:mark]
 	}
 }
@@ -165,6 +159,15 @@ func isName(s []byte) bool {
 		}
 	}
 	return digits < 7
+}
+
+// shortestKey is less than any key has that the PII guard knows.
+const shortestKey = 16
+
+// isHarmlessName tells whether a value is a name, and no secret: those are
+// written as names are, too, and a default may be one.
+func isHarmlessName(s []byte) bool {
+	return isName(s) && (len(s) < shortestKey || !bytes.ContainsAny(s, "0123456789") || !pii.HasKey(s))
 }
 
 // maxID is more than any id that engines and clients make, signatures that some
@@ -246,8 +249,9 @@ func (r *textReader) anyText(role textRole) {
 }
 
 // looseText is anyText for what is written by name as often as in words: a
-// string that looks like a name is none. JSON schemas are read so, which engines
-// show the model with their keys, and parameters that nobody here knows.
+// string that looks like a name, and like no secret, is none. JSON schemas are
+// read so, which engines show the model with their keys, and parameters that
+// nobody here knows.
 func (r *textReader) looseText(role textRole) {
 	switch r.peek() {
 	case '[':
@@ -268,24 +272,9 @@ func (r *textReader) looseText(role textRole) {
 		}
 		r.fault.in(m.key)
 	case '"':
-		r.valueText(role)
+		r.textUnless(isHarmlessName, role)
 	default:
 		r.number(role)
-	}
-}
-
-// shortestKey is less than any key has that the PII guard knows.
-const shortestKey = 16
-
-// valueText is nameText for a value: secrets are written as names are, too, and a default may be one.
-func (r *textReader) valueText(role textRole) {
-	mark := len(r.texts)
-	r.text(role)
-	if len(r.texts) == mark {
-		return
-	}
-	if s := r.texts[mark].inside().of(r.body); isName(s) && (len(s) < shortestKey || !bytes.ContainsAny(s, "0123456789") || !pii.HasKey(s)) {
-		r.texts = r.texts[:mark]
 	}
 }
 

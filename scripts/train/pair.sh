@@ -5,17 +5,6 @@
 # Go; about three minutes of one core.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=$here/../../.cache/train
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
-
-stamp=$cache/venv/installed-$(sha256sum "$here/requirements.txt" | cut -c1-12)
-if [ ! -e "$stamp" ]; then
-  "${PYTHON:-python3.11}" -m venv --clear "$cache/venv"
-  "$cache/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$here/requirements.txt"
-  "$cache/venv/bin/python" -c 'import sklearn'
-  touch "$stamp"
-fi
-. "$here/env.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/venv.sh"
+venv venv requirements.txt "$cache/venv/bin/python" -c 'import sklearn'
 exec "$cache/venv/bin/python" "$here/pair.py" --cache "$cache" "$@"
