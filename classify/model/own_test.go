@@ -39,8 +39,8 @@ func tensorIn(t testing.TB, file []byte, name string) []byte {
 	return ts.data[e.Offsets[0]:e.Offsets[1]]
 }
 
-// other is the embedded head of the category with its labels turned by one, and deaf to words, which
-// know the labels as they were.
+// other is the embedded head of the category with its labels turned by one, and without its n-grams,
+// which still have the old labels.
 func other(t testing.TB) []byte {
 	file := []byte(headsFile)
 	labels := tensorIn(t, file, "category.label")
