@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Categories are the labels of MMLU-Pro, in the order of Category's probabilities.
@@ -79,13 +80,15 @@ func (c *categoryHead) mix(dst *[len(Categories)]float32, scores []float32, word
 
 // sumFields returns how probable each category is by the scores of its fields.
 func (c *categoryHead) sumFields(scores []float32) (p [len(Categories)]float32) {
-	top := float32(math.Inf(-1))
-	for _, v := range scores {
-		top = max(top, v)
+	top := slices.Max(scores)
+	var total float32
+	for field, label := range c.label[:len(scores)] {
+		e := expNegative(scores[field] - top)
+		p[label] += e
+		total += e
 	}
-	normalise(scores, top)
-	for field, v := range scores {
-		p[c.label[field]] += v
+	for i := range p {
+		p[i] /= total
 	}
 	return p
 }
@@ -101,4 +104,23 @@ func normalise(scores []float32, top float32) {
 	for i := range scores {
 		scores[i] = float32(float64(scores[i]) / total)
 	}
+}
+
+// expNegative returns e to the power of x, x at most 0, to 4 parts in a million. With math.Exp the 162
+// fields of a text took 2.0 us instead of 1.2.
+func expNegative(x float32) float32 {
+	if x < -80 {
+		return 0
+	}
+	// e^x = 2^whole * 2^part, part from -0.5 to 0.5, by the first terms of its series.
+	t := x * math.Log2E
+	whole := int32(t - 0.5)
+	part := t - float32(whole)
+	p := float32(1.5403530e-4*part) + 1.3333558e-3
+	p = float32(p*part) + 9.6181291e-3
+	p = float32(p*part) + 5.5504109e-2
+	p = float32(p*part) + 2.4022651e-1
+	p = float32(p*part) + 6.9314718e-1
+	p = float32(p*part) + 1
+	return p * math.Float32frombits(uint32(whole+127)<<23)
 }

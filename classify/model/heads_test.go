@@ -208,3 +208,16 @@ func TestSumOfNgrams(t *testing.T) {
 		}
 	}
 }
+
+func TestExpNegative(t *testing.T) {
+	for x := float32(0); x >= -80; x -= 0.0007 {
+		if got, want := float64(expNegative(x)), math.Exp(float64(x)); math.Abs(got-want) > 4e-6*want {
+			t.Fatalf("e to the power of %g is %g, not %g", x, got, want)
+		}
+	}
+	for _, x := range []float32{-81, float32(math.Inf(-1))} {
+		if got := expNegative(x); got != 0 {
+			t.Errorf("e to the power of %g is %g", x, got)
+		}
+	}
+}
