@@ -28,7 +28,7 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 }
 
 const (
-	maxHidden  = 1152
+	maxHidden  = 1536
 	maxOutputs = 256 // of a dense head
 	maxClasses = 16  // of an n-gram head
 )
