@@ -112,8 +112,9 @@ func expNegative(x float32) float32 {
 	if x < -80 {
 		return 0
 	}
-	// e^x = 2^whole * 2^part, part from -0.5 to 0.5, by the first terms of its series.
-	t := x * math.Log2E
+	// e^x = 2^whole * 2^part, part from -0.5 to 0.5, by the first terms of its series. The conversions keep
+	// products and sums apart, which arm64 would round as one.
+	t := float32(x * math.Log2E)
 	whole := int32(t - 0.5)
 	part := t - float32(whole)
 	p := float32(1.5403530e-4*part) + 1.3333558e-3
