@@ -116,8 +116,27 @@ stop:
 		s.keyEnd = max(s.keyEnd, end)
 		return i
 	}
+	if standsForKey(s.text[from:end]) {
+		s.keyEnd = max(s.keyEnd, end)
+		return i
+	}
 	s.emit(APIKey, match{start: i, end: end, score: 0.99})
 	return end
+}
+
+// stands are words that documentation puts where a key goes. Of keys of 50 characters, drawn by chance, one in
+// eight million has one.
+var stands = [...]string{"your-", "your_", "yourkey", "yourapi", "example", "placeholder", "xxxxx"}
+
+// standsForKey says whether what follows a prefix says that it is none, as in "sk-your-api-key-123". What
+// providers show as an example in the form of a key, such as AKIAIOSFODNN7EXAMPLE, is taken for one.
+func standsForKey(d []byte) bool {
+	for _, word := range stands {
+		if bytes.Contains(d, []byte(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // dash takes the '-' at i: a private key may begin.

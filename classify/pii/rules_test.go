@@ -160,6 +160,12 @@ var rows = map[string][][]string{
 		{"API_KEY=your_api_key_here"},
 		{"the secret is to keep going"},
 		{"sk-short1"},
+		{"export OPENAI_API_KEY=sk-your-api-key-here-123"},
+		{"sk-proj-0123-placeholder-0123456789"},
+		{"ghp_example1234567890example1234567890"},
+		{"use sk-ant-api03-xxxxxxxxxxxxxxxxxxxx there"},
+		{"AKIAIOSFODNN7EXAMPLE", "API_KEY:AKIAIOSFODNN7EXAMPLE"}, // in the form of a key
+		{"sk-your-api-key-here-123 and sk-abcdEFGH1234ijklMNOP5678qrst", "API_KEY:sk-abcdEFGH1234ijklMNOP5678qrst"},
 		{"token: ${GITHUB_TOKEN}"},
 	},
 	"password": {
