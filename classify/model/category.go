@@ -95,14 +95,13 @@ func (c *categoryHead) sumFields(scores []float32) (p [len(Categories)]float32) 
 
 // normalise turns scores, the highest of which is top, into probabilities.
 func normalise(scores []float32, top float32) {
-	var total float64
+	var total float32
 	for i, v := range scores {
-		e := math.Exp(float64(v - top))
-		scores[i] = float32(e)
-		total += e
+		scores[i] = expNegative(v - top)
+		total += scores[i]
 	}
 	for i := range scores {
-		scores[i] = float32(float64(scores[i]) / total)
+		scores[i] /= total
 	}
 }
 

@@ -108,15 +108,11 @@ stop:
 		end--
 	}
 	// Words with dashes, as in "sk-learn-contrib", have no digits.
-	if end-from < f.min || digits < 1+f.min/20 || !begins(s.text, i) && s.text[i-1] != '_' || !ends(s.text, end) {
+	if end-from < f.min || digits < 1+f.min/20 || !begins(s.text, i) && s.text[i-1] != '_' || !ends(s.text, end) || standsForKey(s.text[from:end]) {
 		s.keyEnd = max(s.keyEnd, end)
 		return i
 	}
 	if f.prefix == "eyJ" && dots != 2 && !s.near(lKey, i) {
-		s.keyEnd = max(s.keyEnd, end)
-		return i
-	}
-	if standsForKey(s.text[from:end]) {
 		s.keyEnd = max(s.keyEnd, end)
 		return i
 	}
