@@ -181,7 +181,7 @@ func (m *company) add(w companion) bool {
 // there are any. A panic is left for who asks for that text to have.
 func (j *judging) alongWith() {
 	own, ok := j.c.companion(j.r)
-	if !ok || !j.deadline.IsZero() && time.Until(j.deadline) < leadTime {
+	if !ok || j.deadline-j.now < leadTime {
 		return
 	}
 	if j.company == nil {
@@ -192,12 +192,12 @@ func (j *judging) alongWith() {
 	if m.take(&j.c.queue, own); m.n < 2 {
 		return
 	}
-	start := time.Now()
+	start := clock()
 	defer func() {
 		if recover() != nil {
 			j.reader, j.company = j.c.weights.newReader(), nil
 		}
-		j.took(KindJailbreak, time.Since(start), nil) // that of all
+		j.took(KindJailbreak, clock()-start, nil) // that of all
 	}()
 	m.judge(j.c.shared, j.reader)
 }

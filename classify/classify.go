@@ -16,6 +16,7 @@ package classify
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -167,17 +168,20 @@ func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also
 	return v
 }
 
-// deadline is when judging that begins now must end; zero: never.
-func (c *Classifier) deadline() time.Time {
-	if c.options.Timeout <= 0 {
-		return time.Time{}
+// never is a deadline that does not come; half of what there is, because clock may be below 0 on a test's.
+const never time.Duration = math.MaxInt64 / 2
+
+// deadline is when judging that begins now must end, by clock.
+func (c *Classifier) deadline() time.Duration {
+	if c.options.Timeout <= 0 || c.options.Timeout >= never {
+		return never
 	}
-	return time.Now().Add(c.options.Timeout)
+	return clock() + c.options.Timeout
 }
 
 // acquire waits for a thread; nil: the deadline came first. Who waits may have
 // r's last text judged along; without r it is only waited for.
-func (c *Classifier) acquire(r *Request, deadline time.Time) *judging {
+func (c *Classifier) acquire(r *Request, deadline time.Duration) *judging {
 	select {
 	case c.threads <- struct{}{}:
 	default:
@@ -196,7 +200,7 @@ func (c *Classifier) acquire(r *Request, deadline time.Time) *judging {
 	return j
 }
 
-func (c *Classifier) waitInQueue(r *Request, deadline time.Time) bool {
+func (c *Classifier) waitInQueue(r *Request, deadline time.Duration) bool {
 	if w, ok := c.companion(r); ok {
 		c.queue.join(w)
 		defer c.queue.leave(r)
@@ -204,12 +208,12 @@ func (c *Classifier) waitInQueue(r *Request, deadline time.Time) bool {
 	return c.wait(deadline)
 }
 
-func (c *Classifier) wait(deadline time.Time) bool {
-	if deadline.IsZero() {
+func (c *Classifier) wait(deadline time.Duration) bool {
+	if deadline == never {
 		c.threads <- struct{}{}
 		return true
 	}
-	timer := time.NewTimer(time.Until(deadline))
+	timer := time.NewTimer(deadline - clock())
 	defer timer.Stop()
 	select {
 	case c.threads <- struct{}{}:

@@ -113,11 +113,8 @@ func newEmbedding(c *Classifier, o *SignalOptions) (test, error) {
 func nearness(phrases [][Dim]float32, to *[Dim]float32, mean bool) float64 {
 	best, sum := math.Inf(-1), 0.0
 	for i := range phrases {
-		var dot float32
-		for k, x := range phrases[i] {
-			dot += x * to[k]
-		}
-		best, sum = max(best, float64(dot)), sum+float64(dot)
+		dot := float64(model.Dot(&phrases[i], to))
+		best, sum = max(best, dot), sum+dot
 	}
 	if mean {
 		return sum / float64(len(phrases))

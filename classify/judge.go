@@ -18,8 +18,10 @@ type judging struct {
 	c        *Classifier
 	r        *Request
 	v        *Verdict
-	deadline time.Time
-	late     bool          // it has passed
+	deadline time.Duration // by clock
+	now      time.Duration // what clock said last: where a signal ends the next one begins
+	depth    int           // of signals that ask for others
+	late     bool          // the deadline has passed
 	within   time.Duration // of the signal under way: spent on others that it asked for
 	broken   bool          // there was a panic; this memory is not to be used again
 
@@ -76,10 +78,12 @@ func (j *judging) forget() {
 }
 
 // judge is the whole way, in order.
-func (j *judging) judge(r *Request, v *Verdict, deadline time.Time) {
+func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
+	j.now = clock()
 	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
 	j.alongWith()
+	j.now = clock()
 	if j.c.options.Jailbreak.Action != Off {
 		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)
 	}
@@ -147,33 +151,37 @@ func (j *judging) askOwn(i int) truth {
 
 // try runs one step of a signal, kept from taking more down with it.
 func (j *judging) try(row int, step func(*judging) error) (err error) {
-	kind, start, before := j.c.table[row].kind, time.Now(), j.within
-	begun := start
+	if j.depth++; j.depth > 1 {
+		j.now = clock() // who asks has worked since it was read
+	}
+	kind, start, before := j.c.table[row].kind, j.now, j.within
 	j.within = 0
 	defer func() {
 		if p := recover(); p != nil {
 			j.broken = true
 			err = newPanicError(p)
 		}
-		all := time.Since(start)
+		j.now = clock()
+		j.depth--
+		all := j.now - start
 		j.took(kind, all-j.within, err)
 		j.within = before + all
 	}()
 	if j.c.options.Fault != nil {
 		j.c.options.Fault(kind)
-		begun = time.Now()
+		j.now = clock()
 	}
-	if j.overdueAt(begun) {
+	if j.overdueAt(j.now) {
 		return ErrTimeout
 	}
 	return step(j)
 }
 
 // overdue says that judging has to end.
-func (j *judging) overdue() bool { return j.late || j.overdueAt(time.Now()) }
+func (j *judging) overdue() bool { return j.late || j.overdueAt(clock()) }
 
-func (j *judging) overdueAt(now time.Time) bool {
-	j.late = j.late || !j.deadline.IsZero() && now.After(j.deadline)
+func (j *judging) overdueAt(now time.Duration) bool {
+	j.late = j.late || now > j.deadline
 	return j.late
 }
 

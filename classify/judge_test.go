@@ -3,6 +3,7 @@ package classify
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -374,5 +375,37 @@ func TestSpeaks(t *testing.T) {
 		if speaks([]byte(text)) != want {
 			t.Errorf("speaks(%q) is %v", text, !want)
 		}
+	}
+}
+
+// A signal's time is its own: not that of one that it asks for, nor what it did before it asked.
+func TestSignalsTakeTheirOwnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSaying(t, Options{})
+		c.table[rowLanguage].find = func(j *judging) error {
+			time.Sleep(3 * time.Second)
+			err := j.find(rowStructure)
+			time.Sleep(time.Second)
+			return err
+		}
+		c.table[rowStructure].find = func(*judging) error { time.Sleep(5 * time.Second); return nil }
+		c.table[rowComplexity].find = func(*judging) error { time.Sleep(time.Minute); return nil }
+		r := said("anything")
+		r.Also = []Kind{KindLanguage, KindComplexity}
+		v := c.Judge(r)
+		defer v.Release()
+		want := []Timing{{Kind: KindStructure, Took: 5 * time.Second}, {Kind: KindLanguage, Took: 4 * time.Second}, {Kind: KindComplexity, Took: time.Minute}}
+		if !slices.Equal(v.Took, want) {
+			t.Errorf("they took %v, want %v", v.Took, want)
+		}
+	})
+}
+
+// A timeout that the clock cannot reach is none.
+func TestEndlessTimeout(t *testing.T) {
+	o := blocking()
+	o.Timeout = math.MaxInt64
+	if got := guardOf(newSaying(t, o), said("nothing")); got != Passed {
+		t.Errorf("an innocent text: %v", got)
 	}
 }

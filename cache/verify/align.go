@@ -1,6 +1,8 @@
 // Align: which word of one side is which of the other.
 package verify
 
+import "kvasir/classify/model"
+
 // An aligner finds for each word of a pair the one that it is on the other side,
 // and of those that are none the nearest in meaning.
 type aligner struct{ *pair }
@@ -163,7 +165,7 @@ func (p aligner) soften() {
 			u := &p.b.words[j]
 			var sim float32
 			if p.known[0][k] && p.known[1][l] {
-				sim = max(0, dot(&p.vectors[0][k], &p.vectors[1][l]))
+				sim = max(0, model.Dot(&p.vectors[0][k], &p.vectors[1][l]))
 			}
 			if w.class&cjk == 0 && u.class&cjk == 0 && nearlySpelled(p.a.text[w.start:w.end], p.b.text[u.start:u.end]) {
 				sim = max(sim, 0.8)

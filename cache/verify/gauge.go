@@ -99,7 +99,7 @@ func (p gauge) residue() float32 {
 			}
 		}
 	}
-	ab, aa, bb := dot(&total[0], &total[1]), dot(&total[0], &total[0]), dot(&total[1], &total[1])
+	ab, aa, bb := model.Dot(&total[0], &total[1]), model.Dot(&total[0], &total[0]), model.Dot(&total[1], &total[1])
 	if aa <= 1e-9 || bb <= 1e-9 {
 		return 0
 	}

@@ -23,20 +23,9 @@ func (p aligner) vector(dst *[model.Dim]float32, w *word) bool {
 	return normalise(dst)
 }
 
-func dot(a, b *[model.Dim]float32) float32 {
-	var s0, s1, s2, s3 float32
-	for i := 0; i < model.Dim; i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	return s0 + s1 + s2 + s3
-}
-
 // normalise gives a vector the length 1, and says whether it has any.
 func normalise(v *[model.Dim]float32) bool {
-	n := dot(v, v)
+	n := model.Dot(v, v)
 	if n <= 1e-12 {
 		return false
 	}

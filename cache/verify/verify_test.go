@@ -39,7 +39,7 @@ func (e *embedder) similarity(a, b string) float64 {
 		e.tokens = e.m.Tokenize(e.tokens[:0], []byte(t.text), &e.s)
 		e.m.Embed(t.dst, e.tokens, &e.s)
 	}
-	return float64(dot(&x, &y))
+	return float64(model.Dot(&x, &y))
 }
 
 func newEmbedder(t testing.TB) *embedder {

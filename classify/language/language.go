@@ -22,6 +22,8 @@ const maxText = 1024
 const (
 	perWord = 5
 	flatten = 4 // naive Bayes is far too sure of itself
+	// A sum so far below the highest is as good as none: together they are less than 1e-6.
+	negligible = 18 * flatten * perNat
 )
 
 // speakers are the odds of languages that neighbours are taken for.
@@ -179,6 +181,9 @@ func (c *columns) best(sum []int32) (string, float64) {
 	top := slices.Index(sum, slices.Max(sum))
 	total, mine := 0.0, 0.0
 	for k, x := range sum {
+		if x < sum[top]-negligible {
+			continue
+		}
 		p := math.Exp(float64(x-sum[top]) / (flatten * perNat))
 		if total += p; c.codes[k] == c.codes[top] {
 			mine += p

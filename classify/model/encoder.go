@@ -141,6 +141,18 @@ func (m *Model) Embed(dst *[Dim]float32, tokens []Token, s *Scratch) {
 	copy(dst[:], all[:])
 }
 
+// Dot returns the dot product of two vectors. Four sums do not wait for one another.
+func Dot(a, b *[Dim]float32) float32 {
+	var s0, s1, s2, s3 float32
+	for i := 0; i < Dim; i += 4 {
+		s0 += a[i] * b[i]
+		s1 += a[i+1] * b[i+1]
+		s2 += a[i+2] * b[i+2]
+		s3 += a[i+3] * b[i+3]
+	}
+	return s0 + s1 + s2 + s3
+}
+
 // Gist is Embed of a text of up to 192 tokens, and of the first and the last 96 or so of a longer
 // one, at the cost of these.
 func (m *Model) Gist(dst *[Dim]float32, tokens []Token, s *Scratch) {

@@ -55,18 +55,7 @@ func (j *judge) embed(texts []string) {
 	})
 }
 
-func (j *judge) similarity(a, b string) float64 { return float64(dot(j.known[a], j.known[b])) }
-
-func dot(a, b *vector) float32 {
-	var s0, s1, s2, s3 float32
-	for i := 0; i < model.Dim; i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	return s0 + s1 + s2 + s3
-}
+func (j *judge) similarity(a, b string) float64 { return float64(model.Dot(j.known[a], j.known[b])) }
 
 // parallel calls what begin returns for each of n, from as many goroutines as
 // there are cores.
@@ -144,7 +133,7 @@ func (x *index) nearest(t *vector, k int) []int {
 	for i, d := range distances {
 		if int(d) <= limit {
 			found = append(found, i)
-			similar[i] = dot(t, x.vectors[i])
+			similar[i] = model.Dot(t, x.vectors[i])
 		}
 	}
 	slices.SortFunc(found, func(a, b int) int { return cmp.Or(cmp.Compare(similar[b], similar[a]), cmp.Compare(a, b)) })

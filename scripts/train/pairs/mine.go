@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"kvasir/classify/model"
 )
 
 // A question is a line of data/question*.txt.
@@ -107,7 +109,7 @@ func mined(j *judge, groups []group, questions []question) []row {
 			if all[k].group == all[i].group || texts[k] == texts[i] || all[k].held != all[i].held || n == neighbours {
 				continue
 			}
-			if d := dot(vectors[i], vectors[k]); d < 0.4 || d > 0.97 {
+			if d := model.Dot(vectors[i], vectors[k]); d < 0.4 || d > 0.97 {
 				continue
 			}
 			n++

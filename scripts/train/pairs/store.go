@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"kvasir/classify/model"
 	"kvasir/scripts/train/floors"
 )
 
@@ -100,7 +101,7 @@ func (j *judge) answer(text string, stored []string, x *index, same sets) answer
 	var best answer
 	v := j.known[text]
 	for _, i := range x.nearest(v, candidates) {
-		similarity := float64(dot(v, x.vectors[i]))
+		similarity := float64(model.Dot(v, x.vectors[i]))
 		if similarity < floor {
 			continue
 		}
