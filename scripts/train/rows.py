@@ -9,7 +9,7 @@ Only the standard library, so that measuring needs no virtual environment. A row
   role    guard: user, or document for tool results and documents (judged for hidden instructions)
   source  the set, or written/FAMILY
   lang    en, zh, ...
-  split   train | dev | held (written texts that are never trained on)
+  split   train | dev | held (written texts that are never trained on) | test (of files that say so: nothing is set by them)
   asked   category: the user's turns, of written texts
   cluster a number that near duplicates share
   open    the licence allows shipping weights made from it
@@ -78,8 +78,18 @@ def written(folder: str = WRITTEN):
                 text = text[m.end():].lstrip("\n")
             if text:
                 rows.append((meta, text, os.path.basename(path)))
-    for (meta, text, name), cluster in zip(rows, clusters([text for _, text, _ in rows])):
-        split = "held" if cluster % 100 < HELD_PERCENT else "train"
+    known = {letters(text) for meta, text, _ in rows if "split" not in meta}
+    cluster_of = iter(clusters([text for meta, text, _ in rows if "split" not in meta]))
+    for meta, text, name in rows:
+        if "split" not in meta:
+            cluster = next(cluster_of)
+            split = "held" if cluster % 100 < HELD_PERCENT else "train"
+        elif meta["split"] == "test":  # so it cannot move others
+            cluster, split = number(text), "test"
+            if letters(text) in known:
+                raise ValueError(f"cannot measure with {text!r} of {name}: another file has it, too")
+        else:
+            raise ValueError(f"cannot keep {name} for the split {meta['split']!r}: test is the only one")
         base = {"source": "written/" + meta["family"], "lang": meta["lang"], "split": split, "open": True, "file": name,
                 "cluster": cluster}
         if meta["lang"] == "mixed":
@@ -170,6 +180,11 @@ def guess_language(text: str) -> str:
     return "xx"
 
 
+def letters(text: str) -> str:
+    """A text without what two writers of the same one would do differently."""
+    return re.sub(r"[\W_]+", "", text.lower())
+
+
 def number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4], "big")
 
@@ -209,5 +224,5 @@ if __name__ == "__main__":
         if row["split"] == "dev":
             print(json.dumps(row, ensure_ascii=False))
     for row in list(written()) + list(long_texts()):
-        if row["split"] == "held":
+        if row["split"] in ("held", "test"):
             print(json.dumps(row, ensure_ascii=False))

@@ -73,7 +73,7 @@ def train_category(rows: list[dict], options) -> dict:
     cache = options.cache
     rows = [r for r in rows if r["task"] == "category"]
     head = category.Head([r for r in rows if r["split"] == "train" and r["open"]], cache, SEED)
-    dev = [r for r in rows if r["split"] != "train" and r["open"]]
+    dev = [r for r in rows if r["split"] in ("dev", "held") and r["open"]]
     f = features.read([r["text"] for r in dev], cache, "category-dev")
     head.calibrate(dev, f)
     p = head.probabilities(f)

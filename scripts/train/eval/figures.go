@@ -68,11 +68,21 @@ func language(r *row) string {
 
 func isWritten(r *row) bool { return strings.HasPrefix(r.Source, "written/") }
 
+// exams are the public sets of exam text in English, together one figure.
+var exams = []string{"mmlu-pro", "mmlu", "gsm8k", "theoremqa"}
+
 func categoryFigures(rows []*row) []figure {
 	rows = filter(rows, func(r *row) bool { return r.Task == "category" })
 	right := func(r *row) bool { return r.category == r.Label }
 	names, found := groups(rows, func(r *row) []string {
-		return []string{r.Source, r.Source + " " + language(r), band(r.Text), "language " + language(r)}
+		of := []string{r.Source, r.Source + " " + language(r)}
+		if r.Split != "test" { // easy ones: what is said of all rows is not said of them
+			of = append(of, band(r.Text), "language "+language(r))
+		}
+		if slices.Contains(exams, r.Source) {
+			of = append(of, "exams")
+		}
+		return of
 	})
 	var figures []figure
 	for _, name := range names {
@@ -82,11 +92,12 @@ func categoryFigures(rows []*row) []figure {
 		}
 		figures = append(figures, floors.Of("category accuracy: "+name, share(own, right), len(own)))
 	}
-	for _, name := range []string{"written/everyday en", "written/everyday zh"} {
+	for _, name := range []string{"written/everyday en", "written/everyday zh", "written/everyday-plain en", "written/everyday-plain zh"} {
 		if own := found[name]; len(own) > 0 {
 			figures = append(figures, floors.Of("category macro-F1: "+name, macroF1(own), len(own)))
 		}
 	}
+	rows = filter(rows, func(r *row) bool { return r.Split != "test" })
 	sure := filter(rows, func(r *row) bool { return r.confidence >= 0.6 })
 	return append(figures,
 		floors.Of("category: rows with confidence 0.6 and more", float64(len(sure))/float64(max(len(rows), 1)), len(rows)),
