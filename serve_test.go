@@ -532,12 +532,14 @@ func turned(t *testing.T) []byte {
 		At [2]int `json:"data_offsets"`
 	}
 	do(t, json.Unmarshal(file[8:len(file)-len(data)], &header))
-	at := header["category.label"].At
-	if at[1] == 0 {
-		t.Fatal("there are no labels")
-	}
-	for i, label := range data[at[0]:at[1]] {
-		data[at[0]+i] = (label + 1) % 14
+	for _, name := range []string{"category.exam.label", "category.everyday.label"} {
+		at := header[name].At
+		if at[1] == 0 {
+			t.Fatalf("there is no %q", name)
+		}
+		for i, label := range data[at[0]:at[1]] {
+			data[at[0]+i] = (label + 1) % 14
+		}
 	}
 	return file
 }

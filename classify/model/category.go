@@ -3,6 +3,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,10 +18,21 @@ var Categories = [...]string{
 // maxCategoryText is how much of a text Category looks for n-grams in, in bytes.
 const maxCategoryText = 8 << 10
 
-// categoryHead mixes two views: the view of the encoder, which knows languages and everyday words, and
-// n-grams, which know the words of the field. The net tells fields apart, such as organic chemistry,
-// and a category is as probable as its fields together.
+// expertNames are those of categoryHead's experts, in the order of the gate's outputs (EXPERTS of
+// scripts/train/category.py).
+var expertNames = [...]string{"exam", "everyday"}
+
+// categoryHead has an expert for exam text and one for everyday questions, whose words tell other things, and a gate
+// that says which of them a text is for.
 type categoryHead struct {
+	gate    dense
+	experts [len(expertNames)]expert
+}
+
+// expert mixes two views: the view of the encoder, which knows languages and everyday words, and
+// n-grams, which know the words of the field. The net for exam text tells fields apart, such as organic
+// chemistry, and a category is as probable as its fields together.
+type expert struct {
 	net    dense
 	label  []uint8 // of each of the net's outputs
 	ngrams ngramHead
@@ -29,23 +41,38 @@ type categoryHead struct {
 }
 
 func (c *categoryHead) open(t *tensors) (err error) {
-	if c.label, err = t.bytes("category.label", -1); err != nil {
+	if _, old := t.index["category.label"]; old {
+		return errors.New("it was trained for a version of Kvasir that had one head for all texts: train it anew with this one")
+	}
+	if c.gate, err = t.dense("category.gate", len(expertNames)); err != nil {
 		return err
 	}
-	for field, label := range c.label {
-		if int(label) >= len(Categories) {
-			return fmt.Errorf("field %d of %q has the label %d", field, "category", label)
+	for i, name := range expertNames {
+		if err := c.experts[i].open(t, "category."+name); err != nil {
+			return err
 		}
 	}
-	if c.net, err = t.dense("category", len(c.label)); err != nil {
+	return nil
+}
+
+func (e *expert) open(t *tensors, name string) (err error) {
+	if e.label, err = t.bytes(name+".label", -1); err != nil {
 		return err
 	}
-	if c.ngrams, err = t.ngramHead("category.ngram", len(Categories)); err != nil {
+	for field, label := range e.label {
+		if int(label) >= len(Categories) {
+			return fmt.Errorf("field %d of %q has the label %d", field, name, label)
+		}
+	}
+	if e.net, err = t.dense(name, len(e.label)); err != nil {
 		return err
 	}
-	mix, err := t.float32s("category.mix", 2)
+	if e.ngrams, err = t.ngramHead(name+".ngram", len(Categories)); err != nil {
+		return err
+	}
+	mix, err := t.float32s(name+".mix", 2)
 	if err == nil {
-		c.share, c.factor = mix[0], mix[1]
+		e.share, e.factor = mix[0], mix[1]
 	}
 	return err
 }
@@ -53,39 +80,50 @@ func (c *categoryHead) open(t *tensors) (err error) {
 // Category stores in dst how probable each of Categories is, calibrated, for a text of these tokens.
 // Of a long text the encoder sees the gist, see Gist; what has just been encoded is not encoded again.
 func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []Token, s *Scratch) {
-	c := &m.category
-	words := c.words(text, s.forHeads())
-	c.mix(dst, c.net.apply(m.view(tokens, s), 1, s), &words)
+	view := m.view(tokens, s)
+	e := &m.category.experts[choose(m.category.gate.apply(view, 1, s))]
+	words := e.words(text, s.forHeads())
+	e.mix(dst, e.net.apply(view, 1, s), &words)
+}
+
+// choose returns the expert that the gate's scores name: the place of the highest.
+func choose(scores []float32) (top int) {
+	for i, v := range scores {
+		if v > scores[top] {
+			top = i
+		}
+	}
+	return top
 }
 
 // words returns what the n-grams of a text say.
-func (c *categoryHead) words(text []byte, h *headScratch) (scores [maxClasses]float32) {
+func (e *expert) words(text []byte, h *headScratch) (scores [maxClasses]float32) {
 	var sum ngramSum
-	c.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
-	c.ngrams.scores(scores[:], &sum, nil)
+	e.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
+	e.ngrams.scores(scores[:], &sum, nil)
 	return scores
 }
 
 // mix stores the probabilities that the net's scores and the words make together.
-func (c *categoryHead) mix(dst *[len(Categories)]float32, scores []float32, words *[maxClasses]float32) {
-	*dst = c.sumFields(scores)
+func (e *expert) mix(dst *[len(Categories)]float32, scores []float32, words *[maxClasses]float32) {
+	*dst = e.sumFields(scores)
 	top := float32(math.Inf(-1))
 	for i, p := range dst {
 		v := float32(math.Log(max(float64(p), 1e-9)))
-		dst[i] = float32((v + float32(words[i]*c.share)) * c.factor)
+		dst[i] = float32((v + float32(words[i]*e.share)) * e.factor)
 		top = max(top, dst[i])
 	}
 	normalise(dst[:], top)
 }
 
 // sumFields returns how probable each category is by the scores of its fields.
-func (c *categoryHead) sumFields(scores []float32) (p [len(Categories)]float32) {
+func (e *expert) sumFields(scores []float32) (p [len(Categories)]float32) {
 	top := slices.Max(scores)
 	var total float32
-	for field, label := range c.label[:len(scores)] {
-		e := expNegative(scores[field] - top)
-		p[label] += e
-		total += e
+	for field, label := range e.label[:len(scores)] {
+		v := expNegative(scores[field] - top)
+		p[label] += v
+		total += v
 	}
 	for i := range p {
 		p[i] /= total

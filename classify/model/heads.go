@@ -39,7 +39,7 @@ type headScratch struct {
 	hidden [batchRuns * maxHidden]float32
 	scores [batchRuns * maxOutputs]float32
 	runs   [maxRuns]run
-	views  [maxRuns * viewDim]float32
+	views  [max(maxRuns, 2*batchRuns) * viewDim]float32 // of runs; of texts judged together, and then their gists
 	chunks [maxChunks]ngramSum
 }
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// maxOwn bounds a file of own weights, in bytes: the embedded ones have 1 to 4 MiB.
+// maxOwn bounds a file of own weights, in bytes: the embedded ones have 1 to 7 MiB.
 const maxOwn = 64 << 20
 
 // ErrNoWeights is what Own says of a directory that has none of the files it looks for.

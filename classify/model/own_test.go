@@ -43,11 +43,13 @@ func tensorIn(t testing.TB, file []byte, name string) []byte {
 // which still have the old labels.
 func other(t testing.TB) []byte {
 	file := []byte(headsFile)
-	labels := tensorIn(t, file, "category.label")
-	for i := range labels {
-		labels[i] = (labels[i] + 1) % byte(len(Categories))
+	for _, name := range expertNames {
+		labels := tensorIn(t, file, "category."+name+".label")
+		for i := range labels {
+			labels[i] = (labels[i] + 1) % byte(len(Categories))
+		}
+		clear(tensorIn(t, file, "category."+name+".mix")[:4]) // the share of the n-grams
 	}
-	clear(tensorIn(t, file, "category.mix")[:4]) // the share of the n-grams
 	return file
 }
 
@@ -108,15 +110,17 @@ func TestOwnWeightsSayWhatIsWrong(t *testing.T) {
 	binary.LittleEndian.PutUint32(tensorIn(t, huge, "guard.scale"), 0x7f000000)
 	foreign := bytes.Replace([]byte(headsFile), []byte(EncoderHash), []byte("0123456789ab"), 1)
 	labels := []byte(headsFile)
-	tensorIn(t, labels, "category.label")[3] = 14
+	tensorIn(t, labels, "category.exam.label")[3] = 14
+	earlier := bytes.Replace([]byte(headsFile), []byte(`"category.exam.label":`), []byte(`"category.label"     :`), 1)
 	for name, row := range map[string]struct{ dir, want string }{
+		"one head":        {ownDir(t, map[string][]byte{"heads.safetensors": earlier}), "it was trained for a version of Kvasir that had one head"},
 		"no directory":    {filepath.Join(pipe, "none"), "no such file or directory"},
 		"an empty one":    {ownDir(t, nil), "none of heads.safetensors, guard.safetensors, tagger.safetensors is in it"},
 		"a pipe":          {pipe, `guard.safetensors": it is no file of at most 64 MiB`},
 		"a folder":        {folder, "it is no file"},
 		"no weights":      {ownDir(t, map[string][]byte{"heads.safetensors": []byte("hello, these are none")}), "header of"},
 		"half a file":     {ownDir(t, map[string][]byte{"guard.safetensors": []byte(guardFile[:len(guardFile)/2])}), "in a file with"},
-		"another's":       {ownDir(t, map[string][]byte{"heads.safetensors": []byte(guardFile)}), `cannot open category head: cannot read tensor "category.label": no such tensor`},
+		"another's":       {ownDir(t, map[string][]byte{"heads.safetensors": []byte(guardFile)}), `cannot open category head: cannot read tensor "category.gate.hidden.scale": no such tensor`},
 		"another encoder": {ownDir(t, map[string][]byte{"heads.safetensors": foreign}), `it was trained for the encoder "0123456789ab", this one is "` + EncoderHash},
 		"a huge number":   {ownDir(t, map[string][]byte{"guard.safetensors": huge}), `value 0 of tensor "guard.scale" is 1.7014118e+38, beyond 1e+06`},
 		"no such label":   {ownDir(t, map[string][]byte{"heads.safetensors": labels}), "field 3 of"},

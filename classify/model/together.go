@@ -22,7 +22,8 @@ type Short struct {
 	runs           [shortRuns]run
 	rows           int // how many of the runs there are
 	words          [guardNgramOuts]float32
-	topics         [maxClasses]float32
+	topics         [len(expertNames)][maxClasses]float32 // what its words say to each expert
+	expert         int                                   // that its category is asked of
 }
 
 // Sociable says that texts judged together cost less than one by one: not in plain Go, which
@@ -70,8 +71,10 @@ func (m *Model) prepare(t *Short, s *Scratch) {
 	t.rows = len(appendWindows(t.runs[:0], spans))
 	t.words = m.guard.words(t.Text, tokens, chunksOf(spans), h)
 	t.script = scriptOf(bytesOfTokens(t.Text, tokens))
-	if t.Categorise {
-		t.topics = m.category.words(t.Text, h)
+	if t.Categorise { // of all experts, while the n-grams are there, which most texts have from the guard: the gate comes later
+		for i := range t.topics {
+			t.topics[i] = m.category.experts[i].words(t.Text, h)
+		}
 	}
 }
 
@@ -106,9 +109,11 @@ func (m *Model) judgeShorts(list []Short, rows int, s *Scratch) {
 		return
 	}
 	h := s.forHeads()
-	views, gists := h.views[:rows*viewDim], h.views[batchRuns*viewDim:][:0]
+	views, gists := h.views[:rows*viewDim], h.views[batchRuns*viewDim:2*batchRuns*viewDim]
 	m.encoder.finish(views, rows, s)
 	scores := m.guard.net.apply(views, rows, s)
+	var asked [batchRuns]*Short
+	n := 0
 	for i := range list {
 		t := &list[i]
 		if !t.Judged {
@@ -119,19 +124,42 @@ func (m *Model) judgeShorts(list []Short, rows int, s *Scratch) {
 		t.Scores = m.guard.judge(&worst, &t.words, t.script, t.n, t.tokens)
 		copy(t.Embedding[:], views) // the first run is the whole text
 		if t.Categorise {
-			gists = append(gists, views[:viewDim]...)
+			copy(gists[n*viewDim:], views[:viewDim])
+			asked[n] = t
+			n++
 		}
 		scores, views = scores[t.rows*guardOuts:], views[t.rows*viewDim:]
 	}
-	if len(gists) == 0 {
-		return
+	if n > 0 {
+		m.category.judgeGists(asked[:n], gists, s)
 	}
-	scores = m.category.net.apply(gists, len(gists)/viewDim, s)
-	for i := range list {
-		if t := &list[i]; t.Judged && t.Categorise {
-			n := len(m.category.label)
-			m.category.mix(&t.Category, scores[:n], &t.topics)
-			scores = scores[n:]
+}
+
+// judgeGists judges texts by their gists, one pass over the weights of each expert that some are for.
+// The first half of the views, which nobody needs any more, takes the gists of one expert.
+func (c *categoryHead) judgeGists(list []*Short, gists []float32, s *Scratch) {
+	own := s.heads.views[:batchRuns*viewDim]
+	scores := c.gate.apply(gists, len(list), s)
+	for i, t := range list {
+		t.expert = choose(scores[i*len(expertNames):][:len(expertNames)])
+	}
+	for i := range c.experts {
+		e, n := &c.experts[i], 0
+		for k, t := range list {
+			if t.expert == i {
+				copy(own[n*viewDim:], gists[k*viewDim:][:viewDim])
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		scores = e.net.apply(own, n, s)
+		for _, t := range list {
+			if t.expert == i {
+				e.mix(&t.Category, scores[:len(e.label)], &t.topics[i])
+				scores = scores[len(e.label):]
+			}
 		}
 	}
 }

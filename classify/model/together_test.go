@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,7 +50,7 @@ func TestTogetherIsAsAlone(t *testing.T) {
 			list = list[:16]
 		}
 		var s Scratch
-		tooLong := 0
+		tooLong, chosen := 0, [len(expertNames)]int{}
 		for size := 1; len(list) > 0; size += 5 {
 			some := list[:min(size, len(list))]
 			list = list[len(some):]
@@ -66,13 +67,20 @@ func TestTogetherIsAsAlone(t *testing.T) {
 				if got.Scores != want.Scores || got.Embedding != want.Embedding {
 					t.Errorf("%.60q among %d: %+v, alone %+v", got.Text, len(some), got.Scores, want.Scores)
 				}
-				if got.Categorise && got.Category != want.Category {
+				if !got.Categorise {
+					continue
+				}
+				chosen[got.expert]++
+				if got.Category != want.Category {
 					t.Errorf("%.60q among %d: category %v, alone %v", got.Text, len(some), got.Category, want.Category)
 				}
 			}
 		}
 		if tooLong == 0 && kernel.name != "go" {
 			t.Error("no text was too long")
+		}
+		if slices.Min(chosen[:]) == 0 && kernel.name != "go" {
+			t.Errorf("of the experts for a category these were chosen: %v", chosen)
 		}
 	})
 }
