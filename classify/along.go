@@ -181,7 +181,7 @@ func (m *company) add(w companion) bool {
 // there are any. A panic is left for who asks for that text to have.
 func (j *judging) alongWith() {
 	own, ok := j.c.companion(j.r)
-	if !ok || j.deadline-j.now < leadTime {
+	if !ok || j.deadline-clock() < leadTime {
 		return
 	}
 	if j.company == nil {

@@ -79,11 +79,10 @@ func (j *judging) forget() {
 
 // judge is the whole way, in order.
 func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
-	j.now = clock()
 	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
 	j.alongWith()
-	j.now = clock()
+	j.now = clock() // the first signal begins
 	if j.c.options.Jailbreak.Action != Off {
 		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)
 	}

@@ -63,7 +63,7 @@ def compose(rows: list[dict], seed: int, counts: dict[str, int]) -> list[dict]:
     reads = [r for r in guard if r["label"] == "document"]
     indirect = [r for r in guard if r["label"] == "indirect" and len(r["text"]) < 700]
     asks = [r for r in users if 15 < len(r["text"]) < 200]
-    # Questions that came later would be other choices of the same seed, and make another guard, of no more worth.
+    # Without the questions that came later, with which the same seed would choose others and make another guard.
     plain = [r for r in rows if r["task"] == "category" and len(r["text"]) > 300 and r.get("file", "") < "question6"]
     out = []
 

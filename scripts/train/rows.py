@@ -9,7 +9,7 @@ Only the standard library, so that measuring needs no virtual environment. A row
   role    guard: user, or document for tool results and documents (judged for hidden instructions)
   source  the set, or written/FAMILY
   lang    en, zh, ...
-  split   train | dev | held (written texts that are never trained on) | test (of files that say so: nothing is set by them)
+  split   train | dev | held (written texts that are never trained on) | test (of files that say so: not even calibrated with)
   asked   category: the user's turns, of written texts
   cluster a number that near duplicates share
   open    the licence allows shipping weights made from it
