@@ -164,7 +164,7 @@ func (t *table) addWords(sum []int32, first int, text []byte) {
 			}
 			letters++
 		} else if letters > 0 {
-			if has := t.word(hash) >> first; has != 0 {
+			if has := t.place(hash).columns >> first; has != 0 {
 				for k := range sum {
 					sum[k] += int32(has>>k&1) * perWord * perNat
 				}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 )
@@ -86,6 +87,49 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// wordsOfFile reads the words of the file, and the columns that have them, as language.py wrote them.
+var wordsOfFile = sync.OnceValue(func() map[uint64]uint64 {
+	b, first := file, 0
+	for b[0] != 0 {
+		var c columns
+		c, b = readColumns(b, first)
+		first += len(c.codes)
+	}
+	sets := int(binary.LittleEndian.Uint16(b[1:]))
+	columns := b[3:]
+	b = columns[8*sets:]
+	n := int(binary.LittleEndian.Uint32(b))
+	hashes := b[4:]
+	words := make(map[uint64]uint64, n)
+	for i := range n {
+		of := int(binary.LittleEndian.Uint16(hashes[8*n+2*i:]))
+		words[binary.LittleEndian.Uint64(hashes[8*i:])] = binary.LittleEndian.Uint64(columns[8*of:])
+	}
+	return words
+})
+
+// TestWordsOfFile: each has its place, with the columns that have it, and nothing else has one.
+func TestWordsOfFile(t *testing.T) {
+	tb, all := tables(), wordsOfFile()
+	if _, ok := all[0]; ok || len(all) < 10_000 {
+		t.Errorf("%d words, one with the hash 0: %v", len(all), ok)
+	}
+	for hash, columns := range all {
+		if got := *tb.place(hash); got != (word{hash, columns}) {
+			t.Errorf("the word %x is %x", hash, got)
+		}
+	}
+	taken := 0
+	for _, w := range tb.words {
+		if w.hash != 0 {
+			taken++
+		}
+	}
+	if taken != len(all) {
+		t.Errorf("%d words are in the table, %d in the file", taken, len(all))
+	}
+}
+
 // sumTwin is what detect adds up, by its definition.
 func (t *table) sumTwin(s script, lower string) []int32 {
 	of := &t.scripts[s]
@@ -106,10 +150,9 @@ func (t *table) sumTwin(s script, lower string) []int32 {
 	for _, word := range strings.FieldsFunc(lower, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
 		h := fnv.New64a()
 		h.Write([]byte(word))
-		if i, ok := slices.BinarySearch(t.hashes, h.Sum64()); ok {
-			for k := range sum {
-				sum[k] += int32(t.sets[t.setOf[i]]>>(of.first+k)&1) * perWord * perNat
-			}
+		has := wordsOfFile()[h.Sum64()]
+		for k := range sum {
+			sum[k] += int32(has>>(of.first+k)&1) * perWord * perNat
 		}
 	}
 	return sum

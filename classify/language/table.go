@@ -19,11 +19,11 @@ const (
 // table is what is known; see scripts/train/language.py for the file.
 type table struct {
 	scripts []columns // by script, the first five
-	sets    []uint64
-	hashes  []uint64 // of words
-	setOf   []uint16 // by word
-	places  []uint16 // of words, one more, by their hash: open addressing, a power of two
+	words   []word    // by their hash: open addressing, a power of two
 }
+
+// A word and the set of columns that have it lie in one line of a cache. No word has the hash 0.
+type word struct{ hash, columns uint64 }
 
 // columns are the languages of one script.
 type columns struct {
@@ -55,32 +55,30 @@ func read(b []byte) *table {
 	}
 	n := int(binary.LittleEndian.Uint16(b[1:]))
 	b = b[3:]
-	t.sets, b = uint64s(b, n), b[8*n:]
+	sets := uint64s(b, n)
+	b = b[8*n:]
 	n = int(binary.LittleEndian.Uint32(b))
 	b = b[4:]
-	t.hashes, b = uint64s(b, n), b[8*n:]
-	t.setOf = make([]uint16, n)
-	for i := range t.setOf {
-		t.setOf[i] = binary.LittleEndian.Uint16(b[2*i:])
+	hashes, of := uint64s(b, n), b[8*n:]
+	size := 1
+	for size < 2*n {
+		size *= 2
 	}
-	t.place()
+	t.words = make([]word, size)
+	for i, hash := range hashes {
+		*t.place(hash) = word{hash, sets[binary.LittleEndian.Uint16(of[2*i:])]}
+	}
 	return t
 }
 
-// place fills places.
-func (t *table) place() {
-	size := 1
-	for size < 2*len(t.hashes) {
-		size *= 2
+// place is where a word lies, or would.
+func (t *table) place(hash uint64) *word {
+	mask := uint64(len(t.words) - 1)
+	at := hash & mask
+	for t.words[at].hash != hash && t.words[at].hash != 0 {
+		at = (at + 1) & mask
 	}
-	t.places = make([]uint16, size)
-	for i, hash := range t.hashes {
-		at := hash & uint64(size-1)
-		for t.places[at] != 0 {
-			at = (at + 1) & uint64(size-1)
-		}
-		t.places[at] = uint16(i + 1)
-	}
+	return &t.words[at]
 }
 
 func readColumns(b []byte, first int) (c columns, rest []byte) {
@@ -142,15 +140,4 @@ func (c *columns) find(key uint32) (at uint32, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-// word is the set of columns that have a word.
-func (t *table) word(hash uint64) uint64 {
-	mask := uint64(len(t.places) - 1)
-	for at := hash & mask; t.places[at] != 0; at = (at + 1) & mask {
-		if i := t.places[at] - 1; t.hashes[i] == hash {
-			return t.sets[t.setOf[i]]
-		}
-	}
-	return 0
 }
