@@ -82,7 +82,7 @@ func (e *expert) open(t *tensors, name string) (err error) {
 func (m *Model) Category(dst *[len(Categories)]float32, text []byte, tokens []Token, s *Scratch) {
 	view := m.view(tokens, s)
 	e := &m.category.experts[choose(m.category.gate.apply(view, 1, s))]
-	words := e.words(text, s.forHeads())
+	words := e.words(ngramsOf(text, s.forHeads()))
 	e.mix(dst, e.net.apply(view, 1, s), &words)
 }
 
@@ -96,10 +96,15 @@ func choose(scores []float32) (top int) {
 	return top
 }
 
-// words returns what the n-grams of a text say.
-func (e *expert) words(text []byte, h *headScratch) (scores [maxClasses]float32) {
+// ngramsOf returns the n-grams of a text that Category looks at, valid until the next call.
+func ngramsOf(text []byte, h *headScratch) []uint32 {
+	return h.ngrams.Collect(text[:min(len(text), maxCategoryText)])
+}
+
+// words returns what n-grams say.
+func (e *expert) words(list []uint32) (scores [maxClasses]float32) {
 	var sum ngramSum
-	e.ngrams.sum(&sum, h.ngrams.Collect(text[:min(len(text), maxCategoryText)]))
+	e.ngrams.sum(&sum, list)
 	e.ngrams.scores(scores[:], &sum, nil)
 	return scores
 }

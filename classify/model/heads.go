@@ -4,6 +4,7 @@ package model
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -30,8 +31,10 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 const (
 	maxHidden  = 1536
 	maxOutputs = 256 // of a dense head
-	maxClasses = 16  // of an n-gram head
+	maxClasses = 15  // of an n-gram head: a row is 16 bytes at most
 )
+
+var _ [maxClasses - max(len(Categories), guardNgramOuts)]struct{} // or they do not fit
 
 // headScratch is the memory of the heads.
 type headScratch struct {
@@ -63,26 +66,27 @@ func (d *dense) apply(x []float32, rows int, s *Scratch) []float32 {
 // ngramHead is a linear head over hashed n-grams.
 type ngramHead struct {
 	classes int
-	mask    uint32  // buckets - 1
-	weights []int8  // [buckets][classes], times the n-gram's rarity
-	rarity  []uint8 // [buckets]
-	scale   []float32
-	bias    []float32
+	mask    uint32 // buckets - 1
+	// rows are [buckets][1+classes]: an n-gram's rarity, and its weights times that, plus 128. Side by side
+	// they are mostly one way to the caches instead of two, which is what an n-gram costs.
+	rows  []byte
+	scale []float32
+	bias  []float32
 }
 
 func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
+	if _, old := t.index[name+".idf"]; old {
+		return h, errors.New("it was trained for a version of Kvasir that had rarities and weights of n-grams apart: train it anew with this one")
+	}
 	h.classes = classes
-	if h.rarity, err = t.bytes(name+".idf", -1); err != nil {
+	if h.rows, err = t.bytes(name+".rows", -1, 1+classes); err != nil {
 		return h, err
 	}
-	n := len(h.rarity)
+	n := len(h.rows) / (1 + classes)
 	if n == 0 || n&(n-1) != 0 || n > NgramBuckets {
 		return h, fmt.Errorf("%d buckets of %q are not a power of 2 up to %d", n, name, NgramBuckets)
 	}
 	h.mask = uint32(n - 1)
-	if h.weights, err = t.int8s(name+".weight", n, classes); err != nil {
-		return h, err
-	}
 	if h.scale, err = t.float32s(name+".scale", classes); err != nil {
 		return h, err
 	}
@@ -99,7 +103,7 @@ type ngramSum struct {
 // sum adds up the weights of n-grams.
 func (h *ngramHead) sum(dst *ngramSum, list []uint32) {
 	*dst = ngramSum{}
-	if len(h.weights) < 8 {
+	if len(h.rows) < 8 {
 		h.sumSlowly(dst, list)
 		return
 	}
@@ -112,49 +116,47 @@ func (h *ngramHead) sum(dst *ngramSum, list []uint32) {
 
 func (h *ngramHead) sumSlowly(dst *ngramSum, list []uint32) {
 	for _, f := range list {
-		f &= h.mask
-		r := int64(h.rarity[f])
+		row := h.rows[int(f&h.mask)*(1+h.classes):][:1+h.classes]
+		r := int64(row[0])
 		dst.squares += r * r
-		for i, w := range h.weights[int(f)*h.classes:][:h.classes] {
-			dst.sums[i] += int32(w)
+		for i, w := range row[1:] {
+			dst.sums[i] += int32(w) - 128
 		}
 	}
 }
 
-// Eight weights are added at once, in lanes of 16 bits that hold 257 sums of up to 255: an n-gram after
-// the other waited for the caches, now they overlap (27 to 16 us for 64 tokens).
+// Eight bytes are added at once, in lanes of 16 bits that hold 257 sums of up to 255: an n-gram after
+// the other waited for the caches, now they overlap (27 to 16 us for 64 tokens, with an earlier table).
 const (
 	laneSums = 256
 	laneMask = 0x00ff00ff00ff00ff
-	laneBias = 0x8080808080808080 // adds 128 to each weight
 )
 
 // sumLanes adds up the weights of at most laneSums n-grams.
 func (h *ngramHead) sumLanes(dst *ngramSum, list []uint32) {
-	w := bytesView(h.weights)
-	last, second := len(w)-8, max(h.classes-8, 0)
+	rows, width := h.rows, 1+h.classes
+	last, second := len(rows)-8, max(width-8, 0)
 	var even, odd, even2, odd2 uint64
 	var squares int64
 	for _, f := range list {
-		f &= h.mask
-		r := int64(h.rarity[f])
-		squares += r * r
-		first := int(f) * h.classes
+		first := int(f&h.mask) * width
 		at := min(first, last)
-		x := binary.LittleEndian.Uint64(w[at:])>>(8*uint(first-at)&63) ^ laneBias
+		x := binary.LittleEndian.Uint64(rows[at:]) >> (8 * uint(first-at) & 63)
+		r := int64(x & 0xff)
+		squares += r * r
 		even += x & laneMask
 		odd += x >> 8 & laneMask
 		if second > 0 {
-			x = binary.LittleEndian.Uint64(w[first+second:]) ^ laneBias
+			x = binary.LittleEndian.Uint64(rows[first+second:])
 			even2 += x & laneMask
 			odd2 += x >> 8 & laneMask
 		}
 	}
 	dst.squares += squares
 	for i := range h.classes {
-		lane, a, b := i, even, odd
-		if i >= 8 {
-			lane, a, b = i-second, even2, odd2
+		lane, a, b := 1+i, even, odd
+		if lane >= 8 {
+			lane, a, b = lane-second, even2, odd2
 		}
 		if lane%2 == 1 {
 			a = b

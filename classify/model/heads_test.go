@@ -193,12 +193,9 @@ func TestSumOfNgrams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for _, classes := range []int{1, 3, 7, 8, 9, 14, maxClasses} {
 		for _, buckets := range []int{1, 2, 8, 1024} {
-			h := ngramHead{classes: classes, mask: uint32(buckets - 1), weights: make([]int8, buckets*classes), rarity: make([]uint8, buckets)}
-			for i := range h.weights {
-				h.weights[i] = []int8{-128, 127, int8(rng.Uint32())}[rng.IntN(3)]
-			}
-			for i := range h.rarity {
-				h.rarity[i] = uint8(rng.Uint32())
+			h := ngramHead{classes: classes, mask: uint32(buckets - 1), rows: make([]byte, buckets*(1+classes))}
+			for i := range h.rows {
+				h.rows[i] = []byte{0, 255, byte(rng.Uint32())}[rng.IntN(3)]
 			}
 			for _, n := range []int{0, 1, 255, 256, 257, 2000} {
 				list := make([]uint32, n)

@@ -112,7 +112,9 @@ func TestOwnWeightsSayWhatIsWrong(t *testing.T) {
 	labels := []byte(headsFile)
 	tensorIn(t, labels, "category.exam.label")[3] = 14
 	earlier := bytes.Replace([]byte(headsFile), []byte(`"category.exam.label":`), []byte(`"category.label"     :`), 1)
+	apart := bytes.Replace([]byte(guardFile), []byte(`"guard.ngram.rows":`), []byte(`"guard.ngram.idf" :`), 1)
 	for name, row := range map[string]struct{ dir, want string }{
+		"old n-grams":     {ownDir(t, map[string][]byte{"guard.safetensors": apart}), "it was trained for a version of Kvasir that had rarities and weights of n-grams apart"},
 		"one head":        {ownDir(t, map[string][]byte{"heads.safetensors": earlier}), "it was trained for a version of Kvasir that had one head"},
 		"no directory":    {filepath.Join(pipe, "none"), "no such file or directory"},
 		"an empty one":    {ownDir(t, nil), "none of heads.safetensors, guard.safetensors, tagger.safetensors is in it"},

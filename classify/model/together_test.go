@@ -15,7 +15,16 @@ import (
 func togetherTexts(n int) []Short {
 	rng := rand.New(rand.NewPCG(21, 22))
 	runes := []rune(strings.Repeat(benchText+override, 6))
-	list := []Short{{}, {Text: []byte(" \n")}, {Text: []byte("\xff\xfe")}, {Text: []byte(override), Categorise: true}}
+	many := make([]byte, 540) // of more n-grams than are kept
+	for i := range many {
+		if many[i] = byte('a' + rng.IntN(26)); i%20 == 19 {
+			many[i] = ' '
+		}
+	}
+	list := []Short{
+		{}, {Text: []byte(" \n")}, {Text: []byte("\xff\xfe")}, {Text: []byte(override), Categorise: true},
+		{Text: many, Categorise: true},
+	}
 	for len(list) < n {
 		from := rng.IntN(len(runes) / 2)
 		text := runes[from : from+1+rng.IntN(1<<rng.IntN(11))]
@@ -50,7 +59,7 @@ func TestTogetherIsAsAlone(t *testing.T) {
 			list = list[:16]
 		}
 		var s Scratch
-		tooLong, chosen := 0, [len(expertNames)]int{}
+		tooLong, tooMany, chosen := 0, 0, [len(expertNames)]int{}
 		for size := 1; len(list) > 0; size += 5 {
 			some := list[:min(size, len(list))]
 			list = list[len(some):]
@@ -71,6 +80,9 @@ func TestTogetherIsAsAlone(t *testing.T) {
 					continue
 				}
 				chosen[got.expert]++
+				if got.ngrams > len(got.grams) {
+					tooMany++
+				}
 				if got.Category != want.Category {
 					t.Errorf("%.60q among %d: category %v, alone %v", got.Text, len(some), got.Category, want.Category)
 				}
@@ -79,10 +91,37 @@ func TestTogetherIsAsAlone(t *testing.T) {
 		if tooLong == 0 && kernel.name != "go" {
 			t.Error("no text was too long")
 		}
+		if tooMany == 0 {
+			t.Error("no text had more n-grams than are kept")
+		}
 		if slices.Min(chosen[:]) == 0 && kernel.name != "go" {
 			t.Errorf("of the experts for a category these were chosen: %v", chosen)
 		}
 	})
+}
+
+// TestShortsAreUsedAgain: nothing of the text before shows.
+func TestShortsAreUsedAgain(t *testing.T) {
+	m := embeddedModel(t)
+	rng := rand.New(rand.NewPCG(43, 44))
+	var s Scratch
+	texts, list := togetherTexts(24), make([]Short, 8)
+	for range 30 {
+		for i := range list {
+			of := texts[rng.IntN(len(texts))]
+			list[i].Text, list[i].Categorise = of.Text, rng.IntN(2) == 0
+		}
+		m.Together(list, &s)
+		for _, got := range list {
+			want := alone(m, got.Text)
+			if got.Judged != want.Judged || got.Judged && (got.Scores != want.Scores || got.Embedding != want.Embedding) {
+				t.Fatalf("%.60q: %+v, alone %+v", got.Text, got.Scores, want.Scores)
+			}
+			if got.Judged && got.Categorise && got.Category != want.Category {
+				t.Fatalf("%.60q: category %v, alone %v", got.Text, got.Category, want.Category)
+			}
+		}
+	}
 }
 
 func TestTogetherAllocatesNothing(t *testing.T) {

@@ -12,14 +12,6 @@ func int8View(b []byte) []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(b))), len(b))
 }
 
-// bytesView is the way back.
-func bytesView(b []int8) []byte {
-	if len(b) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(b))), len(b))
-}
-
 // bytesOf returns the bytes of a string, in place; they must not be written to.
 func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))

@@ -33,13 +33,13 @@ def weigh(x: sp.csr_matrix, idf: np.ndarray, y: sp.csr_matrix | None = None) -> 
 
 
 def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a head: weights times idf as int8 [bucket][class], and the idf in steps."""
+    """The tensors of a head. Rows [bucket][1+class] are the idf in steps, and weights times it plus 128."""
     step = idf.max() / 255
     steps = np.rint(idf / step)
     product = np.asarray(w, np.float64) * steps
     # A few n-grams weigh far more than the rest; cutting them leaves finer steps for all others.
     top = np.maximum(np.quantile(np.abs(product), 0.9999, axis=1), 1e-9)
     scale = top / 127
-    q = np.clip(np.rint(product / scale[:, None]), -127, 127).astype(np.int8)
-    return {name + ".weight": np.ascontiguousarray(q.T), name + ".idf": steps.astype(np.uint8), name + ".scale": scale.astype(np.float32),
+    q = np.clip(np.rint(product / scale[:, None]), -127, 127) + 128
+    return {name + ".rows": np.concatenate([steps[None], q]).T.astype(np.uint8), name + ".scale": scale.astype(np.float32),
             name + ".bias": np.asarray(bias, np.float32)}
