@@ -29,9 +29,9 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 }
 
 const (
-	maxHidden  = 1536
-	maxOutputs = 256 // of a dense head
-	maxClasses = 15  // of an n-gram head: a row is 16 bytes at most
+	maxHidden  = 2112 // of a dense head; category.py has the same number
+	maxOutputs = 256  // of a dense head
+	maxClasses = 15   // of an n-gram head: a row is 16 bytes at most
 )
 
 var _ [maxClasses - max(len(Categories), guardNgramOuts)]struct{} // or they do not fit
