@@ -61,28 +61,29 @@ type encoder struct {
 	epsilon           float32
 }
 
-// encoderScratch is the memory of Embed.
+// encoderScratch is the memory of Embed. What vectors are read from and stored in begins at multiples of 64
+// bytes, lest every vector touches two lines of the cache.
 type encoderScratch struct {
 	row    [Dim]float32
-	spread spreadScratch
 	hidden [(blockTokens + 2*halo) * mixDim]float32 // after the first layer of the branches
-	mixed  [blockTokens * mixDim]float32            // their results
-	scale  [max(blockTokens+2*halo, rowBlock)]float32
-	ids    [MaxTokens + 2]int32
-	n      int // of ids; 0: there is no text
-	next   [MaxTokens + 2]int32
-	sums   [maxSpans][featureDim]float32 // of the normalised features of each span,
-	have   [maxBlocks]bool               // in the blocks that are encoded
+	mixed  [blockTokens * mixDim]float32            // the results of the branches
+	sums   [maxSpans][featureDim]float32            // of the normalised features of each span
+	vector [batchRuns * featureDim]float32          // the sums of the runs that finish works on
+	text   [batchRuns * Dim]float32                 // what goes into a pair of dense layers
+	wide   [batchRuns * 2 * Dim]float32
+	narrow [batchRuns * Dim]float32
+	whole  [viewDim]float32 // the view of the gist asked for last
+	spread spreadScratch
 
+	scale    [max(blockTokens+2*halo, rowBlock)]float32
+	count    [batchRuns]float32 // tokens of the runs that finish works on
+	ids      [MaxTokens + 2]int32
+	n        int // of ids; 0: there is no text
+	next     [MaxTokens + 2]int32
+	have     [maxBlocks]bool // the blocks that are in sums
 	all      [1]run
-	whole    [viewDim]float32     // the view of the gist asked for last,
-	wholeIDs [MaxTokens + 2]int32 // whose ids are these
+	wholeIDs [MaxTokens + 2]int32 // of the text that whole is of
 	wholeN   int
-	count    [batchRuns]float32              // tokens of the runs that finish works on
-	vector   [batchRuns * featureDim]float32 // their sums
-	text     [batchRuns * Dim]float32        // what goes into a pair of dense layers
-	wide     [batchRuns * 2 * Dim]float32
-	narrow   [batchRuns * Dim]float32
 }
 
 func (e *encoder) open(t *tensors) (err error) {

@@ -36,13 +36,13 @@ const (
 
 var _ [maxClasses - max(len(Categories), guardNgramOuts)]struct{} // or they do not fit
 
-// headScratch is the memory of the heads.
+// headScratch is the memory of the heads, what vectors lie in first (encoderScratch).
 type headScratch struct {
-	ngrams Ngrams
+	views  [max(maxRuns, 2*batchRuns) * viewDim]float32 // of runs; of texts judged together, and then their gists
 	hidden [batchRuns * maxHidden]float32
 	scores [batchRuns * maxOutputs]float32
 	runs   [maxRuns]run
-	views  [max(maxRuns, 2*batchRuns) * viewDim]float32 // of runs; of texts judged together, and then their gists
+	ngrams Ngrams
 	chunks [maxChunks]ngramSum
 }
 

@@ -52,16 +52,17 @@ const maxNear = blockTokens + 2*halo
 
 // spreadScratch is the memory in which tokens spread.
 type spreadScratch struct {
+	fresh [maxNear]spread // what the pieces in ids give
+	mixed [rowBlock * mixDim]float32
+	out   [rowBlock * branchDim]float32
+	scale [branches][rowBlock]float32
+
 	near [maxNear + 2*reachTokens]*spread // what tokens give, the first reachTokens of them before the first token
 	lent [maxNear]loan                    // of them, those that are kept
 	n    int                              // of lent
 
-	unknown [maxNear]int32  // tokens whose piece is to be learned
-	ids     [maxNear]int32  // these pieces,
-	fresh   [maxNear]spread // and what they give
-	mixed   [rowBlock * mixDim]float32
-	scale   [branches][rowBlock]float32
-	out     [rowBlock * branchDim]float32
+	unknown [maxNear]int32 // tokens whose piece is to be learned
+	ids     [maxNear]int32 // these pieces
 }
 
 // noSpread is what lies beyond the ends of a text.
