@@ -113,7 +113,7 @@ class Expert:
             raise ValueError(f"{NETS[name]} nets of {NET[0]} values for {name} text are more than the {MAX_HIDDEN} that Kvasir takes")
         own = t.exam == (name == "exam")
         svm = LinearSVC(C=1, random_state=seed).fit(grams, t.label, sample_weight=t.weight * np.where(own, 1, OTHERS))
-        self.svm = svm.coef_, svm.intercept_, idf
+        self.svm = ngrams.cut(svm.coef_, idf), svm.intercept_, idf
         share, factor = NET_OTHERS[name]
         learn = np.flatnonzero(own | (np.random.default_rng(seed).random(len(own)) < share))
         weight = (t.weight * np.where(own, 1, factor))[learn].astype(np.float32)

@@ -219,7 +219,7 @@ def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: 
         fit = LogisticRegression(C=10, solver="liblinear", random_state=0).fit(z[known], goal[known], sample_weight=(share * np.where(goal == 1, 2, 1))[known])
         ws.append(fit.coef_[0])
         bs.append(fit.intercept_[0])
-    return np.array(ws), np.array(bs), idf
+    return ngrams.cut(np.array(ws), idf), np.array(bs), idf
 
 
 def fold_of(row: dict) -> int:

@@ -32,14 +32,20 @@ def weigh(x: sp.csr_matrix, idf: np.ndarray, y: sp.csr_matrix | None = None) -> 
     return sp.csr_matrix(sp.diags(1 / np.sqrt(np.maximum(squares, 1e-9))) @ x)
 
 
+def cut(w: np.ndarray, idf: np.ndarray) -> np.ndarray:
+    """The weights without what is far above all others: a few n-grams weigh that much, and in the file they would leave
+    coarse steps for the rest. What is measured is then what is served, but for the rounding to these steps."""
+    product = np.asarray(w, np.float64) * idf
+    top = np.maximum(np.quantile(np.abs(product), 0.9999, axis=1), 1e-9)[:, None]
+    return np.clip(product, -top, top) / idf
+
+
 def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a head. Rows [bucket][1+class] are the idf in steps, and weights times it plus 128."""
+    """The tensors of a head of weights that have been cut. Rows [bucket][1+class] are the idf in steps, and weights times it plus 128."""
     step = idf.max() / 255
     steps = np.rint(idf / step)
     product = np.asarray(w, np.float64) * steps
-    # A few n-grams weigh far more than the rest; cutting them leaves finer steps for all others.
-    top = np.maximum(np.quantile(np.abs(product), 0.9999, axis=1), 1e-9)
-    scale = top / 127
-    q = np.clip(np.rint(product / scale[:, None]), -127, 127) + 128
+    scale = np.maximum(np.abs(product).max(axis=1), 1e-9) / 127
+    q = np.rint(product / scale[:, None]) + 128
     return {name + ".rows": np.concatenate([steps[None], q]).T.astype(np.uint8), name + ".scale": scale.astype(np.float32),
             name + ".bias": np.asarray(bias, np.float32)}
