@@ -63,3 +63,46 @@ func blocksVNNI(l *linear, j *job, tile, r, n int) {
 		r += quarters * vnniRows
 	}
 }
+
+// convArgs is a job for a block of pairs and 64 outputs.
+type convArgs struct {
+	x         *byte // blends of the first pair
+	w         *int8
+	dst       *float32 // of the first token
+	res       *float32
+	scale     *float32 // of the outputs
+	bias      *float32
+	rowScale  *float32   // of all
+	zero      [2]*int32  // what is added to the sums of the first and the second tokens
+	steps     [kinds]int // of 4 blends, of each kind
+	rowStride int
+	dstStride int // of pairs
+	resStride int
+	ahead     *int8   // weights that are brought nearer, a line a step
+	lowest    float32 // 0 for a ReLU, else minus infinity
+}
+
+// newConvArgs describes the outputs from tile on.
+func newConvArgs(c *conv, j *job, tile int) convArgs {
+	a := convArgs{
+		w: &c.all.w[tile*c.all.in], scale: &c.all.scale[tile], bias: &c.all.bias[tile], rowScale: &j.scale[0],
+		zero:      [2]*int32{&c.zero[0][tile], &c.zero[1][tile]},
+		rowStride: c.all.in * j.x.width, dstStride: j.dstStride * 8, resStride: j.resStride * 8, lowest: float32(math.Inf(-1)),
+	}
+	if tile < j.relu {
+		a.lowest = 0
+	}
+	for k := range a.steps {
+		a.steps[k] = c.kinds[k].in / 4
+	}
+	return a
+}
+
+// sumArgs is a job for 4 rows and 8 outputs.
+type sumArgs struct {
+	x         *byte
+	w         *int8
+	out       *int32 // rows of 64
+	steps     int    // of 4 inputs
+	rowStride int
+}

@@ -48,13 +48,16 @@ const (
 	halo        = 2 * reachTokens
 )
 
+// Convolutions take two tokens at a time: only a text's last one may have no neighbour in its block.
+var _ [-(blockTokens % 2)]struct{}
+
 // encoder holds the layers.
 type encoder struct {
 	project           linear // row -> the inputs of the branches
 	gain, shift       []float32
 	first             [branches][]linear // the taps of the first layers
 	firstBias         []int32            // of all branches, in the fixed point of spreads
-	second            [branches]linear
+	second            [branches]conv
 	sumGain, sumShift []float32
 	sum               linear    // features, summed over tokens -> 512
 	dense             [4]linear // 1 and 3 add to a half of what 0 and 2 give
@@ -64,18 +67,19 @@ type encoder struct {
 // encoderScratch is the memory of Embed. What vectors are read from and stored in begins at multiples of 64
 // bytes, lest every vector touches two lines of the cache.
 type encoderScratch struct {
-	row    [Dim]float32
-	hidden [(blockTokens + 2*halo) * mixDim]float32 // after the first layer of the branches
-	mixed  [blockTokens * mixDim]float32            // the results of the branches
-	sums   [maxSpans][featureDim]float32            // of the normalised features of each span
-	vector [batchRuns * featureDim]float32          // the sums of the runs that finish works on
-	text   [batchRuns * Dim]float32                 // what goes into a pair of dense layers
+	row [Dim]float32
+	// After the first layer of the branches, with empty tokens at both ends.
+	hidden [(reachTokens + blockTokens + 2*halo) * mixDim]float32
+	mixed  [blockTokens * mixDim]float32   // the results of the branches
+	sums   [maxSpans][featureDim]float32   // of the normalised features of each span
+	vector [batchRuns * featureDim]float32 // the sums of the runs that finish works on
+	text   [batchRuns * Dim]float32        // what goes into a pair of dense layers
 	wide   [batchRuns * 2 * Dim]float32
 	narrow [batchRuns * Dim]float32
 	whole  [viewDim]float32 // the view of the gist asked for last
 	spread spreadScratch
 
-	scale    [max(blockTokens+2*halo, rowBlock)]float32
+	scale    [max(blockTokens, rowBlock)]float32
 	count    [batchRuns]float32 // tokens of the runs that finish works on
 	ids      [MaxTokens + 2]int32
 	n        int // of ids; 0: there is no text
@@ -106,7 +110,11 @@ func (e *encoder) open(t *tensors) (err error) {
 		if err == nil {
 			e.openFirst(&first, i)
 		}
-		layer(&e.second[i], fmt.Sprintf("conv%d.second", n), n*sights[i], branchDim)
+		var second linear
+		layer(&second, fmt.Sprintf("conv%d.second", n), blendsOf(i)*sights[i], branchDim)
+		if err == nil {
+			e.second[i] = newConv(second, i)
+		}
 	}
 	vector(&e.sumGain, "sum.gain", featureDim)
 	vector(&e.sumShift, "sum.shift", featureDim)
@@ -115,7 +123,7 @@ func (e *encoder) open(t *tensors) (err error) {
 	layer(&e.dense[1], "dense1", denseDim, denseDim)
 	layer(&e.dense[2], "dense2", denseDim, 2*Dim)
 	layer(&e.dense[3], "dense3", Dim, Dim)
-	way := []*linear{&e.second[0], &e.second[1], &e.second[2], &e.sum, &e.dense[0], &e.dense[1], &e.dense[2], &e.dense[3]}
+	way := []*linear{&e.second[0].all, &e.second[1].all, &e.second[2].all, &e.sum, &e.dense[0], &e.dense[1], &e.dense[2], &e.dense[3]}
 	for i, l := range way[1:] {
 		way[i].next = l.w
 	}
@@ -287,7 +295,7 @@ func frame(ids []int32, tokens []Token) []int32 {
 // encoded along as far as these see; beyond the ends of the text lie zeros.
 func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 	e, es := &m.encoder, s.encoder
-	// Rows of the buffers are tokens lo, lo+1 ...; the quantised ones begin reachTokens earlier.
+	// Rows of the buffers are tokens lo, lo+1 ...; the hidden ones begin reachTokens earlier.
 	lo, hi := max(from-halo, 0), min(to+halo, len(ids))
 	rows := hi - lo
 	// The first layer is needed as far as the second one sees.
@@ -296,12 +304,14 @@ func (m *Model) addBlock(ids []int32, from, to int, s *Scratch) {
 
 	m.table.bring(ids[from:to]) // while others are multiplied
 
-	q := s.activations((rows + 2*reachTokens) * mixDim)
-	q.clear(0, reachTokens*mixDim)
-	q.clear((reachTokens+rows)*mixDim, reachTokens*mixDim)
-	es.quantise(q, first, last, top)
+	clear(es.hidden[(from-lo)*mixDim : (reachTokens+first)*mixDim])
+	clear(es.hidden[(reachTokens+last)*mixDim : (2*reachTokens+to-lo)*mixDim])
+	scale, inv := scaleOf(top * blendRange)
+	for i := range es.scale {
+		es.scale[i] = scale
+	}
 	for i := range e.second {
-		e.convolve(i, from-lo, to-lo, q, s)
+		e.convolve(i, from-lo, to-lo, inv, s)
 	}
 	for i := from; i < to; i++ {
 		// The row is decoded a second time: keeping it cost more, in cache.
@@ -353,31 +363,20 @@ func (es *encoderScratch) gather(first, last int, bias []int32) (top float32) {
 	near := &es.spread.near
 	for i := first; i < last; i++ {
 		next := near[min(i+2*reachTokens+1, last+reachTokens)]
-		top = max(top, kernel.gather(es.hidden[i*mixDim:][:mixDim], bias, (*[2*reachTokens + 1]*spread)(near[i:]), next, 1.0/spreadOne))
+		top = max(top, kernel.gather(es.hidden[(reachTokens+i)*mixDim:][:mixDim], bias, (*[2*reachTokens + 1]*spread)(near[i:]), next, 1.0/spreadOne))
 	}
 	return top
 }
 
-// quantise rounds rows [first, last) of the hidden values by the largest of them, into q, whose rows
-// begin reachTokens earlier.
-func (es *encoderScratch) quantise(q quantised, first, last int, top float32) {
-	scale, inv := scaleOf(top)
-	q.store((reachTokens+first)*mixDim, es.hidden[first*mixDim:last*mixDim], inv)
-	for i := range es.scale {
-		es.scale[i] = scale
-	}
-}
-
-// convolve applies the second layer of branch i to rows [first, last) of q and the hidden ones: ReLU,
-// and its input added. Row 0 of mixed is row first.
-func (e *encoder) convolve(i, first, last int, q quantised, s *Scratch) {
-	es, at := s.encoder, first*mixDim+i*branchDim
+// convolve applies the second layer of branch i to rows [first, last) of the hidden values: ReLU, and
+// its input added. Row 0 of mixed is row first.
+func (e *encoder) convolve(i, first, last int, inv float32, s *Scratch) {
+	es, at, pairs := s.encoder, (reachTokens+first)*mixDim+i*branchDim, (last-first+1)/2
 	s.job = job{
-		x: q.from(at + (reachTokens-lefts[i])*mixDim), scale: es.scale[:], taps: widths[i], seg: sights[i],
-		rowStride: mixDim, tapStride: mixDim,
+		x: e.second[i].blend(es.hidden[:], at, mixDim, pairs, inv, s), scale: es.scale[:],
 		dst: es.mixed[i*branchDim:], dstStride: mixDim, res: es.hidden[at:], resStride: mixDim, relu: branchDim,
 	}
-	e.second[i].run(&s.job, last-first, s)
+	e.second[i].run(&s.job, pairs, s)
 }
 
 // deviation returns the mean of n values and one over their deviation.

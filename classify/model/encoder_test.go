@@ -94,8 +94,8 @@ func ids(tokens []Token) []int32 {
 }
 
 // TestEmbeddingsAreCloseToThePackages bounds the loss of 4 bits a table value, 8 bits a layer, which
-// alone make 0.998, and of what the second layers do not read: a cosine of 0.995 on average and 0.95
-// for each text. Short texts lose most, since the error of few rows does not even out.
+// alone make 0.998, of what the second layers do not read, and of blends that are cut off: a cosine of
+// 0.995 on average and 0.95 for each text. Short texts lose most, since the error of few rows does not even out.
 func TestEmbeddingsAreCloseToThePackages(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
@@ -158,22 +158,35 @@ func TestEmbeddingHasTheSameBitsInEveryForm(t *testing.T) {
 
 // TestEmbeddingDoesNotDependOnWhatWasEmbeddedBefore fills the scratch with other values first.
 func TestEmbeddingDoesNotDependOnWhatWasEmbeddedBefore(t *testing.T) {
-	m := embeddedModel(t)
-	var used Scratch
-	tokens := m.Tokenize(nil, []byte(strings.Repeat(benchText, 12)), &used)
-	for _, n := range []int{0, 1, 5, 190, 191, 400, 1000} {
-		var clean, again [Dim]float32
-		m.Embed(&clean, tokens[:n], new(Scratch))
-		if used.encoder != nil {
-			for i := range used.encoder.mixed {
-				used.encoder.mixed[i], used.encoder.hidden[i] = 1e9, -1e9
+	withModel(t, func(t *testing.T, m *Model) {
+		var used Scratch
+		tokens := m.Tokenize(nil, []byte(strings.Repeat(benchText, 12)), &used)
+		for _, n := range []int{0, 1, 2, 3, 4, 5, 92, 93, 94, 95, 186, 187, 188, 189, 190, 191, 400, 1000} {
+			var clean, again [Dim]float32
+			m.Embed(&clean, tokens[:n], new(Scratch))
+			m.Embed(&again, tokens[:n/2], &used)
+			es := used.encoder
+			for i := range es.hidden {
+				es.hidden[i] = -1e9
+			}
+			for i := range es.mixed {
+				es.mixed[i] = 1e9
+			}
+			for i := range used.quant {
+				used.quant[i] = 0x55
+			}
+			for i := range es.sums {
+				for k := range es.sums[i] {
+					es.sums[i][k] = 1e9
+				}
+			}
+			es.n, es.wholeN = 0, 0
+			m.Embed(&again, tokens[:n], &used)
+			if clean != again {
+				t.Errorf("%d tokens: another embedding in a used scratch", n)
 			}
 		}
-		m.Embed(&again, tokens[:n], &used)
-		if clean != again {
-			t.Errorf("%d tokens: another embedding in a used scratch", n)
-		}
-	}
+	})
 }
 
 // TestBlocksDoNotShow moves the border between two blocks through a text, by words before it that
@@ -196,9 +209,10 @@ func TestBlocksDoNotShow(t *testing.T) {
 	}
 	whole = sums(0, len(ids))
 	for _, at := range []int{1, 2, 3, 4, 5, 60, 92, 93, 94, 95} {
-		// Not the same bits: activations are rounded by the largest of their block.
+		// Not the same bits: activations are rounded by the largest of their block, and tokens have other
+		// neighbours in their pair. Blocks that do not see one another's tokens give 0.9978.
 		parts := sums(0, at, len(ids))
-		if cosine := dot(&whole, &parts); cosine < 0.9995 {
+		if cosine := dot(&whole, &parts); cosine < 0.999 {
 			t.Errorf("blocks that meet at token %d: cosine %.5f with one block", at, cosine)
 		}
 	}

@@ -29,7 +29,7 @@ func (t *tensors) dense(name string, out int) (d dense, err error) {
 }
 
 const (
-	maxHidden  = 2112 // of a dense head; category.py has the same number
+	maxHidden  = 1920 // of a dense head; category.py has the same number
 	maxOutputs = 256  // of a dense head
 	maxClasses = 15   // of an n-gram head: a row is 16 bytes at most
 )

@@ -16,6 +16,10 @@ type form struct {
 	blocks func(l *linear, j *job, tile, r, n int)
 	single func(l *linear, j *job, tile, r int)
 	few    func(l *linear, j *job, tile, r, rows int)
+	// conv computes pairs pairs of neighbours for the 64 outputs from tile on.
+	conv func(c *conv, j *job, tile, pairs int, s *Scratch)
+	// blend stores a blend of tokens.
+	blend func(b *blending)
 	// weigh adds up the weights of each output of a tile; nil if offset is 0.
 	weigh func(sums *[tileOut]int32, w []int8)
 	// maxAbs returns the largest absolute value of x, 0 if x is empty.

@@ -28,6 +28,8 @@ var vnniForm = form{
 	blocks:    blocksVNNI,
 	single:    func(l *linear, j *job, tile, r int) { a := newArgs(l, j, tile, 0, r); singleVNNI(&a) },
 	few:       fewVNNI,
+	conv:      convVNNI,
+	blend:     blendAVX512,
 	weigh:     weighVNNI,
 	maxAbs:    maxAbsVector,
 	round:     roundVNNI,
@@ -47,6 +49,8 @@ var avx2Form = form{
 	name: "avx2", width: 2, rows: avx2Rows,
 	blocks:    blocksAVX2,
 	single:    singlesAVX2,
+	conv:      convBySums(avx2Rows, sumAVX2),
+	blend:     blendAVX2,
 	maxAbs:    maxAbsVector,
 	round:     roundAVX2,
 	moments:   momentsAVX2,
@@ -161,6 +165,73 @@ func normaliseAVX512(x, gain, bias []float32, mean, factor float32)
 
 //go:noescape
 func decodeAVX512(dst []float32, row []byte, code *[16]float32)
+
+// convVNNI computes blocks of 6, 5 and 4 pairs: fewer do not keep both multipliers busy. A rest of 3 is
+// computed with the pair before, whose results are the same again, or with spare rows. The blocks of a
+// tile bring the next one into the second cache, a quarter each.
+func convVNNI(c *conv, j *job, tile, pairs int, _ *Scratch) {
+	const quarters = 4
+	next, whole := c.all.next, tileOut*c.all.in
+	if at := (tile + tileOut) * c.all.in; at < len(c.all.w) {
+		next = c.all.w[at:]
+	}
+	if len(next) < whole {
+		next = c.all.w
+	}
+	a := newConvArgs(c, j, tile)
+	for r, block := 0, 0; r < pairs; block++ {
+		n := min(pairs-r, 6)
+		switch rest := pairs - r - n; {
+		case n < 4 && r > 0: // 3 that are left of 7
+			r, n = pairs-4, 4
+		case rest == 1 || rest == 2: // of 7 or 8
+			n = 4
+		case rest == 3: // of 9
+			n = 5
+		}
+		a.x, a.ahead = &j.x.data[r*a.rowStride], &next[min(block, quarters-1)*whole/quarters]
+		a.dst, a.res = &j.dst[2*r*j.dstStride+tile], &j.res[2*r*j.resStride+tile]
+		switch n {
+		case 6:
+			conv6VNNI(&a)
+		case 5:
+			conv5VNNI(&a)
+		default:
+			conv4VNNI(&a)
+		}
+		r += n
+	}
+}
+
+// sumAVX2 sums up 4 rows, 8 outputs at a time.
+func sumAVX2(acc *accumulators, l *linear, x quantised, stride, tile int) {
+	for shift := 0; shift < tileOut; shift += 8 {
+		rowsAVX2(&sumArgs{
+			x: &x.data[0], w: &l.w[tile*l.pitch+4*shift], out: &acc[0][shift],
+			steps: l.in / 4, rowStride: stride * x.width,
+		})
+	}
+}
+
+// conv6VNNI computes 6 pairs x 64 outputs, the others 5 and 4.
+//
+//go:noescape
+func conv6VNNI(a *convArgs)
+
+//go:noescape
+func conv5VNNI(a *convArgs)
+
+//go:noescape
+func conv4VNNI(a *convArgs)
+
+//go:noescape
+func rowsAVX2(a *sumArgs)
+
+//go:noescape
+func blendAVX512(b *blending)
+
+//go:noescape
+func blendAVX2(b *blending)
 
 // blocksAVX2 computes 64 outputs, 8 at a time.
 func blocksAVX2(l *linear, j *job, tile, r, n int) {

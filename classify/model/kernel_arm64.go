@@ -15,14 +15,14 @@ func forms() []*form {
 
 // sdotForm and neonForm leave the loops over floats to the compiler: they are a small part there.
 var (
-	sdotForm = neon("sdot", 4, blocksSDOT, singlesSDOT)
-	neonForm = neon("neon", 2, blocksNEON, singlesNEON)
+	sdotForm = neon("sdot", 4, blocksSDOT, singlesSDOT, sumSDOT)
+	neonForm = neon("neon", 2, blocksNEON, singlesNEON, sumNEON)
 )
 
 // neon is the plain form with dense layers of its own.
-func neon(name string, rows int, blocks func(l *linear, j *job, tile, r, n int), single func(l *linear, j *job, tile, r int)) form {
+func neon(name string, rows int, blocks func(l *linear, j *job, tile, r, n int), single func(l *linear, j *job, tile, r int), sum func(acc *accumulators, l *linear, x quantised, stride, tile int)) form {
 	f := plainForm
-	f.name, f.rows, f.blocks, f.single = name, rows, blocks, single
+	f.name, f.rows, f.blocks, f.single, f.conv = name, rows, blocks, single, convBySums(rows, sum)
 	return f
 }
 
@@ -36,9 +36,6 @@ type sums struct {
 	tapStride int // bytes
 	rowStride int // bytes
 }
-
-// accumulators are the sums of at most 4 rows.
-type accumulators [4][tileOut]int32
 
 // newSums describes the rows from r on and the 16 outputs from tile+first on.
 func newSums(l *linear, j *job, tile, first, r int) sums {
@@ -55,7 +52,29 @@ func (acc *accumulators) finish(l *linear, j *job, tile, r, rows int) {
 	}
 }
 
-// The four functions call the assembly directly: through a variable, what they pass would be moved
+// rowsOf describes the first rows of x, stride apart, and the 16 outputs from tile+first on.
+func rowsOf(acc *accumulators, l *linear, x quantised, stride, tile, first int) sums {
+	return sums{
+		x: &x.data[0], w: &l.w[tile*l.pitch+4*first], out: &acc[0][first],
+		taps: 1, steps: l.in / 4, rowStride: stride,
+	}
+}
+
+func sumSDOT(acc *accumulators, l *linear, x quantised, stride, tile int) {
+	for first := 0; first < tileOut; first += 16 {
+		a := rowsOf(acc, l, x, stride, tile, first)
+		blockSDOT(&a)
+	}
+}
+
+func sumNEON(acc *accumulators, l *linear, x quantised, stride, tile int) {
+	for first := 0; first < tileOut; first += 16 {
+		a := rowsOf(acc, l, x, stride, tile, first)
+		blockNEON(&a)
+	}
+}
+
+// These functions call the assembly directly: through a variable, what they pass would be moved
 // to the heap.
 
 func blocksSDOT(l *linear, j *job, tile, r, n int) {

@@ -12,6 +12,8 @@ var plainForm = form{
 		}
 	},
 	single:    singlePlain,
+	conv:      convBySums(1, sumPlain),
+	blend:     blendPlain,
 	maxAbs:    maxAbsPlain,
 	round:     roundPlain,
 	moments:   momentsPlain,
@@ -28,17 +30,27 @@ func singlePlain(l *linear, j *job, tile, r int) {
 	acc := *(*[tileOut]int32)(l.zero[tile:])
 	w := l.w[tile*l.pitch:]
 	for t := range j.taps {
-		x := j.x.data[r*j.rowStride+t*j.tapStride:][:j.seg]
-		for ; len(x) >= 4; x = x[4:] {
-			x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
-			step := (*[4 * tileOut]int8)(w)
-			for o := range acc {
-				acc[o] += x0*int32(step[4*o]) + x1*int32(step[4*o+1]) + x2*int32(step[4*o+2]) + x3*int32(step[4*o+3])
-			}
-			w = w[4*tileOut:]
-		}
+		addPlain(&acc, j.x.data[r*j.rowStride+t*j.tapStride:][:j.seg], w)
+		w = w[j.seg*tileOut:]
 	}
 	finishPlain(&acc, l, j, tile, r)
+}
+
+// addPlain adds the products of x with the weights of a tile.
+func addPlain(acc *[tileOut]int32, x []byte, w []int8) {
+	for ; len(x) >= 4; x = x[4:] {
+		x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
+		step := (*[4 * tileOut]int8)(w)
+		for o := range acc {
+			acc[o] += x0*int32(step[4*o]) + x1*int32(step[4*o+1]) + x2*int32(step[4*o+2]) + x3*int32(step[4*o+3])
+		}
+		w = w[4*tileOut:]
+	}
+}
+
+func sumPlain(acc *accumulators, l *linear, x quantised, _, tile int) {
+	acc[0] = [tileOut]int32{}
+	addPlain(&acc[0], x.data[:l.in], l.w[tile*l.pitch:])
 }
 
 // finishPlain turns 64 sums into floats: bias, ReLU and what is added.
@@ -78,6 +90,18 @@ func roundPlain(dst []byte, x []float32, inv float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
 		dst[i] = byte(math.Float32bits(float32(v*inv) + roundMagic))
+	}
+}
+
+func blendPlain(b *blending) {
+	for r := range b.rows {
+		dst := b.dst.from(r * b.dstStride).data[:b.seg]
+		of, with := b.of[r*b.stride:][:len(dst)], b.with[r*b.stride:][:len(dst)]
+		for i := range dst {
+			v := float32((of[i] + float32(b.sign*with[i])) * b.inv)
+			n := int32(math.Float32bits(v+roundMagic) - math.Float32bits(roundMagic))
+			dst[i] = byte(min(max(n, math.MinInt8), math.MaxInt8))
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-// Dense layers and convolutions in int8: float32 in, float32 out, exact int32 sums between.
+// Dense layers and the tagger's convolutions in int8: float32 in, float32 out, exact int32 sums between.
 
 package model
 

@@ -274,7 +274,7 @@ func TestApplyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkLinear reports the matrix work alone, in each form, at the shape of a convolution.
+// BenchmarkLinear reports the matrix work alone, in each form.
 func BenchmarkLinear(b *testing.B) {
 	const rows, seg, taps, out = 64, 256, 5, 256
 	rng := rand.New(rand.NewPCG(13, 14))

@@ -10,7 +10,9 @@ type Scratch struct {
 	tail     [rowBlock * tileOut]float32 // a last tile that the outputs do not fill
 	job      job
 	tailJob  job
-	tokens   []Token // of Together's text under way
+	blending blending
+	sums     [kinds]accumulators // of convBySums
+	tokens   []Token             // of Together's text under way
 
 	window  *window
 	encoder *encoderScratch

@@ -19,7 +19,7 @@ import (
 //	two after                        branch 2
 //
 // and after them the token's own inputs, which are added to what comes out of the layer. Where its
-// pieces are known a text costs a third of the encoder's multiplications.
+// pieces are known a text costs a quarter of the encoder's multiplications.
 const (
 	spreadSums = (2 + 3 + 5) * branchDim
 	spreadLen  = spreadSums + mixDim

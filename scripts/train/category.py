@@ -27,9 +27,9 @@ from rows import CATEGORIES
 
 BUCKETS = 1 << 17  # of each expert
 EPOCHS = 12
-NET = (704, 0.2, 0.4)  # hidden values, share of inputs and of hidden values left out
+NET = (640, 0.2, 0.4)  # hidden values, share of inputs and of hidden values left out
 NETS = {"exam": 3, "everyday": 1}  # of an expert, which are averaged
-MAX_HIDDEN = 2112  # of all nets of an expert; heads.go has the same number
+MAX_HIDDEN = 1920  # of all nets of an expert; heads.go has the same number
 # The one net for everyday questions, which are most of what is asked, learns from what three like it say of its texts. It
 # takes 1.8 us a question, of twelve judged together, where two take twice that; the exams' three take 5.8. Two have 0.0
 # to 0.4 points more of everyday questions, a point more of searches (README.md).

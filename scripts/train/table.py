@@ -199,6 +199,21 @@ def table(weights, size):
     }
 
 
+def blended(weights, taps):
+    """Weights [taps*n, out] of a convolution as those of the blends of two neighbouring tokens, in the order of
+    classify/model/conv.go: for both of them, for the second with its sign turned, for the first, for the second."""
+
+    def two(g):
+        return [g[0] + g[1]], [], [g[0]], [g[1]]
+
+    def three(g):
+        return [(g[0] + g[1] + g[2]) / 2], [(g[0] - g[1] + g[2]) / 2], [g[0]], [g[2]]
+
+    g = weights.reshape(taps, -1, weights.shape[1])
+    filters = ([three(g[:3])] if taps != 2 else []) + ([two(g[-2:])] if taps != 3 else [])
+    return np.concatenate([blend for kind in zip(*filters) for own in kind for blend in own])
+
+
 def encoder(w):
     """The tensors of the encoder; layers that read the same input are one layer."""
 
@@ -213,7 +228,7 @@ def encoder(w):
     tensors["project.shift"] = join("ln_b2", "ln_b3", "ln_b5")
     for n in ORDERS:
         tensors |= dense(f"conv{n}.first", w[f"w1_{n}"], w[f"b1_{n}"])
-        tensors |= dense(f"conv{n}.second", w[f"w2_{n}"], w[f"b2_{n}"])
+        tensors |= dense(f"conv{n}.second", blended(w[f"w2_{n}"], n), w[f"b2_{n}"])
     tensors["sum.gain"], tensors["sum.shift"] = w["ln_g"], w["ln_b"]
     tensors |= dense("sum", w["cnn_W"], w["cnn_b"])
     tensors |= dense("dense0", join("d0", "p1", axis=1))
