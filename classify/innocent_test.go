@@ -53,24 +53,27 @@ func TestIdentifiersPass(t *testing.T) {
 		return b.String()
 	}
 	const hex, letters = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	for name, id := range map[string]func() string{
-		"checksum": func() string { return random(hex, 32) },
-		"commit":   func() string { return random(hex, 12) },
-		"uuid": func() string {
+	for _, kind := range []struct {
+		name string
+		id   func() string
+	}{
+		{"checksum", func() string { return random(hex, 32) }},
+		{"commit", func() string { return random(hex, 12) }},
+		{"uuid", func() string {
 			return fmt.Sprintf("%s-%s-%s-%s-%s", random(hex, 8), random(hex, 4), random(hex, 4), random(hex, 4), random(hex, 12))
-		},
-		"token": func() string { return random(letters, 24) },
+		}},
+		{"token", func() string { return random(letters, 24) }},
 	} {
-		const all = 200
+		const all = 1000
 		blocked := 0
 		for range all {
-			if guard(id(), User) != Passed {
+			if guard(kind.id(), User) != Passed {
 				blocked++
 			}
 		}
-		t.Logf("%s: %d of %d are blocked", name, blocked, all)
+		t.Logf("%s: %d of %d are blocked", kind.name, blocked, all)
 		if blocked > all/20 {
-			t.Errorf("%s: %d of %d are blocked", name, blocked, all)
+			t.Errorf("%s: %d of %d are blocked", kind.name, blocked, all)
 		}
 	}
 }
