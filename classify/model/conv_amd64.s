@@ -1,6 +1,7 @@
 // Convolutions of pairs on x86-64, see conv.go, and the blends that they multiply.
 
 #include "go_asm.h"
+#include "rows_amd64.h"
 #include "textflag.h"
 
 // LOAD_BLEND: R8, R9, R10 = of, with, dst of a row, R11 = the stride in bytes of the first two, R12 = that
@@ -30,34 +31,23 @@
 	LEAQ 63(SP), R10 \
 	ANDQ $~63, R10
 
-#define ROW_CONV(X, Z, A0, A1, A2, A3) \
-	VPBROADCASTD X, Z \
-	VPDPBUSD Z24, Z, A0 \
-	VPDPBUSD Z25, Z, A1 \
-	VPDPBUSD Z26, Z, A2 \
-	VPDPBUSD Z27, Z, A3
-
 // A step multiplies 4 blends of each row.
 #define STEP4 \
-	VMOVDQU32 (DX), Z24 \
-	VMOVDQU32 64(DX), Z25 \
-	VMOVDQU32 128(DX), Z26 \
-	VMOVDQU32 192(DX), Z27 \
-	ADDQ $256, DX \
+	WEIGHTS_VNNI \
 	PREFETCHT1 (R9) \
 	ADDQ $64, R9 \
-	ROW_CONV((R13), Z28, Z0, Z1, Z2, Z3) \
-	ROW_CONV((R13)(R8*1), Z29, Z4, Z5, Z6, Z7) \
-	ROW_CONV((R13)(R8*2), Z30, Z8, Z9, Z10, Z11) \
-	ROW_CONV((R11), Z31, Z12, Z13, Z14, Z15)
+	ROW_VNNI((R13), Z28, Z0, Z1, Z2, Z3) \
+	ROW_VNNI((R13)(R8*1), Z29, Z4, Z5, Z6, Z7) \
+	ROW_VNNI((R13)(R8*2), Z30, Z8, Z9, Z10, Z11) \
+	ROW_VNNI((R11), Z31, Z12, Z13, Z14, Z15)
 
 #define STEP5 \
 	STEP4 \
-	ROW_CONV((R11)(R8*1), Z28, Z16, Z17, Z18, Z19)
+	ROW_VNNI((R11)(R8*1), Z28, Z16, Z17, Z18, Z19)
 
 #define STEP6 \
 	STEP5 \
-	ROW_CONV((R11)(R8*2), Z29, Z20, Z21, Z22, Z23)
+	ROW_VNNI((R11)(R8*2), Z29, Z20, Z21, Z22, Z23)
 
 #define NEXT_STEP \
 	ADDQ $4, R13 \
@@ -264,13 +254,6 @@ TEXT ·rowsAVX2(SB), NOSPLIT, $0-8
 	VPXOR Y6, Y6, Y6
 	VPXOR Y7, Y7, Y7
 
-#define SUM_ROW(X, A0, A1) \
-	VPBROADCASTQ X, Y10 \
-	VPMADDWD Y8, Y10, Y14 \
-	VPMADDWD Y9, Y10, Y15 \
-	VPADDD Y14, A0, A0 \
-	VPADDD Y15, A1, A1
-
 #define SUM_OUT(A0, A1) \
 	VPHADDD A1, A0, A0 \
 	VPERMQ $0xd8, A0, A0 \
@@ -278,13 +261,11 @@ TEXT ·rowsAVX2(SB), NOSPLIT, $0-8
 	ADDQ $256, DX
 
 step:
-	VPMOVSXBW (DX), Y8
-	VPMOVSXBW 16(DX), Y9
-	ADDQ $256, DX
-	SUM_ROW((R13), Y0, Y1)
-	SUM_ROW((R13)(R8*1), Y2, Y3)
-	SUM_ROW((R13)(R8*2), Y4, Y5)
-	SUM_ROW((R11), Y6, Y7)
+	WEIGHTS_AVX2
+	ROW_AVX2((R13), Y0, Y1)
+	ROW_AVX2((R13)(R8*1), Y2, Y3)
+	ROW_AVX2((R13)(R8*2), Y4, Y5)
+	ROW_AVX2((R11), Y6, Y7)
 	ADDQ $8, R13
 	ADDQ $8, R11
 	DECQ CX

@@ -1,6 +1,7 @@
 // Dense layers on x86-64. Weights: tiles of [step][64 outputs][4 inputs], see linear.go.
 
 #include "go_asm.h"
+#include "rows_amd64.h"
 #include "textflag.h"
 
 // LOAD_ROWS sets up the walk over rows: SI = row 0, DI = row 3, R8 = bytes from row to row.
@@ -11,7 +12,6 @@
 	LEAQ (R8)(R8*2), R9 \
 	LEAQ (SI)(R9*1), DI \
 	MOVQ args_w(AX), DX \
-	MOVQ args_stepStride(AX), BX \
 	MOVQ args_taps(AX), R10 \
 	MOVQ args_tapStride(AX), R12
 
@@ -25,14 +25,6 @@
 	MOVQ args_rowScale(AX), R10 \
 	MOVQ args_scale(AX), R11 \
 	MOVQ args_bias(AX), R12
-
-// ROW_VNNI multiplies the 4 activations at X with 4 inputs of 64 outputs.
-#define ROW_VNNI(X, Z, A0, A1, A2, A3) \
-	VPBROADCASTD X, Z \
-	VPDPBUSD Z24, Z, A0 \
-	VPDPBUSD Z25, Z, A1 \
-	VPDPBUSD Z26, Z, A2 \
-	VPDPBUSD Z27, Z, A3
 
 // OUT_VNNI turns 16 sums into floats: (sum * Z28) * scale + bias, at least Z29, plus residual.
 #define OUT_VNNI(A, SCALE, AT) \
@@ -60,13 +52,6 @@
 	VMOVUPS 128(R11), Z26 \
 	VMOVUPS 192(R11), Z27 \
 	VBROADCASTSS args_lowest(AX), Z29
-
-#define WEIGHTS_VNNI \
-	VMOVDQU32 (DX), Z24 \
-	VMOVDQU32 64(DX), Z25 \
-	VMOVDQU32 128(DX), Z26 \
-	VMOVDQU32 192(DX), Z27 \
-	ADDQ BX, DX
 
 #define ZEROS_VNNI \
 	MOVQ args_zero(AX), CX \
@@ -361,19 +346,6 @@ done:
 	VMOVDQU32 Z3, 192(DI)
 	VZEROUPPER
 	RET
-
-// ROW_AVX2 multiplies the 4 activations at X with 4 inputs of 8 outputs: pairs of products.
-#define ROW_AVX2(X, A0, A1) \
-	VPBROADCASTQ X, Y10 \
-	VPMADDWD Y8, Y10, Y14 \
-	VPMADDWD Y9, Y10, Y15 \
-	VPADDD Y14, A0, A0 \
-	VPADDD Y15, A1, A1
-
-#define WEIGHTS_AVX2 \
-	VPMOVSXBW (DX), Y8 \
-	VPMOVSXBW 16(DX), Y9 \
-	ADDQ BX, DX
 
 // OUT_ROW_AVX2 adds the pairs and turns 8 sums into floats.
 #define OUT_ROW_AVX2(A0, A1) \

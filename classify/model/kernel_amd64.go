@@ -171,14 +171,7 @@ func decodeAVX512(dst []float32, row []byte, code *[16]float32)
 // tile bring the next one into the second cache, a quarter each.
 func convVNNI(c *conv, j *job, tile, pairs int, _ *Scratch) {
 	const quarters = 4
-	next, whole := c.all.next, tileOut*c.all.in
-	if at := (tile + tileOut) * c.all.in; at < len(c.all.w) {
-		next = c.all.w[at:]
-	}
-	if len(next) < whole {
-		next = c.all.w
-	}
-	a := newConvArgs(c, j, tile)
+	a, next := newConvArgs(c, j, tile), c.all.after(tile)
 	for r, block := 0, 0; r < pairs; block++ {
 		n := min(pairs-r, 6)
 		switch rest := pairs - r - n; {
@@ -189,7 +182,7 @@ func convVNNI(c *conv, j *job, tile, pairs int, _ *Scratch) {
 		case rest == 3: // of 9
 			n = 5
 		}
-		a.x, a.ahead = &j.x.data[r*a.rowStride], &next[min(block, quarters-1)*whole/quarters]
+		a.x, a.ahead = &j.x.data[r*a.rowStride], &next[min(block, quarters-1)*len(next)/quarters]
 		a.dst, a.res = &j.dst[2*r*j.dstStride+tile], &j.res[2*r*j.resStride+tile]
 		switch n {
 		case 6:

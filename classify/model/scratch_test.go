@@ -1,3 +1,5 @@
+// Where the memory of one judging lies.
+
 package model
 
 import (

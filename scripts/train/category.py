@@ -31,8 +31,8 @@ NET = (640, 0.2, 0.4)  # hidden values, share of inputs and of hidden values lef
 NETS = {"exam": 3, "everyday": 1}  # of an expert, which are averaged
 MAX_HIDDEN = 1920  # of all nets of an expert; heads.go has the same number
 # The one net for everyday questions, which are most of what is asked, learns from what three like it say of its texts. It
-# takes 1.8 us a question, of twelve judged together, where two take twice that; the exams' three take 5.8. Two have 0.0
-# to 0.4 points more of everyday questions, a point more of searches (README.md).
+# takes 1.8 us a question, of twelve judged together, where two take twice that; the exams' three take 5.8 (each of 704
+# values). Two have 0.0 to 0.4 points more of everyday questions, a point more of searches (README.md).
 TEACHERS = {"exam": 0, "everyday": 3}
 TAUGHT = 0.7  # how much of its goal they are
 GATE = (64, 0.2, 0.2)

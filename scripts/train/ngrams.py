@@ -41,7 +41,8 @@ def cut(w: np.ndarray, idf: np.ndarray) -> np.ndarray:
 
 
 def tensors(name: str, w: np.ndarray, bias: np.ndarray, idf: np.ndarray) -> dict[str, np.ndarray]:
-    """The tensors of a head of weights that have been cut. Rows [bucket][1+class] are the idf in steps, and weights times it plus 128."""
+    """The tensors of a head of weights that have been cut. Rows [bucket][1+class] are the idf in steps, and weights times
+    it plus 128."""
     step = idf.max() / 255
     steps = np.rint(idf / step)
     product = np.asarray(w, np.float64) * steps
