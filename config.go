@@ -173,7 +173,7 @@ type categoryConfig struct {
 }
 
 type jailbreakConfig struct {
-	Action    string  `koanf:"action" default:"block" oneof:"block annotate off"`
+	Action    string  `koanf:"action" default:"annotate" oneof:"block annotate off"`
 	Threshold float64 `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
 	OnError   string  `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
 	Status    int     `koanf:"status" default:"200" min:"200" max:"599"`

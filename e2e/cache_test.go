@@ -129,7 +129,7 @@ func testCache(t *testing.T, k *kvasir) {
 			t.Errorf("%q is answered from the cache: %v", other, got.header)
 		}
 	}
-	if resp, _ := askChat(t, k, "sim", jailbreak, false); resp.Header.Get("x-vsr-jailbreak-blocked") != "true" {
+	if resp, _ := askChat(t, k, "sim", cardNumber, false); resp.Header.Get("x-vsr-pii-violation") != "true" {
 		t.Errorf("a guard is skipped: %v", resp.Header)
 	}
 	dropFromCache(t, k, question, kept.header.Get("x-kvasir-cache-entry"))

@@ -53,8 +53,8 @@ func TestGuardsAsMakeRun(t *testing.T) {
 					"x-vsr-selected-category": "math", "x-vsr-selected-decision": "maths", "x-vsr-selected-model": "sim",
 					"x-vsr-injected-system-prompt": "true", "x-vsr-selected-reasoning": "on", "x-vsr-response-path": "upstream",
 				}},
-				{"sim", jailbreak, true, map[string]string{"x-vsr-jailbreak-blocked": "true", "x-vsr-response-path": "blocked"}},
-				{"MoM", jailbreak, true, map[string]string{"x-vsr-jailbreak-blocked": "true"}},
+				{"sim", jailbreak, false, map[string]string{"x-vsr-jailbreak-type": "jailbreak", "x-vsr-jailbreak-blocked": "", "x-vsr-response-path": "upstream"}},
+				{"MoM", jailbreak, false, map[string]string{"x-vsr-jailbreak-type": "jailbreak", "x-vsr-jailbreak-blocked": ""}},
 				{"sim", cardNumber, true, map[string]string{"x-vsr-pii-violation": "true", "x-vsr-pii-types": "CREDIT_CARD"}},
 				{"MoM", innocent, false, map[string]string{"x-vsr-response-path": "upstream"}},
 				{"sim", innocent, false, map[string]string{"x-vsr-selected-category": "", "x-vsr-selected-decision": ""}},
@@ -77,12 +77,30 @@ func TestGuardsAsMakeRun(t *testing.T) {
 	}
 }
 
+// TestGuardBlocksAttacksOnRequest is what the README shows: one flag, and attacks are answered here.
+func TestGuardBlocksAttacksOnRequest(t *testing.T) {
+	t.Parallel()
+	k := asMakeRun(t, "--set", "classify.jailbreak.action=block")
+	for _, stream := range []bool{false, true} {
+		for _, model := range []string{"sim", "MoM"} {
+			resp, body := askChat(t, k, model, jailbreak, stream)
+			if !strings.Contains(body, `"finish_reason":"content_filter"`) || resp.Header.Get("x-vsr-jailbreak-blocked") != "true" ||
+				resp.Header.Get("x-vsr-response-path") != "blocked" {
+				t.Errorf("%s, stream %v: %v %s", model, stream, resp.Header, tail(body, 600))
+			}
+		}
+	}
+	if resp, body := askChat(t, k, "MoM", innocent, false); resp.Header.Get("x-vsr-response-path") != "upstream" {
+		t.Errorf("%q: %v %s", innocent, resp.Header, tail(body, 600))
+	}
+}
+
 // kvasir explain says the same as the headers, and why.
 func TestExplainAsMakeRun(t *testing.T) {
 	t.Parallel()
 	for question, wants := range map[string][]string{
 		mathsQuestion: {"outcome      passes", "maths        yes, taken", "category is math or physics: math", "system prompt, in place of the client's: You are a mathematician"},
-		jailbreak:     {"outcome      blocked by the jailbreak guard", "no model is asked"},
+		jailbreak:     {"outcome      passes", "acts from 0.7 (annotate): jailbreak in message 0"},
 		cardNumber:    {"blocked by the pii guard: CREDIT_CARD", "1 CREDIT_CARD (may not pass)"},
 		innocent:      {"outcome      passes"},
 	} {

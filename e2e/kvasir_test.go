@@ -33,6 +33,12 @@ func serve(t testing.TB, config string, models ...string) *kvasir {
 // serveIn is serve with some more environment.
 func serveIn(t testing.TB, env []string, config string, models ...string) *kvasir {
 	t.Helper()
+	return serveWith(t, env, nil, config, models...)
+}
+
+// serveWith is serveIn with some more flags.
+func serveWith(t testing.TB, env, flags []string, config string, models ...string) *kvasir {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "kvasir.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,7 +46,7 @@ func serveIn(t testing.TB, env []string, config string, models ...string) *kvasi
 	listen, admin := freeAddress(t), freeAddress(t)
 	env = append([]string{"KVASIR_SERVER_LISTEN=" + listen, "KVASIR_SERVER_ADMIN=" + admin}, env...)
 	k := &kvasir{
-		process: spawn(t, env, binary(t), "serve", "--config", file),
+		process: spawn(t, env, binary(t), append([]string{"serve", "--config", file}, flags...)...),
 		url:     "http://" + listen,
 		admin:   "http://" + admin,
 		file:    file,

@@ -73,14 +73,14 @@ func TestReadmePython(t *testing.T) {
 	}
 }
 
-// asMakeRun serves config.yaml, as `make run` does.
-func asMakeRun(t *testing.T) *kvasir {
+// asMakeRun serves config.yaml, as `make run` does, with these flags more.
+func asMakeRun(t *testing.T, flags ...string) *kvasir {
 	t.Helper()
 	config, err := os.ReadFile("../config.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, string(config), "sim")
+	return serveWith(t, nil, flags, string(config), "sim")
 }
 
 // readmeExamples are the README's code blocks of a language that match a pattern.

@@ -37,7 +37,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads, m.handovers, m.aggregated} {
 		counters.WithLabelValues("a")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.unjudged, m.approximate} {
+	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.annotated, m.unjudged, m.approximate} {
 		counters.WithLabelValues("a", "b")
 	}
 	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions, m.cacheLookups, m.cacheBypassed, m.cacheRefused, m.followed, m.unkept, m.predicted} {

@@ -54,6 +54,7 @@ func (x gate) guard() (answered bool, err *apiError) {
 		return false, x.unjudged("pii", v.PII.Err)
 	}
 	x.passedUnjudged()
+	x.passedFlagged()
 	if d := v.Decision; d != nil && d.Refuse != "" {
 		x.facts.judgement.path = pathRefused
 		x.p.metrics.blocked.WithLabelValues("decision", d.Name).Inc()
@@ -104,6 +105,18 @@ func (x gate) passedUnjudged() {
 	if v.PII.Err != nil {
 		x.facts.judgement.unjudged = "pii"
 		x.p.metrics.unjudged.WithLabelValues("pii", "allowed").Inc()
+	}
+}
+
+// passedFlagged counts what passes although a guard found something: one that
+// only annotates, or that redacts it.
+func (x gate) passedFlagged() {
+	v, annotated := x.verdict, x.p.metrics.annotated
+	if v.Jailbreak.Flagged {
+		annotated.WithLabelValues("jailbreak", v.Jailbreak.Type).Inc()
+	}
+	for _, t := range v.PII.Denied {
+		annotated.WithLabelValues("pii", t).Inc()
 	}
 }
 

@@ -22,6 +22,7 @@ type signalMetrics struct {
 	score     *prometheus.HistogramVec
 	took      *prometheus.HistogramVec
 	blocked   *prometheus.CounterVec
+	annotated *prometheus.CounterVec
 	redacted  *prometheus.CounterVec
 	unjudged  *prometheus.CounterVec
 	decisions *prometheus.CounterVec
@@ -113,7 +114,7 @@ func (j *judgement) log(e *zerolog.Event) {
 		e.Str("category", j.category).Float64("category_confidence", thousandths(j.confidence))
 	}
 	for _, f := range [...]struct{ name, value string }{
-		{"decision", j.decision}, {"reasoning", j.reasoning}, {"language", j.language}, {"complexity", j.complexity},
+		{"jailbreak_type", j.attack}, {"decision", j.decision}, {"reasoning", j.reasoning}, {"language", j.language}, {"complexity", j.complexity},
 		{"pii_types", strings.Join(j.types, ",")}, {"blocked_by", j.guard}, {"unjudged_by", j.unjudged},
 	} {
 		if f.value != "" {

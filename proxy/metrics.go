@@ -102,6 +102,7 @@ func newMetrics(p *Proxy, version string) *metrics {
 			score:     histograms("kvasir_signal_score", "Probability of an attack, and confidence in the category.", scoreBuckets, "signal"),
 			took:      histograms("kvasir_signal_duration_seconds", "Time that a signal took.", shortBuckets, "signal"),
 			blocked:   counters("kvasir_blocked_total", "Requests refused by a guard or a decision, by what was found.", "guard", "type"),
+			annotated: counters("kvasir_annotated_total", "Requests that a guard let pass although it found something, because it annotates or redacts.", "guard", "type"),
 			redacted:  counters("kvasir_redacted_total", "Pieces of personal data that were replaced.", "type"),
 			unjudged:  counters("kvasir_unjudged_total", "Requests that a guard could not judge, by what became of them.", "guard", "result"),
 			decisions: counters("kvasir_decisions_total", "Requests that a decision held for.", "decision"),

@@ -30,6 +30,10 @@ func (x *exchange) appendVSR(dst []byte, status int) []byte {
 	if j.guard != "" {
 		return j.appendBlock(dst)
 	}
+	dst = j.appendAttack(dst)
+	if len(j.denied) > 0 {
+		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
+	}
 	if f := &x.facts.cache; f.result == cacheHit {
 		dst = appendHeader(dst, "x-vsr-cache-hit", "true")
 		dst = append(dst, "x-vsr-cache-similarity: "...)
@@ -71,11 +75,20 @@ func (j *judgement) appendBlock(dst []byte) []byte {
 		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
 	case "jailbreak":
 		dst = appendHeader(dst, "x-vsr-jailbreak-blocked", "true")
-		dst = appendHeader(dst, "x-vsr-jailbreak-type", j.attack)
-		dst = append(dst, "x-vsr-jailbreak-confidence: "...)
-		dst = append(strconv.AppendFloat(dst, j.score, 'f', 3, 64), "\r\n"...)
+		dst = j.appendAttack(dst)
 	}
 	return dst
+}
+
+// appendAttack appends what the guard against attacks found, whether it blocks
+// or only says so.
+func (j *judgement) appendAttack(dst []byte) []byte {
+	if j.attack == "" {
+		return dst
+	}
+	dst = appendHeader(dst, "x-vsr-jailbreak-type", j.attack)
+	dst = append(dst, "x-vsr-jailbreak-confidence: "...)
+	return append(strconv.AppendFloat(dst, j.score, 'f', 3, 64), "\r\n"...)
 }
 
 // matchedKinds are the headers that list the names of what holds.
