@@ -9,7 +9,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real image bench profile train eval lint fmt fuzz clean
+.PHONY: help build run test test-real hostile image bench profile train eval lint fmt fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -30,6 +30,9 @@ test: build ## every check: format, vet, lint, tests under the race detector, en
 
 test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, the image, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines or arm64: only these)
 	@scripts/test-real.sh $(REAL)
+
+hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
+	@scripts/hostile.sh '$(HOSTILE)'
 
 image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \
@@ -60,8 +63,8 @@ lint: ## golangci-lint and go vet
 fmt: ## format all Go files
 	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
 
-fuzz: ## each fuzz target for FUZZTIME (20s)
-	@scripts/fuzz.sh
+fuzz: ## each fuzz target for FUZZTIME (20s), on to the end whatever fails (FUZZ='^proxy ': only those)
+	@scripts/fuzz.sh '$(FUZZ)'
 
 clean: ## remove what was built; .cache stays (rm -r .cache for that)
 	rm -rf bin gpu/inside/helper-*.gz
