@@ -24,6 +24,7 @@ func (n *attributeNode) eval(r *render) any {
 	v := n.object.eval(r)
 	r.line = n.line
 	if d, ok := v.(*Dict); ok && n.item {
+		r.step(d.search(n.name))
 		if item, ok := d.Get(n.name); ok {
 			return item
 		}
@@ -37,18 +38,19 @@ func (r *render) attribute(v any, name string) any {
 	if strings.HasPrefix(name, "__") {
 		fail(ErrUnsupported, "the attribute %s", name)
 	}
+	r.step(copying(len(name)))
 	switch o := v.(type) {
 	case *Dict:
 		if isMethod(v, name) {
 			return r.method(v, name)
 		}
-		if item, ok := o.Get(name); ok {
+		if item, ok := r.lookup(o, name); ok {
 			return item
 		}
 	case undefined:
 		fail(ErrRender, "%s is undefined, it has no %s", o.what, name)
 	case *namespace:
-		if item, ok := o.attributes.Get(name); ok {
+		if item, ok := r.lookup(o.attributes, name); ok {
 			return item
 		}
 	case *loop:
@@ -93,7 +95,7 @@ func (r *render) item(v, key any) any {
 				return undefined{"dict object"}
 			}
 		}
-		if item, ok := o.lookup(key); ok {
+		if item, ok := r.lookup(o, key); ok {
 			return item
 		}
 	case *List:
@@ -108,7 +110,7 @@ func (r *render) item(v, key any) any {
 		}
 	case string:
 		if i, _, whole, ok := number(key); ok && whole {
-			r.step(len(o) >> 6)
+			r.step(walking(len(o)))
 			if n := int64(runeCount(o)); i < 0 {
 				i += n
 			} else if i >= n {
@@ -171,6 +173,7 @@ func (n *sliceNode) eval(r *render) any {
 			}
 			for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 				r.step(1)
+				r.made(sizeItem)
 				l.Items = append(l.Items, o.Items[i])
 			}
 			return l
@@ -181,15 +184,19 @@ func (n *sliceNode) eval(r *render) any {
 }
 
 func (r *render) sliceText(s string, parts [3]*int64) any {
-	r.built(len(s))
-	start, stop, step := bounds(parts, runeCount(s))
+	r.step(scanning(len(s)))
+	count := runeCount(s)
+	start, stop, step := bounds(parts, count)
 	if step == 1 {
 		if start >= stop {
 			return ""
 		}
+		r.step(walking(len(s)))
 		from := runeOffset(s, start)
 		return s[from : from+runeOffset(s[from:], stop-start)]
 	}
+	r.step(walking(3 * len(s)))
+	r.made(8*count + len(s))
 	runes, out := []rune(s), []rune(nil)
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		out = append(out, runes[i])
@@ -201,7 +208,7 @@ func (r *render) sliceText(s string, parts [3]*int64) any {
 func bounds(parts [3]*int64, n int) (start, stop, step int) {
 	step = 1
 	if parts[2] != nil {
-		step = int(max(min(*parts[2], maxOutput), -maxOutput))
+		step = int(max(min(*parts[2], maxMade), -maxMade))
 		if step == 0 {
 			fail(ErrRender, "a slice by steps of 0")
 		}
@@ -226,19 +233,22 @@ func bounds(parts [3]*int64, n int) (start, stop, step int) {
 	return clamp(parts[0], low), clamp(parts[1], high), step
 }
 
-// items are what a loop over a value goes through.
-func (r *render) items(v any) []any {
+// each is what a loop over a value goes through.
+func (r *render) each(v any) []any {
 	switch v := v.(type) {
 	case undefined:
 		return nil
 	case *List:
 		return v.Items
 	case *Dict:
-		r.step(v.Len())
+		r.items(v.Len())
 		return append([]any(nil), v.keys...)
 	case string:
-		r.step(len(v))
-		items := make([]any, 0, len(v))
+		r.step(walking(len(v)))
+		n := runeCount(v)
+		r.step(2 * n)
+		r.made(n * sizeText)
+		items := make([]any, 0, n)
 		for i, c := range v {
 			items = append(items, v[i:i+utf8.RuneLen(c)])
 		}
@@ -258,10 +268,10 @@ func (r *render) contains(v, item any) bool {
 		if !ok {
 			fail(ErrRender, "%s in text", typeName(item))
 		}
-		r.step(len(v) >> 6)
+		r.step(scanning(len(v)))
 		return strings.Contains(v, s)
 	case *Dict:
-		_, ok := v.lookup(item)
+		_, ok := r.lookup(v, item)
 		return ok
 	case *List:
 		for _, x := range v.Items {
@@ -295,17 +305,19 @@ type args struct {
 
 func (r *render) evaluate(a *arguments) (v args) {
 	if len(a.plain) > 0 {
+		r.made(len(a.plain) * sizeItem)
 		v.plain = make([]any, len(a.plain))
 		for i, n := range a.plain {
 			v.plain[i] = n.eval(r)
 		}
 	}
 	if a.spread != nil {
-		items := r.items(a.spread.eval(r))
-		r.step(len(items))
+		items := r.each(a.spread.eval(r))
+		r.items(len(items))
 		v.plain = append(v.plain, items...)
 	}
 	if len(a.named) > 0 {
+		r.items(len(a.named))
 		v.names, v.values = a.names, make([]any, len(a.named))
 		for i, n := range a.named {
 			v.values[i] = n.eval(r)

@@ -29,7 +29,7 @@ func (p *parser) expression(condition bool) node {
 		return p.or()
 	}
 	n := p.or()
-	for p.skip(tokenName, "if") {
+	for links := 0; p.skip(tokenName, "if"); p.link(&links) {
 		c := &conditionNode{yes: n, test: p.or()}
 		if p.skip(tokenName, "else") {
 			c.no = p.expression(true)
@@ -41,7 +41,7 @@ func (p *parser) expression(condition bool) node {
 
 func (p *parser) or() node {
 	n := p.and()
-	for p.skip(tokenName, "or") {
+	for links := 0; p.skip(tokenName, "or"); p.link(&links) {
 		n = &orNode{n, p.and()}
 	}
 	return n
@@ -49,7 +49,7 @@ func (p *parser) or() node {
 
 func (p *parser) and() node {
 	n := p.not()
-	for p.skip(tokenName, "and") {
+	for links := 0; p.skip(tokenName, "and"); p.link(&links) {
 		n = &andNode{n, p.not()}
 	}
 	return n
@@ -94,6 +94,7 @@ func (p *parser) comparison() node {
 
 func (p *parser) sum() node {
 	n := p.concat()
+	links := 0
 	for p.is(tokenSign, "+") || p.is(tokenSign, "-") {
 		sign := p.next().text[0]
 		right := p.concat()
@@ -105,6 +106,7 @@ func (p *parser) sum() node {
 			}
 			continue
 		}
+		p.link(&links)
 		n = &arithmeticNode{"-", n, right}
 	}
 	return n
@@ -124,7 +126,7 @@ func (p *parser) concat() node {
 
 func (p *parser) product() node {
 	n := p.power()
-	for p.is(tokenSign, "*") || p.is(tokenSign, "/") || p.is(tokenSign, "//") || p.is(tokenSign, "%") {
+	for links := 0; p.is(tokenSign, "*") || p.is(tokenSign, "/") || p.is(tokenSign, "//") || p.is(tokenSign, "%"); p.link(&links) {
 		sign := p.next().text
 		n = &arithmeticNode{sign, n, p.power()}
 	}
@@ -133,7 +135,7 @@ func (p *parser) product() node {
 
 func (p *parser) power() node {
 	n := p.unary(true)
-	for p.skip(tokenSign, "**") {
+	for links := 0; p.skip(tokenSign, "**"); p.link(&links) {
 		n = &arithmeticNode{"**", n, p.unary(true)}
 	}
 	return n
@@ -174,11 +176,15 @@ func (p *parser) primary() node {
 		p.loads = append(p.loads, id)
 		return &nameNode{id: id, name: t.text}
 	case tokenString:
-		s := t.text
-		for p.peek().kind == tokenString {
-			s += p.next().text
+		if p.peek().kind != tokenString {
+			return &constNode{t.text}
 		}
-		return &constNode{s}
+		var s strings.Builder // to add one to the other would copy the first for each
+		s.WriteString(t.text)
+		for p.peek().kind == tokenString {
+			s.WriteString(p.next().text)
+		}
+		return &constNode{s.String()}
 	case tokenInteger:
 		i, err := strconv.ParseInt(t.text, 10, 64)
 		if err != nil {
@@ -247,7 +253,7 @@ func (p *parser) dict() node {
 
 // postfix reads attributes, subscripts and calls.
 func (p *parser) postfix(n node) node {
-	for {
+	for links := 0; ; p.link(&links) {
 		switch {
 		case p.skip(tokenSign, "."):
 			t := p.next()
@@ -338,7 +344,7 @@ func (p *parser) arguments(a *arguments) {
 
 // filtered reads filters, tests, and calls of what they give.
 func (p *parser) filtered(n node) node {
-	for {
+	for links := 0; ; p.link(&links) {
 		switch {
 		case p.is(tokenSign, "|"):
 			n = p.filters(n, false)
@@ -354,7 +360,7 @@ func (p *parser) filtered(n node) node {
 
 // filters reads |name(...)|name...; at once says that the first comes without its sign.
 func (p *parser) filters(n node, atOnce bool) node {
-	for atOnce || p.skip(tokenSign, "|") {
+	for links := 0; atOnce || p.skip(tokenSign, "|"); p.link(&links) {
 		atOnce = false
 		f := &filterNode{value: n, line: p.peek().line}
 		f.name = p.dotted()
@@ -371,7 +377,7 @@ func (p *parser) filters(n node, atOnce bool) node {
 
 func (p *parser) dotted() string {
 	name := p.name()
-	for p.skip(tokenSign, ".") {
+	for links := 0; p.skip(tokenSign, "."); p.link(&links) {
 		name += "." + p.name()
 	}
 	return name

@@ -29,9 +29,7 @@ func (r *render) softly(v any) string {
 	if _, ok := v.(markup); ok {
 		fail(ErrUnsupported, "a filter of marked text")
 	}
-	s := text(v)
-	r.built(len(s))
-	return s
+	return r.text(v)
 }
 
 // filterMethod is a filter that is a method of text.
@@ -89,13 +87,14 @@ func filterDictsort(r *render, v any, a args) any {
 		fail(ErrRender, "dictsort by %v", p[1])
 	}
 	pairs := r.pairs(d, isTuple)
-	sortBy(r, pairs, truth(p[2]), func(v any) any { return fold(v.(*List).Items[at], truth(p[0])) })
+	sortBy(r, pairs, truth(p[2]), func(v any) any { return r.fold(v.(*List).Items[at], truth(p[0])) })
 	return &List{Items: pairs}
 }
 
 // pairs are the keys and values of a dict.
 func (r *render) pairs(d *Dict, kind listKind) []any {
 	r.step(d.Len())
+	r.made(d.Len() * (sizeItem + sizeList + 2*sizeItem))
 	pairs := make([]any, d.Len())
 	for i := range pairs {
 		pairs[i] = &List{Items: []any{d.keys[i], d.vals[i]}, kind: kind}
@@ -104,21 +103,23 @@ func (r *render) pairs(d *Dict, kind listKind) []any {
 }
 
 // fold is text in lower case where case does not count.
-func fold(v any, sensitive bool) any {
+func (r *render) fold(v any, sensitive bool) any {
 	if s, ok := v.(string); ok && !sensitive {
-		return lower(s)
+		return r.lower(s)
 	}
 	return v
 }
 
 func sortBy(r *render, items []any, reverse bool, key func(any) any) {
-	keys := make(map[int]any, len(items))
+	r.step(len(items))
+	r.made(len(items) * (2*sizeItem + 8))
+	keys := make([]any, len(items))
 	order := make([]int, len(items))
 	for i, v := range items {
 		keys[i], order[i] = key(v), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		r.step(1)
+		r.step(2) // and moving items
 		if reverse {
 			a, b = b, a
 		}
@@ -142,8 +143,20 @@ func filterEscape(r *render, v any, a args) any {
 	if m, ok := v.(markup); ok {
 		return m
 	}
-	return markup(strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;").Replace(r.softly(v)))
+	s := r.softly(v)
+	r.step(walking(len(s)))
+	special := 0
+	for _, c := range []byte(s) {
+		if strings.IndexByte(`&><'"`, c) >= 0 {
+			special++
+		}
+	}
+	r.step(2 * special)
+	r.built(len(s) + 4*special)
+	return markup(escaper.Replace(s))
 }
+
+var escaper = strings.NewReplacer("&", "&amp;", ">", "&gt;", "<", "&lt;", "'", "&#39;", `"`, "&#34;")
 
 func filterSafe(r *render, v any, a args) any {
 	a.take(nil)
@@ -155,7 +168,7 @@ func filterSafe(r *render, v any, a args) any {
 
 func filterFirst(r *render, v any, a args) any {
 	a.take(nil)
-	if items := r.items(v); len(items) > 0 {
+	if items := r.each(v); len(items) > 0 {
 		return items[0]
 	}
 	return undefined{"the first item of nothing"}
@@ -166,7 +179,7 @@ func filterLast(r *render, v any, a args) any {
 	if l, ok := v.(*List); ok && l.kind == isGenerator {
 		fail(ErrRender, "last of a generator")
 	}
-	if items := r.items(v); len(items) > 0 {
+	if items := r.each(v); len(items) > 0 {
 		return items[len(items)-1]
 	}
 	return undefined{"the last item of nothing"}
@@ -179,13 +192,14 @@ func defined(v any) {
 	}
 }
 
-func filterFloat(_ *render, v any, a args) any {
+func filterFloat(r *render, v any, a args) any {
 	or := a.take([]string{"default"}, 0.0)[0]
 	if _, f, _, ok := number(v); ok {
 		return f
 	}
 	defined(v)
 	if s, ok := v.(string); ok {
+		r.step(2 * walking(len(s)))
 		s = strings.TrimFunc(s, isSpace)
 		if !plainNumber(s, true) {
 			if strings.ContainsAny(s, "0123456789nN") {
@@ -219,7 +233,7 @@ func plainNumber(s string, fraction bool) bool {
 	return digits > 0 && dots <= 1
 }
 
-func filterInt(_ *render, v any, a args) any {
+func filterInt(r *render, v any, a args) any {
 	p := a.take([]string{"default", "base"}, int64(0), int64(10))
 	if p[1] != int64(10) {
 		fail(ErrUnsupported, "int to another base")
@@ -235,6 +249,7 @@ func filterInt(_ *render, v any, a args) any {
 	}
 	defined(v)
 	if s, ok := v.(string); ok {
+		r.step(2 * walking(len(s)))
 		s = strings.TrimFunc(s, isSpace)
 		if plainNumber(s, false) {
 			i, err := strconv.ParseInt(s, 10, 64)
@@ -265,17 +280,17 @@ func filterItems(r *render, v any, a args) any {
 func filterJoin(r *render, v any, a args) any {
 	p := a.take([]string{"d", "attribute"}, "", nil)
 	var b []byte
-	for i, item := range r.items(v) {
+	for i, item := range r.each(v) {
+		r.step(1)
 		if p[1] != nil {
 			item = r.path(item, p[1])
 		}
 		if i > 0 {
-			b = appendText(b, p[0])
+			b = r.appendText(b, p[0])
 		}
-		was := len(b)
-		b = appendText(b, item)
-		r.built(len(b) - was)
+		b = r.appendText(b, item)
 	}
+	r.built(len(b))
 	return string(b)
 }
 
@@ -286,7 +301,7 @@ func (r *render) path(v, name any) any {
 		return r.item(v, name)
 	}
 	for part := range strings.SplitSeq(s, ".") {
-		r.step(1)
+		r.step(1 + walking(len(part)))
 		if i, err := strconv.Atoi(part); err == nil && plainNumber(part, false) {
 			v = r.item(v, int64(i))
 			continue
@@ -301,7 +316,7 @@ func (r *render) length(v any) int64 {
 	case undefined:
 		return 0
 	case string:
-		r.step(len(v) >> 6)
+		r.step(scanning(len(v)))
 		return int64(runeCount(v))
 	case *Dict:
 		return int64(v.Len())
@@ -321,14 +336,15 @@ func filterLength(r *render, v any, a args) any {
 
 func filterList(r *render, v any, a args) any {
 	a.take(nil)
-	items := r.items(v)
-	r.step(len(items))
+	items := r.each(v)
+	r.items(len(items))
 	return &List{Items: append([]any(nil), items...)}
 }
 
 // filterMap is map("filter", arguments...) and map(attribute=name, default=v).
 func filterMap(r *render, v any, a args) any {
-	items := r.items(v)
+	items := r.each(v)
+	r.items(len(items))
 	out := &List{Items: make([]any, 0, len(items)), kind: isGenerator}
 	if len(a.plain) == 0 {
 		p := a.take([]string{"attribute", "default"}, nil, undefined{})
@@ -342,6 +358,7 @@ func filterMap(r *render, v any, a args) any {
 		return out
 	}
 	name, _ := a.plain[0].(string)
+	r.step(copying(len(name)))
 	f := r.filters[name]
 	if f == nil {
 		fail(ErrUnsupported, "the filter %.40q", name)
@@ -357,7 +374,7 @@ func filterMap(r *render, v any, a args) any {
 // filterSelect keeps the items, or those with an attribute, of which a test is true, or not.
 func filterSelect(want, attribute bool) filter {
 	return func(r *render, v any, a args) any {
-		items := r.items(v)
+		items := r.each(v)
 		out := &List{kind: isGenerator}
 		rest := a.plain
 		var name any
@@ -371,6 +388,7 @@ func filterSelect(want, attribute bool) filter {
 		var testArgs args
 		if len(rest) > 0 {
 			of, _ := rest[0].(string)
+			r.step(copying(len(of)))
 			if is = r.tests[of]; is == nil {
 				fail(ErrUnsupported, "the test %.40q", of)
 			}
@@ -383,6 +401,7 @@ func filterSelect(want, attribute bool) filter {
 				asked = r.path(item, name)
 			}
 			if is(r, asked, testArgs) == want {
+				r.made(sizeItem)
 				out.Items = append(out.Items, item)
 			}
 		}
@@ -394,13 +413,13 @@ func filterExtreme(sign int) filter {
 	return func(r *render, v any, a args) any {
 		p := a.take([]string{"case_sensitive", "attribute"}, false, nil)
 		var best, bestKey any = undefined{"no item"}, nil
-		for i, item := range r.items(v) {
+		for i, item := range r.each(v) {
 			r.step(1)
 			key := item
 			if p[1] != nil {
 				key = r.path(item, p[1])
 			}
-			key = fold(key, truth(p[0]))
+			key = r.fold(key, truth(p[0]))
 			if i == 0 || sign > 0 && r.less(bestKey, key) || sign < 0 && r.less(key, bestKey) {
 				best, bestKey = item, key
 			}
@@ -424,10 +443,12 @@ func filterIndent(r *render, v any, a args) any {
 	if !ok {
 		fail(ErrRender, "indent by %s", typeName(p[0]))
 	}
+	r.built(len(s) + len(by))
 	lines := r.splitLines(s+"\n", false).Items
 	var b strings.Builder
 	for i, line := range lines {
 		line := line.(string)
+		r.built(1 + len(by) + len(line))
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -435,11 +456,7 @@ func filterIndent(r *render, v any, a args) any {
 			b.WriteString(by)
 		}
 		b.WriteString(line)
-		if b.Len() > maxOutput {
-			fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-		}
 	}
-	r.built(b.Len())
 	return b.String()
 }
 
@@ -454,18 +471,20 @@ func filterReplace(r *render, v any, a args) any {
 func filterReverse(r *render, v any, a args) any {
 	a.take(nil)
 	if s, ok := v.(string); ok {
-		r.built(len(s))
+		r.step(2 * walking(len(s)))
+		r.made(4*runeCount(s) + len(s))
 		runes := []rune(s)
 		slices.Reverse(runes)
 		return string(runes)
 	}
-	items := append([]any(nil), r.items(v)...)
-	r.step(len(items))
+	items := r.each(v)
+	r.items(len(items))
+	items = slices.Clone(items)
 	slices.Reverse(items)
 	return &List{Items: items, kind: isGenerator}
 }
 
-func filterRound(_ *render, v any, a args) any {
+func filterRound(r *render, v any, a args) any {
 	p := a.take([]string{"precision", "method"}, int64(0), "common")
 	n, f, whole, ok := number(v)
 	places, isInt := p[0].(int64)
@@ -478,6 +497,7 @@ func filterRound(_ *render, v any, a args) any {
 			return n
 		}
 		// Half to even, of the exact value.
+		r.step(300) // up to 300 digits are written and read
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(places), 64), 64)
 		return rounded
 	case "ceil":
@@ -491,7 +511,9 @@ func filterRound(_ *render, v any, a args) any {
 
 func filterSort(r *render, v any, a args) any {
 	p := a.take([]string{"reverse", "case_sensitive", "attribute"}, false, false, nil)
-	items := append([]any(nil), r.items(v)...)
+	items := r.each(v)
+	r.items(len(items))
+	items = slices.Clone(items)
 	if s, ok := p[2].(string); ok && strings.Contains(s, ",") {
 		fail(ErrUnsupported, "sort by several attributes")
 	}
@@ -499,7 +521,7 @@ func filterSort(r *render, v any, a args) any {
 		if p[2] != nil {
 			v = r.path(v, p[2])
 		}
-		return fold(v, truth(p[1]))
+		return r.fold(v, truth(p[1]))
 	})
 	return &List{Items: items}
 }
@@ -515,7 +537,7 @@ func filterSum(r *render, v any, a args) any {
 	if _, ok := total.(string); ok {
 		fail(ErrRender, "sum of text")
 	}
-	for _, item := range r.items(v) {
+	for _, item := range r.each(v) {
 		r.step(1)
 		if p[0] != nil {
 			item = r.path(item, p[0])
@@ -533,15 +555,16 @@ func filterTrim(r *render, v any, a args) any {
 func filterUnique(r *render, v any, a args) any {
 	p := a.take([]string{"case_sensitive", "attribute"}, false, nil)
 	seen, out := NewDict(0), &List{kind: isGenerator}
-	for _, item := range r.items(v) {
-		r.step(1 + seen.Len()>>4)
+	for _, item := range r.each(v) {
+		r.step(1)
 		key := item
 		if p[1] != nil {
 			key = r.path(item, p[1])
 		}
-		key = fold(key, truth(p[0]))
-		if _, ok := seen.lookup(key); !ok {
-			seen.put(key, nil)
+		key = r.fold(key, truth(p[0]))
+		if _, ok := r.lookup(seen, key); !ok {
+			r.put(seen, key, nil)
+			r.made(sizeItem)
 			out.Items = append(out.Items, item)
 		}
 	}

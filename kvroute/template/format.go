@@ -7,13 +7,21 @@ package template
 // (vllm/renderers/hf.py, _detect_content_format). ok is false where vLLM's search would fail, and its
 // answer would be text for another reason.
 func (t *Template) Parts() (parts, ok bool) {
-	f := &formatFinder{t: t}
+	var err error
+	var line int
+	defer func() {
+		if err != nil {
+			parts, ok = false, false
+		}
+	}()
+	defer caught(&err, &line)
+	f := &formatFinder{t: t, left: maxLooks}
 	f.all(t.body, nil)
 	messages := f.derived("messages")
 	items := map[int]bool{}
 	for _, l := range f.loops {
 		for v := range messages {
-			if !isElements(l.items, v, "") {
+			if !f.isElements(l.items, v, "") {
 				continue
 			}
 			if l.target.several != nil {
@@ -31,6 +39,10 @@ func (t *Template) Parts() (parts, ok bool) {
 	return false, !f.several
 }
 
+// maxLooks bounds the search: it asks of each assignment, loop and call whether it is of each variable,
+// again and again. A template of today takes a few thousand.
+const maxLooks = 1 << 20
+
 // formatFinder collects what the search looks at.
 type formatFinder struct {
 	t       *Template
@@ -39,6 +51,7 @@ type formatFinder struct {
 	calls   []*callNode
 	within  map[*forStatement][]*macroStatement
 	several bool // an element of messages is assigned to something else than a name
+	left    int  // looks
 }
 
 // derived are the names that a variable, or elements or filtered forms of it, are assigned to.
@@ -53,7 +66,7 @@ func (f *formatFinder) derived(name string) map[int]bool {
 		grown = false
 		for _, s := range f.sets {
 			for id := range known {
-				if !isElements(s.value, id, "") {
+				if !f.isElements(s.value, id, "") {
 					continue
 				}
 				if s.target.several != nil || s.target.attribute != "" {
@@ -71,7 +84,7 @@ func (f *formatFinder) derived(name string) map[int]bool {
 // overContent tells whether a loop goes over the content of a message.
 func (f *formatFinder) overContent(l *forStatement, items map[int]bool) bool {
 	for id := range items {
-		if isElements(l.items, id, "content") {
+		if f.isElements(l.items, id, "content") {
 			return true
 		}
 	}
@@ -96,22 +109,25 @@ func (f *formatFinder) overContent(l *forStatement, items map[int]bool) bool {
 func (f *formatFinder) takesContent(m *macroStatement, parameter int, items map[int]bool) bool {
 	given := func(n node) bool {
 		for id := range items {
-			if isElements(n, id, "content") {
+			if f.isElements(n, id, "content") {
 				return true
 			}
 		}
 		return false
 	}
 	for _, c := range f.calls {
+		f.look()
 		if callee, ok := c.callee.(*nameNode); !ok || callee.id != m.id {
 			continue
 		}
 		for i, n := range c.plain {
+			f.look()
 			if i < len(m.parameters) && m.parameters[i] == parameter && given(n) {
 				return true
 			}
 		}
 		for i, name := range c.names {
+			f.look()
 			if f.t.names[parameter] == name && given(c.named[i]) {
 				return true
 			}
@@ -120,16 +136,24 @@ func (f *formatFinder) takesContent(m *macroStatement, parameter int, items map[
 	return false
 }
 
+// look counts one look.
+func (f *formatFinder) look() {
+	if f.left--; f.left < 0 {
+		fail(ErrLimit, "more than %d looks", maxLooks)
+	}
+}
+
 // isElements tells whether n is the variable id, or with a key its item of that name, through filters,
 // tests and slices.
-func isElements(n node, id int, key string) bool {
+func (f *formatFinder) isElements(n node, id int, key string) bool {
+	f.look()
 	switch n := n.(type) {
 	case *filterNode:
-		return n.value != nil && isElements(n.value, id, key)
+		return n.value != nil && f.isElements(n.value, id, key)
 	case *testNode:
-		return isElements(n.value, id, key)
+		return f.isElements(n.value, id, key)
 	case *sliceNode:
-		return isElements(n.object, id, key)
+		return f.isElements(n.object, id, key)
 	case *nameNode:
 		return key == "" && n.id == id
 	case *attributeNode:

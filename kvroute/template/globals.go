@@ -49,6 +49,7 @@ func globalRange(r *render, a args) any {
 		if r.step(1); len(l.Items) == maxRange {
 			fail(ErrRender, "a range of more than %d", maxRange)
 		}
+		r.made(sizeItem + 8)
 		l.Items = append(l.Items, i)
 	}
 	return l
@@ -63,23 +64,23 @@ func globalNamespace(r *render, a args) any {
 }
 
 func globalDict(r *render, a args) any {
+	r.made((1 + len(a.names)) * sizePair)
 	d := NewDict(len(a.names))
 	if len(a.plain) > 0 {
 		from, ok := a.plain[0].(*Dict)
 		if !ok || len(a.plain) > 1 {
 			fail(ErrUnsupported, "%s of %s", a.of, typeName(a.plain[0]))
 		}
-		r.step(from.Len())
-		d = from.Clone()
+		d = r.clone(from)
 	}
 	for i, name := range a.names {
-		d.Set(name, a.values[i])
+		r.put(d, name, a.values[i])
 	}
 	return d
 }
 
-func globalRaise(_ *render, a args) any {
-	fail(ErrRaised, "%s", text(a.take([]string{"message"})[0]))
+func globalRaise(r *render, a args) any {
+	fail(ErrRaised, "%.1000s", r.text(a.take([]string{"message"})[0]))
 	return nil
 }
 
@@ -92,6 +93,8 @@ func globalNow(r *render, a args) any {
 	if r.template.Now != nil {
 		now = r.template.Now
 	}
+	r.step(8 * len(format)) // a name or a number for each two bytes
+	r.built(8 * len(format))
 	return strftime(now(), format)
 }
 
@@ -197,6 +200,8 @@ func (r *render) percent(format string, v any) any {
 		values = l.Items
 	}
 	var b []byte
+	r.step(walking(len(format)))
+	r.made(len(format))
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
 			b = append(b, format[i])
@@ -212,14 +217,13 @@ func (r *render) percent(format string, v any) any {
 		whole, isInt := values[0].(int64)
 		switch {
 		case format[i] == 's':
-			b = appendText(b, values[0])
+			b = r.appendText(b, values[0])
 		case format[i] == 'd' && isInt:
-			b = appendText(b, whole)
+			b = r.appendText(b, whole)
 		default:
 			fail(ErrUnsupported, "text %% with %%%c", format[i])
 		}
 		values = values[1:]
-		r.built(len(b))
 	}
 	if len(values) > 0 {
 		fail(ErrRender, "not all values of %% were used")

@@ -3,6 +3,7 @@
 package template
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,7 +74,7 @@ func (r *render) dictMethod(d *Dict, name string, a args) any {
 			fail(ErrRender, "get takes no named arguments")
 		}
 		p := a.take([]string{"key", "default"}, nil)
-		if v, ok := d.lookup(p[0]); ok {
+		if v, ok := r.lookup(d, p[0]); ok {
 			return v
 		}
 		return p[1]
@@ -82,15 +83,14 @@ func (r *render) dictMethod(d *Dict, name string, a args) any {
 		return &List{Items: r.pairs(d, isTuple), kind: isView}
 	case "keys":
 		a.take(nil)
-		return &List{Items: r.items(d), kind: isView}
+		return &List{Items: r.each(d), kind: isView}
 	case "values":
 		a.take(nil)
-		r.step(d.Len())
+		r.items(d.Len())
 		return &List{Items: append([]any(nil), d.vals...), kind: isView}
 	case "copy":
 		a.take(nil)
-		r.step(d.Len())
-		return d.Clone()
+		return r.clone(d)
 	}
 	fail(ErrUnsupported, "the method %s of a dict", name)
 	return nil
@@ -117,6 +117,7 @@ func (r *render) listMethod(l *List, name string, a args) any {
 			}
 			return n
 		case "copy":
+			r.items(len(l.Items))
 			return &List{Items: append([]any(nil), l.Items...)}
 		}
 	}
@@ -124,84 +125,151 @@ func (r *render) listMethod(l *List, name string, a args) any {
 	return nil
 }
 
-// textMethod is a method of str. Whatever it costs is about the length of the text.
+// textMethod is a method of str.
 func (r *render) textMethod(s, name string, a args) any {
-	r.built(len(s))
+	r.step(copying(len(name)))
 	if len(a.names) > 0 && name != "split" && name != "rsplit" && name != "splitlines" {
 		fail(ErrUnsupported, "%s with named arguments", name)
 	}
 	switch name {
 	case "strip", "lstrip", "rstrip":
-		return strip(s, name, a.take([]string{"chars"}, nil)[0])
+		return r.strip(s, name, a.take([]string{"chars"}, nil)[0])
 	case "split", "rsplit":
 		return r.split(s, name == "rsplit", a)
 	case "splitlines":
 		return r.splitLines(s, truth(a.take([]string{"keepends"}, false)[0]))
 	case "startswith", "endswith":
-		return affix(s, name, a.take([]string{"prefix"})[0])
+		return r.affix(s, name, a.take([]string{"prefix"})[0])
 	case "replace":
 		return r.replace(s, a)
 	case "upper", "lower", "title", "capitalize":
 		a.take(nil)
-		return map[string]func(string) string{"upper": upper, "lower": lower, "title": title, "capitalize": capitalize}[name](s)
+		return r.recased(s, cases[name])
 	case "find", "rfind", "index", "rindex", "count":
 		sub, ok := a.take([]string{"sub"})[0].(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
-		return find(s, sub, name)
+		return r.find(s, sub, name)
 	case "join":
-		return r.join(s, r.items(a.take([]string{"iterable"})[0]))
+		return r.join(s, r.each(a.take([]string{"iterable"})[0]))
 	case "removeprefix", "removesuffix":
 		affix, ok := a.take([]string{"affix"})[0].(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
+		r.step(copying(len(affix)))
 		if name == "removeprefix" {
 			return strings.TrimPrefix(s, affix)
 		}
 		return strings.TrimSuffix(s, affix)
 	case "isspace":
 		a.take(nil)
-		return s != "" && strings.TrimLeftFunc(s, isSpace) == ""
+		return s != "" && r.trimLeft(s, isSpace) == ""
 	case "isdigit", "isalpha", "isalnum", "isupper", "islower", "isdecimal", "isnumeric":
 		a.take(nil)
+		r.step(2 * walking(len(s)))
 		return is(s, name)
 	}
 	fail(ErrUnsupported, "the method %s of text", name)
 	return nil
 }
 
-func strip(s, name string, chars any) string {
+func (r *render) strip(s, name string, chars any) string {
 	in := isSpace
 	if chars != nil {
 		set, ok := chars.(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
-		in = func(r rune) bool { return strings.ContainsRune(set, r) }
+		in = r.charSet(set)
 	}
 	if name != "rstrip" {
-		s = strings.TrimLeftFunc(s, in)
+		s = r.trimLeft(s, in)
 	}
 	if name != "lstrip" {
-		s = strings.TrimRightFunc(s, in)
+		s = r.trimRight(s, in)
 	}
 	return s
 }
 
-func affix(s, name string, what any) bool {
+// charSet tells whether a character is among those of a text. Of long ones it makes a set: to look
+// through the text for each character would cost the product of both.
+func (r *render) charSet(set string) func(rune) bool {
+	if len(set) <= 16 {
+		return func(c rune) bool { return strings.ContainsRune(set, c) }
+	}
+	chars := map[rune]bool{}
+	for _, c := range set {
+		r.step(1)
+		if !chars[c] {
+			r.step(4)
+			r.made(sizePair)
+			chars[c] = true
+		}
+	}
+	return func(c rune) bool { return chars[c] }
+}
+
+// trimPiece is how much of a text is trimmed before that is counted.
+const trimPiece = 4 << 10
+
+func (r *render) trimLeft(s string, in func(rune) bool) string {
+	for s != "" {
+		piece := s
+		if len(s) > trimPiece {
+			piece = s[:backToRune(s, trimPiece)]
+		}
+		rest := strings.TrimLeftFunc(piece, in)
+		gone := len(piece) - len(rest)
+		r.step(1 + gone)
+		s = s[gone:]
+		if rest != "" {
+			break
+		}
+	}
+	return s
+}
+
+func (r *render) trimRight(s string, in func(rune) bool) string {
+	for s != "" {
+		piece := s
+		if len(s) > trimPiece {
+			piece = s[backToRune(s, len(s)-trimPiece):]
+		}
+		rest := strings.TrimRightFunc(piece, in)
+		gone := len(piece) - len(rest)
+		r.step(1 + gone)
+		s = s[:len(s)-gone]
+		if rest != "" {
+			break
+		}
+	}
+	return s
+}
+
+// backToRune is the begin of the character that the byte at i belongs to.
+func backToRune(s string, i int) int {
+	for i > 0 && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}
+
+func (r *render) affix(s, name string, what any) bool {
 	has := strings.HasPrefix
 	if name == "endswith" {
 		has = strings.HasSuffix
 	}
 	switch w := what.(type) {
 	case string:
+		r.step(copying(len(w)))
 		return has(s, w)
 	case *List:
 		if w.kind == isTuple {
 			for _, v := range w.Items {
-				if affix(s, name, v) {
+				r.step(1)
+				if r.affix(s, name, v) {
 					return true
 				}
 			}
@@ -221,53 +289,74 @@ func (r *render) split(s string, right bool, a args) any {
 	}
 	most := -1
 	if times >= 0 {
-		most = int(min(times, maxOutput))
+		most = int(min(times, maxMade))
 	}
-	var parts []string
+	l := &List{}
 	switch sep := p[0].(type) {
 	case nil:
 		if most >= 0 {
 			fail(ErrUnsupported, "split at white space, so often")
 		}
-		parts = strings.FieldsFunc(s, isSpace)
+		r.step(walking(len(s)))
+		for field := range strings.FieldsFuncSeq(s, isSpace) {
+			r.part(l, field)
+		}
 	case string:
-		switch {
-		case sep == "":
+		if sep == "" {
 			fail(ErrRender, "empty separator")
-		case most < 0:
-			parts = strings.Split(s, sep)
-		case !right:
-			parts = strings.SplitN(s, sep, most+1)
-		default:
-			rest := []string(nil)
-			for ; most > 0; most-- {
-				i := strings.LastIndex(s, sep)
-				if i < 0 {
-					break
-				}
-				rest = append(rest, s[i+len(sep):])
-				s = s[:i]
-			}
-			parts = append(parts, s)
-			for i := len(rest) - 1; i >= 0; i-- {
-				parts = append(parts, rest[i])
-			}
+		}
+		r.step(scanning(len(s)))
+		if right && most >= 0 {
+			r.cutRight(l, s, sep, most)
+		} else {
+			r.cut(l, s, sep, most)
 		}
 	default:
 		fail(ErrRender, "split at %s", typeName(sep))
 	}
-	r.step(len(parts))
-	l := &List{Items: make([]any, len(parts))}
-	for i, part := range parts {
-		l.Items[i] = part
-	}
 	return l
+}
+
+// cut appends the parts of a text to a list, cut at most so often where that is not negative.
+func (r *render) cut(l *List, s, sep string, most int) {
+	for ; most != 0; most-- {
+		i := strings.Index(s, sep)
+		if i < 0 {
+			break
+		}
+		r.step(copying(len(sep)))
+		r.part(l, s[:i])
+		s = s[i+len(sep):]
+	}
+	r.part(l, s)
+}
+
+// cutRight is cut from the end.
+func (r *render) cutRight(l *List, s, sep string, most int) {
+	for ; most > 0; most-- {
+		i := strings.LastIndex(s, sep)
+		if i < 0 {
+			break
+		}
+		r.step(copying(len(sep)))
+		r.part(l, s[i+len(sep):])
+		s = s[:i]
+	}
+	r.part(l, s)
+	slices.Reverse(l.Items)
+}
+
+// part appends a part of a text to a list.
+func (r *render) part(l *List, s string) {
+	r.step(2)
+	r.made(sizeText)
+	l.Items = append(l.Items, s)
 }
 
 func (r *render) splitLines(s string, keep bool) *List {
 	l := &List{}
+	r.step(walking(len(s)))
 	for s != "" {
-		r.step(1)
 		end, size := len(s), 0
 		for i, c := range s {
 			if c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029 {
@@ -282,7 +371,7 @@ func (r *render) splitLines(s string, keep bool) *List {
 		if keep {
 			line = s[:end+size]
 		}
-		l.Items = append(l.Items, line)
+		r.part(l, line)
 		s = s[end+size:]
 	}
 	return l
@@ -296,22 +385,45 @@ func (r *render) replace(s string, a args) string {
 	if !ok || !ok2 || !ok3 {
 		fail(ErrRender, "replace of no text")
 	}
-	n := strings.Count(s, old)
+	n := r.count(s, old)
 	if times >= 0 {
 		n = int(min(int64(n), times))
 	}
-	if by != "" && n > maxOutput/len(by) {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+	if n == 0 {
+		return s
 	}
+	if by != "" && n > maxMade/len(by) {
+		fail(ErrLimit, "a text of more than %d bytes", maxMade)
+	}
+	r.step(scanning(len(s)) + 2*n)
 	r.built(len(s) + n*len(by))
 	return strings.Replace(s, old, by, n)
 }
 
-func find(s, sub, name string) any {
+// count is how often a text is in another; of those that overlap the first counts.
+func (r *render) count(s, sub string) int {
+	r.step(scanning(len(s)))
+	if len(sub) < 2 {
+		return strings.Count(s, sub)
+	}
+	n := 0
+	for {
+		i := strings.Index(s, sub)
+		if i < 0 {
+			return n
+		}
+		r.step(1 + copying(len(sub)))
+		n++
+		s = s[i+len(sub):]
+	}
+}
+
+func (r *render) find(s, sub, name string) any {
+	r.step(scanning(len(s)))
 	var i int
 	switch name {
 	case "count":
-		return int64(strings.Count(s, sub))
+		return int64(r.count(s, sub))
 	case "find", "index":
 		i = strings.Index(s, sub)
 	default:
@@ -328,6 +440,7 @@ func find(s, sub, name string) any {
 
 func (r *render) join(sep string, items []any) string {
 	n := 0
+	r.items(len(items))
 	parts := make([]string, len(items))
 	for i, v := range items {
 		s, ok := v.(string)
@@ -336,8 +449,7 @@ func (r *render) join(sep string, items []any) string {
 		}
 		parts[i] = s
 		n += len(s) + len(sep)
-		r.step(1)
-		if n > maxOutput {
+		if n > maxMade {
 			break
 		}
 	}
@@ -384,6 +496,19 @@ func plainCase(s string) {
 		}
 	}
 }
+
+// cases are what changes upper and lower case.
+var cases = map[string]func(string) string{"upper": upper, "lower": lower, "title": title, "capitalize": capitalize}
+
+// recased is a text in another case.
+func (r *render) recased(s string, to func(string) string) string {
+	r.step(len(s))
+	r.made(len(s) + len(s)/2) // few characters take more bytes in another case
+	return to(s)
+}
+
+func (r *render) upper(s string) string { return r.recased(s, upper) }
+func (r *render) lower(s string) string { return r.recased(s, lower) }
 
 func upper(s string) string {
 	plainCase(s)

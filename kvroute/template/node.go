@@ -4,6 +4,7 @@ package template
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ type nameNode struct {
 
 func (n *nameNode) eval(r *render) any {
 	r.step(1)
-	if v, ok := r.scope.get(n.id); ok {
+	if v, ok := r.get(n.id); ok {
 		return v
 	}
 	return undefined{n.name}
@@ -32,7 +33,7 @@ type listNode struct {
 }
 
 func (n *listNode) eval(r *render) any {
-	r.step(1 + len(n.items))
+	r.items(len(n.items))
 	l := &List{Items: make([]any, len(n.items)), kind: n.kind}
 	for i, item := range n.items {
 		l.Items[i] = item.eval(r)
@@ -43,10 +44,12 @@ func (n *listNode) eval(r *render) any {
 type dictNode struct{ keys, values []node }
 
 func (n *dictNode) eval(r *render) any {
-	r.step(1 + len(n.keys))
+	r.step(1)
+	r.made((1 + len(n.keys)) * sizePair)
 	d := NewDict(len(n.keys))
 	for i, k := range n.keys {
-		d.put(k.eval(r), n.values[i].eval(r))
+		key := k.eval(r)
+		r.put(d, key, n.values[i].eval(r))
 	}
 	return d
 }
@@ -114,56 +117,20 @@ func (r *render) compare(sign string, a, b any) bool {
 	case "<":
 		return r.less(a, b)
 	case "<=":
-		r.weight(a, 0)
-		return compare(a, b, sign) <= 0
+		return r.order(a, b, sign, 0) <= 0
 	case ">":
 		return r.less(b, a)
 	case ">=":
-		r.weight(a, 0)
-		return compare(a, b, sign) >= 0
+		return r.order(a, b, sign, 0) >= 0
 	case "in":
 		return r.contains(b, a)
 	}
 	return !r.contains(b, a)
 }
 
-// equal counts what a comparison of large values costs.
-func (r *render) equal(a, b any) bool {
-	switch a := a.(type) {
-	case *List, *Dict:
-		r.weight(a, 0)
-	}
-	return equal(a, b)
-}
+func (r *render) equal(a, b any) bool { return r.same(a, b, 0) }
 
-func (r *render) less(a, b any) bool {
-	if _, ok := a.(*List); ok {
-		r.weight(a, 0)
-	}
-	return compare(a, b, "<") < 0
-}
-
-// weight counts and returns about how much there is in a value.
-func (r *render) weight(v any, depth int) int {
-	if depth > maxNested {
-		fail(ErrLimit, "a value nested more than %d deep", maxNested)
-	}
-	r.step(1)
-	n := 1
-	switch v := v.(type) {
-	case string:
-		n += len(v) >> 6
-	case *List:
-		for _, item := range v.Items {
-			n += r.weight(item, depth+1)
-		}
-	case *Dict:
-		for i := range v.vals {
-			n += 1 + r.weight(v.vals[i], depth+1)
-		}
-	}
-	return n
-}
+func (r *render) less(a, b any) bool { return r.order(a, b, "<", 0) < 0 }
 
 // sumNode is a + b + c, from the left.
 type sumNode struct{ items []node }
@@ -227,7 +194,7 @@ func (r *render) add(a, b any) any {
 		}
 	case *List:
 		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind < isView {
-			r.step(len(x.Items) + len(y.Items))
+			r.items(len(x.Items) + len(y.Items))
 			return &List{Items: append(append(make([]any, 0, len(x.Items)+len(y.Items)), x.Items...), y.Items...), kind: x.kind}
 		}
 	case markup:
@@ -236,7 +203,7 @@ func (r *render) add(a, b any) any {
 	if _, ok := b.(markup); ok {
 		fail(ErrUnsupported, "marked text in a sum")
 	}
-	return arithmetic("+", a, b)
+	return r.arithmetic("+", a, b)
 }
 
 // concatNode is a ~ b ~ c.
@@ -253,7 +220,7 @@ func (r *render) concat(vals []any) any {
 	}
 	var b []byte
 	for _, v := range vals {
-		b = appendText(b, v)
+		b = r.appendText(b, v)
 	}
 	r.built(len(b))
 	return string(b)
@@ -278,7 +245,7 @@ func (n *arithmeticNode) eval(r *render) any {
 			return v
 		}
 	}
-	return arithmetic(n.sign, a, b)
+	return r.arithmetic(n.sign, a, b)
 }
 
 // repeat is text or a list times a number.
@@ -290,30 +257,52 @@ func (r *render) repeat(a, b any) (any, bool) {
 	times = max(times, 0)
 	switch a := a.(type) {
 	case string:
-		if len(a) > 0 && times > maxOutput/int64(len(a)) {
-			fail(ErrLimit, "a text of more than %d bytes", maxOutput)
+		if a == "" {
+			return "", true
+		}
+		if times > maxMade/int64(len(a)) {
+			fail(ErrLimit, "a text of more than %d bytes", maxMade)
 		}
 		r.built(len(a) * int(times))
-		b := make([]byte, 0, len(a)*int(times))
-		for range times {
-			b = append(b, a...)
-		}
-		return string(b), true
+		return strings.Repeat(a, int(times)), true
 	case *List:
 		if a.kind >= isView {
 			return nil, false
 		}
+		l := &List{kind: a.kind}
+		if len(a.Items) == 0 {
+			return l, true
+		}
 		if times > maxSteps {
 			fail(ErrLimit, "more than %d steps", maxSteps)
 		}
-		r.step(len(a.Items) * int(times))
-		l := &List{kind: a.kind}
-		for range times {
-			l.Items = append(l.Items, a.Items...)
-		}
+		r.items(len(a.Items) * int(times))
+		l.Items = slices.Repeat(a.Items, int(times))
 		return l, true
 	}
 	return nil, false
+}
+
+// arithmetic computes with numbers, for what takes longer than a step.
+func (r *render) arithmetic(sign string, a, b any) any {
+	switch sign {
+	case "%":
+		r.step(slowFloats(a, b, 500)) // a division step for each power of two between the two
+	case "**":
+		r.step(slowFloats(a, b, 10))
+	}
+	return arithmetic(sign, a, b)
+}
+
+// slowFloats is n unless both are whole.
+func slowFloats(a, b any, n int) int {
+	if _, float := a.(float64); float {
+		return n
+	}
+	if _, float := b.(float64); float {
+		return n
+	}
+	return 0
 }
 
 // arithmetic computes with numbers. Whole results beyond 64 bits are not built.
@@ -458,6 +447,7 @@ func (r *render) filterChain(chain node, v any) any {
 	if !ok {
 		return v
 	}
+	r.step(1)
 	v = r.filterChain(n.value, v)
 	a := r.evaluate(&n.arguments)
 	a.of = n.name

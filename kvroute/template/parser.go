@@ -85,6 +85,13 @@ func (p *parser) nest() func() {
 	return func() { p.depth-- }
 }
 
+// link guards the recursion through what is written in a row and is evaluated within each other.
+func (p *parser) link(links *int) {
+	if *links++; *links > maxNested {
+		fail(ErrLimit, "more than %d operations in a row", maxNested)
+	}
+}
+
 func (p *parser) template() []statement {
 	body, _ := p.statements()
 	return body

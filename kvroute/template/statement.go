@@ -16,36 +16,17 @@ type statement interface{ run(r *render) jump }
 // render is one rendering.
 type render struct {
 	template *Template
-	out      []byte
-	start    int // of the text in out
-	scope    *scope
-	left     int // steps
-	calls    int // macros in each other
-	line     int // last seen
-	filters  map[string]filter
-	tests    map[string]test
-}
-
-// step counts n steps.
-func (r *render) step(n int) {
-	if r.left -= n; r.left < 0 {
-		fail(ErrLimit, "more than %d steps", maxSteps)
-	}
-}
-
-// built counts a text of n bytes that was made.
-func (r *render) built(n int) {
-	if n > maxOutput {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-	}
-	r.step(n >> 6)
+	budget
+	out     []byte
+	scope   *scope
+	calls   int // macros in each other
+	line    int // last seen
+	filters map[string]filter
+	tests   map[string]test
 }
 
 func (r *render) write(s string) {
-	if len(r.out)-r.start > maxOutput-len(s) {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-	}
-	r.step(len(s) >> 6)
+	r.built(len(s))
 	r.out = append(r.out, s...)
 }
 
@@ -61,11 +42,12 @@ func (r *render) run(body []statement) jump {
 
 // capture runs a body in a scope of its own and returns what it writes; where it ends by a jump that is lost.
 func (r *render) capture(body []statement, s *scope) (string, jump) {
-	outer, out, start := r.scope, r.out, r.start
-	r.scope, r.out, r.start = s, nil, 0
+	outer, out := r.scope, r.out
+	r.scope, r.out = s, nil
 	j := r.run(body)
+	r.built(len(r.out))
 	text := string(r.out)
-	r.scope, r.out, r.start = outer, out, start
+	r.scope, r.out = outer, out
 	return text, j
 }
 
@@ -105,19 +87,21 @@ func (s *scope) set(id int, v any) {
 	s.ids, s.vals = append(s.ids, id), append(s.vals, v)
 }
 
-func (s *scope) get(id int) (any, bool) {
+// get also says how many variables and scopes it has seen on the way.
+func (s *scope) get(id int) (v any, seen int, ok bool) {
 	for ; s.parent != nil; s = s.parent {
+		seen += 1 + len(s.ids)
 		for i, known := range s.ids {
 			if known == id {
-				return s.vals[i], true
+				return s.vals[i], seen, true
 			}
 		}
 	}
-	v := s.vals[id]
+	v = s.vals[id]
 	if _, no := v.(unset); no {
-		return nil, false
+		return nil, seen, false
 	}
-	return v, true
+	return v, seen, true
 }
 
 // again empties the scope of a loop for its next round.
@@ -128,11 +112,13 @@ func (s *scope) again() {
 }
 
 // age is another one once the scope, or one around it, is that of another round.
-func (s *scope) age() int {
-	n := 0
+func (r *render) age(s *scope) int {
+	n, depth := 0, 0
 	for ; s != nil; s = s.parent {
 		n += s.rounds
+		depth++
 	}
+	r.step(depth >> 2)
 	return n
 }
 
@@ -183,7 +169,7 @@ func (r *render) writeValue(v any) {
 		r.write(v)
 	case undefined:
 	default:
-		r.write(text(v))
+		r.write(r.text(v))
 	}
 }
 
@@ -214,7 +200,7 @@ type target struct {
 func (r *render) assign(t *target, v any) {
 	switch {
 	case t.several != nil:
-		items := r.items(v)
+		items := r.each(v)
 		if len(items) != len(t.several) {
 			fail(ErrRender, "%d values for %d names", len(items), len(t.several))
 		}
@@ -222,15 +208,27 @@ func (r *render) assign(t *target, v any) {
 			r.assign(&t.several[i], items[i])
 		}
 	case t.attribute != "":
-		at, _ := r.scope.get(t.id)
+		at, _ := r.get(t.id)
 		ns, ok := at.(*namespace)
 		if !ok {
 			fail(ErrRender, "cannot assign attribute on non-namespace object")
 		}
-		ns.attributes.Set(t.attribute, v)
+		r.put(ns.attributes, t.attribute, v)
 	default:
-		r.scope.set(t.id, v)
+		r.set(t.id, v)
 	}
+}
+
+// get is the value of a variable; it costs a look at each variable that was set since the outermost scope.
+func (r *render) get(id int) (any, bool) {
+	v, seen, ok := r.scope.get(id)
+	r.step(seen >> 3)
+	return v, ok
+}
+
+func (r *render) set(id int, v any) {
+	r.step(len(r.scope.ids) >> 3)
+	r.scope.set(id, v)
 }
 
 type setStatement struct {
@@ -332,7 +330,7 @@ type loop struct {
 
 func (s *forStatement) run(r *render) jump {
 	r.line = s.line
-	items := r.items(s.items.eval(r))
+	items := r.each(s.items.eval(r))
 	outer := r.scope
 	if s.test != nil {
 		items = s.filter(r, items)
@@ -345,7 +343,7 @@ func (s *forStatement) run(r *render) jump {
 		l.index = i
 		inner.again()
 		r.scope = inner
-		r.scope.set(s.loopID, l)
+		r.set(s.loopID, l)
 		r.assign(&s.target, v)
 		j := r.run(s.body)
 		if j == jumpBreak {
@@ -367,6 +365,7 @@ func (s *forStatement) run(r *render) jump {
 // filter keeps the items that the loop's `if` wants.
 func (s *forStatement) filter(r *render, items []any) []any {
 	outer := r.scope
+	r.made(len(items) * sizeItem)
 	kept := make([]any, 0, len(items))
 	inner := newScope(outer, 0)
 	for _, v := range items {
@@ -400,7 +399,7 @@ type macro struct {
 }
 
 func (r *render) macro(code *macroCode) *macro {
-	return &macro{code, r.scope, r.scope.age(), r.template.names}
+	return &macro{code, r.scope, r.age(r.scope), r.template.names}
 }
 
 type macroStatement struct {
@@ -410,7 +409,7 @@ type macroStatement struct {
 }
 
 func (s *macroStatement) run(r *render) jump {
-	r.scope.set(s.id, r.macro(&s.macroCode))
+	r.set(s.id, r.macro(&s.macroCode))
 	return jumpNone
 }
 
@@ -438,13 +437,14 @@ func (m *macro) call(r *render, a args) any {
 	if r.calls++; r.calls > maxCalls {
 		fail(ErrLimit, "more than %d macros in each other", maxCalls)
 	}
-	if m.scope.age() != m.age {
+	if r.age(m.scope) != m.age {
 		fail(ErrUnsupported, "the macro %s of an earlier round of a loop", m.name) // Python's sees what the names are by now
 	}
 	s := newScope(m.scope, 0)
 	if len(a.plain) > len(m.parameters) {
 		fail(ErrRender, "macro %s takes not more than %d arguments", m.name, len(m.parameters))
 	}
+	r.step(len(m.parameters) * (1 + len(a.names)))
 	used := 0
 	outer := r.scope
 	for i, id := range m.parameters {
@@ -462,7 +462,7 @@ func (m *macro) call(r *render, a args) any {
 		default:
 			v = undefined{"parameter " + m.names[id] + " was not provided"}
 		}
-		s.set(id, v)
+		r.set(id, v)
 	}
 	if used < len(a.names) {
 		fail(ErrRender, "macro %s takes no such argument", m.name)

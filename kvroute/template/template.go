@@ -5,7 +5,7 @@
 //	text, err := t.Render(nil, vars)
 //
 // A template is a program from a model's directory that runs over what clients send, so a rendering is
-// bounded in steps, depth and bytes. What is not built here is refused with ErrUnsupported when the
+// bounded in steps, time, depth and bytes. What is not built here is refused with ErrUnsupported when the
 // template is compiled, or when it comes to the place: there is an error or the right text.
 //
 // The language is built anew because the one living library for it in Go cannot be bounded or stopped,
@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -30,17 +31,19 @@ var (
 	ErrRaised = errors.New("template raised")
 	// ErrRender: an operation that Python refuses, too: an attribute of nothing, text plus a number.
 	ErrRender = errors.New("template failed")
-	// ErrLimit: more steps, depth or bytes than a rendering may have.
+	// ErrLimit: more steps, time, depth or bytes than a rendering may have.
 	ErrLimit = errors.New("template limit")
 )
 
 // What a template and a rendering may cost.
 const (
 	maxSource = 1 << 20  // bytes of a template; the longest of today's have 30 KB
-	maxSteps  = 8 << 20  // evaluated expressions, and 64 bytes of text that is built, count one each
-	maxOutput = 64 << 20 // bytes of the text, and of any text on the way
-	maxNested = 200      // expressions and statements in each other
-	maxCalls  = 60       // macros that call macros
+	maxSteps  = 8 << 20  // see cost.go
+	maxMade   = 64 << 20 // bytes of the text, and of all that is made on the way
+	maxTime   = 50 * time.Millisecond
+	maxNested = 200  // expressions and statements in each other
+	maxCalls  = 60   // macros that call macros
+	maxReason = 1000 // bytes of an error's text, of which a template may raise any
 )
 
 // A Template is a compiled template. Immutable: many goroutines may render it at once.
@@ -84,6 +87,9 @@ func caught(err *error, line *int) {
 		if thrown.Line == 0 {
 			thrown.Line = *line
 		}
+		if len(thrown.Reason) > maxReason {
+			thrown.Reason = strings.ToValidUTF8(thrown.Reason[:maxReason], "") + "..."
+		}
 		*err = thrown
 	case runtime.Error:
 		*err = &Failure{Line: *line, Reason: "BUG: " + thrown.Error(), kind: ErrUnsupported}
@@ -124,9 +130,14 @@ func (t *Template) Source() string { return t.source }
 // Render appends the text that the template makes of vars to dst. Values are nil, bool, int64, float64,
 // BigInt, string, *List and *Dict, as Parse makes them; they are read, not changed or kept.
 func (t *Template) Render(dst []byte, vars *Dict) (text []byte, err error) {
-	r := &render{template: t, out: dst, left: maxSteps, start: len(dst), filters: filters, tests: tests}
+	return t.render(dst, vars, newBudget())
+}
+
+func (t *Template) render(dst []byte, vars *Dict, b budget) (text []byte, err error) {
+	r := &render{template: t, out: dst, budget: b, filters: filters, tests: tests}
 	text = dst
 	defer caught(&err, &r.line)
+	r.step(4 * len(t.names))
 	r.scope = newScope(nil, len(t.names))
 	for i, name := range t.names {
 		if v, ok := vars.Get(name); ok {

@@ -17,6 +17,21 @@ func simple(is func(v any) bool) test {
 	}
 }
 
+// isCase is a test of a value's text.
+func isCase(is func(r *render, s string) bool) test {
+	return func(r *render, v any, a args) bool {
+		a.take(nil)
+		return is(r, r.text(v))
+	}
+}
+
+// named is a text that something is looked up by.
+func (r *render) named(v any) string {
+	s, _ := v.(string)
+	r.step(copying(len(s)))
+	return s
+}
+
 var tests = map[string]test{
 	"defined":   simple(func(v any) bool { return !isUndefined(v) }),
 	"undefined": simple(isUndefined),
@@ -52,12 +67,12 @@ var tests = map[string]test{
 		}
 		return false
 	}),
-	"lower": simple(func(v any) bool { s := text(v); return s == lower(s) && s != upper(s) }),
-	"upper": simple(func(v any) bool { s := text(v); return s == upper(s) && s != lower(s) }),
-	"odd":   func(_ *render, v any, _ args) bool { return truth(equal(arithmetic("%", v, int64(2)), int64(1))) },
-	"even":  func(_ *render, v any, _ args) bool { return truth(equal(arithmetic("%", v, int64(2)), int64(0))) },
-	"divisibleby": func(_ *render, v any, a args) bool {
-		return equal(arithmetic("%", v, a.take([]string{"num"})[0]), int64(0))
+	"lower": isCase(func(r *render, s string) bool { return s == r.lower(s) && s != r.upper(s) }),
+	"upper": isCase(func(r *render, s string) bool { return s == r.upper(s) && s != r.lower(s) }),
+	"odd":   func(r *render, v any, _ args) bool { return equal(r.arithmetic("%", v, int64(2)), int64(1)) },
+	"even":  func(r *render, v any, _ args) bool { return equal(r.arithmetic("%", v, int64(2)), int64(0)) },
+	"divisibleby": func(r *render, v any, a args) bool {
+		return equal(r.arithmetic("%", v, a.take([]string{"num"})[0]), int64(0))
 	},
 	"in": func(r *render, v any, a args) bool { return r.contains(a.take([]string{"seq"})[0], v) },
 	"sameas": func(_ *render, v any, a args) bool {
@@ -69,8 +84,8 @@ var tests = map[string]test{
 		fail(ErrUnsupported, "sameas of %s", typeName(v))
 		return false
 	},
-	"filter": func(r *render, v any, _ args) bool { s, _ := v.(string); return r.filters[s] != nil },
-	"test":   func(r *render, v any, _ args) bool { s, _ := v.(string); return r.tests[s] != nil },
+	"filter": func(r *render, v any, _ args) bool { return r.filters[r.named(v)] != nil },
+	"test":   func(r *render, v any, _ args) bool { return r.tests[r.named(v)] != nil },
 	"eq":     compared("=="), "equalto": compared("=="), "==": compared("=="), "ne": compared("!="), "!=": compared("!="),
 	"lt": compared("<"), "lessthan": compared("<"), "<": compared("<"), "le": compared("<="), "<=": compared("<="),
 	"gt": compared(">"), "greaterthan": compared(">"), ">": compared(">"), "ge": compared(">="), ">=": compared(">="),

@@ -11,37 +11,40 @@ import (
 )
 
 // appendText appends str(v).
-func appendText(dst []byte, v any) []byte {
+func (r *render) appendText(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
+		r.built(len(v))
 		return append(dst, v...)
 	case markup:
+		r.built(len(v))
 		return append(dst, v...)
 	case undefined:
 		return dst
 	}
-	return appendRepr(dst, v, 0)
+	return r.appendRepr(dst, v, 0)
 }
 
-func text(v any) string {
+func (r *render) text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	return string(appendText(nil, v))
+	b := r.appendText(nil, v)
+	r.built(len(b))
+	return string(b)
 }
 
-// within refuses to write a value that is nested too deep, or behind a text that is too long.
-func within(dst []byte, depth int) {
+// deeper counts an item of a value that is gone through, and refuses one that is nested too deep.
+func (r *render) deeper(depth int) {
 	if depth > maxNested {
 		fail(ErrLimit, "a value nested more than %d deep", maxNested)
 	}
-	if len(dst) > maxOutput {
-		fail(ErrLimit, "a text of more than %d bytes", maxOutput)
-	}
+	r.step(1)
 }
 
-func appendRepr(dst []byte, v any, depth int) []byte {
-	within(dst, depth)
+func (r *render) appendRepr(dst []byte, v any, depth int) []byte {
+	r.deeper(depth)
+	r.made(8)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "None"...)
@@ -53,23 +56,27 @@ func appendRepr(dst []byte, v any, depth int) []byte {
 	case int64:
 		return strconv.AppendInt(dst, v, 10)
 	case BigInt:
+		r.built(len(v))
 		return append(dst, v...)
 	case float64:
+		r.step(8)
 		return appendFloat(dst, v, "inf", "nan")
 	case string:
+		r.step(len(v))
+		r.made(4 * len(v)) // an escape is no longer
 		return appendQuoted(dst, v)
 	case undefined:
 		return append(dst, "Undefined"...)
 	case *List:
-		return v.appendRepr(dst, depth)
+		return r.appendList(dst, v, depth)
 	case *Dict:
 		dst = append(dst, '{')
 		for i, k := range v.keys {
 			if i > 0 {
 				dst = append(dst, ", "...)
 			}
-			dst = append(appendRepr(dst, k, depth+1), ": "...)
-			dst = appendRepr(dst, v.vals[i], depth+1)
+			dst = append(r.appendRepr(dst, k, depth+1), ": "...)
+			dst = r.appendRepr(dst, v.vals[i], depth+1)
 		}
 		return append(dst, '}')
 	}
@@ -77,7 +84,7 @@ func appendRepr(dst []byte, v any, depth int) []byte {
 	return nil
 }
 
-func (l *List) appendRepr(dst []byte, depth int) []byte {
+func (r *render) appendList(dst []byte, l *List, depth int) []byte {
 	if l.kind >= isView {
 		fail(ErrUnsupported, "%s as text", typeName(l))
 	}
@@ -90,7 +97,7 @@ func (l *List) appendRepr(dst []byte, depth int) []byte {
 		if i > 0 {
 			dst = append(dst, ", "...)
 		}
-		dst = appendRepr(dst, v, depth+1)
+		dst = r.appendRepr(dst, v, depth+1)
 	}
 	if l.kind == isTuple && len(l.Items) == 1 {
 		dst = append(dst, ',')

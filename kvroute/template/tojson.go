@@ -3,8 +3,6 @@
 package template
 
 import (
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -18,6 +16,7 @@ type jsonStyle struct {
 	broken    bool // into lines
 	ascii     bool
 	sorted    bool
+	counted   int // bytes of what is written
 }
 
 func filterToJSON(r *render, v any, a args) any {
@@ -42,9 +41,10 @@ func filterToJSON(r *render, v any, a args) any {
 		if !ok || len(l.Items) != 2 {
 			fail(ErrRender, "tojson with separators %s", typeName(p[2]))
 		}
-		style.item, style.key = text(l.Items[0]), text(l.Items[1])
+		style.item, style.key = r.text(l.Items[0]), r.text(l.Items[1])
 	}
 	out := style.append(r, nil, v, 0)
+	r.grown(out, &style.counted)
 	r.built(len(out))
 	return string(out)
 }
@@ -61,8 +61,8 @@ func (j *jsonStyle) line(dst []byte, depth int) []byte {
 }
 
 func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
-	r.step(1)
-	within(dst, depth)
+	r.deeper(depth)
+	r.grown(dst, &j.counted)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...)
@@ -73,11 +73,12 @@ func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
 	case BigInt:
 		return append(dst, v...)
 	case float64:
+		r.step(8)
 		return appendFloat(dst, v, "Infinity", "NaN")
 	case string:
-		return appendJSONText(dst, v, j.ascii)
+		return j.text(r, dst, v)
 	case markup:
-		return appendJSONText(dst, string(v), j.ascii)
+		return j.text(r, dst, string(v))
 	case *List:
 		if v.kind < isView {
 			return j.list(r, dst, v.Items, depth)
@@ -107,6 +108,7 @@ func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
 	if d.Len() == 0 {
 		return append(dst, "{}"...)
 	}
+	r.items(d.Len())
 	order := make([]any, d.Len())
 	for i := range order {
 		order[i] = int64(i)
@@ -122,22 +124,36 @@ func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
 		key := d.keys[at.(int64)]
 		switch key.(type) {
 		case string:
-		case nil, bool, int64, BigInt:
-			key = string(j.append(r, nil, key, depth))
-		case float64:
-			key = string(j.append(r, nil, key, depth))
+		case nil, bool, int64, BigInt, float64:
+			plain := jsonStyle{}
+			key = string(plain.append(r, nil, key, depth))
 		default:
 			fail(ErrRender, "%s as a key of JSON", typeName(key))
 		}
-		dst = appendJSONText(j.line(dst, depth+1), key.(string), j.ascii)
+		dst = j.text(r, j.line(dst, depth+1), key.(string))
 		dst = j.append(r, append(dst, j.key...), d.vals[at.(int64)], depth+1)
 	}
 	return append(j.line(dst, depth), '}')
 }
 
-// appendJSONText writes a string as Python's json does.
-func appendJSONText(dst []byte, s string, ascii bool) []byte {
+// textPiece is how much of a text is written before that is counted.
+const textPiece = 64 << 10
+
+// text writes a string, and counts it piece by piece: an escape is six times as long as what it stands for.
+func (j *jsonStyle) text(r *render, dst []byte, s string) []byte {
+	r.step(walking(len(s)))
 	dst = append(dst, '"')
+	for len(s) > textPiece {
+		n := backToRune(s, textPiece)
+		dst = appendJSONText(dst, s[:n], j.ascii)
+		r.grown(dst, &j.counted)
+		s = s[n:]
+	}
+	return append(appendJSONText(dst, s, j.ascii), '"')
+}
+
+// appendJSONText writes what stands in a string as Python's json does.
+func appendJSONText(dst []byte, s string, ascii bool) []byte {
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -156,15 +172,19 @@ func appendJSONText(dst []byte, s string, ascii bool) []byte {
 			var r rune
 			r, size = utf8.DecodeRuneInString(s[i:])
 			if r1, r2 := utf16.EncodeRune(r); r1 != utf8.RuneError {
-				dst = fmt.Appendf(dst, `\u%04x\u%04x`, r1, r2)
+				dst = appendUnit(appendUnit(dst, r1), r2)
 			} else {
-				dst = fmt.Appendf(dst, `\u%04x`, r)
+				dst = appendUnit(dst, r)
 			}
 		}
 		i += size
 		from = i
 	}
-	return append(append(dst, s[from:]...), '"')
+	return append(dst, s[from:]...)
+}
+
+func appendUnit(dst []byte, u rune) []byte {
+	return append(dst, '\\', 'u', hexDigits[u>>12&15], hexDigits[u>>8&15], hexDigits[u>>4&15], hexDigits[u&15])
 }
 
 // AppendJSON appends v as Python's json.dumps(v, ensure_ascii=False) writes it. v is what Parse makes.
@@ -174,7 +194,7 @@ func AppendJSON(dst []byte, v any) ([]byte, error) {
 	func() {
 		defer caught(&err, &line)
 		style := jsonStyle{item: ", ", key: ": "}
-		dst = style.append(&render{left: math.MaxInt}, dst, v, 0)
+		dst = style.append(&render{budget: unbounded}, dst, v, 0)
 	}()
 	return dst, err
 }

@@ -255,6 +255,7 @@ func number(v any) (whole int64, float float64, isWhole, ok bool) {
 	return 0, 0, false, false
 }
 
+// equal compares what can be a key of a dict.
 func equal(a, b any) bool {
 	if s, ok := a.(string); ok {
 		t, ok := b.(string)
@@ -278,20 +279,14 @@ func equal(a, b any) bool {
 	case BigInt:
 		c, ok := b.(BigInt)
 		return ok && a == c
-	case *List:
-		c, ok := b.(*List)
-		return ok && a.equals(c)
-	case *Dict:
-		c, ok := b.(*Dict)
-		return ok && a.equals(c)
 	case markup:
 		fail(ErrUnsupported, "comparing marked text")
 	}
-	return same(a, b)
+	return identical(a, b)
 }
 
-// same is Python's `is` for values that have an identity.
-func same(a, b any) bool {
+// identical is Python's `is` for values that have an identity.
+func identical(a, b any) bool {
 	switch a.(type) {
 	case *macro, *function, *namespace, *loop, *Dict, *List:
 		return a == b
@@ -299,7 +294,28 @@ func same(a, b any) bool {
 	return false
 }
 
-func (l *List) equals(m *List) bool {
+// same is Python's ==.
+func (r *render) same(a, b any, depth int) bool {
+	r.deeper(depth)
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		r.step(copying(len(a)))
+		return a == b
+	case *List:
+		b, ok := b.(*List)
+		return ok && r.sameLists(a, b, depth+1)
+	case *Dict:
+		b, ok := b.(*Dict)
+		return ok && r.sameDicts(a, b, depth+1)
+	}
+	return equal(a, b)
+}
+
+func (r *render) sameLists(l, m *List, depth int) bool {
 	if l.kind != m.kind || l.kind >= isView {
 		return l == m
 	}
@@ -307,28 +323,29 @@ func (l *List) equals(m *List) bool {
 		return false
 	}
 	for i, v := range l.Items {
-		if !equal(v, m.Items[i]) {
+		if !r.same(v, m.Items[i], depth) {
 			return false
 		}
 	}
 	return true
 }
 
-func (d *Dict) equals(e *Dict) bool {
+func (r *render) sameDicts(d, e *Dict, depth int) bool {
 	if d.Len() != e.Len() {
 		return false
 	}
 	for i, k := range d.keys {
-		v, ok := e.lookup(k)
-		if !ok || !equal(d.vals[i], v) {
+		v, ok := r.lookup(e, k)
+		if !ok || !r.same(d.vals[i], v, depth) {
 			return false
 		}
 	}
 	return true
 }
 
-// compare orders numbers, texts and lists; other pairs are errors.
-func compare(a, b any, sign string) int {
+// order compares numbers, texts and lists; other pairs are errors.
+func (r *render) order(a, b any, sign string, depth int) int {
+	r.deeper(depth)
 	if x, f, whole, ok := number(a); ok {
 		if y, g, whole2, ok := number(b); ok {
 			switch {
@@ -343,13 +360,14 @@ func compare(a, b any, sign string) int {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
+			r.step(copying(min(len(a), len(b))))
 			return strings.Compare(a, b)
 		}
 	case *List:
 		if b, ok := b.(*List); ok && a.kind == b.kind && a.kind < isView {
 			for i := range min(len(a.Items), len(b.Items)) {
-				if !equal(a.Items[i], b.Items[i]) {
-					return compare(a.Items[i], b.Items[i], sign)
+				if !r.same(a.Items[i], b.Items[i], depth+1) {
+					return r.order(a.Items[i], b.Items[i], sign, depth+1)
 				}
 			}
 			return len(a.Items) - len(b.Items)
@@ -357,6 +375,43 @@ func compare(a, b any, sign string) int {
 	}
 	fail(ErrRender, "'%s' between %s and %s", sign, typeName(a), typeName(b))
 	return 0
+}
+
+// search is the steps to find a key: the hash of a text, or a look at each key.
+func (d *Dict) search(key any) int {
+	s, ok := key.(string)
+	if !ok {
+		return d.Len()
+	}
+	n := copying(len(s))
+	if d != nil && d.index == nil {
+		n *= few
+		if len(d.keys) > few {
+			n += len(d.keys)
+		}
+	}
+	return n
+}
+
+func (r *render) lookup(d *Dict, key any) (any, bool) {
+	r.step(d.search(key))
+	return d.lookup(key)
+}
+
+func (r *render) put(d *Dict, key, value any) {
+	r.step(1 + d.search(key))
+	r.made(sizePair)
+	d.put(key, value)
+}
+
+func (r *render) clone(d *Dict) *Dict {
+	r.made(sizePair)
+	c := NewDict(d.Len() + 1)
+	for i, k := range d.keys {
+		r.step(4)
+		r.put(c, k, d.vals[i])
+	}
+	return c
 }
 
 func typeName(v any) string {
