@@ -12,9 +12,10 @@ import (
 type Bucket struct {
 	rate, burst float64
 
-	mu    sync.Mutex // guards below
-	level float64    // below zero: in debt
-	at    time.Time  // when level was true; zero: not used yet
+	mu       sync.Mutex // guards below
+	level    float64    // below zero: in debt
+	at       time.Time  // when level was true; zero: not used yet
+	reserved int        // reservations that are not settled
 }
 
 // NewBucket returns a full bucket of burst tokens that gains perSecond.
@@ -45,6 +46,33 @@ func (b *Bucket) Spend(now time.Time, n float64) {
 	defer b.mu.Unlock()
 	b.refill(now)
 	b.level = min(b.level-n, b.burst)
+}
+
+// Reserve takes n tokens for something whose cost is known only after it, all or
+// none; Settle ends it. What is under way at the same time can so use no more
+// than there was, as far as the estimates hold. An estimate larger than what is
+// there is taken all the same where nothing else is reserved and a token is
+// there: alone it goes into debt by what it uses, and waits for no level that
+// the bucket may never reach.
+func (b *Bucket) Reserve(now time.Time, n float64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refill(now); b.level < 1 || b.level < n && b.reserved > 0 {
+		return false
+	}
+	b.level -= n
+	b.reserved++
+	return true
+}
+
+// Settle ends a reservation of n tokens of which used were used: more than n
+// are spent, fewer give the rest back.
+func (b *Bucket) Settle(now time.Time, n, used float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refill(now)
+	b.level = min(b.level+n-used, b.burst)
+	b.reserved--
 }
 
 // Level returns how many tokens are there; below zero: owed.

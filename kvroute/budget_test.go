@@ -104,3 +104,33 @@ func BenchmarkBudget(b *testing.B) {
 		}
 	})
 }
+
+// TestReserve: what is under way at the same time uses no more than there was,
+// and what can never fit waits for nobody else alone.
+func TestReserve(t *testing.T) {
+	b, at := PerMinute(60), time.Now()
+	if !b.Reserve(at, 40) || b.Reserve(at, 40) || !b.Reserve(at, 20) || b.Reserve(at, 1) {
+		t.Fatal("60 tokens are 40 and 20, and no more")
+	}
+	b.Settle(at, 40, 10)
+	if got := b.Level(at); got != 30 {
+		t.Errorf("%v tokens after giving 30 back, want 30", got)
+	}
+	if b.Reserve(at, 1000) {
+		t.Error("more than there is was reserved beside another")
+	}
+	b.Settle(at, 20, 25)
+	if got := b.Level(at); got != 25 {
+		t.Errorf("%v tokens after using 5 more than reserved, want 25", got)
+	}
+	if !b.Reserve(at, 1000) || b.Reserve(at, 1) {
+		t.Error("alone it is taken, and then no other")
+	}
+	b.Settle(at, 1000, 26)
+	if b.Reserve(at, 1) {
+		t.Error("reserved in debt")
+	}
+	if at = at.Add(2 * time.Second); !b.Reserve(at, 1) {
+		t.Error("not reserved after the debt was earned back")
+	}
+}

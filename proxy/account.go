@@ -19,9 +19,6 @@ type books struct{ *Proxy }
 // is among the facts.
 func (b books) enter(x *exchange) {
 	f := &x.facts
-	if x.spend(f.usage.total()); !x.spent {
-		x.spend(b.uncounted(x))
-	}
 	m := x.answers.of(f.status, x.route, b.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())

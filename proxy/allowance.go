@@ -2,7 +2,10 @@
 package proxy
 
 import (
+	"errors"
+	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"kvasir/kvroute"
@@ -16,18 +19,35 @@ func (k *keyState) requestLeft(now time.Time) *apiError {
 	return nil
 }
 
-// tokensLeft asks whether there are tokens of the model left; no key has all.
-func (k *keyState) tokensLeft(model string, now time.Time) *apiError {
-	if k == nil {
-		return nil
-	}
-	if b := k.tokensOf(model); b != nil && b.Level(now) < 1 {
-		return limited("tokens", k.TokensPerMinute, b.Until(now, 1))
-	}
-	return nil
+// An allowance is the tokens of one model that a key may use a minute.
+type allowance struct {
+	*kvroute.Bucket
+	limit int
+	usual atomic.Int64 // about the longest answer lately whose request named no bound, in tokens
+}
+
+func newAllowance(perMinute int) *allowance {
+	a := &allowance{Bucket: kvroute.PerMinute(perMinute), limit: perMinute}
+	a.usual.Store(answerGuess)
+	return a
+}
+
+// learn notes the length of an answer whose request named no bound: a longer one
+// counts at once, a shorter one in time.
+func (a *allowance) learn(tokens int) {
+	was := a.usual.Load()
+	a.usual.CompareAndSwap(was, max(int64(tokens), was-was/16, answerGuess)) // who comes too late learns from the next
+}
+
+// A reservation is what a request under way may come to use. The zero value is none.
+type reservation struct {
+	of      *allowance
+	tokens  int
+	guessed int // of tokens, the prompt's, where the answer's were guessed; -1: they were not
 }
 
 func limited(what string, limit int, wait time.Duration) *apiError {
+	wait = max(wait, time.Millisecond) // a zero would say nothing of when
 	return &apiError{
 		status: 429, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: wait,
 		message: "Rate limit reached: " + strconv.Itoa(limit) + " " + what + " per minute for this key; try again in " + roundUp(wait).String(),
@@ -47,7 +67,101 @@ func (x *exchange) admit() *apiError {
 	if err := x.key.requestLeft(now); err != nil {
 		return err
 	}
-	return x.key.tokensLeft(x.model, now)
+	return x.reserve(x.model)
+}
+
+// reserve sets aside what the request may use of a model's tokens, in the place
+// of what it has set aside of another's. Counted only after the answer, requests
+// at the same time would each find the whole minute's.
+func (x *exchange) reserve(model string) *apiError {
+	if x.key == nil || !x.route.costs() {
+		return nil
+	}
+	a := x.key.tokensOf(model)
+	if a == nil {
+		return nil
+	}
+	now, r := x.ctx.Time(), x.estimate(a)
+	if !a.Reserve(now, float64(r.tokens)) {
+		if a.Level(now) < 1 {
+			return limited("tokens", a.limit, a.Until(now, 1))
+		}
+		err := limited("tokens", a.limit, a.Until(now, float64(r.tokens)))
+		err.message += ", when a request under way has ended, or with a smaller max_tokens: " + strconv.Itoa(r.tokens) + " were to be set aside for this one"
+		return err
+	}
+	x.giveBack()
+	x.held = r
+	return nil
+}
+
+// giveBack ends the reservation of a request that has used nothing.
+func (x *exchange) giveBack() {
+	if x.held.of != nil {
+		x.held.of.Settle(time.Now(), float64(x.held.tokens), 0)
+		x.held = reservation{}
+	}
+}
+
+const (
+	answerGuess = 1024 // tokens that an answer is taken for at least, where the request names no bound
+	mediaGuess  = 1024 // tokens that an image or a piece of audio is taken for
+	maxChoices  = 128  // that an estimate believes
+)
+
+// estimate is what the request may come to use: its prompt by its bytes, and as
+// much of an answer as it allows. More than a whole minute's is not asked for,
+// there never is more.
+func (x *exchange) estimate(a *allowance) reservation {
+	q := &x.req
+	prompt := q.media * mediaGuess
+	if q.unread > 0 {
+		prompt += len(x.body) / bytesPerToken
+	} else {
+		for _, t := range q.texts {
+			prompt += int(t.at.end-t.at.start) / bytesPerToken
+		}
+	}
+	r := reservation{of: a, guessed: -1}
+	answer := 0
+	if x.route.generates() {
+		if answer = q.answerBound(); answer < 0 {
+			answer, r.guessed = int(a.usual.Load()), prompt
+		}
+		answer = min(answer, a.limit) * q.choices()
+	}
+	r.tokens = min(max(prompt+answer, 1), a.limit)
+	return r
+}
+
+// answerBound is the most tokens that an answer may have, by the largest of the
+// bounds that are named, -1 where none is.
+func (r *request) answerBound() int {
+	most := -1
+	for _, at := range [...]span{r.fields.maxTokens, r.fields.maxCompletion, r.fields.maxOutput} {
+		if n, ok := r.number(at); ok {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// choices is how many answers are asked for.
+func (r *request) choices() int {
+	n, _ := r.number(r.fields.n)
+	return min(max(n, 1), maxChoices)
+}
+
+// number is the number at at, at most 2^31-1; false: there is none above zero.
+func (r *request) number(at span) (int, bool) {
+	if !at.given() {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(at.of(r.body)), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || v <= 0 {
+		return 0, false
+	}
+	return int(min(v, math.MaxInt32)), true
 }
 
 // permitted says whether the key may have a model that was chosen for it. One
@@ -64,9 +178,24 @@ func (x *exchange) spend(tokens int) {
 		return
 	}
 	x.spent = true
-	if b := x.key.tokensOf(x.model); b != nil {
-		b.Spend(time.Now(), float64(tokens))
+	if r := x.held; r.of != nil {
+		x.held = reservation{}
+		r.of.Settle(time.Now(), float64(r.tokens), float64(tokens))
+		if r.guessed >= 0 {
+			r.of.learn(tokens - r.guessed)
+		}
+	} else if a := x.key.tokensOf(x.model); a != nil {
+		a.Spend(time.Now(), float64(tokens))
 	}
+}
+
+// settle spends what the request has used, as far as it is not spent yet, and
+// gives back what it has not.
+func (x *exchange) settle() {
+	if x.spend(x.facts.usage.total()); !x.spent {
+		x.spend(books{x.p}.uncounted(x))
+	}
+	x.giveBack()
 }
 
 // bytesPerToken is how many bytes a token is taken for when nobody counted: a
@@ -102,7 +231,7 @@ func (k *keyState) appendLimits(dst []byte, model string, now time.Time) []byte 
 		dst = appendLimit(dst, "requests", k.RequestsPerMinute, b, now)
 	}
 	if k.TokensPerMinute > 0 && model != "" {
-		dst = appendLimit(dst, "tokens", k.TokensPerMinute, k.tokensOf(model), now)
+		dst = appendLimit(dst, "tokens", k.TokensPerMinute, k.tokensOf(model).Bucket, now)
 	}
 	return dst
 }

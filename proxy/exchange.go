@@ -37,6 +37,7 @@ type turn struct {
 	route *route
 	key   *keyState // nil: no keys are configured
 	spent bool      // its tokens are counted
+	held  reservation
 
 	body   []byte // as it was parsed: decompressed
 	prompt int    // its bytes

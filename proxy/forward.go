@@ -167,12 +167,12 @@ func (j *journey) hasFallback() bool {
 
 // nextFallback is the model to ask next, "" at the end of the list: that of the
 // model first chosen, so that none is asked twice. A key gets none that it may
-// not have.
+// not have, or has no tokens left of.
 func (j *journey) nextFallback() string {
 	list := j.state.models[j.facts.chosen].Fallback
 	for j.facts.fallbacks < len(list) {
 		j.facts.fallbacks++
-		if next := list[j.facts.fallbacks-1]; j.permitted(next) {
+		if next := list[j.facts.fallbacks-1]; j.permitted(next) && j.reserve(next) == nil {
 			return next
 		}
 	}

@@ -84,7 +84,7 @@ func (x *exchange) decide() *apiError {
 		return nil
 	}
 	x.model, x.facts.chosen = d.Model, d.Model
-	return x.key.tokensLeft(x.model, x.ctx.Time())
+	return x.reserve(x.model)
 }
 
 // decision is the one that holds, nil if none does.

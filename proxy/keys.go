@@ -18,31 +18,31 @@ type keyState struct {
 	requests *kvroute.Bucket // nil: no limit
 
 	mu     sync.Mutex
-	tokens map[string]*kvroute.Bucket // by model
+	tokens map[string]*allowance // by model
 }
 
 func newKeyState(k Key) *keyState {
-	s := &keyState{Key: k, tokens: make(map[string]*kvroute.Bucket)}
+	s := &keyState{Key: k, tokens: make(map[string]*allowance)}
 	if k.RequestsPerMinute > 0 {
 		s.requests = kvroute.PerMinute(k.RequestsPerMinute)
 	}
 	return s
 }
 
-// tokensOf is the bucket of one model's tokens; nil when they are not limited.
+// tokensOf is the allowance of one model's tokens; nil when they are not limited.
 // Only models that are served get here, so the map stays small.
-func (k *keyState) tokensOf(model string) *kvroute.Bucket {
+func (k *keyState) tokensOf(model string) *allowance {
 	if k.TokensPerMinute == 0 {
 		return nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	b := k.tokens[model]
-	if b == nil {
-		b = kvroute.PerMinute(k.TokensPerMinute)
-		k.tokens[model] = b
+	a := k.tokens[model]
+	if a == nil {
+		a = newAllowance(k.TokensPerMinute)
+		k.tokens[model] = a
 	}
-	return b
+	return a
 }
 
 // A keyring finds keys by their SHA-256. What a caller can time is one hash

@@ -82,6 +82,7 @@ func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.panicked(fault)
 	}
+	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
 	x.facts.total = time.Since(x.ctx.Time())
 	sharer{x}.land()
 	books{x.p}.enter(x)

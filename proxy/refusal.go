@@ -48,6 +48,7 @@ func (x *exchange) refuse(err *apiError) {
 		x.lostClient()
 		return
 	}
+	x.giveBack() // the head says what is left
 	x.facts.overhead = x.overhead(time.Now())
 	if x.p.draining.Load() {
 		x.ctx.SetConnectionClose()

@@ -36,6 +36,9 @@ func (r *reply) whole(header []byte, length int64, body []byte) error {
 func (r *reply) begin(status int, header []byte, length int64, first []byte) error {
 	x := r.x
 	now := time.Now()
+	if x.backend == nil || status >= 400 {
+		x.giveBack() // nobody worked for it; the head says what is left
+	}
 	x.facts.firstByte = now.Sub(x.ctx.Time())
 	x.facts.overhead = x.overhead(now)
 	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()

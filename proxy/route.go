@@ -29,6 +29,16 @@ func (r *route) generates() bool {
 	return false
 }
 
+// costs says whether an answer of the route is counted against a key's tokens:
+// cutting a text into tokens is not.
+func (r *route) costs() bool {
+	switch r.path {
+	case "/tokenize", "/detokenize", "/v1/messages/count_tokens":
+		return false
+	}
+	return true
+}
+
 // countsUsage says whether a stream of the route ends with its usage when asked.
 func (r *route) countsUsage() bool { return r.kind == kindChat || r.kind == kindText }
 
