@@ -55,6 +55,7 @@ func (s *server) take(g *generation) error {
 		s.tls.now.Store(g.tls)
 	}
 	setLogLevel(g.config.Log.Level)
+	s.ending.drain.Store(&g.config.Server.Drain)
 	s.current = g
 	return nil
 }

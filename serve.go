@@ -22,6 +22,7 @@ import (
 type server struct {
 	log     zerolog.Logger
 	layers  *layers
+	ending  *ending
 	engines *engines
 	store   cache.Store  // nil: cache.store is off
 	monitor *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
@@ -35,6 +36,9 @@ type server struct {
 
 	failed chan error // a listener or an engine stopped by itself
 
+	reloads   sync.WaitGroup // of who reloads at SIGHUP
+	noReloads chan struct{}  // closed to end that; nil: it never began
+
 	reloading sync.Mutex // held for a whole reload; guards the fields below
 	started   *Config    // what the keys that need a restart still are
 	current   *generation
@@ -43,6 +47,8 @@ type server struct {
 
 // serve runs until a signal says to stop, or until it cannot go on.
 func serve(l *layers, signals <-chan os.Signal) error {
+	e := newEnding(signals)
+	defer e.close()
 	g, read, err := l.load()
 	if err != nil {
 		return err
@@ -51,12 +57,13 @@ func serve(l *layers, signals <-chan os.Signal) error {
 	log, buffer := newLog(os.Stderr, g.config.Log.Format)
 	defer buffer.Close()
 
-	s := &server{log: log, layers: l, failed: make(chan error, 8), started: g.config, current: g, read: read}
+	e.drain.Store(&g.config.Server.Drain)
+	s := &server{log: log, layers: l, ending: e, failed: make(chan error, 8), started: g.config, current: g, read: read}
 	if err := s.start(); err != nil {
 		s.stop()
 		return err
 	}
-	return s.run(signals)
+	return s.run()
 }
 
 func (s *server) start() error {
@@ -100,6 +107,9 @@ func (s *server) start() error {
 	s.watch()
 	s.greet()
 	s.trouble = watchTrouble(s.log, s.store)
+	s.noReloads = make(chan struct{})
+	s.reloads.Add(1)
+	go s.reloadAtSignals()
 	if s.admin != nil {
 		s.serving.Add(1)
 		go s.serveAdmin()
@@ -176,56 +186,49 @@ func (s *server) greet() {
 	s.log.Info().Msgf(`try it: curl %s%s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"auto","messages":[{"role":"user","content":"Hello"}]}'`, curl, url)
 }
 
-// run answers signals until one says to stop.
-func (s *server) run(signals <-chan os.Signal) error {
+// run waits until a signal says to stop.
+func (s *server) run() error {
+	select {
+	case <-s.ending.stop:
+		s.drain()
+		return nil
+	case err := <-s.failed:
+		s.stop()
+		return err
+	}
+}
+
+// reloadAtSignals reloads at SIGHUP: not where signals are waited for, since the
+// configuration may lie where reading it takes for ever.
+func (s *server) reloadAtSignals() {
+	defer s.reloads.Done()
 	for {
 		select {
-		case sig := <-signals:
-			if sig != syscall.SIGHUP {
-				s.drain(sig, signals)
-				return nil
-			}
+		case <-s.ending.reload:
 			_ = s.reload() // told where everybody looks: log, metric, /readyz
-		case err := <-s.failed:
-			s.stop()
-			return err
+		case <-s.noReloads:
+			return
 		}
 	}
 }
 
 // drain stops in good order; another signal to stop ends the waiting.
-func (s *server) drain(sig os.Signal, signals <-chan os.Signal) {
-	s.reloading.Lock()
-	d := s.current.config.Server.Drain
-	s.reloading.Unlock()
-	s.log.Info().Str("signal", sig.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
-
-	now, done := make(chan struct{}), make(chan struct{})
-	go s.drainProxy(d, now, done)
-	for hurried := false; ; {
-		select {
-		case <-done:
-			s.stop()
-			s.log.Info().Msg("stopped")
-			return
-		case sig := <-signals:
-			if sig != syscall.SIGHUP && !hurried {
-				hurried = true
-				close(now)
-			}
-		}
-	}
-}
-
-func (s *server) drainProxy(d drainConfig, now <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
-	s.proxy.Drain(d.Delay, d.Timeout, now)
+func (s *server) drain() {
+	d := s.ending.drain.Load()
+	s.log.Info().Str("signal", s.ending.signal.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
+	s.proxy.Drain(d.Delay, d.Timeout, s.ending.now)
+	s.stop()
+	s.log.Info().Msg("stopped")
 }
 
 // stop takes down whatever was started, and waits for all of it.
 func (s *server) stop() {
 	if s.watcher != nil {
 		s.watcher.close()
+	}
+	if s.noReloads != nil {
+		close(s.noReloads)
+		s.reloads.Wait()
 	}
 	if s.proxy != nil {
 		if err := s.proxy.Close(); err != nil {

@@ -154,7 +154,9 @@ func (p *Proxy) Drain(delay, timeout time.Duration, now <-chan struct{}) {
 
 const (
 	stopStep     = 50 * time.Millisecond
-	stopPatience = time.Second // for clients to take the error that ends their stream
+	stopPatience = 400 * time.Millisecond // for clients to take the error that ends their stream
+	adminPace    = 200 * time.Millisecond // for replies of the admin listener: a profile may take minutes
+	closePace    = 250 * time.Millisecond // for all goroutines together
 )
 
 func (p *Proxy) shutMain(done chan<- struct{}) {
@@ -177,22 +179,37 @@ func waitFor(done <-chan struct{}, d time.Duration, now <-chan struct{}) bool {
 	return false
 }
 
-// Close ends what Drain has left and waits for every goroutine.
+// errLeft is Close's for what it could not wait for.
+var errLeft = errors.New("a probe, or reading a tokenizer, has not ended")
+
+// Close ends what Drain has left and waits for every goroutine, but no longer than a moment: one may be connecting
+// to a worker that does not answer, another in the middle of a large tokenizer. They hold nothing that
+// the process's end would harm.
 func (p *Proxy) Close() error {
 	if !p.stopping.Load() {
 		now := make(chan struct{})
 		close(now)
 		p.Drain(0, 0, now)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
-	defer cancel()
-	err := p.admin.shutdown(ctx)
-	p.hardware.close()
 	if s := p.state.Load(); s != nil {
 		s.retire(nil)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), adminPace)
+	defer cancel()
+	err := p.admin.shutdown(ctx)
+	ended := make(chan struct{})
+	go p.end(ended)
+	if !waitFor(ended, closePace, nil) {
+		return errors.Join(err, errLeft)
+	}
+	return err
+}
+
+// end waits for every goroutine.
+func (p *Proxy) end(ended chan<- struct{}) {
+	defer close(ended)
+	p.hardware.close()
 	p.probers.Wait() // they wake the lexicon
 	p.lexicon.close()
 	p.watch.close()
-	return err
 }

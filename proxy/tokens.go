@@ -117,6 +117,9 @@ func (l *lexicon) findAll(ctx context.Context) {
 	known := make(map[string]*tokenSource, len(old))
 	if s.prices() {
 		for _, m := range s.pool.Models() {
+			if ctx.Err() != nil {
+				return // what is not finished is forgotten
+			}
 			known[m.Name] = l.find(ctx, s, m.Name, old[m.Name])
 		}
 	}
