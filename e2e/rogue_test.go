@@ -34,7 +34,7 @@ func rogue(w http.ResponseWriter, r *http.Request) {
 		refuse(w, code)
 		return
 	}
-	if raw := rawReply(fault); raw != "" {
+	if raw := brokenHTTP(fault); raw != "" {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			return
@@ -68,8 +68,8 @@ func refuse(w http.ResponseWriter, code string) {
 	fmt.Fprintf(w, `{"error":{"message":"cannot serve %s","type":"%s","param":null,"code":%d}}`, canary, canary, status)
 }
 
-// rawReply is a reply that is broken HTTP; "" for the other faults.
-func rawReply(fault string) string {
+// brokenHTTP is a reply that is broken HTTP; "" for the other faults.
+func brokenHTTP(fault string) string {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 	switch fault {
 	case "no-http":
