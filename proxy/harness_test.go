@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -299,8 +300,12 @@ const (
 
 // post is a request as bytes.
 func post(path, body string, headers ...string) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: kvasir\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
-		path, len(body), strings.Join(append(headers, ""), "\r\n"), body)
+	kind := "Content-Type: application/json\r\n"
+	if slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, "Content-Type:") }) {
+		kind = ""
+	}
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: kvasir\r\n%sContent-Length: %d\r\n%s\r\n%s",
+		path, kind, len(body), strings.Join(append(headers, ""), "\r\n"), body)
 }
 
 func dial(t testing.TB, addr string) net.Conn {

@@ -19,13 +19,12 @@ var (
 
 // checkRequestHead refuses what fasthttp lets pass in the header lines of a
 // request: names that are no tokens, folded lines, bare LF, control characters
-// in values, Content-Length beside Transfer-Encoding, two different
-// Content-Lengths, more than 200 lines. raw is fasthttp's RawHeaders: the
-// lines as they came, the blank line behind them or nothing at all. The
-// connection has to be closed after a refusal.
+// in values, Content-Length beside Transfer-Encoding, a second line of a header
+// that decides how the body is read, more than 200 lines. raw is fasthttp's
+// RawHeaders: the lines as they came, the blank line behind them or nothing at
+// all. The connection has to be closed after a refusal.
 func checkRequestHead(raw []byte) *apiError {
-	var length []byte
-	var lengthSeen, encodingSeen bool
+	var seen [len(bodyHeaders)]bool
 	for lines := 0; len(raw) > 0; lines++ {
 		var line []byte
 		line, raw = cutLine(raw)
@@ -37,24 +36,59 @@ func checkRequestHead(raw []byte) *apiError {
 			e.status = 431
 			return e
 		}
-		name, value, err := cutField(line)
+		name, _, err := cutField(line)
 		if err != nil {
 			return invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
 		}
-		switch {
-		case foldIs(name, "content-length"):
-			if lengthSeen && !bytes.Equal(length, value) {
-				return invalid("", "the request head is refused: two different Content-Length")
+		if at := bodyHeader(name); at >= 0 {
+			if seen[at] {
+				return invalid("", "the request head is refused: a second %s; send one: readers differ in which one they take", bodyHeaders[at])
 			}
-			length, lengthSeen = value, true
-		case foldIs(name, "transfer-encoding"):
-			encodingSeen = true
+			if seen[at] = true; bytes.IndexByte(name, '_') >= 0 {
+				return invalid("", "the request head is refused: %.200q is %s to some readers; write it with -", name, bodyHeaders[at])
+			}
 		}
 	}
-	if lengthSeen && encodingSeen {
+	if seen[contentLength] && seen[transferEncoding] {
 		return invalid("", "the request head is refused: Content-Length and Transfer-Encoding together; send one of them")
 	}
 	return nil
+}
+
+// bodyHeaders decide how a body is read, and where it ends. Of two lines of one of
+// them, servers take the first, the last or both: what was judged here would be
+// another body for the worker.
+var bodyHeaders = [...]string{"Content-Length", "Transfer-Encoding", "Content-Type", "Content-Encoding", "Host"}
+
+const (
+	contentLength    = 0 // in bodyHeaders
+	transferEncoding = 1
+)
+
+// bodyHeader is which of bodyHeaders name is, -1: none. CGI and WSGI make _ of -,
+// so a name written so is the same header there.
+func bodyHeader(name []byte) int {
+	switch name[0] | 0x20 {
+	case 'c', 'h', 't':
+	default:
+		return -1
+	}
+	for at, header := range bodyHeaders {
+		if len(header) == len(name) && isHeader(name, header) {
+			return at
+		}
+	}
+	return -1
+}
+
+// isHeader compares two names of one length without regard to case, and _ with -.
+func isHeader(name []byte, header string) bool {
+	for i, c := range name {
+		if want := header[i]; c|0x20 != want|0x20 && !(c == '_' && want == '-') {
+			return false
+		}
+	}
+	return true
 }
 
 // quotable is what an error may quote of a bad header line: its name, or its
