@@ -17,6 +17,7 @@ const (
 	faultDuplicate           // param comes twice
 	faultType                // what: the types that param may have
 	faultMissing             // param is not there
+	faultCase                // param is the known member `what`, but for its case
 	faultOther               // what: the whole sentence
 )
 
@@ -70,6 +71,9 @@ func (f *fault) refusal(body []byte) *apiError {
 	case faultDuplicate:
 		return invalid(f.param, "Duplicate parameter: '%s' is given a second time at byte %d%s. "+
 			"Send it once: readers of JSON differ in which one they take.", f.param, f.at, near(body, f.at))
+	case faultCase:
+		return invalid(f.param, "Unknown parameter: '%s' differs from '%s' only by case, at byte %d%s. "+
+			"Write it as '%s': readers of JSON differ in whether case counts.", f.param, f.what, f.at, near(body, f.at), f.what)
 	case faultType:
 		return invalid(f.param, "Invalid type for '%s': expected %s, but got %s instead, at byte %d%s.",
 			f.param, f.what, typeAt(body, f.at), f.at, near(body, f.at))

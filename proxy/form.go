@@ -6,6 +6,8 @@ import (
 	"mime"
 	"net/textproto"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Bounds of a form.
@@ -29,26 +31,41 @@ type formReader struct {
 	pos       int    // behind the last delimiter
 }
 
+// A formPart is one part of a form.
+type formPart struct {
+	head  textproto.MIMEHeader
+	at    span // its head's lines, without the blank line behind them
+	value span
+}
+
+// A formHead is a head that is sent otherwise than it came.
+type formHead struct {
+	at   span
+	with []byte
+}
+
 // parseForm finds the model and the texts in the form's fields. File parts are
 // stepped over, the body is never copied. What readers of forms disagree about
-// is refused, and so are fields that are not UTF-8 as they stand.
+// is refused, and so are fields that are not UTF-8 as they stand. The heads of
+// parts are sent as they were read, and not as they came.
 func (r *request) parseForm(contentType []byte) *apiError {
 	form, refused := newForm(contentType, r.body)
 	if refused != nil {
 		return refused
 	}
+	r.boundary = form.delimiter[4:]
 	for n := 0; ; n++ {
-		part, value, refused := form.next()
+		part, refused := form.next()
 		if refused != nil {
 			return refused
 		}
-		if part == nil {
+		if part.head == nil {
 			break
 		}
 		if n == maxFormParts {
-			return badForm(int(value.start), "it has more than %d parts", maxFormParts)
+			return badForm(int(part.value.start), "it has more than %d parts", maxFormParts)
 		}
-		if refused = r.field(part, value); refused != nil {
+		if refused = r.readPart(&part); refused != nil {
 			return refused
 		}
 	}
@@ -73,11 +90,43 @@ func newForm(contentType, body []byte) (*formReader, *apiError) {
 		return nil, invalid("", "We could not read the form of your request: the boundary in its Content-Type has %d characters. "+
 			"Send one of 1 to %d.", len(boundary), maxBoundary)
 	}
+	if hasExtended(string(contentType), "boundary") || strings.ContainsFunc(boundary, notOfBoundaries) {
+		return nil, invalid("", "We could not read the form of your request: the boundary in its Content-Type is written in a way that "+
+			"servers read differently. Send one of letters, digits and '()+_,-./:=? only.")
+	}
 	delimiter := []byte("\r\n--" + boundary)
 	if !bytes.HasPrefix(body, delimiter[2:]) {
 		return nil, badForm(0, "it does not begin with its boundary")
 	}
 	return &formReader{body: body, delimiter: delimiter, pos: len(delimiter) - 2}, nil
+}
+
+// notOfBoundaries says which characters no boundary has (RFC 2046, 5.1.1). A blank
+// may stand in one but not at its end, which readers cut off or not: it is refused.
+func notOfBoundaries(c rune) bool {
+	return c >= utf8.RuneSelf || byteClass[byte(c)]&classToken == 0 && !strings.ContainsRune("(),/:=?", c) ||
+		strings.ContainsRune("!#$%&*^`|~", c)
+}
+
+// appendContentType appends the Content-Type that the body is sent with, written
+// anew as the body was read: JSON, or a form with this boundary.
+func (r *request) appendContentType(dst []byte) []byte {
+	if len(r.boundary) == 0 {
+		return append(dst, "Content-Type: application/json\r\n"...)
+	}
+	dst = append(dst, "Content-Type: multipart/form-data; boundary="...)
+	if bytes.ContainsAny(r.boundary, "(),/:=?") {
+		return append(append(append(dst, '"'), r.boundary...), "\"\r\n"...)
+	}
+	return append(append(dst, r.boundary...), "\r\n"...)
+}
+
+// rewriteHeads puts the heads of a form's parts as they were read in the place of
+// those that came.
+func (r *request) rewriteHeads(s *splices) {
+	for _, head := range r.heads {
+		s.replace(head.at, head.with)
+	}
 }
 
 // badForm refuses a form that cannot be read.
@@ -87,69 +136,169 @@ func badForm(at int, what string, args ...any) *apiError {
 		"(HINT: Send multipart/form-data as an HTTP library writes it.)", args...)
 }
 
-// next returns the head and the place of the value of the next part; a nil
-// head after the last.
-func (f *formReader) next() (textproto.MIMEHeader, span, *apiError) {
+// next returns the next part; one without a head after the last.
+func (f *formReader) next() (formPart, *apiError) {
 	rest := f.body[f.pos:]
 	if bytes.HasPrefix(rest, []byte("--")) {
 		if end := bytes.TrimRight(rest[2:], "\r\n\t "); len(end) > 0 {
-			return nil, span{}, badForm(f.pos+2, "data after its last boundary")
+			return formPart{}, badForm(f.pos+2, "data after its last boundary")
 		}
-		return nil, span{}, nil
+		return formPart{}, nil
 	}
 	if !bytes.HasPrefix(rest, []byte("\r\n")) {
-		return nil, span{}, badForm(f.pos, "a boundary does not end its line")
+		return formPart{}, badForm(f.pos, "a boundary does not end its line")
 	}
 	end := bytes.Index(rest[:min(len(rest), maxFormPartHead)], []byte("\r\n\r\n"))
 	if end < 0 {
-		return nil, span{}, badForm(f.pos, "the head of a part does not end within %d bytes", maxFormPartHead)
+		return formPart{}, badForm(f.pos, "the head of a part does not end within %d bytes", maxFormPartHead)
 	}
 	head, refused := partHead(rest[2:max(2, end)], f.pos)
 	if refused != nil {
-		return nil, span{}, refused
+		return formPart{}, refused
 	}
 	start := f.pos + end + 4
 	// The delimiter's own CR LF may be the one that ends the head: an empty value.
 	length := bytes.Index(f.body[start-2:], f.delimiter)
 	if length < 0 {
-		return nil, span{}, badForm(len(f.body), "it ends without its last boundary")
+		return formPart{}, badForm(len(f.body), "it ends without its last boundary")
 	}
+	at := span{int32(f.pos + 2), int32(f.pos + max(2, end))}
 	f.pos = start - 2 + length + len(f.delimiter)
-	return head, span{int32(start), int32(max(start, start-2+length))}, nil
+	return formPart{head, at, span{int32(start), int32(max(start, start-2+length))}}, nil
 }
 
 // partHead reads the header fields of a part.
 func partHead(lines []byte, at int) (textproto.MIMEHeader, *apiError) {
 	head := textproto.MIMEHeader{}
 	for line := range strings.SplitSeq(string(lines), "\r\n") {
-		name, value, ok := strings.Cut(line, ":")
-		if !ok || name == "" || strings.ContainsAny(name, " \t") || strings.ContainsAny(line, "\r\n\x00") {
+		name, value, err := cutField([]byte(line + "\r\n"))
+		if err != nil {
 			return nil, badForm(at, "a part has a header line that is none")
 		}
-		head.Add(name, strings.TrimSpace(value))
+		head.Add(string(name), string(value))
 	}
 	return head, nil
 }
 
-// field takes the part's value if it is the model.
-func (r *request) field(part textproto.MIMEHeader, value span) *apiError {
-	dispositions := part.Values("Content-Disposition")
-	if len(dispositions) != 1 {
-		return badForm(int(value.start), "a part needs one Content-Disposition, but has %d", len(dispositions))
+// A field is what the head of a part says, as it is sent on.
+type field struct {
+	name     string
+	file     bool
+	filename string
+	kind     string // its media type; "": none is said
+	encoding string // Content-Transfer-Encoding; "": as it stands
+}
+
+// readPart reads a part, and notes how its head is written anew if it came
+// otherwise.
+func (r *request) readPart(part *formPart) *apiError {
+	f, refused := readField(part.head, int(part.value.start))
+	if refused != nil {
+		return refused
 	}
-	kind, params, err := mime.ParseMediaType(dispositions[0])
-	if err != nil || kind != "form-data" || hasExtendedName(dispositions[0]) {
-		return badForm(int(value.start), "a part has a Content-Disposition that cannot be read")
+	if refused = r.readField(f, part.value); refused != nil {
+		return refused
 	}
-	_, file := params["filename"]
-	if params["name"] != "model" {
-		return r.formText(part, params["name"], file, value)
+	if head := f.appendHead(nil); !bytes.Equal(head, part.at.of(r.body)) {
+		r.heads = append(r.heads, formHead{part.at, head})
 	}
-	if r.modelAt.given() {
+	return nil
+}
+
+// readField reads the head of a part.
+func readField(head textproto.MIMEHeader, at int) (f field, refused *apiError) {
+	for _, name := range [...]string{"Content-Disposition", "Content-Type", "Content-Transfer-Encoding"} {
+		if n := len(head.Values(name)); n > 1 || n == 0 && name == "Content-Disposition" {
+			return f, badForm(at, "a part needs one %s, but has %d", name, n)
+		}
+	}
+	disposition := head.Get("Content-Disposition")
+	kind, params, err := mime.ParseMediaType(disposition)
+	if err != nil || kind != "form-data" || hasExtended(disposition, "name") {
+		return f, badForm(at, "a part has a Content-Disposition that cannot be read")
+	}
+	f.name = params["name"]
+	if !utf8.ValidString(f.name) || strings.ContainsFunc(f.name, oddInNames) {
+		return f, badForm(at, "the field `%s` has a name that servers read differently; use letters, digits and - _ . [ ]", clip(f.name))
+	}
+	f.filename, f.file = params["filename"]
+	if f.encoding = strings.ToLower(head.Get("Content-Transfer-Encoding")); strings.ContainsFunc(f.encoding, oddInNames) {
+		return f, badForm(at, "a part has a Content-Transfer-Encoding that cannot be read")
+	}
+	if asTyped := head.Get("Content-Type"); asTyped != "" {
+		kind, params, err = mime.ParseMediaType(asTyped)
+		switch {
+		case err != nil && f.file && f.name != "prompt": // a file of no known type
+		case err != nil || (!f.file || f.name == "prompt") && !isUTF8(params["charset"]):
+			return f, badForm(at, "the field `%s` is encoded, or not UTF-8", clip(f.name))
+		case strings.HasPrefix(kind, "multipart/"): // RFC 2388 had forms within fields
+			return f, badForm(at, "the field `%s` is a form itself", clip(f.name))
+		case f.file:
+			f.kind = mime.FormatMediaType(kind, params)
+		default:
+			f.kind = kind
+		}
+	}
+	return f, nil
+}
+
+// oddInNames are the characters that readers of a quoted name take differently:
+// some decode what others take as it stands.
+func oddInNames(c rune) bool { return unicode.IsControl(c) || strings.ContainsRune("\"\\;%", c) }
+
+func isUTF8(charset string) bool { return charset == "" || strings.EqualFold(charset, "utf-8") }
+
+// appendHead appends the head's lines as browsers and Python's libraries write
+// them, which is how most come.
+func (f *field) appendHead(dst []byte) []byte {
+	dst = append(append(append(dst, `Content-Disposition: form-data; name="`...), f.name...), '"')
+	if f.file {
+		dst = append(dst, `; filename="`...)
+		for _, c := range f.filename {
+			if oddInNames(c) {
+				c = '_'
+			}
+			dst = utf8.AppendRune(dst, c)
+		}
+		dst = append(dst, '"')
+	}
+	if f.kind != "" {
+		dst = append(append(dst, "\r\nContent-Type: "...), f.kind...)
+	}
+	if f.encoding != "" && f.file {
+		dst = append(append(dst, "\r\nContent-Transfer-Encoding: "...), f.encoding...)
+	}
+	return dst
+}
+
+// readField takes the value of a part if it is the model, or a text.
+func (r *request) readField(f field, value span) *apiError {
+	if known := memberNames.otherCase([]byte(f.name)); known != "" {
+		return invalid(clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
+			clip(f.name), known, value.start, known)
+	}
+	switch {
+	case f.name == "model":
+		return r.modelField(f, value)
+	case f.name == "_charset_" && !isUTF8(string(r.body[value.start:value.end])): // RFC 7578, 4.6
+		return badForm(int(value.start), "it is not UTF-8, as its field `_charset_` says")
+	case isAdapter([]byte(f.name)):
+		if len(r.adapters) == maxAdapters {
+			return badForm(int(value.start), "more than %d of its fields name adapters", maxAdapters)
+		}
+		r.adapters = append(r.adapters, adapterAt{name: f.name, value: value, bare: true})
+	}
+	return r.formText(f, value)
+}
+
+func (r *request) modelField(f field, value span) *apiError {
+	switch {
+	case r.modelAt.given():
 		return invalid("model", "Duplicate parameter: 'model' is given a second time at byte %d. Send it once.", value.start)
-	}
-	if file {
+	case f.file:
 		return invalid("model", "Invalid type for 'model': expected a form field, but got a file instead, at byte %d.", value.start)
+	case !f.asItStands():
+		return badForm(int(value.start), "the field `model` is encoded, or not UTF-8")
 	}
 	name := r.body[value.start:value.end:value.end]
 	if why := badModel(name); why != "" {
@@ -161,15 +310,15 @@ func (r *request) field(part textproto.MIMEHeader, value span) *apiError {
 
 // formText takes a field's value for text, unless it is written as a name. Files
 // are media, but for one in the place of the prompt.
-func (r *request) formText(part textproto.MIMEHeader, name string, file bool, value span) *apiError {
-	if file && name != "prompt" || value.start == value.end {
+func (r *request) formText(f field, value span) *apiError {
+	if f.file && f.name != "prompt" || value.start == value.end {
 		return nil
 	}
-	if !asItStands(part) {
-		return badForm(int(value.start), "the field `%s` is encoded, or not UTF-8", clip(name))
+	if !f.asItStands() {
+		return badForm(int(value.start), "the field `%s` is encoded, or not UTF-8", clip(f.name))
 	}
 	role := roleOther
-	if name == "prompt" {
+	if f.name == "prompt" {
 		role = roleUser
 	} else if isName(r.body[value.start:value.end]) {
 		return nil
@@ -178,20 +327,17 @@ func (r *request) formText(part textproto.MIMEHeader, name string, file bool, va
 	return nil
 }
 
-// asItStands tells whether a part is UTF-8 that nobody decodes any further.
-func asItStands(part textproto.MIMEHeader) bool {
-	switch strings.ToLower(part.Get("Content-Transfer-Encoding")) {
+// asItStands tells whether a part is text that nobody decodes any further.
+func (f *field) asItStands() bool {
+	switch f.encoding {
 	case "", "7bit", "8bit", "binary":
-	default:
-		return false
+		return true
 	}
-	_, params, err := mime.ParseMediaType(part.Get("Content-Type"))
-	charset := params["charset"]
-	return part.Get("Content-Type") == "" || err == nil && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	return false
 }
 
-// hasExtendedName tells whether a name is given as name*=, which only some
-// readers of forms know (RFC 7578 forbids it).
-func hasExtendedName(disposition string) bool {
-	return strings.Contains(strings.ToLower(strings.Join(strings.Fields(disposition), "")), ";name*")
+// hasExtended tells whether a parameter is given as name*=, which only some readers
+// know (RFC 7578 forbids it for the names of fields).
+func hasExtended(header, name string) bool {
+	return strings.Contains(strings.ToLower(strings.Join(strings.Fields(header), "")), ";"+name+"*")
 }

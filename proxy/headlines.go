@@ -188,14 +188,15 @@ func droppedFromReply(name []byte) bool {
 // requestDrops are the headers of a client that do not go on to a worker, besides
 // the hop-by-hop ones and two families:
 //
-//   - what is written anew: Host, Content-Length, Content-Encoding (the body is
-//     sent decompressed), Accept-Encoding, Expect, X-Request-Id;
+//   - what is written anew: Host, Content-Length, Content-Type (as the body was
+//     read), Content-Encoding (it is sent decompressed), Accept-Encoding, Expect,
+//     X-Request-Id;
 //   - credentials. Whoever may pass the client's own on adds it;
 //   - what steers an engine from the inside (prefill and decode addresses,
 //     data-parallel ranks, Dynamo's worker ids) and is for routers only: from a
 //     client it is a way past the placement.
 var requestDrops = []string{
-	"host", "expect", "content-length", "content-encoding", "accept-encoding", "x-request-id",
+	"host", "expect", "content-length", "content-type", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",
 	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",

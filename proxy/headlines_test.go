@@ -81,7 +81,7 @@ func TestRequestHeaders(t *testing.T) {
 		"x-prefiller-host-port: 10.0.0.1:1\r\nx-encoder-hosts-ports: a\r\nx-kv-cache-source-host-port: a\r\nx-data-parallel-host-port: a\r\n" +
 		"X-Dynamo-Worker-Instance-Id: 7\r\nx-worker-instance-id: 7\r\nx-prefill-instance-id: 7\r\nx-dp-rank: 0\r\nx-prefill-dp-rank: 0\r\n" +
 		"x-gateway-destination-endpoint-served: a\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
-	const want = "User-Agent: openai\r\nContent-Type: application/json\r\nAccept: */*\r\nCookie: a=b\r\n" +
+	const want = "User-Agent: openai\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
 	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -45,8 +45,7 @@ func (r *textReader) item() {
 		case "encrypted_content", "result": // of an image_generation_call, an image
 			r.skip()
 		default:
-			r.keyText(&m, roleUser)
-			r.looseText(roleUser)
+			r.unknownMember(&m, roleUser)
 		}
 	}
 	switch {

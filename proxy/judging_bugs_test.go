@@ -115,7 +115,7 @@ func TestNoTextGoesAroundTheGuards(t *testing.T) {
 		"the id of a tool used":   {"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"TEXT","content":"a"}]}]}`},
 		"an item's call":          {"/v1/responses", `{"model":"m","input":[{"type":"function_call_output","call_id":"TEXT","output":"a"}]}`},
 		"a key of a message":      {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"a","TEXT":1}]}`},
-		"a part's text as Go's":   {"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a","Text":"TEXT"}]}]}`},
+		"a caption of a part":     {"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"a","caption":"TEXT"}]}]}`},
 		"an effort":               {"/v1/chat/completions", `{"model":"m",` + messages + `,"reasoning_effort":"TEXT"}`},
 		"an effort of reasoning":  {"/v1/responses", `{"model":"m","input":"hi","reasoning":{"effort":"TEXT"}}`},
 		"enable_thinking":         {"/v1/chat/completions", `{"model":"m",` + messages + `,"chat_template_kwargs":{"enable_thinking":"TEXT"}}`},

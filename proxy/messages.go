@@ -48,8 +48,7 @@ func (r *textReader) oneMessage() {
 		case "audio", "annotations":
 			r.skip()
 		default: // templates are handed more than we know, such as a developer's tools
-			r.keyText(&m, roleUser)
-			r.looseText(roleUser)
+			r.unknownMember(&m, roleUser)
 		}
 	}
 	if r.failed() {
@@ -165,8 +164,7 @@ func (r *textReader) part() {
 }
 
 // partMember reads a member of a part that is none of its texts. What is known
-// to be media, or to stay away from the model, is stepped over; servers that
-// read keys without their case (those written in Go) may take the rest for text.
+// to be media, or to stay away from the model, is stepped over.
 func (r *textReader) partMember(m *members) {
 	switch string(m.key) {
 	case "image_url", "image", "input_image", "image_embeds", "input_audio", "audio", "audio_url", "audio_embeds",
@@ -175,8 +173,7 @@ func (r *textReader) partMember(m *members) {
 		"encrypted_content", "extra_content":
 		r.skip()
 	default:
-		r.keyText(m, roleUser)
-		r.looseText(roleUser)
+		r.unknownMember(m, roleUser)
 	}
 }
 
@@ -228,7 +225,9 @@ func (r *textReader) source() bool {
 		case "content":
 			r.content()
 		default:
-			r.skip()
+			if !r.otherCase(&m, memberNames) {
+				r.skip()
+			}
 		}
 	}
 	r.fault.in(m.key)

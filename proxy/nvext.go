@@ -62,7 +62,7 @@ func (r *request) nvext() {
 		case "router_config_override":
 			r.weights(&at.within)
 		default:
-			r.skip()
+			r.skipUnknown(&m)
 		}
 	}
 	r.fault.in(m.key)
@@ -86,7 +86,7 @@ func (r *request) weights(at *weightsAt) {
 		case "router_temperature":
 			at.temperature = r.skip()
 		default:
-			r.skip()
+			r.skipUnknown(&m)
 		}
 	}
 	r.fault.in(m.key)

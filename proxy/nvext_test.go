@@ -10,7 +10,7 @@ func chosen(t *testing.T, members string) string {
 	t.Helper()
 	var r request
 	if e := r.parse(chatRoute, []byte(`{"model":"m",`+members+`,"messages":[{"role":"user","content":"hi"}]}`), nil); e != nil {
-		return e.message
+		return e.param
 	}
 	var s steering
 	if e := s.readBody(&r); e != nil {
@@ -36,7 +36,7 @@ func TestWhatABodyChooses(t *testing.T) {
 		{`"nvext":{` + pins + `,"annotations":["x",{}]}`, "a/12"},
 		{`"nvext":{"decode_worker_id":"b","backend_instance_id":"a"}`, "b/"},
 		{`"nvext":{"decode_worker_id":"","backend_instance_id":"\u0061\""}`, `a"/`},
-		{`"nvext":{"BACKEND_INSTANCE_ID":"a"}`, "/"},
+		{`"nvext":{"BACKEND_INSTANCE_ID":"a"}`, "nvext.BACKEND_INSTANCE_ID"},
 		{`"vllm_xargs":{"nvext":{` + pins + `}}`, "/"},
 		{`"nvext":{"backend_instance_id":18446744073709551615}`, "18446744073709551615/"},
 		{`"nvext":{"backend_instance_id":123456789012345678901}`, "nvext"},

@@ -19,8 +19,8 @@ func (r *request) members(need needs) {
 		case r.parameter(m.key) || r.textParameter(m.key, need):
 		case handoverMember(m.key):
 			r.handover(&m)
-		default:
-			r.furtherParameter(m.key)
+		case !r.otherCase(&m, memberNames):
+			r.furtherParameter(&m)
 		}
 		r.note(&m, at)
 	}
@@ -84,17 +84,20 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	switch string(key) {
 	case "messages":
 		if need&readsChat == 0 {
-			r.anyText(roleUser)
+			r.textOrTokens(roleUser)
 		} else if r.messagesAt = r.located((*textReader).messages); r.messagesAt.given() {
 			r.given |= needsMessages
 		}
 	case "prompt":
 		if need&needsPrompt == 0 {
-			r.anyText(roleUser)
+			r.textOrTokens(roleUser)
 		} else if r.askedAt = r.located((*textReader).prompt); r.askedAt.given() {
 			r.given |= needsPrompt
 		}
-	case "prompt_embeds": // vLLM: in place of a prompt
+	case "prompt_embeds", // vLLM: in place of a prompt
+		"input_embeds", "inputs_embeds", // SGLang
+		"input_ids", "prompt_token_ids", // SGLang, TensorRT-LLM: in place of messages and prompt
+		"token_ids", "prompt_ids", "input_token_ids", "prompt_tokens":
 		if r.optional().given() {
 			r.given |= needsPrompt
 			r.unread++
@@ -106,7 +109,7 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	case "instructions":
 		r.fields.instructions = r.orNull(func(r *request) span { return r.located(func(t *textReader) { t.anyText(roleSystem) }) })
 	case "chat_template":
-		r.anyText(roleSystem)
+		r.template = r.located(func(t *textReader) { t.anyText(roleSystem) })
 	case "chat_template_kwargs": // what templates make of it is theirs: any string may come to stand in the prompt
 		r.fields.templateArgs = r.orNull(func(r *request) span { return r.located((*textReader).templateArgs) })
 	case "suffix", "query", "queries", "text_1", "data_1":
@@ -114,7 +117,7 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	case "documents", "text_2", "data_2", "items":
 		r.textOrTokens(roleDocument)
 	case "previous_input_messages": // vLLM: before the input
-		r.anyText(roleUser)
+		r.textOrTokens(roleUser)
 	case "prediction":
 		r.predicted()
 	default:
@@ -126,8 +129,8 @@ func (r *request) textParameter(key []byte, need needs) bool {
 // furtherParameter reads a parameter that we do nothing with. Engines have
 // hundreds and invent more, such as the schemas and choices that guide an
 // answer: whatever is not known to stay away from the model may be text.
-func (r *request) furtherParameter(key []byte) {
-	switch string(key) {
+func (r *request) furtherParameter(m *members) {
+	switch string(m.key) {
 	case "metadata", "stop", "stop_sequences", "stop_regex", "logit_bias", "safety_identifier", "prompt_cache_key",
 		"mcp_servers", "custom_logit_processor":
 		r.skip()
@@ -139,15 +142,18 @@ func (r *request) furtherParameter(key []byte) {
 	case "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "structural_tag",
 		"regex", "ebnf", "json_schema", "text":
 		r.looseText(roleTools) // what an answer must look like, as much the developer's as tools are
-	default:
+	case "stop_token_ids", "allowed_token_ids", "logprob_token_ids", "bad_words_ids", "token_ids_logprob", "suppress_tokens",
+		"begin_suppress_tokens", "sigmas", "timesteps": // numbers that no prompt is made of
 		r.looseText(roleOther)
+	default:
+		r.unknown(m, roleOther)
 	}
 }
 
 func (r *request) readInput(need needs) {
 	switch {
 	case need&needsInput == 0:
-		r.anyText(roleUser)
+		r.textOrTokens(roleUser)
 		return
 	case need&readsItems != 0:
 		r.askedAt = r.located((*textReader).input)
@@ -191,9 +197,16 @@ func (r *textReader) templateArgs() {
 			r.args[0] = r.loose()
 		case "thinking":
 			r.args[1] = r.loose()
+		case "chat_template":
+			start := r.pos
+			r.anyText(roleSystem)
+			r.steers(&m, start)
 		default:
+			if r.otherCase(&m, templateNames) {
+				break
+			}
 			r.keyText(&m, roleOther)
-			r.looseText(roleOther)
+			r.unknown(&m, roleOther)
 		}
 	}
 	r.fault.in(m.key)
@@ -210,8 +223,7 @@ func (r *textReader) effort() {
 		if string(m.key) == "effort" {
 			r.effortAt = r.loose()
 		} else {
-			r.keyText(&m, roleOther)
-			r.loose()
+			r.unknownMember(&m, roleOther)
 		}
 	}
 	r.fault.in(m.key)
@@ -313,11 +325,18 @@ func (r *request) streamOptions() {
 		case "continuous_usage_stats":
 			r.usage.continuous, _ = r.boolean()
 		default:
-			r.skip()
+			r.skipUnknown(&m)
 		}
 	}
 	r.fault.in(m.key)
 	r.usage.at = span{int32(start), int32(r.pos)}
+}
+
+// skipUnknown steps over a member that is not known by its name.
+func (r *request) skipUnknown(m *members) {
+	if !r.otherCase(m, memberNames) {
+		r.skip()
+	}
 }
 
 // noteHandover notes the member just read if only Kvasir may send it: fields
@@ -349,7 +368,8 @@ func handoverMember(key []byte) bool {
 }
 
 // extraArgs reads vLLM's vllm_xargs. Its members land in the same map as
-// kv_transfer_params, so the same names are stripped from it.
+// kv_transfer_params, so the same names are stripped from it; the others are
+// for extensions, of which nobody knows what they make of them.
 func (r *request) extraArgs() {
 	if r.peek() != '{' {
 		r.skip()
@@ -357,8 +377,13 @@ func (r *request) extraArgs() {
 	}
 	m := r.object()
 	for r.member(&m) {
-		r.skip()
-		r.noteHandover(&m)
+		switch {
+		case handoverMember(m.key):
+			r.skip()
+			r.noteHandover(&m)
+		case !r.otherCase(&m, extraNames):
+			r.unknown(&m, roleOther)
+		}
 	}
 	r.fault.in(m.key)
 }

@@ -69,6 +69,7 @@ func (x *exchange) splice() {
 		x.req.setModel(&x.edit, x.model)
 	}
 	x.req.stripHandover(&x.edit)
+	x.req.rewriteHeads(&x.edit)
 	x.effects()
 	x.redact()
 	placer{x}.spliceSalt()

@@ -32,6 +32,9 @@ type request struct {
 	strip      []span   // members that only Kvasir itself may send, in the body's order
 	choice     choiceAt // what is said in those of where the request is to go
 
+	boundary []byte     // of a form; empty: it is JSON
+	heads    []formHead // of a form, where they are sent otherwise than they came
+
 	parameters []parameterAt // the members of the top-level object, in the body's order
 	crowded    bool          // it has more members than are noted
 }

@@ -66,6 +66,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("accepted %q", body)
 		}
 		checkReading(t, &r, document)
+		checkCase(t, &r, document)
 		checkTexts(t, &r, document)
 		checkSending(t, &r, document)
 	})
@@ -175,6 +176,50 @@ func checkChoice(t *testing.T, r *request, seen map[string]string) {
 		if string(at.credit.of(r.body)) != weights["overlap_score_credit"] || string(at.scale.of(r.body)) != weights["prefill_load_scale"] ||
 			string(at.temperature.of(r.body)) != weights["router_temperature"] {
 			t.Fatalf("weights %+v, want %s", at, raw)
+		}
+	}
+}
+
+// asGo is a body as a server written in Go declares it, such as Ollama. encoding/json
+// takes names in any case, and of two the last.
+type asGo struct {
+	Model    json.RawMessage `json:"model"`
+	Stream   json.RawMessage `json:"stream"`
+	Messages []struct {
+		Role    json.RawMessage `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	Prompt  json.RawMessage `json:"prompt"`
+	Input   json.RawMessage `json:"input"`
+	System  json.RawMessage `json:"system"`
+	Tools   json.RawMessage `json:"tools"`
+	Options json.RawMessage `json:"stream_options"`
+}
+
+// checkCase: a reader that knows no case finds what one that knows it does.
+func checkCase(t *testing.T, r *request, document []byte) {
+	var loose asGo
+	if json.Unmarshal(document, &loose) != nil {
+		return // a shape that Go's readers refuse
+	}
+	exact := uniquePairs(t, string(bytes.TrimSpace(document)))
+	for name, got := range map[string]json.RawMessage{
+		"model": loose.Model, "stream": loose.Stream, "prompt": loose.Prompt, "input": loose.Input,
+		"system": loose.System, "tools": loose.Tools, "stream_options": loose.Options,
+	} {
+		if string(got) != exact[name] {
+			t.Fatalf("%s is %s to a reader that knows no case, and %q here: %q", name, got, exact[name], document)
+		}
+	}
+	if !r.messagesAt.given() {
+		return // not read message by message on this route
+	}
+	var messages []json.RawMessage
+	decode(t, exact["messages"], &messages)
+	for i, message := range messages {
+		seen := uniquePairs(t, string(message))
+		if string(loose.Messages[i].Role) != seen["role"] || string(loose.Messages[i].Content) != seen["content"] {
+			t.Fatalf("message %d is %s to a reader that knows no case: %q", i, loose.Messages[i], document)
 		}
 	}
 }
@@ -355,18 +400,52 @@ func FuzzForm(f *testing.F) {
 			}
 			return
 		}
-		var s splices
-		r.setModel(&s, "new")
-		for want, form := range map[string][]byte{string(r.model): body, "new": spliced(&s, body)} {
-			if models := formModels(t, contentType, form); !slices.Equal(models, []string{want}) {
-				t.Fatalf("models %q, want %q\n%q", models, want, form)
-			}
-		}
+		checkForm(t, &r, rt, contentType, body)
 	})
 }
 
-// formModels is what mime/multipart finds in the fields named model.
-func formModels(t *testing.T, contentType string, body []byte) (models []string) {
+// checkForm: mime/multipart finds one model, ours, in what came and in what is sent,
+// and every field that it finds there is a text here or written as a name. What is
+// sent is read here as what came was, and sent on as it is.
+func checkForm(t *testing.T, r *request, rt route, contentType string, body []byte) {
+	var heads, s splices
+	r.rewriteHeads(&heads)
+	r.rewriteHeads(&s)
+	r.setModel(&s, "new")
+	as := strings.TrimSuffix(strings.TrimPrefix(string(r.appendContentType(nil)), "Content-Type: "), "\r\n")
+	sent := spliced(&heads, body)
+	for _, form := range []struct{ contentType, body, model string }{
+		{contentType, string(body), string(r.model)}, {as, string(sent), string(r.model)}, {as, string(spliced(&s, body)), "new"},
+	} {
+		if models := formModels(t, form.contentType, []byte(form.body)); !slices.Equal(models, []string{form.model}) {
+			t.Fatalf("models %q, want %q\n%q", models, form.model, form.body)
+		}
+	}
+	texts := map[string]bool{}
+	for _, x := range r.texts {
+		texts[string(x.appendTo(nil, body))] = true
+	}
+	for _, f := range formFields(t, as, sent) {
+		if f.value != "" && f.name != "model" && !f.file && !isName([]byte(f.value)) && !texts[f.value] {
+			t.Fatalf("the field %q with %q is no text here", f.name, f.value)
+		}
+	}
+	var again request
+	if refused := again.parse(rt, sent, []byte(as)); refused != nil {
+		t.Fatalf("what is sent is refused: %s\n%q", refused.message, sent)
+	}
+	if len(again.heads) != 0 || len(again.texts) != len(r.texts) || string(again.appendContentType(nil)) != string(r.appendContentType(nil)) {
+		t.Fatalf("%d heads of what is sent would be sent otherwise; %d texts of %d\n%q", len(again.heads), len(again.texts), len(r.texts), sent)
+	}
+}
+
+type sentField struct {
+	name, value string
+	file        bool
+}
+
+// formFields is what mime/multipart finds in a form.
+func formFields(t *testing.T, contentType string, body []byte) (fields []sentField) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		t.Fatal(err)
@@ -375,15 +454,27 @@ func formModels(t *testing.T, contentType string, body []byte) (models []string)
 	for {
 		part, err := reader.NextRawPart()
 		if err != nil {
-			return models
-		}
-		if part.FormName() != "model" {
-			continue
+			return fields
 		}
 		var value bytes.Buffer
 		if _, err := value.ReadFrom(part); err != nil {
 			t.Fatal(err)
 		}
-		models = append(models, value.String())
+		_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, file := params["filename"]
+		fields = append(fields, sentField{params["name"], value.String(), file})
 	}
+}
+
+// formModels is what mime/multipart finds in the fields named model.
+func formModels(t *testing.T, contentType string, body []byte) (models []string) {
+	for _, f := range formFields(t, contentType, body) {
+		if f.name == "model" {
+			models = append(models, f.value)
+		}
+	}
+	return models
 }

@@ -108,6 +108,12 @@ func tellRequest(rt route, body, contentType []byte) (lines []string) {
 	if r.unread > 0 {
 		say("unread %d", r.unread)
 	}
+	if r.template.given() {
+		say("template %s", r.template.of(body))
+	}
+	for _, a := range r.adapters {
+		say("adapter %s %s", a.name, a.value.of(body))
+	}
 	for _, f := range []struct {
 		name string
 		at   span
@@ -122,6 +128,7 @@ func tellRequest(rt route, body, contentType []byte) (lines []string) {
 	}
 	var s splices
 	r.stripHandover(&s)
+	r.rewriteHeads(&s)
 	r.askUsage(&s)
 	if !s.empty() {
 		say("sent %s", quoteIfOdd(bytes.Join(s.segments(nil, body), nil)))

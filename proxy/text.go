@@ -58,6 +58,7 @@ type textReader struct {
 	jsonScanner
 	texts     []text
 	unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
+	numbers   int // elements of arrays that are numbers, where any value is taken for text
 	media     int // images, audio and video
 	results   int // of tools
 	toolCount int // tools on offer
@@ -68,12 +69,21 @@ type textReader struct {
 	args      [2]span    // the values of enable_thinking and thinking in chat_template_kwargs
 	effortAt  span       // the value of effort in reasoning
 	message   int32      // the message or item at hand, -1 between them
+	template  span       // the first chat_template that is not null
+	adapters  []adapterAt
 }
 
 // A systemAt is where a message with the system prompt stands.
 type systemAt struct {
 	whole   span
 	content span // zero: it has none
+}
+
+// An adapterAt is a member that names an adapter of a model.
+type adapterAt struct {
+	name  string
+	value span
+	bare  bool // a form's field
 }
 
 // maxSystems is for how many system messages memory is kept between requests.
@@ -225,7 +235,8 @@ func isID(s []byte) bool {
 const maxJoints = 5
 
 // anyText takes the value at pos for text in whatever shape it comes: every
-// string in it is one, and every key that is not written as a name.
+// string in it is one, and every key that is not written as a name. Numbers in
+// arrays are counted.
 func (r *textReader) anyText(role textRole) {
 	switch r.peek() {
 	case '"':
@@ -233,6 +244,7 @@ func (r *textReader) anyText(role textRole) {
 	case '[':
 		e := r.array()
 		for r.element(&e) {
+			r.countNumber()
 			r.anyText(role)
 		}
 		r.fault.inElement(e.index)
@@ -257,6 +269,7 @@ func (r *textReader) looseText(role textRole) {
 	case '[':
 		e := r.array()
 		for r.element(&e) {
+			r.countNumber()
 			r.looseText(role)
 		}
 		r.fault.inElement(e.index)
@@ -264,10 +277,14 @@ func (r *textReader) looseText(role textRole) {
 		m := r.object()
 		for r.member(&m) {
 			r.keyText(&m, role)
+			start := r.pos
 			if string(m.key) == "description" && r.peek() == '"' {
 				r.text(role)
 			} else {
 				r.looseText(role)
+			}
+			if role != roleTools { // a tool's parameters have any name
+				r.steers(&m, start)
 			}
 		}
 		r.fault.in(m.key)
@@ -283,6 +300,9 @@ func (r *textReader) looseText(role textRole) {
 // out by whoever shows it to the model, and nobody here reads it so.
 func (r *textReader) number(role textRole) {
 	at := r.skip()
+	if at.end-at.start < 7 { // isName
+		return
+	}
 	whole := at.of(r.body)
 	if end := bytes.IndexAny(whole, ".eE"); end >= 0 {
 		if exponent := bytes.IndexAny(whole, "eE"); exponent >= longMantissa && whole[exponent+1] != '-' {
@@ -322,25 +342,68 @@ func (r *textReader) prompt() {
 	}
 }
 
-// textOrTokens is anyText where an array of numbers means token ids.
+// textOrTokens is anyText where an array of numbers means token ids, which
+// nobody here can read.
 func (r *textReader) textOrTokens(role textRole) {
-	if r.peek() != '[' {
-		r.anyText(role)
-		return
-	}
-	tokens := false
-	e := r.array()
-	for r.element(&e) {
-		switch r.peek() {
-		case '[', '"', '{':
-			r.textOrTokens(role)
-		default:
-			tokens = true
-			r.skip()
-		}
-	}
-	r.fault.inElement(e.index)
-	if tokens {
+	before := r.numbers
+	r.anyText(role)
+	if r.numbers > before {
 		r.unread++
 	}
 }
+
+// countNumber counts the element at hand if it is a number, or what Python takes
+// for one: true and false are 1 and 0 there.
+func (r *textReader) countNumber() {
+	switch r.peek() {
+	case '"', '[', '{':
+	default:
+		r.numbers++
+	}
+}
+
+// fewNumbers is how many numbers in arrays a member may have that nobody here
+// knows: no order to a model stands in so few tokens, and a box or a vector of
+// settings does.
+const fewNumbers = 8
+
+// unknown reads the value of a member that nobody here knows. Many numbers in it
+// may be token ids, in a member that was invented since.
+func (r *textReader) unknown(m *members, role textRole) {
+	start, before := r.pos, r.numbers
+	r.looseText(role)
+	if r.numbers-before > fewNumbers {
+		r.unread++
+	}
+	r.steers(m, start)
+}
+
+// unknownMember is unknown within a message, a part, a call or an item, whose
+// keys templates may show.
+func (r *textReader) unknownMember(m *members, role textRole) {
+	if r.otherCase(m, memberNames) {
+		return
+	}
+	r.keyText(m, role)
+	r.unknown(m, role)
+}
+
+// steers notes the member just read, whose value began at start, if engines may
+// take it for a chat template or for the name of an adapter.
+func (r *textReader) steers(m *members, start int) {
+	switch {
+	case r.failed() || r.body[start] == 'n':
+	case string(m.key) == "chat_template":
+		if !r.template.given() {
+			r.template = span{int32(start), int32(r.pos)}
+		}
+	case !isAdapter(m.key):
+	case len(r.adapters) == maxAdapters:
+		r.stop(faultOther, m.start, "More than 64 parameters that name adapters. Send one")
+	default:
+		r.adapters = append(r.adapters, adapterAt{name: string(m.key), value: span{int32(start), int32(r.pos)}})
+	}
+}
+
+// maxAdapters is how many parameters may name adapters: a bound on what is kept.
+const maxAdapters = 64

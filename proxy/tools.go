@@ -44,8 +44,7 @@ func (r *textReader) callOrText() {
 		case "id", "call_id":
 			r.idText(roleUser)
 		default:
-			r.keyText(&m, roleUser)
-			r.looseText(roleUser)
+			r.unknownMember(&m, roleUser)
 		}
 	}
 	r.fault.in(m.key)
@@ -112,6 +111,9 @@ func (r *textReader) toolMember(m *members) {
 	case "description":
 		r.anyText(roleTools)
 	default:
+		if r.otherCase(m, memberNames) {
+			return
+		}
 		r.keyText(m, roleTools)
 		r.looseText(roleTools)
 	}
