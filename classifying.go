@@ -66,6 +66,7 @@ func (c *Config) guards() proxy.Guards {
 		JailbreakStatus: c.Classify.Jailbreak.Status,
 		PIIStatus:       c.Classify.PII.Status,
 		Restore:         c.Classify.PII.Restore,
+		ClientTemplates: c.Guards.ClientTemplates == "allow",
 	}
 }
 

@@ -28,6 +28,7 @@ type Config struct {
 	Models   []modelConfig    `koanf:"models"`
 	Routing  routingConfig    `koanf:"routing"`
 
+	Guards        guardsConfig     `koanf:"guards"`
 	Classify      classifyConfig   `koanf:"classify"`
 	Signals       []signalConfig   `koanf:"signals"`
 	Decisions     []decisionConfig `koanf:"decisions"`
@@ -157,6 +158,10 @@ type overlapCreditConfig struct {
 	Device float64 `koanf:"device" default:"1" min:"0" max:"100"`
 	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100"`
 	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100"`
+}
+
+type guardsConfig struct {
+	ClientTemplates string `koanf:"client_templates" default:"refuse" oneof:"refuse allow"`
 }
 
 type classifyConfig struct {

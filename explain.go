@@ -112,7 +112,7 @@ func explain(g *generation, route string, body []byte) (*explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reading proxy.Reading
+	reading := proxy.Reading{ClientTemplates: c.guards().ClientTemplates}
 	r, err := reading.Read(route, body)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,9 @@ func (x *exchange) admit() *apiError {
 	if !x.permitted(x.model) || !x.state.serves(x.model) {
 		return unknownModel(x.model)
 	}
+	if err := x.refuseAdapters(); err != nil {
+		return err
+	}
 	now := x.ctx.Time()
 	if err := x.key.requestLeft(now); err != nil {
 		return err

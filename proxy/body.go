@@ -18,6 +18,9 @@ func (x *exchange) read() *apiError {
 	if err := x.req.parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}
+	if err := x.req.refuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {
+		return err
+	}
 	x.facts.asked = string(x.req.model) // the body's bytes do not outlive the request
 	x.facts.streamed = x.req.stream
 	return nil

@@ -12,7 +12,10 @@ import (
 
 // A Reading reads one request body after another, as the pipeline does before
 // it judges. It is for one goroutine.
-type Reading struct{ x exchange }
+type Reading struct {
+	ClientTemplates bool // as Guards has it
+	x               exchange
+}
 
 // Chat reads a body of /v1/chat/completions, which may leave the model out:
 // then it is ours to choose. What comes back is valid until the next call, and
@@ -35,6 +38,9 @@ func (r *Reading) Read(path string, body []byte) (*classify.Request, error) {
 			continue
 		}
 		if err := x.req.parse(*rt, body, nil); err != nil {
+			return nil, err
+		}
+		if err := x.req.refuseTemplate(r.ClientTemplates); err != nil {
 			return nil, err
 		}
 		x.body, x.route = body, rt

@@ -72,7 +72,7 @@ const askedChat = `{"model":"m","messages":[{"role":"system","content":"Be kind.
 
 // Every single change makes another scope, each another one.
 func TestWhatChangesTheScope(t *testing.T) {
-	p := scoped(t)
+	p := scoped(t, func(s *Settings) { s.Guards.ClientTemplates = true })
 	_, base := posed(t, p, "/v1/chat/completions", askedChat)
 	if string(base.Text) != "How tall is the Eiffel Tower?" {
 		t.Fatalf("it asks %q", base.Text)

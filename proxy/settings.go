@@ -54,6 +54,7 @@ type Guards struct {
 	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
 	PIIStatus       int  // the same
 	Restore         bool // redacted values are put back into the answer
+	ClientTemplates bool // chat templates of clients are taken
 }
 
 // CacheOptions is what the proxy itself decides of Cache.
