@@ -122,7 +122,7 @@ func TestFullFile(t *testing.T) {
 				GPUs: []string{"0", "GPU-8c4a2a54-91b7-4b0e-9f3d-3c2b6f6d1a20"}},
 		},
 		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss"}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none"}},
-		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true},
+		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true, ClientTemplates: true},
 
 		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true},
 		Classify: classify.Options{
