@@ -23,7 +23,7 @@ func scopeTwin(body []byte) (string, bool) {
 	messages, _ := all["messages"].([]any)
 	asked := false
 	for i := len(messages) - 1; i >= 0; i-- {
-		m := messages[i].(map[string]any)
+		m, _ := messages[i].(map[string]any) // what is none is refused before
 		if m["role"] != "user" {
 			continue
 		}
@@ -33,7 +33,7 @@ func scopeTwin(body []byte) (string, bool) {
 		}
 		parts, _ := m["content"].([]any)
 		for k := len(parts) - 1; k >= 0 && !asked; k-- {
-			part := parts[k].(map[string]any)
+			part, _ := parts[k].(map[string]any)
 			if _, asked = part["text"].(string); asked && (part["type"] == "text" || part["type"] == "input_text") {
 				part["text"] = map[string]any{"question": true}
 			} else {
