@@ -4,7 +4,7 @@
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
 #   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
-#   zeromq tokenizers tokenizer-files (default: all)
+#   zeromq starlette tokenizers tokenizer-files (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -42,6 +42,9 @@ milvus_lite() { python_part scripts/milvus-lite/requirements.txt .cache/milvus-l
 
 # libzmq and msgspec, by which engines publish KV events.
 zeromq() { python_part scripts/sdk/zeromq/requirements.txt .cache/zeromq; }
+
+# Starlette, python-multipart and uvicorn: what vLLM and SGLang read requests with.
+starlette() { python_part scripts/sdk/starlette/requirements.txt .cache/starlette; }
 
 # python_part REQUIREMENTS DIRECTORY: a virtual environment with these packages.
 python_part() {
@@ -115,7 +118,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq tokenizers tokenizer-files
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done
