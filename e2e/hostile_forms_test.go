@@ -57,18 +57,18 @@ func starlette(t *testing.T, parser string) witness {
 // ollamaChat is how a server written in Go declares a chat: encoding/json takes a name
 // in any case, and of two the last.
 type ollamaChat struct {
-	Model         string              `json:"model"`
-	Messages      []ollamaMessage     `json:"messages"`
-	Prompt        any                 `json:"prompt,omitempty"`
-	Input         any                 `json:"input,omitempty"`
-	System        any                 `json:"system,omitempty"`
-	Stream        bool                `json:"stream,omitempty"`
-	StreamOptions *ollamaOptions      `json:"stream_options,omitempty"`
-	Tools         []ollamaTool        `json:"tools,omitempty"`
-	Room          *int64              `json:"bootstrap_room,omitempty"`
-	Args          map[string]any      `json:"vllm_xargs,omitempty"`
-	KV            map[string]any      `json:"kv_transfer_params,omitempty"`
-	Documents     []map[string]string `json:"documents,omitempty"`
+	Model         string          `json:"model"`
+	Messages      []ollamaMessage `json:"messages"`
+	Prompt        any             `json:"prompt,omitempty"`
+	Input         any             `json:"input,omitempty"`
+	System        any             `json:"system,omitempty"`
+	Stream        bool            `json:"stream,omitempty"`
+	StreamOptions *ollamaOptions  `json:"stream_options,omitempty"`
+	Tools         []ollamaTool    `json:"tools,omitempty"`
+	Room          *int64          `json:"bootstrap_room,omitempty"`
+	Args          map[string]any  `json:"vllm_xargs,omitempty"`
+	KV            map[string]any  `json:"kv_transfer_params,omitempty"`
+	Documents     any             `json:"documents,omitempty"`
 }
 
 type ollamaMessage struct {
