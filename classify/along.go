@@ -133,10 +133,10 @@ const (
 // letCome lets those who could wait come to it.
 func (c *Classifier) letCome() {
 	runtime.Gosched()
-	if cap(c.threads) < 2 {
+	if c.options.Threads < 2 {
 		return
 	}
-	for start := time.Now(); len(c.threads) == cap(c.threads) && c.queue.due() && time.Since(start) < patience; {
+	for start := time.Now(); c.line.full() && c.queue.due() && time.Since(start) < patience; {
 		time.Sleep(pause)
 	}
 }

@@ -49,6 +49,8 @@ type Text struct {
 // A Request is what is judged. It is the caller's and may be reused after
 // Judge has returned.
 type Request struct {
+	Client uint64 // any number of whose it is: where there is a queue, clients take turns
+
 	Texts []Text // in the body's order
 	Model string // as the client named it
 	Auto  bool   // it left the choice to us: MoM, auto
@@ -79,7 +81,8 @@ type Classifier struct {
 
 	autoAsked, explicitAsked asked
 
-	threads  chan struct{} // holds one for each request that is judged now
+	line     *line         // for the threads
+	patience time.Duration // how long a request waits in it
 	verdicts sync.Pool
 
 	mu   sync.Mutex // guards the rest
@@ -115,7 +118,8 @@ func newWith(o Options, w weights) (*Classifier, error) {
 		return nil, err
 	}
 	c.autoAsked, c.explicitAsked = askedBy(c.auto), askedBy(c.explicit)
-	c.threads = make(chan struct{}, c.options.Threads)
+	c.line = newLine(c.options.Threads)
+	c.patience = c.waitsFor()
 	return c, nil
 }
 
@@ -153,18 +157,17 @@ func (c *Classifier) Idle(auto bool) bool {
 }
 
 // Judge says what was found in the request and what follows. It takes the
-// caller's goroutine and waits for a thread, both within the timeout. The
-// verdict is the caller's until Release.
+// caller's goroutine and waits for a thread; that does not count to the timeout, and is
+// bounded by itself (ErrBusy). The verdict is the caller's until Release.
 func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also after a panic
 	v = c.verdict()
-	deadline := c.deadline()
-	j := c.acquire(r, deadline)
+	j := c.acquire(r, c.patience)
 	if j == nil {
-		v.cut(ErrTimeout)
+		v.cut(ErrBusy)
 		return v
 	}
 	defer func() { c.release(j, recover()) }()
-	j.judge(r, v, deadline)
+	j.judge(r, v, c.deadline())
 	return v
 }
 
@@ -179,16 +182,42 @@ func (c *Classifier) deadline() time.Duration {
 	return clock() + c.options.Timeout
 }
 
-// acquire waits for a thread; nil: the deadline came first. Who waits may have
+// waitsFor is how long a request waits for a thread. Where it may pass unjudged, no longer than judging may take.
+func (c *Classifier) waitsFor() time.Duration {
+	o := &c.options
+	if o.Timeout > 0 && (mandatory(&o.Jailbreak) || mandatory(&o.PII.GuardOptions)) {
+		return maxWait
+	}
+	return c.moment()
+}
+
+// moment is how long what can be done without waits for a thread.
+func (c *Classifier) moment() time.Duration {
+	if c.options.Timeout <= 0 {
+		return never
+	}
+	return min(c.options.Timeout, maxWait)
+}
+
+// acquire waits for a thread; nil: there was none within limit. Who waits may have
 // r's last text judged along; without r it is only waited for.
-func (c *Classifier) acquire(r *Request, deadline time.Duration) *judging {
-	select {
-	case c.threads <- struct{}{}:
-	default:
-		if !c.waitInQueue(r, deadline) {
+func (c *Classifier) acquire(r *Request, limit time.Duration) *judging {
+	var from *flow
+	var waited time.Duration
+	if !c.line.take() {
+		began, ok := clock(), false
+		if from, ok = c.waitInQueue(r, limit); !ok {
 			return nil
 		}
+		waited = clock() - began
 	}
+	j := c.memory()
+	j.from, j.waited, j.began = from, waited, clock()
+	return j
+}
+
+// memory is that of a thread.
+func (c *Classifier) memory() *judging {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := len(c.free) - 1
@@ -200,27 +229,24 @@ func (c *Classifier) acquire(r *Request, deadline time.Duration) *judging {
 	return j
 }
 
-func (c *Classifier) waitInQueue(r *Request, deadline time.Duration) bool {
+func (c *Classifier) waitInQueue(r *Request, limit time.Duration) (*flow, bool) {
 	if w, ok := c.companion(r); ok {
 		c.queue.join(w)
 		defer c.queue.leave(r)
 	}
-	return c.wait(deadline)
+	return c.line.wait(r.flow(), limit)
 }
 
-func (c *Classifier) wait(deadline time.Duration) bool {
-	if deadline == never {
-		c.threads <- struct{}{}
-		return true
+// flow is the flow that the request waits in.
+func (r *Request) flow() (key flowKey) {
+	if r == nil {
+		return key
 	}
-	timer := time.NewTimer(deadline - clock())
-	defer timer.Stop()
-	select {
-	case c.threads <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
+	size := 0
+	for i := range r.Texts {
+		size += len(r.Texts[i].Bytes)
 	}
+	return flowKey{r.Client, size > shortBytes}
 }
 
 // release gives the thread back. Memory that a panic left in the middle of
@@ -229,11 +255,16 @@ func (c *Classifier) release(j *judging, panicked any) {
 	if panicked != nil {
 		j.v.cut(newPanicError(panicked))
 	}
+	from, used, lost := j.from, clock()-j.began, j.lost
 	if panicked == nil && !j.broken && !j.huge() {
 		j.forget()
 		c.mu.Lock()
-		c.free = append(c.free, j)
+		if len(c.free) < c.options.Threads { // more were begun than judge at once
+			c.free = append(c.free, j)
+		}
 		c.mu.Unlock()
 	}
-	<-c.threads
+	if !lost {
+		c.line.leave(from, used)
+	}
 }

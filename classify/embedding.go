@@ -41,9 +41,9 @@ func EmbeddingVersion() string { return model.EncoderHash + "-" + foldVersion }
 // Embed makes the sentence embedding, of length 1, of one text: the one that
 // Judge makes of it as a user's last. It says whether there is one: not of a
 // text without anything to read, and not when no thread was free within the
-// timeout. A text that was judged or embedded a short while ago costs a copy.
+// time that judging may take. A text that was judged or embedded a short while ago costs a copy.
 func (c *Classifier) Embed(dst *[Dim]float32, text []byte) (ok bool) {
-	j := c.acquire(nil, c.deadline())
+	j := c.acquire(nil, c.moment())
 	if j == nil {
 		return false
 	}

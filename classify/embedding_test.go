@@ -46,11 +46,11 @@ func TestEmbedSaysWhenThereIsNone(t *testing.T) {
 	if c.Embed(&v, nil) {
 		t.Error("an embedding of nothing")
 	}
-	c.threads <- struct{}{} // somebody holds the only thread
+	c.line.take() // somebody holds the only thread
 	if c.Embed(&v, []byte("a")) {
 		t.Error("an embedding without a thread")
 	}
-	<-c.threads
+	c.line.leave(nil, 0)
 	if !c.Embed(&v, []byte("a")) {
 		t.Error("no embedding")
 	}

@@ -27,14 +27,13 @@ type Asked struct {
 // order in which they are asked. The verdict is the caller's until Release.
 func (c *Classifier) Explain(r *Request) (v *Verdict, reasons []Reason) {
 	v = c.verdict()
-	deadline := c.deadline()
-	j := c.acquire(r, deadline)
+	j := c.acquire(r, c.patience)
 	if j == nil {
-		v.cut(ErrTimeout)
+		v.cut(ErrBusy)
 		return v, nil
 	}
 	defer func() { c.release(j, recover()) }()
-	j.judge(r, v, deadline)
+	j.judge(r, v, c.deadline())
 	for i := range c.auto {
 		reasons = append(reasons, asking{j}.reason(&c.auto[i]))
 	}

@@ -55,6 +55,9 @@ func (j attacks) search() error {
 		for end < len(texts) && together(&texts[start], &texts[end]) {
 			end++
 		}
+		if start > 0 && j.overdue() {
+			return ErrTimeout
+		}
 		if err := j.attackIn(start, end); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@
 package classify
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -22,6 +23,10 @@ type judging struct {
 	now      time.Duration // what clock said last: where a signal ends the next one begins
 	depth    int           // of signals that ask for others
 	late     bool          // the deadline has passed
+	from     *flow         // that it has its thread of; nil: it did not have to wait
+	began    time.Duration // its turn; by clock
+	waited   time.Duration // for a thread, in all
+	lost     bool          // it gave way and got no thread again
 	within   time.Duration // of the signal under way: spent on others that it asked for
 	broken   bool          // there was a panic; this memory is not to be used again
 
@@ -71,6 +76,7 @@ func (j *judging) huge() bool {
 // forget lets go of the request.
 func (j *judging) forget() {
 	j.r, j.v, j.late, j.last, j.shape = nil, nil, false, nil, shape{}
+	j.from, j.lost = nil, false
 	clear(j.done[:])
 	clear(j.own)
 	j.folds.reset()
@@ -171,13 +177,48 @@ func (j *judging) try(row int, step func(*judging) error) (err error) {
 		j.now = clock()
 	}
 	if j.overdueAt(j.now) {
-		return ErrTimeout
+		err = ErrTimeout
+	} else {
+		err = step(j)
 	}
-	return step(j)
+	if j.lost && errors.Is(err, ErrTimeout) {
+		return ErrBusy
+	}
+	return err
 }
 
-// overdue says that judging has to end.
-func (j *judging) overdue() bool { return j.late || j.overdueAt(clock()) }
+// overdue says that judging has to end. It gives way to others where a turn is over.
+func (j *judging) overdue() bool {
+	if j.late {
+		return true
+	}
+	now := clock()
+	if now-j.began >= turn {
+		now = j.giveWay(now)
+	}
+	return j.overdueAt(now)
+}
+
+// giveWay lets others have the thread who wait for one, and returns the time when it goes on. What that takes is
+// not the guard's: it counts neither to the deadline nor to the signal under way.
+func (j *judging) giveWay(now time.Duration) time.Duration {
+	limit := never
+	if j.c.patience != never {
+		limit = max(j.c.patience-j.waited, 0)
+	}
+	from, ok := j.c.line.giveWay(j.from, j.r.flow(), now-j.began, limit)
+	j.from, j.began = from, clock()
+	waited := j.began - now
+	j.waited += waited
+	j.within += waited
+	if j.deadline != never {
+		j.deadline += waited
+	}
+	if !ok {
+		j.lost, j.late = true, true
+	}
+	return j.began
+}
 
 func (j *judging) overdueAt(now time.Duration) bool {
 	j.late = j.late || now > j.deadline

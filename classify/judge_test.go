@@ -181,7 +181,7 @@ func TestNoThread(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		v := c.Judge(said("hello"))
-		if v.Blocked() != ByFailedJailbreak || v.Jailbreak.Err != ErrTimeout || v.PII.Err != ErrTimeout || time.Since(start) != time.Second {
+		if v.Blocked() != ByFailedJailbreak || v.Jailbreak.Err != ErrBusy || v.PII.Err != ErrBusy || time.Since(start) != maxWait {
 			t.Errorf("%v %v after %v", v.Blocked(), v.Jailbreak.Err, time.Since(start))
 		}
 		v.Release()

@@ -5,7 +5,7 @@ import "time"
 
 // Options are the settings of one generation of the configuration.
 type Options struct {
-	Timeout   time.Duration // of judging one request, waiting for a thread included; 0: none
+	Timeout   time.Duration // of judging one request, without waiting for a thread; 0: none
 	Threads   int           // requests judged at once; 0: one for each processor
 	Models    string        // a directory of own weights (model.Own), read by New; empty: the embedded ones
 	Category  CategoryOptions

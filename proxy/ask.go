@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,10 @@ func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classi
 		Texts: []classify.Text{{Bytes: []byte(*q.Text), Role: classify.User}}, Auto: true, Messages: 1, Turns: 1, Also: also,
 	})
 	for _, err := range []error{v.Jailbreak.Err, v.PII.Err} {
+		if errors.Is(err, classify.ErrBusy) {
+			v.Release()
+			return nil, 0, tooManyToJudge()
+		}
 		if err != nil {
 			v.Release()
 			return nil, 0, &apiError{status: 503, kind: "server_error", code: "guard_failed", message: "The text could not be judged: " + err.Error()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -76,7 +77,10 @@ func (x gate) blocked(guard string, types ...string) {
 // unjudged refuses what a mandatory guard could not judge.
 func (x gate) unjudged(guard string, err error) *apiError {
 	j := &x.facts.judgement
-	j.guard, j.path = guard, pathError
+	if j.path = pathError; errors.Is(err, classify.ErrBusy) {
+		return tooManyToJudge()
+	}
+	j.guard = guard
 	x.p.metrics.unjudged.WithLabelValues(guard, "refused").Inc()
 	if errors.Is(err, classify.ErrUnread) {
 		return &apiError{
@@ -93,6 +97,11 @@ func (x gate) unjudged(guard string, err error) *apiError {
 		status: 503, kind: "server_error", code: "guard_failed",
 		message: "The " + guard + " guard could not judge this request: " + why + ". Ask again; nothing was sent to a model",
 	}
+}
+
+// tooManyToJudge is no failure of a guard.
+func tooManyToJudge() *apiError {
+	return unavailable("Too many requests wait to be judged by the guards. Ask again; nothing was sent to a model", time.Second)
 }
 
 // passedUnjudged counts what passes though a guard could not judge it.

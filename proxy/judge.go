@@ -2,6 +2,9 @@
 package proxy
 
 import (
+	"hash/maphash"
+	"net"
+
 	"kvasir/classify"
 )
 
@@ -33,7 +36,9 @@ func (x *exchange) judge() {
 	if c.Idle(x.auto()) || !x.route.judged() {
 		return
 	}
-	x.verdict, x.verdictWas = c.Judge(x.question()), true
+	q := x.question()
+	q.Client = x.client()
+	x.verdict, x.verdictWas = c.Judge(q), true
 	books{x.p}.judged(x)
 }
 
@@ -52,6 +57,21 @@ func (x *exchange) question() *classify.Request {
 	q.Messages, q.Turns, q.Results = r.turns.all, r.turns.user, r.results
 	q.Tools, q.Images, q.Unread = r.toolCount, r.media, r.unread
 	return q
+}
+
+var clientSeed = maphash.MakeSeed()
+
+// client is a number of whose request it is: of its key, else of its address, and of a whole network where one client
+// has so many addresses.
+func (x *exchange) client() uint64 {
+	if x.key != nil {
+		return maphash.String(clientSeed, x.key.Name)
+	}
+	ip := x.ctx.RemoteIP()
+	if ip.To4() == nil && len(ip) == net.IPv6len {
+		ip = ip[:net.IPv6len/2]
+	}
+	return maphash.Bytes(clientSeed, ip)
 }
 
 // plainText is the text as it is meant: of the body where it can be, else of a
