@@ -50,6 +50,7 @@ type Text struct {
 // Judge has returned.
 type Request struct {
 	Client uint64 // any number of whose it is: where there is a queue, clients take turns
+	For    Waiter // who waits for the verdict; nil: somebody does
 
 	Texts []Text // in the body's order
 	Model string // as the client named it
@@ -65,6 +66,9 @@ type Request struct {
 
 	Also []Kind // computed whatever else asks for them, of those with a value of their own
 }
+
+// A Waiter waits for a verdict until it has gone. Gone is asked from the goroutine that called Judge.
+type Waiter interface{ Gone() bool }
 
 // A Classifier judges requests by one generation of the configuration. It is
 // never changed; all its methods may be called at the same time.
@@ -167,9 +171,15 @@ func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also
 		return v
 	}
 	defer func() { c.release(j, recover()) }()
+	if r.gone() { // while it waited
+		v.cut(ErrGone)
+		return v
+	}
 	j.judge(r, v, c.deadline())
 	return v
 }
+
+func (r *Request) gone() bool { return r != nil && r.For != nil && r.For.Gone() }
 
 // never is a deadline that does not come; half of what there is, because clock may be below 0 on a test's.
 const never time.Duration = math.MaxInt64 / 2

@@ -27,6 +27,7 @@ type judging struct {
 	began    time.Duration // its turn; by clock
 	waited   time.Duration // for a thread, in all
 	lost     bool          // it gave way and got no thread again
+	why      error         // why it is late; nil: the deadline
 	within   time.Duration // of the signal under way: spent on others that it asked for
 	broken   bool          // there was a panic; this memory is not to be used again
 
@@ -76,7 +77,7 @@ func (j *judging) huge() bool {
 // forget lets go of the request.
 func (j *judging) forget() {
 	j.r, j.v, j.late, j.last, j.shape = nil, nil, false, nil, shape{}
-	j.from, j.lost = nil, false
+	j.from, j.lost, j.why = nil, false, nil
 	clear(j.done[:])
 	clear(j.own)
 	j.folds.reset()
@@ -181,8 +182,8 @@ func (j *judging) try(row int, step func(*judging) error) (err error) {
 	} else {
 		err = step(j)
 	}
-	if j.lost && errors.Is(err, ErrTimeout) {
-		return ErrBusy
+	if j.why != nil && errors.Is(err, ErrTimeout) {
+		return j.why
 	}
 	return err
 }
@@ -199,12 +200,17 @@ func (j *judging) overdue() bool {
 	return j.overdueAt(now)
 }
 
-// giveWay lets others have the thread who wait for one, and returns the time when it goes on. What that takes is
+// giveWay lets others have the thread who wait for one, and returns the time when it goes on. It ends what nobody waits
+// for any more. What that takes is
 // not the guard's: it counts neither to the deadline nor to the signal under way.
 func (j *judging) giveWay(now time.Duration) time.Duration {
 	limit := never
 	if j.c.patience != never {
 		limit = max(j.c.patience-j.waited, 0)
+	}
+	if j.r.gone() {
+		j.late, j.why = true, ErrGone
+		return now
 	}
 	from, ok := j.c.line.giveWay(j.from, j.r.flow(), now-j.began, limit)
 	j.from, j.began = from, clock()
@@ -215,7 +221,7 @@ func (j *judging) giveWay(now time.Duration) time.Duration {
 		j.deadline += waited
 	}
 	if !ok {
-		j.lost, j.late = true, true
+		j.lost, j.late, j.why = true, true, ErrBusy
 	}
 	return j.began
 }

@@ -153,6 +153,38 @@ func TestWaitingIsNotJudging(t *testing.T) {
 	})
 }
 
+// left is a client that goes at some time.
+type left struct{ when time.Time }
+
+func (l left) Gone() bool { return time.Now().After(l.when) }
+
+// What nobody waits for any more is not judged to its end, and not begun.
+func TestGoneClientsAreNotJudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlow(t, 1)
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				r := from(uint64(i), long(i, 200))
+				r.For = left{start.Add(50 * time.Millisecond)}
+				v := c.Judge(r)
+				defer v.Release()
+				if v.Jailbreak.Err != ErrGone {
+					t.Errorf("%v", v.Jailbreak.Err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(start); took > 200*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if !c.line.idle(1) {
+			t.Errorf("left behind: %+v", c.line)
+		}
+	})
+}
+
 // Who waits for too long, also in the middle, is told so, and the threads are all there after.
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -111,6 +111,7 @@ func (g Guard) String() string {
 // Errors of a guard that could not judge. A *PanicError is one too.
 var (
 	ErrTimeout  = errors.New("judging took longer than the timeout")
+	ErrGone     = errors.New("nobody waits for the verdict any more")
 	ErrBusy     = errors.New("too many requests wait to be judged")
 	ErrUnread   = errors.New("the request has parts that cannot be read, such as images, audio or files")
 	errUnjudged = errors.New("judging was cut short")

@@ -31,6 +31,12 @@ func (x gate) guard() (answered bool, err *apiError) {
 	if v == nil {
 		return false, nil
 	}
+	if errors.Is(v.Jailbreak.Err, classify.ErrGone) || errors.Is(v.PII.Err, classify.ErrGone) {
+		if x.conn.gone.Load() {
+			return false, clientGone
+		}
+		return false, shuttingDown()
+	}
 	g := &x.state.settings.Guards
 	switch v.Blocked() {
 	case classify.ByJailbreak:

@@ -37,7 +37,7 @@ func (x *exchange) judge() {
 		return
 	}
 	q := x.question()
-	q.Client = x.client()
+	q.Client, q.For = x.client(), x
 	x.verdict, x.verdictWas = c.Judge(q), true
 	books{x.p}.judged(x)
 }
@@ -58,6 +58,9 @@ func (x *exchange) question() *classify.Request {
 	q.Tools, q.Images, q.Unread = r.toolCount, r.media, r.unread
 	return q
 }
+
+// Gone says that nobody waits for the verdict: the client has gone, or the proxy ends what is under way.
+func (x *exchange) Gone() bool { return x.conn.gone.Load() || x.p.stopping.Load() }
 
 var clientSeed = maphash.MakeSeed()
 
