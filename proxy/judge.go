@@ -56,6 +56,7 @@ func (x *exchange) question() *classify.Request {
 	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.stream
 	q.Messages, q.Turns, q.Results = r.turns.all, r.turns.user, r.results
 	q.Tools, q.Images, q.Unread = r.toolCount, r.media, r.unread
+	x.decoded(q)
 	return q
 }
 

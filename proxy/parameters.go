@@ -95,12 +95,16 @@ func (r *request) textParameter(key []byte, need needs) bool {
 			r.given |= needsPrompt
 		}
 	case "prompt_embeds", // vLLM: in place of a prompt
-		"input_embeds", "inputs_embeds", // SGLang
-		"input_ids", "prompt_token_ids", // SGLang, TensorRT-LLM: in place of messages and prompt
-		"token_ids", "prompt_ids", "input_token_ids", "prompt_tokens":
+		"input_embeds", "inputs_embeds": // SGLang
 		if r.optional().given() {
 			r.given |= needsPrompt
 			r.unread++
+		}
+	case "input_ids", "prompt_token_ids", // SGLang, TensorRT-LLM: in place of messages and prompt
+		"token_ids", "prompt_ids", "input_token_ids", "prompt_tokens":
+		if at := r.optional(); at.given() {
+			r.given |= needsPrompt
+			r.tokensMember(int(at.start))
 		}
 	case "input":
 		r.readInput(need)

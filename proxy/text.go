@@ -69,6 +69,7 @@ type textReader struct {
 	args      [2]span    // the values of enable_thinking and thinking in chat_template_kwargs
 	effortAt  span       // the value of effort in reasoning
 	message   int32      // the message or item at hand, -1 between them
+	tokenIDs  []span     // values with token ids, each counted in unread
 	template  span       // the first chat_template that is not null
 	adapters  []adapterAt
 }
@@ -345,10 +346,10 @@ func (r *textReader) prompt() {
 // textOrTokens is anyText where an array of numbers means token ids, which
 // nobody here can read.
 func (r *textReader) textOrTokens(role textRole) {
-	before := r.numbers
+	start, before := r.pos, r.numbers
 	r.anyText(role)
 	if r.numbers > before {
-		r.unread++
+		r.tokensMember(start)
 	}
 }
 

@@ -54,6 +54,18 @@ func (m *Model) local() *files {
 	return m.files
 }
 
+// AppendToken appends the text of a token to dst as a reader sees it: what vocabularies
+// write for a blank is one. It is not good where there are no files to trust, and for
+// ids that are no token.
+func (m *Model) AppendToken(dst []byte, id uint32) (text []byte, good bool) {
+	f := m.local()
+	if f == nil || int64(id) >= int64(f.tokenizer.Size()) {
+		return dst, false
+	}
+	text = f.tokenizer.AppendText(dst, id)
+	return text, len(text) > len(dst)
+}
+
 // Chat appends the tokens of a /v1/chat/completions request to dst. body is the request as the worker
 // will get it; nothing of it is kept. ctx bounds asking the worker, where that is the source.
 func (m *Model) Chat(ctx context.Context, dst []uint32, body []byte) ([]uint32, error) {

@@ -11,6 +11,7 @@
 package tokenize
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -308,3 +309,22 @@ func (t *Tokenizer) Size() int { return t.vocabulary.size() }
 func (t *Tokenizer) AppendBytes(dst []byte, token uint32) []byte {
 	return t.vocabulary.append(dst, token)
 }
+
+// AppendText appends a token as a reader sees it in a text: the mark that SentencePiece's vocabularies
+// write for a blank is one, and a WordPiece token begins a word unless it says that it goes on.
+func (t *Tokenizer) AppendText(dst []byte, token uint32) []byte {
+	start := len(dst)
+	if t.wordPiece != nil {
+		dst = append(dst, ' ')
+	}
+	dst = t.vocabulary.append(dst, token)
+	if t.wordPiece != nil && bytes.HasPrefix(dst[start+1:], []byte("##")) {
+		return append(dst[:start], dst[start+3:]...)
+	}
+	if bytes.Contains(dst[start:], []byte(blankMark)) {
+		dst = append(dst[:start], bytes.ReplaceAll(dst[start:], []byte(blankMark), []byte(" "))...)
+	}
+	return dst
+}
+
+const blankMark = "\u2581"
