@@ -42,14 +42,15 @@ type Config struct {
 }
 
 type serverConfig struct {
-	Listen   string         `koanf:"listen" default:"127.0.0.1:8080" restart:"yes"`
-	Admin    string         `koanf:"admin" default:"127.0.0.1:9090" restart:"yes"`
-	MaxBody  size           `koanf:"max_body" default:"32MiB" min:"1" max:"4GiB"`
-	Timeouts timeoutsConfig `koanf:"timeouts"`
-	CORS     []string       `koanf:"cors"`
-	Drain    drainConfig    `koanf:"drain"`
-	TLS      tlsConfig      `koanf:"tls"`
-	Retry    retryConfig    `koanf:"retry"`
+	Listen     string         `koanf:"listen" default:"127.0.0.1:8080" restart:"yes"`
+	Admin      string         `koanf:"admin" default:"127.0.0.1:9090" restart:"yes"`
+	MaxBody    size           `koanf:"max_body" default:"32MiB" min:"1" max:"4GiB"`
+	BodyMemory size           `koanf:"body_memory" default:"0" min:"0" max:"1TiB"`
+	Timeouts   timeoutsConfig `koanf:"timeouts"`
+	CORS       []string       `koanf:"cors"`
+	Drain      drainConfig    `koanf:"drain"`
+	TLS        tlsConfig      `koanf:"tls"`
+	Retry      retryConfig    `koanf:"retry"`
 }
 
 type timeoutsConfig struct {

@@ -103,7 +103,7 @@ func TestFullFile(t *testing.T) {
 	}
 	g.settings.Workers[0].TLS, g.settings.Workers[0].TLSName = nil, ""
 	want := &proxy.Settings{
-		MaxBody: 3 << 19,
+		MaxBody: 3 << 19, BodyMemory: 5 << 20,
 		Timeouts: proxy.Timeouts{
 			Header: time.Second, Body: 2 * time.Second, Connect: 3 * time.Second,
 			FirstByte: 4 * time.Minute, Idle: 90 * time.Second, Write: 250 * time.Millisecond,

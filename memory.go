@@ -23,6 +23,36 @@ func limitMemory(root fs.FS, goMemLimit string) int64 {
 	return limit
 }
 
+// bodiesAtLeast is how many bodies of the largest size there is memory for at
+// least: one takes half as much again while its buffer grows, and may be there
+// packed as well.
+const bodiesAtLeast = 3
+
+// bodyMemory is how much memory request bodies may take together when the
+// configuration does not say it: a quarter of the collector's limit, or of the
+// machine's memory where there is none.
+func bodyMemory(root fs.FS, limit, maxBody int64) int64 {
+	if limit == math.MaxInt64 {
+		limit = machineMemory(root)
+	}
+	return max(limit/4, bodiesAtLeast*maxBody)
+}
+
+// machineMemory is the memory of this machine, in bytes; 4 GiB where it cannot be read.
+func machineMemory(root fs.FS) int64 {
+	data, err := fs.ReadFile(root, "proc/meminfo")
+	if err == nil {
+		for line := range strings.Lines(string(data)) {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
+				if n, err := strconv.ParseInt(f[1], 10, 64); err == nil && n > 0 && n < 1<<40 {
+					return n << 10
+				}
+			}
+		}
+	}
+	return 4 << 30
+}
+
 // groupMemory is the smallest memory limit, in bytes, of our control group
 // and those above it; 0: none. root is the root of the file system. Both
 // versions of control groups are read (cgroups(7)).

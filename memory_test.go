@@ -2,6 +2,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 	"testing/fstest"
 )
@@ -41,5 +42,26 @@ func TestGroupMemory(t *testing.T) {
 	}
 	if got := limitMemory(fstest.MapFS{"proc/self/cgroup": file("0::/\n"), "sys/fs/cgroup/memory.max": file("1000\n")}, "2GiB"); got != 0 {
 		t.Errorf("GOMEMLIMIT was overruled by %d", got)
+	}
+}
+
+func TestBodyMemory(t *testing.T) {
+	t.Parallel()
+	machine := fstest.MapFS{"proc/meminfo": &fstest.MapFile{Data: []byte("MemFree: 1 kB\nMemTotal:       16777216 kB\n")}}
+	for _, tt := range []struct {
+		name    string
+		root    fstest.MapFS
+		limit   int64
+		maxBody int64
+		want    int64
+	}{
+		{"a quarter of the limit", machine, 1 << 30, 1 << 20, 256 << 20},
+		{"no limit: of the machine", machine, math.MaxInt64, 1 << 20, 4 << 30},
+		{"nothing known", fstest.MapFS{}, math.MaxInt64, 1 << 20, 1 << 30},
+		{"room for one large body", machine, 100 << 20, 32 << 20, 96 << 20},
+	} {
+		if got := bodyMemory(tt.root, tt.limit, tt.maxBody); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }

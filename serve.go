@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -271,6 +272,9 @@ func (s *server) settings(g *generation, m *gpu.Monitor) (*proxy.Settings, error
 		}
 	}
 	settings := withEngines(g.settings, s.engines)
+	if settings.BodyMemory == 0 {
+		settings.BodyMemory = bodyMemory(os.DirFS("/"), debug.SetMemoryLimit(-1), settings.MaxBody)
+	}
 	watchedBy(m, &settings.GPU)
 	if s.store != nil {
 		var err error

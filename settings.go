@@ -59,6 +59,7 @@ func (b *builder) settings() *proxy.Settings {
 	c := b.config
 	s := &proxy.Settings{
 		MaxBody:      int64(c.Server.MaxBody),
+		BodyMemory:   int64(c.Server.BodyMemory),
 		Timeouts:     proxy.Timeouts(c.Server.Timeouts),
 		CORS:         c.Server.CORS,
 		Retry:        proxy.Retry(c.Server.Retry),

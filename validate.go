@@ -89,6 +89,9 @@ func (v *validation) server(s *serverConfig) {
 			v.add(fmt.Sprintf("%s is server.listen's address, too", quote(s.Admin)), "server.admin", "server.listen")
 		}
 	}
+	if s.BodyMemory > 0 && s.BodyMemory < bodiesAtLeast*s.MaxBody {
+		v.add(fmt.Sprintf("must be at least three times server.max_body, %s, or one large body could not be taken; 0 chooses a size", bodiesAtLeast*s.MaxBody), "server.body_memory", "server.max_body")
+	}
 	for i, origin := range s.CORS {
 		if err := checkOrigin(origin); err != nil {
 			v.add(err.Error(), fmt.Sprintf("server.cors[%d]", i))

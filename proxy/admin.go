@@ -39,8 +39,19 @@ func (a admin) handler() fasthttp.RequestHandler {
 				a.panicked(ctx, fault)
 			}
 		}()
+		defer forgetBody(ctx)
+		if err := a.receive(ctx, maxAdminBody); err != nil {
+			a.unreadable(ctx, err)
+			return
+		}
 		r.Handler(ctx)
 	}
+}
+
+// headReceived leaves the body to receive; the clock of the head runs on.
+func (a admin) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	leaveBody(h)
+	return fasthttp.RequestConfig{}
 }
 
 // maxAdminBody is how long a body may be, in bytes: a text to be asked about.
@@ -49,9 +60,12 @@ const maxAdminBody = 4 << 20
 // unreadable answers a request that is no valid HTTP, or too large.
 func (a admin) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	refusal := invalid("", "The request is not valid HTTP/1.1")
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		refusal = tooLarge(maxAdminBody)
 		refusal.message = "The request body is larger than " + sizeText(maxAdminBody)
+	case errors.Is(err, errNoRoom):
+		refusal = noRoom()
 	}
 	refuseAndClose(ctx, refusal)
 }

@@ -66,7 +66,7 @@ func (x *exchange) admit() *apiError {
 	if err := x.refuseAdapters(); err != nil {
 		return err
 	}
-	now := x.ctx.Time()
+	now := x.since()
 	if err := x.key.requestLeft(now); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (x *exchange) reserve(model string) *apiError {
 	if a == nil {
 		return nil
 	}
-	now, r := x.ctx.Time(), x.estimate(a)
+	now, r := x.since(), x.estimate(a)
 	if !a.Reserve(now, float64(r.tokens)) {
 		if a.Level(now) < 1 {
 			return limited("tokens", a.limit, a.Until(now, 1))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 )
 
@@ -27,20 +28,29 @@ func (x *exchange) read() *apiError {
 }
 
 // unpack takes a content coding off the body. No worker understands one, and
-// what is inside must be judged. The limit holds for the unpacked size too.
+// what is inside must be judged. The limit holds for the unpacked size too, and
+// what is unpacked is counted as it is made.
 func (x *exchange) unpack() ([]byte, *apiError) {
 	coding := x.ctx.Request.Header.ContentEncoding()
-	if len(coding) == 0 || string(coding) == "identity" {
+	if len(coding) == 0 || foldIs(coding, "identity") {
 		return x.ctx.Request.Body(), nil
 	}
-	x.ctx.Request.Header.SetContentEncodingBytes(bytes.ToLower(coding)) // names of codings have no case, but fasthttp's have
 	limit := x.state.settings.MaxBody
-	body, err := x.ctx.Request.BodyUncompressedWithLimit(int(limit))
+	out := body{budget: &x.p.bodies, most: limit}
+	err := unpackInto(&out, coding, x.ctx.Request.Body())
+	if err == nil {
+		forgetBody(x.ctx)
+		x.ctx.Conn().(*clientConn).body = out
+		return out.bytes(), nil
+	}
+	out.letGo()
 	switch {
-	case err == nil:
-		return body, nil
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return nil, tooLarge(limit)
+	case errors.Is(err, errNoRoom):
+		return nil, noRoom()
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return nil, invalid("", "The zstd body asks its reader for a window of more than 8 MiB; compress it with a smaller one (RFC 9659)")
 	case errors.Is(err, fasthttp.ErrContentEncodingUnsupported):
 		return nil, &apiError{
 			status: 415, kind: "invalid_request_error",
@@ -49,4 +59,84 @@ func (x *exchange) unpack() ([]byte, *apiError) {
 	default:
 		return nil, invalid("", "The request body is not valid %s; send it uncompressed, or compress it anew", coding)
 	}
+}
+
+// unpackInto unpacks one content coding into out. What the reader of a coding
+// needs beside its result is taken from the budget while it works: up to 8 MiB
+// for zstd and 16 MiB for br, as the body itself says.
+func unpackInto(out *body, coding, packed []byte) error {
+	var err error
+	switch {
+	case foldIs(coding, "gzip"):
+		_, err = fasthttp.WriteGunzip(out, packed)
+	case foldIs(coding, "deflate"):
+		_, err = fasthttp.WriteInflate(out, packed)
+	case foldIs(coding, "br"):
+		window := brotliWindow(packed)
+		if !out.budget.take(window, 0) {
+			return errNoRoom
+		}
+		defer out.budget.give(window)
+		_, err = fasthttp.WriteUnbrotli(out, packed)
+	case foldIs(coding, "zstd"):
+		err = unpackZstd(out, packed)
+	default:
+		err = fasthttp.ErrContentEncodingUnsupported
+	}
+	return err
+}
+
+// maxZstdWindow is the largest window of a zstd body: RFC 9659, 3.
+const maxZstdWindow = 8 << 20
+
+// unpackZstd unpacks a zstd body. Readers are not kept: one that has read a body
+// with a large window would hold as much for the next one.
+func unpackZstd(out *body, packed []byte) error {
+	window := zstdWindow(packed)
+	if window > maxZstdWindow {
+		return zstd.ErrWindowSizeExceeded
+	}
+	if !out.budget.take(window, 0) {
+		return errNoRoom
+	}
+	defer out.budget.give(window)
+	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(window)))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = r.WriteTo(out)
+	return err
+}
+
+// zstdWindow is how many bytes a reader of packed must keep. Frames behind the
+// first one get no larger window than that one asks for.
+func zstdWindow(packed []byte) int64 {
+	var h zstd.Header
+	switch err := h.Decode(packed); {
+	case err != nil || h.Skippable:
+		return maxZstdWindow
+	case h.SingleSegment:
+		return int64(max(min(h.FrameContentSize, maxZstdWindow+1), zstd.MinWindowSize))
+	default:
+		return int64(min(h.WindowSize, maxZstdWindow+1))
+	}
+}
+
+// brotliWindow is how many bytes a reader of packed must keep (RFC 7932, 9.1).
+func brotliWindow(packed []byte) int64 {
+	if len(packed) == 0 {
+		return 0
+	}
+	bits := 16
+	switch first := packed[0]; {
+	case first&1 == 0:
+	case first>>1&7 != 0:
+		bits = 17 + int(first>>1&7)
+	case first>>4&7 == 0:
+		bits = 17
+	default:
+		bits = 8 + int(first>>4&7)
+	}
+	return 1 << bits
 }

@@ -28,6 +28,15 @@ func takeBuffer(n int) []byte {
 	return make([]byte, 1<<class)
 }
 
+// bufferSize is how large a buffer takeBuffer lends for n bytes.
+func bufferSize(n int64) int64 {
+	class := max(bits.Len64(uint64(n-1)), smallestBuffer)
+	if class > largestBuffer {
+		return n
+	}
+	return 1 << class
+}
+
 // giveBuffer takes back what takeBuffer lent; nobody may use it after.
 func giveBuffer(b []byte) {
 	class := bits.Len(uint(len(b) - 1))

@@ -45,6 +45,10 @@ type clientConn struct {
 	ahead *[readAhead]byte // bytes read before they were asked for
 	from  int
 	to    int
+	head  headEnd // of the request that is read
+
+	body  body      // of the request that is answered
+	since time.Time // when that had come whole
 
 	writeTimeout time.Duration
 	booked       bool        // the request has its line in the log
@@ -62,29 +66,47 @@ type clientConn struct {
 
 var aheadPool = sync.Pool{New: func() any { return new([readAhead]byte) }}
 
-// Read fills b, reading ahead when fasthttp asks for the first byte of a request.
+// Read gives fasthttp bytes of one request's head and none behind it: the body
+// is for receive. The next Read begins the next head.
 func (c *clientConn) Read(b []byte) (int, error) {
-	if c.from < c.to {
-		n := copy(b, c.ahead[c.from:c.to])
-		if c.from += n; c.from == c.to {
-			c.dropAhead()
-		}
-		return n, nil
+	if err := c.fill(); err != nil {
+		return 0, err
 	}
+	ahead := c.ahead[c.from:c.to]
+	n, _ := c.head.scan(ahead[:min(len(ahead), len(b))])
+	copy(b, ahead[:n])
+	c.took(n)
+	return n, nil
+}
+
+// fill reads ahead, if nothing is left that was.
+func (c *clientConn) fill() error {
+	if c.from < c.to {
+		return nil
+	}
+	c.ahead = aheadPool.Get().(*[readAhead]byte)
+	n, err := c.readRaw(c.ahead[:])
+	if n == 0 {
+		c.dropAhead()
+		return err
+	}
+	c.from, c.to = 0, n
+	return nil
+}
+
+// took says that n bytes of what was read ahead were used.
+func (c *clientConn) took(n int) {
+	if c.from += n; c.from == c.to {
+		c.dropAhead()
+	}
+}
+
+// readRaw reads once under the read clock.
+func (c *clientConn) readRaw(b []byte) (int, error) {
 	if err := c.windRead(); err != nil {
 		return 0, err
 	}
-	if len(b) != 1 {
-		return c.Conn.Read(b)
-	}
-	c.ahead = aheadPool.Get().(*[readAhead]byte)
-	n, err := c.Conn.Read(c.ahead[:])
-	if n == 0 {
-		c.dropAhead()
-		return 0, err
-	}
-	c.from, c.to = 0, n
-	return c.Read(b)
+	return c.Conn.Read(b)
 }
 
 // SetReadDeadline is fasthttp's: it names a new moment three times a request.
@@ -146,7 +168,9 @@ func (c *clientConn) Close() error {
 	if c.linger.Swap(false) {
 		c.drain()
 	}
-	c.watch.remove(c)
+	if c.watch != nil {
+		c.watch.remove(c)
+	}
 	return c.Conn.Close()
 }
 
@@ -275,8 +299,8 @@ func isPassing(err error) bool {
 // A clientListener hands out clientConns.
 type clientListener struct {
 	net.Listener
-	tls   *tls.Config // nil: plain
-	watch *watcher
+	tls   *tls.Config          // nil: plain
+	watch *watcher             // nil: nobody has to know at once when a client leaves
 	write func() time.Duration // the clock of one write; nil: none
 }
 
@@ -294,6 +318,9 @@ func (l *clientListener) Accept() (net.Conn, error) {
 		if l.tls != nil {
 			c.beneath = &lateConn{Conn: raw}
 			c.Conn = tls.Server(c.beneath, l.tls)
+		}
+		if l.watch == nil {
+			return c, nil
 		}
 		if err := l.watch.add(c); err != nil {
 			_ = raw.Close() // it was gone before we could look at it

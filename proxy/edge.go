@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -45,7 +46,6 @@ func (e edge) server(handler fasthttp.RequestHandler) *fasthttp.Server {
 		ReadTimeout:                  e.state.Load().settings.Timeouts.Header,
 		IdleTimeout:                  keepIdle,
 		ReadBufferSize:               headLimit,
-		MaxRequestBodySize:           int(e.state.Load().settings.MaxBody),
 		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
 		DisablePreParseMultipartForm: true, // forms pass as they came
 		NoDefaultServerHeader:        true,
@@ -58,21 +58,26 @@ func (e edge) server(handler fasthttp.RequestHandler) *fasthttp.Server {
 	}
 }
 
-// headReceived sets the clock and the limit for the body that follows.
-// Who shows no valid key gets no more of a body read than it takes to say so.
+// headReceived sets the clock for the body that follows, and leaves that to receive.
 func (e edge) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	s := e.state.Load()
-	c := fasthttp.RequestConfig{ReadTimeout: s.settings.Timeouts.Body, MaxRequestBodySize: int(s.settings.MaxBody)}
-	if s.keys.required() && h.ContentLength() != 0 && s.keys.find(shownKey(h)) == nil {
-		c.MaxRequestBodySize = min(c.MaxRequestBodySize, strangersBody)
-	}
-	return c
+	leaveBody(h)
+	return fasthttp.RequestConfig{ReadTimeout: e.state.Load().settings.Timeouts.Body}
 }
 
 // isStranger says that a key is asked for and none that is known was shown.
 func (e edge) isStranger(ctx *fasthttp.RequestCtx) bool {
 	keys := e.state.Load().keys
 	return keys.required() && keys.find(shownKey(&ctx.Request.Header)) == nil
+}
+
+// bodyLimit is how much of a body is read. Who shows no valid key gets no more
+// read than it takes to say so.
+func (e edge) bodyLimit(ctx *fasthttp.RequestCtx) int64 {
+	limit := e.state.Load().settings.MaxBody
+	if e.isStranger(ctx) {
+		limit = min(limit, strangersBody)
+	}
+	return limit
 }
 
 // expected answers a client that asks before it sends its body.
@@ -82,7 +87,7 @@ func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	switch {
 	case e.isStranger(ctx):
 		refusal = invalidKey()
-	case int64(ctx.Request.Header.ContentLength()) > limit:
+	case framingOf(ctx.Request.Header.RawHeaders()).left > limit:
 		refusal = tooLarge(limit)
 	default:
 		return fasthttp.StatusContinue
@@ -108,6 +113,11 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 		conn, ok := ctx.Conn().(*clientConn)
 		if ok {
 			conn.booked = false
+		}
+		defer forgetBody(ctx)
+		if err := e.receive(ctx, e.bodyLimit(ctx)); err != nil {
+			e.unreadable(ctx, err)
+			return
 		}
 		if !e.cors(ctx) {
 			next(ctx)
@@ -140,7 +150,7 @@ func isMethod(b []byte) bool {
 	return len(b) > 0
 }
 
-// unreadable answers requests that fasthttp could not read. The error's text
+// unreadable answers requests of which the head or the body could not be read. The error's text
 // may quote the request, so it is not passed on.
 func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
@@ -150,11 +160,13 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 		refusal = invalidKey()
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		refusal = tooLarge(e.state.Load().settings.MaxBody)
+	case errors.Is(err, errNoRoom):
+		refusal = noRoom()
 	case errors.As(err, &small):
 		refusal = &apiError{status: 431, kind: "invalid_request_error", message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
 	case isTimeout(err):
 		refusal = &apiError{status: 408, kind: "invalid_request_error", message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
-	case strings.Contains(err.Error(), "unexpected EOF"), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		refusal = invalid("", "The connection ended before the request did")
 	default:
 		refusal = invalid("", "The request is not valid HTTP/1.1")

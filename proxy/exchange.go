@@ -114,9 +114,17 @@ func (x *exchange) release() {
 	exchanges.Put(x)
 }
 
+// since is when the request had come whole.
+func (x *exchange) since() time.Time {
+	if x.conn == nil { // it is only explained
+		return x.ctx.Time()
+	}
+	return x.conn.since
+}
+
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
-	return max(now.Sub(x.ctx.Time())-x.facts.waited-x.call.waited, 0)
+	return max(now.Sub(x.since())-x.facts.waited-x.call.waited, 0)
 }
 
 // lostClient notes that the client did not stay to the end.
@@ -168,5 +176,5 @@ func (x *exchange) forgetBody() {
 	x.placing.giveBack()
 	x.req.reset() // its fields are sub-slices of the body
 	x.body = nil
-	x.ctx.Request.ResetBody()
+	forgetBody(x.ctx)
 }

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // settingsFor is a plain configuration with these workers, all serving "m".
 func settingsFor(urls ...string) *Settings {
 	s := &Settings{
-		MaxBody: 32 << 20,
+		MaxBody: 32 << 20, BodyMemory: 256 << 20,
 		Timeouts: Timeouts{
 			Header: 10 * time.Second, Body: time.Minute, Connect: 2 * time.Second,
 			FirstByte: 30 * time.Second, Idle: 30 * time.Second, Write: 30 * time.Second,

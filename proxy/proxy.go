@@ -35,6 +35,7 @@ type Proxy struct {
 	watch   *watcher
 	started time.Time
 
+	bodies  bodyBudget
 	flights flights  // of equal requests
 	lexicon *lexicon // where models' tokens come from
 
@@ -85,9 +86,9 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 // ServeAdmin serves metrics, health and reload on ln until Close.
 func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
-		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, MaxRequestBodySize: maxAdminBody, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, HeaderReceived: admin{p}.headReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
-	}, patient{ln})
+	}, &clientListener{Listener: patient{ln}})
 }
 
 // A service is one server on its listener. It may be shut before it was started.

@@ -15,10 +15,11 @@ import (
 // data: Apply turns it into live state, and a Settings is never changed after
 // it was handed over.
 type Settings struct {
-	MaxBody  int64 // bytes of one request body, also after decompression
-	Timeouts Timeouts
-	CORS     []string // allowed origins, "*" for any; empty: CORS is off
-	Retry    Retry
+	MaxBody    int64 // bytes of one request body, also after decompression
+	BodyMemory int64 // bytes of all of them that are held at once
+	Timeouts   Timeouts
+	CORS       []string // allowed origins, "*" for any; empty: CORS is off
+	Retry      Retry
 
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool

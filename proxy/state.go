@@ -95,6 +95,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	}
 	next.keys = newKeyring(s.Keys, ring)
 	prober{p}.probeAll(next)
+	p.bodies.limit.Store(s.BodyMemory)
 	p.state.Store(next)
 	next.pool.Start()
 	p.lexicon.look()
