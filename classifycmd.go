@@ -45,7 +45,9 @@ func classifyLines(c *Config, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return answerLines(in, out, func() lineAnswerer { return (&lineClassifier{c: classifier, reading: proxy.Reading{ClientTemplates: c.guards().ClientTemplates}}).classify })
+	return answerLines(in, out, func() lineAnswerer {
+		return (&lineClassifier{c: classifier, reading: proxy.Reading{ClientTemplates: c.guards().ClientTemplates}}).classify
+	})
 }
 
 // asking are the options with every guard on and none that ends the judging:

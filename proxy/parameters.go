@@ -100,12 +100,6 @@ func (r *request) textParameter(key []byte, need needs) bool {
 			r.given |= needsPrompt
 			r.unread++
 		}
-	case "input_ids", "prompt_token_ids", // SGLang, TensorRT-LLM: in place of messages and prompt
-		"token_ids", "prompt_ids", "input_token_ids", "prompt_tokens":
-		if at := r.optional(); at.given() {
-			r.given |= needsPrompt
-			r.tokensMember(int(at.start))
-		}
 	case "input":
 		r.readInput(need)
 	case "system":
@@ -125,7 +119,25 @@ func (r *request) textParameter(key []byte, need needs) bool {
 	case "prediction":
 		r.predicted()
 	default:
-		return false
+		return isTokenIDs(key) && r.tokenParameter()
+	}
+	return true
+}
+
+// isTokenIDs recognises the names that engines give a prompt made of token ids.
+func isTokenIDs(key []byte) bool {
+	switch string(key) {
+	case "input_ids", "prompt_token_ids", // SGLang, TensorRT-LLM: in place of messages and prompt
+		"token_ids", "prompt_ids", "input_token_ids", "prompt_tokens":
+		return true
+	}
+	return false
+}
+
+func (r *request) tokenParameter() bool {
+	if at := r.optional(); at.given() {
+		r.given |= needsPrompt
+		r.tokensMember(int(at.start))
 	}
 	return true
 }

@@ -390,7 +390,7 @@ func (r *textReader) unknownMember(m *members, role textRole) {
 }
 
 // steers notes the member just read, whose value began at start, if engines may
-// take it for a chat template or for the name of an adapter.
+// take it for a chat template, for token ids or for the name of an adapter.
 func (r *textReader) steers(m *members, start int) {
 	switch {
 	case r.failed() || r.body[start] == 'n':
@@ -398,6 +398,8 @@ func (r *textReader) steers(m *members, start int) {
 		if !r.template.given() {
 			r.template = span{int32(start), int32(r.pos)}
 		}
+	case isTokenIDs(m.key):
+		r.unread++
 	case !isAdapter(m.key):
 	case len(r.adapters) == maxAdapters:
 		r.stop(faultOther, m.start, "More than 64 parameters that name adapters. Send one")
