@@ -14,6 +14,10 @@ const (
 
 	smallBuffer = 4 << 10  // what an idle stream holds
 	holdLimit   = 64 << 10 // what may be held back of a reply, and queued of a stream
+
+	// maxInterim is how many interim replies a worker may send before its reply.
+	// Each is bounded as a head is, and dropped when the next one is read.
+	maxInterim = 64
 )
 
 var (
@@ -22,6 +26,7 @@ var (
 	errFirstByte = errors.New("the worker sent nothing within timeouts.first_byte")
 	errIdle      = errors.New("the worker fell silent for longer than timeouts.idle")
 	errTooLong   = errors.New("the worker's reply is longer than may be held")
+	errInterim   = errors.New("over 64 interim replies (1xx) before the reply itself")
 )
 
 // A call is one try at one worker. Its buffer is laid out as
@@ -119,14 +124,15 @@ func (c *call) stale(err error) error {
 	return err
 }
 
-// readHead reads until the head of the final reply is complete; 1xx are skipped.
+// readHead reads until the head of the final reply is complete. Interim replies
+// (1xx) are dropped as they come; a worker that sends many has no reply.
 func (c *call) readHead() error {
 	if c.buf == nil {
 		c.buf = takeBuffer(smallBuffer)
 	}
 	c.start = headroom
 	at := headroom // where the bytes of the reply end
-	for {
+	for interim := 0; ; {
 		n, err := c.read(at)
 		if err != nil {
 			return c.stale(err)
@@ -145,7 +151,12 @@ func (c *call) readHead() error {
 			if c.head.status >= 200 {
 				return c.headRead(at)
 			}
+			if interim++; interim > maxInterim {
+				return &badHead{errInterim}
+			}
 		}
+		at = headroom + copy(c.buf[headroom:], c.buf[c.start:at])
+		c.start = headroom
 	}
 }
 

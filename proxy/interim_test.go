@@ -1,0 +1,62 @@
+// Interim replies: 1xx of a worker are counted and dropped.
+package proxy
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+const interimReply = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
+
+// callOn is a call whose request was sent, before the reply.
+func callOn(reply []byte, step int) *call {
+	conn := &pieceConn{rest: reply, step: step}
+	return &call{
+		conn: &workerConn{Conn: conn, raw: conn}, clock: Timeouts{FirstByte: time.Minute, Idle: time.Minute},
+		now: time.Now(), sent: time.Now(),
+	}
+}
+
+func TestInterimRepliesAreDropped(t *testing.T) {
+	c := callOn([]byte(strings.Repeat(interimReply, maxInterim)+httpReply(200, "application/json", chatReply)), 50)
+	if err := c.readHead(); err != nil || c.head.status != 200 {
+		t.Fatalf("status %d, %v", c.head.status, err)
+	}
+	if len(c.buf) != smallBuffer {
+		t.Errorf("the buffer has grown to %d bytes", len(c.buf))
+	}
+	for c.more() == nil {
+	}
+	if string(c.payload()) != chatReply {
+		t.Errorf("the body is %q", c.payload())
+	}
+	c = callOn([]byte(strings.Repeat(interimReply, 10*maxInterim)), 1<<20)
+	if err := c.readHead(); err == nil || !strings.Contains(err.Error(), "interim") {
+		t.Errorf("endless interim replies: %v", err)
+	}
+}
+
+// FuzzInterim: whatever comes before a reply, what is held of it is bounded.
+func FuzzInterim(f *testing.F) {
+	f.Add([]byte(interimReply+interimReply+httpReply(200, "application/json", chatReply)), uint8(7))
+	f.Add([]byte(strings.Repeat("HTTP/1.1 100\r\n\r\n", 70)), uint8(255))
+	f.Add([]byte("HTTP/1.1 102 \r\nA: b\r\n\r\nHTTP/1.1 204\r\n\r\n"), uint8(0))
+	f.Fuzz(func(t *testing.T, reply []byte, step uint8) {
+		c := callOn(reply, int(step)+1)
+		err := c.readHead()
+		if len(c.buf) > 2*maxReplyHead {
+			t.Fatalf("%d bytes are held", len(c.buf))
+		}
+		if err == nil && c.head.status < 200 {
+			t.Fatalf("an interim reply was taken for the reply: %d", c.head.status)
+		}
+		for err == nil && len(c.buf) < 1<<20 {
+			err = c.more()
+		}
+		if err != nil && err != io.EOF && c.conn == nil {
+			t.Fatal("the connection was let go")
+		}
+	})
+}
