@@ -46,8 +46,11 @@ func (t *pairTable) merge(left, right uint32) uint64 {
 }
 
 // maxShort is the longest word, in symbols, that is merged by looking at all pairs each time: faster
-// than a heap there. Longer ones take n log n.
-const maxShort = 64
+// than a heap there. Longer ones take n log n, and from maxHeap on hardly more than n: see rows.
+const (
+	maxShort = 64
+	maxHeap  = 4096
+)
 
 // merger is the working space of merging one word.
 type merger struct {
@@ -56,7 +59,8 @@ type merger struct {
 	next    []int32  // only with the heap: the neighbours that are left
 	prev    []int32
 	heap    []mergeStep
-	steps   int // pairs looked at and heap levels passed; what the tests count
+	rows    *rows // of a very long word; nil: there was none yet
+	steps   int   // pairs looked at and heap levels passed; what the tests count
 }
 
 // mergeStep is a merge that could be done: `rank<<32 | place`, and what it makes.
@@ -76,7 +80,10 @@ func (m *merger) run(dst []uint32, t *pairTable) []uint32 {
 		m.pairs = append(m.pairs, t.merge(m.symbols[i], m.symbols[i+1]))
 	}
 	m.steps += n
-	if n > maxShort {
+	switch {
+	case n > maxHeap:
+		return m.endless(dst, t)
+	case n > maxShort:
 		return m.long(dst, t)
 	}
 	symbols, pairs := m.symbols, m.pairs
@@ -107,13 +114,8 @@ const gone = -2 // in next: the symbol has become part of one before it
 
 // long merges with a heap.
 func (m *merger) long(dst []uint32, t *pairTable) []uint32 {
-	n := len(m.symbols)
-	m.next, m.prev, m.heap = m.next[:0], m.prev[:0], m.heap[:0]
-	for i := range n {
-		m.next, m.prev = append(m.next, int32(i+1)), append(m.prev, int32(i-1))
-	}
-	m.next[n-1] = -1
-	m.pairs = append(m.pairs, noPair)
+	m.link()
+	m.heap = m.heap[:0]
 	for i, p := range m.pairs {
 		if p != noPair {
 			m.heap = append(m.heap, mergeStep{p>>32<<32 | uint64(i), uint32(p)})
@@ -126,22 +128,43 @@ func (m *merger) long(dst []uint32, t *pairTable) []uint32 {
 		top := m.heap[0]
 		m.pop()
 		at := int32(uint32(top.order))
-		next := m.next[at]
 		// A step whose symbols have changed since is out of date.
-		if next < 0 || m.pairs[at] == noPair || uint32(m.pairs[at]) != top.token {
+		if m.next[at] < 0 || m.pairs[at] == noPair || uint32(m.pairs[at]) != top.token {
 			continue
 		}
-		m.symbols[at] = top.token
-		behind := m.next[next]
-		m.next[at], m.next[next] = behind, gone
-		if behind >= 0 {
-			m.prev[behind] = at
-		}
+		m.join(at, top.token)
 		m.consider(t, at)
 		if m.prev[at] >= 0 {
 			m.consider(t, m.prev[at])
 		}
 	}
+	return m.left(dst)
+}
+
+// link makes neighbours of the symbols.
+func (m *merger) link() {
+	n := len(m.symbols)
+	m.next, m.prev = m.next[:0], m.prev[:0]
+	for i := range n {
+		m.next, m.prev = append(m.next, int32(i+1)), append(m.prev, int32(i-1))
+	}
+	m.next[n-1] = -1
+	m.pairs = append(m.pairs, noPair)
+}
+
+// join makes one token of the symbol at a place and the next.
+func (m *merger) join(at int32, token uint32) {
+	m.symbols[at] = token
+	next := m.next[at]
+	behind := m.next[next]
+	m.next[at], m.next[next] = behind, gone
+	if behind >= 0 {
+		m.prev[behind] = at
+	}
+}
+
+// left appends the symbols that are left.
+func (m *merger) left(dst []uint32) []uint32 {
 	for i := int32(0); i >= 0; i = m.next[i] {
 		dst = append(dst, m.symbols[i])
 	}

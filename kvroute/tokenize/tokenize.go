@@ -99,7 +99,7 @@ const maxKept = 8 << 20
 func (s *scratch) size() int {
 	m := &s.merger
 	return cap(s.valid) + cap(s.text[0]) + cap(s.text[1]) + cap(s.marked) + 8*cap(s.runes) +
-		4*(cap(m.symbols)+cap(m.next)+cap(m.prev)) + 8*cap(m.pairs) + 16*cap(m.heap)
+		4*(cap(m.symbols)+cap(m.next)+cap(m.prev)) + 8*cap(m.pairs) + 16*cap(m.heap) + m.rows.size()
 }
 
 // Append appends the tokens of text to dst. With specials it also adds what the file's post-processor
