@@ -123,6 +123,9 @@ func (a admin) workerReasons(now time.Time) (why []string, up int) {
 		st := b.Status(now)
 		if usable(st.State) {
 			why = append(why, s.placeReasons(b)...)
+			if few := b.listsTooMany(); few != "" {
+				why = append(why, few)
+			}
 			if b.Role() != kvroute.Prefill { // which answers nobody
 				up++
 			}

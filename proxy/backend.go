@@ -43,6 +43,7 @@ type backend struct {
 
 	probe      probe                     // the asking of it
 	discovered atomic.Pointer[discovery] // what that found; nil: nothing yet
+	leftOut    atomic.Int32              // models that it lists and that are not taken
 	agreement  agreement                 // of its cached tokens with what was predicted
 	bootstrap  atomic.Int32              // of an SGLang prefill worker: its bootstrap server's port; 0: not known
 	life       atomic.Uint64             // another one: the server was gone in between

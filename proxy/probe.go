@@ -27,6 +27,7 @@ const (
 	probeTimeout = 5 * time.Second        // SGLang's /health takes a second each time
 	modelsEvery  = 30 * time.Second       // adapters come and go while a worker runs
 	probeBody    = 4 << 20
+	maxListed    = 1000 // models of one worker that are taken, beside those that its configuration names
 )
 
 // A probe is the asking of one worker and what it found.
@@ -38,6 +39,7 @@ type probe struct {
 	noHealth bool     // it has no /health: its list of models is asked instead
 	news     bool     // it lists other models than before
 	listed   []string // the models in its list, whatever the configuration says
+	fewer    bool     // it was said that not all of them are served
 }
 
 // A servedModel is a model as the worker lists it.
@@ -176,6 +178,11 @@ func (p prober) askGuarded(ctx context.Context, b *backend, asked *time.Time) (e
 func (p prober) noteProbe(b *backend, err error) {
 	now := time.Now()
 	if err == nil {
+		if few := b.listsTooMany(); (few != "") != b.probe.fewer {
+			if b.probe.fewer = few != ""; b.probe.fewer {
+				p.log.Warn().Str("worker", b.Name()).Str("problem", few).Msg("not all models of the worker are served")
+			}
+		}
 		if b.ProbeOK(now) {
 			p.log.Info().Str("worker", b.Name()).Str("engine", b.probe.engine).Str("version", b.probe.version).Msg("worker is up")
 		}
@@ -240,25 +247,38 @@ func (b *backend) askModels(ctx context.Context) error {
 		return fmt.Errorf("cannot read /v1/models: %w", err)
 	}
 	models := named(b.settings.Models)
-	owner := ""
+	place := make(map[string]int, len(models)) // in models
+	for i := range models {
+		place[models[i].Name] = i
+	}
+	owner, leftOut := "", 0
 	var served []servedModel
 	b.probe.listed = b.probe.listed[:0]
-	for _, m := range list.Data {
+	for i := range list.Data {
+		m := &list.Data[i]
+		at, known := place[m.ID]
+		if most := maxListed + len(b.settings.Models); len(served) >= most || !known && len(served) >= maxListed {
+			leftOut++
+			continue
+		}
 		owner = m.OwnedBy
 		b.probe.listed = append(b.probe.listed, m.ID)
 		root, _ := m.Root.(string)
 		parent, _ := m.Parent.(string)
 		served = append(served, servedModel{m.ID, root, parent})
 		length := max(m.MaxModelLen, 0)
-		if len(b.settings.Models) == 0 && m.ID != "" && len(m.ID) <= 256 && isPrintable([]byte(m.ID)) {
+		switch {
+		case known:
+			models[at].MaxModelLen = length
+		case len(b.settings.Models) == 0 && m.ID != "" && len(m.ID) <= 256 && isPrintable([]byte(m.ID)):
+			place[m.ID] = len(models)
 			models = append(models, kvroute.Model{Name: m.ID, MaxModelLen: length})
 		}
-		for i := range models {
-			if models[i].Name == m.ID {
-				models[i].MaxModelLen = length
-			}
-		}
 	}
+	if len(b.settings.Models) > 0 {
+		leftOut = 0 // others were never wanted
+	}
+	b.leftOut.Store(int32(leftOut)) // a reply has room for a million
 	err = b.askEngine(ctx, owner)
 	if old := b.discovered.Swap(&discovery{b.probe.engine, served}); old == nil || !slices.Equal(old.models, served) {
 		b.probe.news = true
@@ -451,6 +471,15 @@ func (b *backend) describe() string {
 			what, strings.Join(names, ", "), strings.Join(unlisted, ", "), strings.Join(b.probe.listed, ", "))
 	}
 	return what + ", models: " + strings.Join(names, ", ")
+}
+
+// listsTooMany is why not all models of the worker are served; "": they are.
+func (b *backend) listsTooMany() string {
+	n := b.leftOut.Load()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("worker %q lists %d models; the first %d are served: name those that are wanted in workers[].models", b.Name(), maxListed+int(n), maxListed)
 }
 
 // usable says whether requests are sent to a worker in this state.
