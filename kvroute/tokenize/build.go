@@ -15,6 +15,39 @@ type builder struct {
 	spell     func(token string) string // what a token of the vocabulary stands for
 }
 
+// What a file may ask for, far beyond today's: each normalizer and scanner goes through every text, and a file of
+// megabytes of them would take minutes for each.
+const (
+	maxPart     = 1 << 20 // bytes of the normalizer, the pre-tokenizer or the post-processor
+	maxSteps    = 16      // normalizers, or scanners
+	maxGrowth   = 64      // times as long as it was a text may become
+	maxAround   = 64      // tokens around a text
+	maxAllAdded = 4 << 20 // bytes of all added tokens
+)
+
+// bounded refuses what would cost too much for each text.
+func (b *builder) bounded() error {
+	growth := 1
+	for _, n := range b.normalisers {
+		switch n := n.(type) {
+		case replacing:
+			growth *= max((len(n.to)+len(n.from)-1)/len(n.from), 1)
+		case prepending:
+			growth *= max(len(n.prefix)/maxGrowth, 1)
+		}
+		if growth > maxGrowth {
+			return fmt.Errorf("normalizers that make a text more than %d times as long: %w", maxGrowth, ErrUnsupported)
+		}
+	}
+	if len(b.normalisers) > maxSteps || len(b.scanners) > maxSteps {
+		return fmt.Errorf("more than %d normalizers or pre-tokenizers: %w", maxSteps, ErrUnsupported)
+	}
+	if len(b.before)+len(b.after) > maxAround {
+		return fmt.Errorf("more than %d tokens around a text: %w", maxAround, ErrUnsupported)
+	}
+	return nil
+}
+
 func (f *file) tokenizer() (*Tokenizer, error) {
 	b := &builder{Tokenizer: &Tokenizer{u: unicodes(), cache: new(wordCache)}, file: f}
 	for _, part := range []struct {
@@ -28,7 +61,11 @@ func (f *file) tokenizer() (*Tokenizer, error) {
 		{"pre_tokenizer", b.metaspaceFirst},
 		{"post_processor", func() error { return b.postProcessor(f.postProcessor) }},
 	} {
-		if err := part.build(); err != nil {
+		err := part.build()
+		if err == nil {
+			err = b.bounded()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
@@ -42,9 +79,13 @@ func (b *builder) addedTokens() error {
 	next := uint32(len(tokens))
 	known, place := map[string]uint32{}, map[uint32]int{}
 	var all []addedToken
+	size := 0
 	for _, a := range b.file.added {
 		if a.Content == "" {
 			continue
+		}
+		if size += len(a.Content); size > maxAllAdded {
+			return fmt.Errorf("more than %d bytes: %w", maxAllAdded, ErrUnsupported)
 		}
 		if !utf8.ValidString(a.Content) {
 			return fmt.Errorf("%.40q is no UTF-8", a.Content)

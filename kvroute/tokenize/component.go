@@ -77,6 +77,9 @@ func (p *processorToken) UnmarshalJSON(data []byte) error {
 func isNull(part json.RawMessage) bool { return len(part) == 0 || string(part) == "null" }
 
 func readComponent(raw json.RawMessage) (c component, err error) {
+	if len(raw) > maxPart {
+		return c, fmt.Errorf("more than %d bytes: %w", maxPart, ErrUnsupported)
+	}
 	err = json.Unmarshal(raw, &c)
 	return c, err
 }
