@@ -2,6 +2,8 @@
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 20s
+SOAKTIME ?= 30m
+SOAKRATE ?= 500
 DATA     ?= ../shared/data
 export FUZZTIME
 
@@ -9,7 +11,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile image bench profile train eval lint fmt fuzz clean
+.PHONY: help build run test test-real hostile soak image bench profile train eval lint fmt fuzz clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -33,6 +35,9 @@ test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, the image, arm64 
 
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
 	@scripts/hostile.sh '$(HOSTILE)'
+
+soak: build ## clients of every kind, reloads and dying workers for SOAKTIME (30m), SOAKRATE (500) requests a second; a minute of it is in make test
+	cd e2e && KVASIR_SOAK=$(SOAKTIME) KVASIR_SOAK_RATE=$(SOAKRATE) go test -run '^TestSoak$$' -v -count=1 -timeout 0 .
 
 image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \
