@@ -41,10 +41,60 @@ func (j personal) piiOverParts() error {
 		}
 		start = end
 	}
+	j.piiOverMessages()
 	if len(j.halves) > 0 {
 		j.keepHalves()
 	}
 	return nil
+}
+
+// piiOverMessages looks at the ends of messages that follow each other, where one
+// ends and the next begins with what could be two halves of a value. Only what a
+// check digit or a maker's prefix tells is believed there: two messages have more
+// between them than two parts.
+func (j personal) piiOverMessages() {
+	texts := j.r.Texts
+	for start := 0; start < len(texts); {
+		end := start + 1
+		for end < len(texts) && j.halvesMeet(end-1, end) {
+			end++
+		}
+		if end > start+1 {
+			first := len(j.halves)
+			j.piiInParts(start, end)
+			found := slices.DeleteFunc(j.halves[first:], func(e Entity) bool { return !e.Type.Checked() })
+			j.halves = j.halves[:first+len(found)]
+			j.sortHalves()
+		}
+		start = end
+	}
+}
+
+// nearEnd is how many bytes at the end of a message a half of a value reaches into.
+const nearEnd = 48
+
+// halvesMeet says whether there are digits close to the end of text a and to the
+// beginning of text b, the next one, of another message.
+func (j personal) halvesMeet(a, b int) bool {
+	x, y := &j.r.Texts[a], &j.r.Texts[b]
+	if x.Message < 0 || y.Message <= x.Message || !written(x.Role) || !written(y.Role) {
+		return false
+	}
+	before, after := j.folded(a).bytes, j.folded(b).bytes
+	return hasDigit(before[max(0, len(before)-nearEnd):]) && hasDigit(after[:min(len(after), nearEnd)])
+}
+
+// written says that what a role says is one text, not put together of fields.
+func written(r Role) bool { return r == User || r == System || r == Assistant || r == Other }
+
+func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
+
+// sortHalves brings the halves into the order of keepHalves, each once.
+func (j personal) sortHalves() {
+	slices.SortStableFunc(j.halves, func(a, b Entity) int {
+		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start))
+	})
+	j.halves = slices.CompactFunc(j.halves, func(a, b Entity) bool { return a.Text == b.Text && a.Start < b.End && b.Start < a.End })
 }
 
 // piiInParts finds what lies over the ends of the parts [start, end).

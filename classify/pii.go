@@ -3,6 +3,7 @@
 package classify
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -70,6 +71,10 @@ func (j personal) searchPII(i int) error {
 	if len(f.bytes) == 0 {
 		return nil
 	}
+	if raw := j.r.Texts[i].Bytes; f.first != f.last && bytes.Contains(raw, []byte(tagPrefix)) {
+		first := len(j.v.PII.Spans)
+		defer j.alsoWithoutTags(i, first)
+	}
 	j.spans = pii.Find(j.spans[:0], f.bytes)
 	if !j.c.names {
 		j.keepSpans(i, f)
@@ -83,6 +88,26 @@ func (j personal) searchPII(i int) error {
 	}
 	j.keepSpans(i, f)
 	return nil
+}
+
+// tagPrefix begins every tag character.
+const tagPrefix = "\xf3\xa0"
+
+// alsoWithoutTags adds to the spans of text i, which are those from first on, what
+// stands there for who does not see tags. Folding spells them out, for a model may
+// read them; between two digits they hide a number from that reading.
+func (j personal) alsoWithoutTags(i, first int) {
+	j.spans = pii.Find(j.spans[:0], j.r.Texts[i].Bytes)
+	known := slices.Clone(j.v.PII.Spans[first:])
+	for _, s := range j.spans {
+		inside := slices.ContainsFunc(known, func(e Entity) bool { return e.Start <= s.Start && s.End <= e.End })
+		if float64(s.Score) >= j.c.options.PII.Threshold && !inside {
+			known = slices.DeleteFunc(known, func(e Entity) bool { return s.Start < e.End && e.Start < s.End })
+			known = append(known, Entity{i, s})
+		}
+	}
+	slices.SortStableFunc(known, func(a, b Entity) int { return cmp.Compare(a.Start, b.Start) })
+	j.v.PII.Spans = append(j.v.PII.Spans[:first], known...)
 }
 
 // asksForNames says whether anything can depend on what only the tagger finds:

@@ -32,12 +32,19 @@ func iban(s *scan, c *code) match {
 	head := 0            // the first four characters, six digits of it that come last
 	i, gaps := c.start, 0
 	even, upper, lower := true, false, false // gaps after each four; the case of the letters
+	loose := false                           // they are other than one space or dash
+	near := s.near(lIBAN, c.start)
 	for n := 0; n < length; n++ {
 		b, size := char(s.text, i)
 		if n >= 4 && (b == ' ' || b == '-' || b == nothing) {
 			i += size
 			gaps++
 			even = even && n%4 == 0
+			b, size = char(s.text, i)
+		}
+		for wide := 0; n >= 4 && size > 0 && wide < maxGap && !wordy(b) && b != ideo; wide++ {
+			i += size
+			loose, even = true, even && n%4 == 0
 			b, size = char(s.text, i)
 		}
 		switch {
@@ -56,12 +63,12 @@ func iban(s *scan, c *code) match {
 		i += size
 	}
 	s.work += i - c.start
-	if !ends(s.text, i) || gaps > 12 || digits < 6 {
+	if !ends(s.text, i) || gaps > 12 && !loose || digits < 6 || loose && !even && !near {
 		return match{}
 	}
 	m.end = i
 	m.bad = (rest*1_000_000+head)%97 != 1
-	if m.bad && (!even || upper && lower) {
+	if m.bad && loose || m.bad && (!even || upper && lower) {
 		return match{} // other words, which happen to be as long
 	}
 	return m

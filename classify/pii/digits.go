@@ -98,6 +98,9 @@ func hasByte(text string, c byte) bool {
 // digits reads the number at i and asks the scanners. It returns where the
 // pass goes on.
 func (s *scan) digits(i int) int {
+	if to := s.findApart(i); to > i {
+		return to
+	}
 	d := &s.number
 	solidEnd, letters := solid(s, i)
 	if letters || charAt(s.text, solidEnd) == ':' || charAt(s.text, solidEnd) == '-' {

@@ -87,6 +87,9 @@ func foldRune(r rune) byte {
 	case 0x2044, 0x2215:
 		return '/'
 	}
+	if r >= 0xE0000 && r <= 0xE0FFF { // tags and what is set aside to be ignored
+		return nothing
+	}
 	if r >= 0xFE00 && r <= 0xFE0F { // variation selectors: digits are drawn with and without
 		return nothing
 	}

@@ -49,9 +49,34 @@ func HasKey(text []byte) bool {
 // either.
 func Find(dst []Span, text []byte) []Span {
 	s := scans.Get().(*scan)
+	base := len(dst)
 	dst = s.find(dst, text)
+	dst = s.findDressed(dst, base, text)
 	s.text, s.out = nil, nil
 	scans.Put(s)
+	return dst
+}
+
+// findDressed adds to dst[base:], which was found in the text itself, what is found
+// in its reading. The text itself counts too: what looks like emphasis may be part
+// of a key.
+func (s *scan) findDressed(dst []Span, base int, text []byte) []Span {
+	r := &s.reading
+	if len(text) > maxText || !r.read(text) {
+		return dst
+	}
+	r.found = s.find(r.found[:0], r.text)
+	if len(r.found) > 0 {
+		for i := range r.found {
+			f := &r.found[i]
+			f.Start, f.End = r.place(f.Start, f.End)
+		}
+		r.rules = append(r.rules[:0], dst[base:]...)
+		dst = Merge(dst[:base], r.rules, r.found)
+	}
+	if cap(r.text)+12*cap(r.steps) > maxReading {
+		*r = reading{}
+	}
 	return dst
 }
 

@@ -33,6 +33,10 @@ type scan struct {
 
 	number digits
 	token  code
+
+	reading   reading
+	scattered apart
+	apartEnd  int // no value that is written apart is looked for before it
 }
 
 func (s *scan) find(dst []Span, text []byte) []Span {
@@ -41,7 +45,7 @@ func (s *scan) find(dst []Span, text []byte) []Span {
 	}
 	s.text, s.out, s.base = text, dst, len(dst)
 	s.label, s.labelEnd, s.prior, s.priorEnd, s.use, s.useEnd = lNone, 0, 0, -1, 0, -1
-	s.hostEnd, s.keyEnd, s.codeEnd, s.urlEnd, s.lastGroup, s.work = 0, 0, 0, 0, -1, 0
+	s.hostEnd, s.keyEnd, s.codeEnd, s.urlEnd, s.lastGroup, s.work, s.apartEnd = 0, 0, 0, 0, -1, 0, 0
 	for i := 0; i < len(text); {
 		switch kinds[text[i]] {
 		case kOther:

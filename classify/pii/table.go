@@ -112,6 +112,16 @@ func (t Type) String() string {
 	return table[t].name
 }
 
+// Checked says whether a check digit or the prefix of a maker tells values of the
+// type from other numbers and words.
+func (t Type) Checked() bool {
+	switch t {
+	case APIKey, Crypto, IBAN, CNResidentID, CreditCard, USSSN, Aadhaar, NHS:
+		return true
+	}
+	return false
+}
+
 // Types returns how many types there are: they are 1 to Types.
 func Types() Type { return types - 1 }
 

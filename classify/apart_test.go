@@ -1,0 +1,160 @@
+// Values that are written apart, dressed up or cut in two: what the guard and
+// redaction must see.
+package classify
+
+import (
+	"strings"
+	"testing"
+)
+
+// guarded returns a judge of personal data.
+func guarded(t testing.TB) *Classifier {
+	t.Helper()
+	c, err := New(Options{PII: PIIOptions{GuardOptions: GuardOptions{Action: Redact}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// withoutValues are the texts with what may not pass taken out, as redaction does, and the
+// types of it.
+func withoutValues(c *Classifier, r *Request) (texts []string, types string) {
+	v := c.Judge(r)
+	defer v.Release()
+	for i := range r.Texts {
+		rest, at := "", int32(0)
+		for _, e := range v.PII.Spans {
+			if e.Text == i && e.Start >= at {
+				rest += string(r.Texts[i].Bytes[at:e.Start]) + "[]"
+				at = e.End
+			}
+		}
+		texts = append(texts, rest+string(r.Texts[i].Bytes[at:]))
+	}
+	return texts, strings.Join(v.PII.Denied, ",")
+}
+
+func user(texts ...string) *Request {
+	r := &Request{}
+	for i, text := range texts {
+		r.Texts = append(r.Texts, Text{[]byte(text), User, int32(i)})
+	}
+	return r
+}
+
+// every puts something between any two characters.
+func every(with string) func(string) string {
+	return func(s string) string { return strings.Join(strings.Split(s, ""), with) }
+}
+
+// digitsAs writes the digits of another script.
+func digitsAs(zero rune) func(string) string {
+	return func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if '0' <= r && r <= '9' {
+				return zero + r - '0'
+			}
+			return r
+		}, s)
+	}
+}
+
+func spacedBy(with string) func(string) string {
+	return func(s string) string { return strings.ReplaceAll(s, " ", with) }
+}
+
+// around puts something around each group.
+func around(open, end string) func(string) string {
+	return func(s string) string { return open + strings.ReplaceAll(s, " ", end+" "+open) + end }
+}
+
+var carriers = []struct {
+	name  string
+	write func(string) string
+}{
+	{"plain", spacedBy(" ")}, {"a group a line", spacedBy("\n")}, {"lines of Windows", spacedBy("\r\n")}, {"lines with dashes", spacedBy("\n- ")}, {"blank lines", spacedBy("\n\n")},
+	{"commas", spacedBy(",")}, {"commas and spaces", spacedBy(", ")}, {"semicolons", spacedBy("; ")}, {"dots", spacedBy(".")}, {"dots and spaces", spacedBy(" . ")}, {"two dots", spacedBy("..")},
+	{"slashes", spacedBy("/")}, {"two slashes", spacedBy(" // ")}, {"bars", spacedBy(" | ")}, {"underscores", spacedBy("_")}, {"many spaces", spacedBy("      ")}, {"tabs", spacedBy("\t")},
+	{"stars", spacedBy("**")}, {"bold groups", around("**", "**")}, {"italic groups", around("_", "_")}, {"starred groups", around("*", "*")}, {"code groups", around("`", "`")}, {"struck groups", around("~~", "~~")},
+	{"tagged groups", around("<b>", "</b>")}, {"tags with attributes", around(`<span class="x">`, "</span>")}, {"breaks", spacedBy("<br/>")}, {"comments", spacedBy("<!-- x -->")},
+	{"&nbsp;", spacedBy("&nbsp;")}, {"&#160;", spacedBy("&#160;")}, {"&#xA0;", spacedBy("&#xa0;")}, {"&zwnj;", spacedBy("&zwnj;")}, {"&ensp;", spacedBy("&ensp;")}, {"TeX", spacedBy(`\,`)}, {"backslashes", spacedBy(`\-`)},
+	{"no-break spaces", spacedBy("\u00a0")}, {"thin spaces", spacedBy("\u2009")}, {"ideographic spaces", spacedBy("\u3000")}, {"figure spaces", spacedBy("\u2007")}, {"en dashes", spacedBy("–")}, {"middle dots", spacedBy("·")}, {"bullets", spacedBy(" • ")}, {"emoji", spacedBy(" 🙂 ")},
+	{"zero width", every("\u200b")}, {"joiners", every("\u200d")}, {"soft hyphens", every("\u00ad")}, {"word joiners", every("\u2060")}, {"tag characters", every("\U000e0041")}, {"variation selectors", every("\ufe0f")}, {"direction", every("\u200e")},
+	{"acute accents", every("\u0301")}, {"strokes", every("\u0336")}, {"rings", every("\u20dd")},
+	{"full width", digitsAs('０')}, {"Arabic", digitsAs('٠')}, {"Persian", digitsAs('۰')}, {"Hindi", digitsAs('०')}, {"Bengali", digitsAs('০')}, {"Thai", digitsAs('๐')}, {"Khmer", digitsAs('០')}, {"Balinese", digitsAs('᭐')}, {"Osmanya", digitsAs('𐒠')}, {"bold digits", digitsAs('𝟎')},
+	{"spaces between all", every(" ")}, {"dots between all", every(".")}, {"stars between all", every("**")}, {"dashes between all", every("-")}, {"lines between all", every("\n")}, {"commas between all", every(", ")}, {"tags between all", every("<i></i>")},
+}
+
+func TestWrittenApart(t *testing.T) {
+	c := guarded(t)
+	for _, value := range []struct {
+		kind, before, value string
+		not                 string // carriers that make another value of it
+	}{
+		{"CREDIT_CARD", "Charge my card ", "4111 1111 1111 1111", ""},
+		{"CREDIT_CARD", "my card: ", "3782 822463 10005", ""},
+		{"US_SSN", "My SSN: ", "536 22 1234", ""},
+		{"IBAN_CODE", "pay to IBAN ", "DE89 3704 0044 0532 0130 00", ""},
+		{"IN_AADHAAR", "my Aadhaar is ", "2341 2341 2346", ""},
+		{"UK_NHS", "NHS number ", "943 476 5919", ""},
+		{"CN_RESIDENT_ID", "身份证 ", "110105 19491231 0021", "skip"},
+	} {
+		if value.not == "skip" {
+			continue
+		}
+		for _, carrier := range carriers {
+			if value.kind == "IBAN_CODE" && strings.HasSuffix(carrier.name, "between all") {
+				continue
+			}
+			texts, types := withoutValues(c, user(value.before+carrier.write(value.value)+" please"))
+			if !strings.Contains(types, value.kind) {
+				t.Errorf("%s, %s: %q is found in %q", value.kind, carrier.name, types, carrier.write(value.value))
+				continue
+			}
+			if strings.ContainsAny(texts[0], "0123456789") {
+				t.Errorf("%s, %s: %q is left", value.kind, carrier.name, texts[0])
+			}
+		}
+	}
+}
+
+func TestCutInTwo(t *testing.T) {
+	c := guarded(t)
+	for _, texts := range [][]string{
+		{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"my card: 4111-1111-11", "11-1111"}, {"card 411111111111", "1111"},
+		{"IBAN DE89 3704 0044", "0532 0130 00"}, {"my SSN: 536-22", "-1234"},
+	} {
+		for _, split := range []string{"messages", "parts", "roles"} {
+			r := user(texts...)
+			for i := range r.Texts {
+				switch {
+				case split == "parts":
+					r.Texts[i].Message = 0
+				case split == "roles" && i%2 == 1:
+					r.Texts[i].Role = Assistant
+				}
+			}
+			rest, types := withoutValues(c, r)
+			if types == "" || strings.ContainsAny(strings.Join(rest, ""), "0123456789") {
+				t.Errorf("%s: %q: found %q, left %q", split, texts, types, rest)
+			}
+		}
+	}
+}
+
+// Numbers that are none of anybody's.
+func TestNumbersPass(t *testing.T) {
+	c := guarded(t)
+	for _, text := range []string{
+		"The years 2001, 2003, 2005 and 2007, or 1998\n1999\n2000\n2001", "sizes: 4096, 8192, 5120, 6144", "ports 5432, 6379, 8080, 9090, 4222",
+		"4111,1111,1111,1111,4111,5500\n4111,1111,1111,1111,17,18", "nums = [4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]", "4111 * 1111 * 1111 * 1111", "4111 + 1111 + 1111 + 1111 = 7444",
+		"| a | 4111 | 1111 | 1111 | 1111 |\n| b | 4222 | 2222 | 2222 | 2222 |", "Alice,4111,1111,1111,1111\nBob,5500,0000,0000,0004", "<tr><td>x</td><td>4111</td><td>1111</td><td>1111</td><td>1111</td></tr>",
+		"0.4111 0.1111 0.1111 0.1111", "4111.1, 1111.2, 1111.3, 1111.4", "3.14159265358979323846", "5 3 4 6 7 8 9 1 2\n6 7 2 1 9 5 3 4 8\n1 9 8 3 4 2 5 6 7",
+		"4.1.1.1, 1.1.1.1 and 10.0.0.1", "2**10 ** 4", "a_4111_1111_1111_1111", "12:30:45.123 4111 us", "1. 4\n2. 1\n3. 1\n4. 1\n5. 1\n6. 1\n7. 1",
+	} {
+		if _, types := withoutValues(c, user(text)); strings.Contains(types, "CREDIT_CARD") || strings.Contains(types, "IBAN") || strings.Contains(types, "SSN") || strings.Contains(types, "CN_RES") {
+			t.Errorf("%q: %s", text, types)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+// Reading: the text as it is drawn, without the marks that only dress it, and the
+// places where its bytes stood.
+
+package pii
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A reading is a text without emphasis, tags, references and marks on letters.
+// Offsets in it are mapped back, so that what is found covers all that dresses it.
+type reading struct {
+	text  []byte
+	steps []step
+	rules []Span // found in the text itself
+	found []Span // found in the reading
+}
+
+// A step says where the bytes of a reading stood: those from at on, to the next
+// step, stood from from on. whole: they stand for all up to the next step's from.
+type step struct {
+	at, from int32
+	whole    bool
+}
+
+// maxReading bounds the memory that is kept between texts, in bytes.
+const maxReading = 1 << 20
+
+// mayDress are the bytes that may begin what a reading leaves out: of ASCII some
+// marks, and of the others all but those that begin most letters of Cyrillic,
+// Chinese, Japanese and Korean.
+var mayDress = func() (set [256]bool) {
+	for b := range set {
+		set[b] = hasByte("*`~<&\\_", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
+	}
+	return set
+}()
+
+// What is read around a dressed digit, in bytes: before it the word that announces
+// the value.
+const (
+	readBefore = 128
+	readAfter  = 96
+	closeBy    = 4 // a digit that a mark dresses stands this close to it
+)
+
+// read makes the reading of those parts of a text in which digits or an address
+// are dressed. It returns false where there are none.
+func (r *reading) read(text []byte) bool {
+	r.text, r.steps = r.text[:0], r.steps[:0]
+	end := 0 // of the part that was read last
+	for i := 0; i < len(text); {
+		if !mayDress[text[i]] {
+			i++
+			continue
+		}
+		to, size := undress(text, i)
+		if size == 0 || !dressesValue(text, i, i+size, to) {
+			i += max(size, 1)
+			continue
+		}
+		from := max(end, i-readBefore)
+		for from > end && text[from]&0xc0 == 0x80 {
+			from--
+		}
+		if from > end || end == 0 {
+			r.steps = append(r.steps, step{int32(len(r.text)), int32(from), true})
+			r.text = append(r.text, "\n\n"...)
+		}
+		end = r.readPart(text, from, i)
+		i = end
+	}
+	if len(r.text) == 0 {
+		return false
+	}
+	r.steps = append(r.steps, step{int32(len(r.text)), int32(end), true})
+	return true
+}
+
+// readPart reads text[from:], to a little behind the last that dresses a digit, of
+// which one stands at last. It returns where it ends.
+func (r *reading) readPart(text []byte, from, last int) (end int) {
+	copied, i := from, from
+	for i < min(len(text), last+readAfter) {
+		if !mayDress[text[i]] {
+			i++
+			continue
+		}
+		to, size := undress(text, i)
+		if size == 0 {
+			i++
+			continue
+		}
+		if i > last && dressesValue(text, i, i+size, to) {
+			last = i
+		}
+		r.copyPlain(text, copied, i)
+		if to != 0 {
+			r.steps = append(r.steps, step{int32(len(r.text)), int32(i), true})
+			r.text = utf8.AppendRune(r.text, to)
+		}
+		i += size
+		copied = i
+	}
+	for i < len(text) && text[i]&0xc0 == 0x80 {
+		i++
+	}
+	r.copyPlain(text, copied, i)
+	return i
+}
+
+// dressesValue says whether a digit or an at sign stands close by, or is what is
+// written so.
+func dressesValue(text []byte, start, end int, to rune) bool {
+	if to == '@' || to >= '0' && to <= '9' {
+		return true
+	}
+	for _, around := range [...][]byte{text[max(0, start-closeBy):start], text[end:min(len(text), end+closeBy)]} {
+		for _, b := range around {
+			if isDigit(b) || b == '@' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *reading) copyPlain(text []byte, from, to int) {
+	r.steps = append(r.steps, step{int32(len(r.text)), int32(from), false})
+	r.text = append(r.text, text[from:to]...)
+}
+
+// place is where bytes of the reading stood.
+func (r *reading) place(start, end int32) (int32, int32) {
+	s, e := r.stepAt(start), r.stepAt(end-1)
+	from, to := r.steps[s].from, r.steps[e].from+end-r.steps[e].at
+	if !r.steps[s].whole {
+		from += start - r.steps[s].at
+	}
+	if r.steps[e].whole {
+		to = r.steps[e+1].from
+	}
+	return from, to
+}
+
+// stepAt is the last step that begins at or before at.
+func (r *reading) stepAt(at int32) int {
+	return sort.Search(len(r.steps), func(i int) bool { return r.steps[i].at > at }) - 1
+}
+
+// undress says what the characters at i are drawn as, 0 for nothing, and how many
+// bytes they take; size 0: they are drawn as they are.
+func undress(text []byte, i int) (to rune, size int) {
+	switch b := text[i]; {
+	case b == '<':
+		return tag(text, i)
+	case b == '&':
+		return reference(text[i:])
+	case b == '`':
+		return 0, 1
+	case b == '*' || b == '~':
+		if i+1 < len(text) && text[i+1] == b {
+			return 0, 2
+		}
+		if b == '*' && (opens(text, i) || closes(text, i)) {
+			return 0, 1
+		}
+	case b == '_':
+		if opens(text, i) || closes(text, i) || !besideLetter(text, i) {
+			return 0, 1
+		}
+	case b == '\\':
+		if i+1 < len(text) && text[i+1] > ' ' && text[i+1] < 0x7f && !isAlnum(text[i+1]) {
+			if hasByte(",;:!", text[i+1]) {
+				return ' ', 2 // spaces of TeX
+			}
+			return 0, 1
+		}
+	case b >= utf8.RuneSelf:
+		r, n := utf8.DecodeRune(text[i:])
+		if r < 0x300 && r != 0xb2 && r != 0xb3 && r != 0xb9 || r >= 0x370 && r < 0x483 || r >= 0x2e80 && r < 0xfe00 {
+			return 0, 0 // most letters of Europe and Asia
+		}
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			if before, _ := foldBefore(text, i); isAlnum(before) || before == ' ' || before == foreign && latinMarked(text, i) {
+				return 0, n
+			}
+			return 0, 0
+		}
+		if foldRune(r) == nothing {
+			return 0, n
+		}
+		if unicode.Is(unicode.Nd, r) && !isDigit(foldRune(r)) {
+			return '0' + decimal(r), n
+		}
+		if c := ringed(r); c != 0 && !plainBefore(text, i) {
+			return rune(c), n
+		}
+	}
+	return 0, 0
+}
+
+// latinMarked says whether marks before i, of which there may be some, stand on a
+// plain letter or digit.
+func latinMarked(text []byte, i int) bool {
+	for range 8 {
+		r, n := utf8.DecodeLastRune(text[:i])
+		if !unicode.In(r, unicode.Mn, unicode.Me) {
+			return r < utf8.RuneSelf && isAlnum(byte(r))
+		}
+		i -= n
+	}
+	return true // so many marks are noise on whatever they stand
+}
+
+// decimal is what a digit of any script counts: the ten of each follow one another.
+func decimal(r rune) (value rune) {
+	for value < 9 && unicode.Is(unicode.Nd, r-value-1) {
+		value++
+	}
+	return value
+}
+
+// ringed is the digit in a circle, in brackets, raised or lowered that r is; 0:
+// it is none.
+func ringed(r rune) byte {
+	switch {
+	case r == 0xb2 || r == 0xb3:
+		return '0' + byte(r-0xb0)
+	case r == 0xb9:
+		return '1'
+	case r == 0x2070 || r >= 0x2074 && r <= 0x2079:
+		return '0' + byte(r-0x2070)
+	case r >= 0x2080 && r <= 0x2089:
+		return '0' + byte(r-0x2080)
+	case r == 0x24ea || r == 0x24ff || r == 0x1f10b || r == 0x1f10c:
+		return '0'
+	}
+	for _, one := range [...]rune{0x2460, 0x2474, 0x2488, 0x24f5, 0x2776, 0x2780, 0x278a} {
+		if r >= one && r <= one+8 {
+			return '1' + byte(r-one)
+		}
+	}
+	return 0
+}
+
+// plainBefore says whether a plain letter or digit stands before i: what follows it
+// is a power or a footnote.
+func plainBefore(text []byte, i int) bool { return i > 0 && isAlnum(text[i-1]) }
+
+func opens(text []byte, i int) bool {
+	return (i == 0 || !isAlnum(text[i-1]) && text[i-1] < utf8.RuneSelf) && i+1 < len(text) && isAlnum(text[i+1])
+}
+
+func closes(text []byte, i int) bool {
+	return (i+1 == len(text) || !isAlnum(text[i+1]) && text[i+1] < utf8.RuneSelf) && i > 0 && isAlnum(text[i-1])
+}
+
+// besideLetter says whether a letter touches the underscores around i: they are
+// part of a name then.
+func besideLetter(text []byte, i int) bool {
+	a, b := i, i+1
+	for a > 0 && text[a-1] == '_' && i-a < maxGap {
+		a--
+	}
+	for b < len(text) && text[b] == '_' && b-i < maxGap {
+		b++
+	}
+	return a > 0 && isLetter(text[a-1]) || b < len(text) && isLetter(text[b])
+}
+
+// inline are the tags that dress a text; others part what stands before from what
+// stands behind.
+var inline = []string{"a", "abbr", "b", "bdi", "bdo", "big", "code", "del", "em", "font", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
+	"strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"}
+
+const maxTag = 128 // bytes
+
+// tag reads a tag or a comment of HTML.
+func tag(text []byte, i int) (to rune, size int) {
+	if bytes.HasPrefix(text[i:], []byte("<!--")) {
+		if n := bytes.Index(text[i:min(len(text), i+maxTag)], []byte("-->")); n > 0 {
+			return 0, n + 3
+		}
+		return 0, 0
+	}
+	at := i + 1
+	if at < len(text) && text[at] == '/' {
+		at++
+	}
+	from := at
+	for at < len(text) && at-from < 12 && isAlnum(text[at]) {
+		at++
+	}
+	if at == from || !isLetter(text[from]) || at == len(text) {
+		return 0, 0
+	}
+	end := bytes.IndexByte(text[at:min(len(text), at+maxTag)], '>')
+	if end < 0 || bytes.IndexByte(text[at:at+end], '<') >= 0 || end > 0 && text[at] != ' ' && text[at] != '/' && text[at] != '\n' {
+		return 0, 0
+	}
+	size = at + end + 1 - i
+	var lowered [12]byte
+	name := lowered[:copy(lowered[:], text[from:at])]
+	for k := range name {
+		name[k] = lower(name[k])
+	}
+	switch string(name) {
+	case "br", "p", "div", "li":
+		return '\n', size
+	}
+	if slices.ContainsFunc(inline, func(tag string) bool { return tag == string(name) }) {
+		return 0, size
+	}
+	return '|', size
+}
+
+// references are the names of characters that may stand within or between values.
+var references = map[string]rune{
+	"nbsp": ' ', "ensp": ' ', "emsp": ' ', "thinsp": ' ', "hairsp": ' ', "numsp": ' ', "puncsp": ' ', "NonBreakingSpace": ' ', "MediumSpace": ' ', "ThinSpace": ' ',
+	"emsp13": ' ', "emsp14": ' ', "Tab": ' ', "NewLine": '\n', "shy": gone, "zwnj": gone, "zwj": gone, "lrm": gone, "rlm": gone, "NoBreak": gone,
+	"ZeroWidthSpace": gone, "NegativeThinSpace": gone, "ApplyFunction": gone, "InvisibleTimes": gone, "InvisibleComma": gone,
+	"commat": '@', "period": '.', "comma": ',', "colon": ':', "sol": '/', "bsol": '\\', "hyphen": '-', "dash": '-', "ndash": '-', "mdash": '-', "minus": '-',
+	"lowbar": '_', "UnderBar": '_', "plus": '+', "num": '#', "lpar": '(', "rpar": ')', "ast": '*', "middot": '.', "bull": '.', "verbar": '|', "amp": '&',
+}
+
+// gone is a character that is not drawn.
+const gone = -1
+
+// reference reads a character reference of HTML: &#52;, &#x34;, &nbsp;
+func reference(text []byte) (to rune, size int) {
+	end := 1
+	for end < len(text) && end < 20 && (isAlnum(text[end]) || end == 1 && text[end] == '#') {
+		end++
+	}
+	if end < 3 {
+		return 0, 0
+	}
+	size = end
+	if end < len(text) && text[end] == ';' {
+		size++
+	}
+	if text[1] != '#' {
+		to = references[string(text[1:end])]
+		if to == 0 || size == end {
+			return 0, 0
+		}
+	} else {
+		digits, base := text[2:end], rune(10)
+		if digits[0]|0x20 == 'x' {
+			digits, base = digits[1:], 16
+		}
+		for _, c := range digits {
+			v := rune(99)
+			switch {
+			case isDigit(c):
+				v = rune(c - '0')
+			case isHex(c):
+				v = rune(c|0x20-'a') + 10
+			}
+			if v >= base || to > unicode.MaxRune {
+				return 0, 0
+			}
+			to = to*base + v
+		}
+		if to > unicode.MaxRune {
+			return 0, 0
+		}
+	}
+	if to <= 0 || to == 0xad || to >= 0x200b && to <= 0x200f || to == 0x2060 || to == 0xfeff {
+		to = 0
+	}
+	return to, size
+}
