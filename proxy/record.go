@@ -18,6 +18,8 @@ type recorder struct {
 	over bool   // its own end mark has come, or it is a whole body
 	sure bool   // it has come to its right end as its framing tells
 
+	names replyNames // of the event or body under way
+
 	held      []heldCall // streamed calls, by their index
 	heldBytes int        // of them
 	counts    []byte     // the last usage, as long as there may be another
@@ -81,7 +83,8 @@ func (r *recorder) event(event []byte) {
 		}
 		return
 	}
-	w := replyWalker{b: data, sse: true}
+	w := r.reader(data)
+	w.sse = true
 	switch r.kind {
 	case kindMessages:
 		r.messageEvent(&w)
@@ -90,11 +93,27 @@ func (r *recorder) event(event []byte) {
 	default:
 		r.object(&w)
 	}
+	r.checkNames()
 }
+
+// reader reads an event's data or a body whose members' names are looked at.
+func (r *recorder) reader(of []byte) replyWalker {
+	r.names.reset()
+	return replyWalker{b: of, names: &r.names}
+}
+
+func (r *recorder) checkNames() {
+	if r.names.twice {
+		r.spoil(flawTwice)
+	}
+}
+
+// flawTwice is a member that comes twice.
+const flawTwice = "twice"
 
 // body takes down a whole body.
 func (r *recorder) body(body []byte) {
-	w := replyWalker{b: body}
+	w := r.reader(body)
 	switch r.kind {
 	case kindMessages:
 		r.wholeMessage(&w)
@@ -105,6 +124,8 @@ func (r *recorder) body(body []byte) {
 	default:
 		r.object(&w)
 	}
+	r.checkNames()
+	r.names = replyNames{} // nothing of the body is kept
 	r.pieces = nil
 	r.over = true
 }

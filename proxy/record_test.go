@@ -392,3 +392,63 @@ func TestCallsAreBoundedTogether(t *testing.T) {
 		t.Errorf("flaw %q, %d bytes are held", r.flaw, r.heldBytes)
 	}
 }
+
+// Readers of JSON do not agree on which of two members of one name counts: such an
+// answer is for nobody else.
+func TestTwiceIsNeverStored(t *testing.T) {
+	usage := `"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}`
+	chat := func(members string) string {
+		return `{"id":"a","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,` + members + `,"finish_reason":"stop"}],` + usage + `}`
+	}
+	message := func(text string) string {
+		return `{"id":"a","type":"message","role":"assistant","model":"m","content":[{"type":"text",` + text + `}],"stop_reason":"end_turn"}`
+	}
+	response := func(part, more string) string {
+		return `{"id":"a","object":"response","status":"completed","model":"m","output":[{"type":"message","role":"assistant","content":[{"type":"output_text",` + part + `}]}]` + more + `}`
+	}
+	call := func(members string) string {
+		return `{"choices":[{"index":0,"message":{"content":null,"tool_calls":[{"id":"x","type":"function","function":{` + members + `}}]},"finish_reason":"tool_calls"}]}`
+	}
+	for _, c := range []struct {
+		kind  kind
+		body  string
+		twice bool
+	}{
+		{kindChat, chat(`"message":{"role":"assistant","content":"a"}`), false},
+		{kindChat, chat(`"message":{"role":"assistant","content":"a","content":"b"}`), true},
+		{kindChat, chat(`"message":{"role":"assistant","content":"a","Content":""}`), true},
+		{kindChat, chat(`"message":{"role":"assistant","content":"a","c\u006fntent":""}`), true},
+		{kindChat, chat(`"message":{"role":"a","content":"a"},"message":{"content":"b"}`), true},
+		{kindChat, chat(`"message":{"content":"a","role":"assistant","role":"user"}`), true},
+		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"choices":[]`, 1), true},
+		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"id":"b"`, 1), true},
+		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, `"usage":{"prompt_tokens":1,"prompt_tokens":9}`, 1), true},
+		{kindText, `{"choices":[{"index":0,"text":"a","text":"b","finish_reason":"stop"}]}`, true},
+		{kindMessages, message(`"text":"a"`), false},
+		{kindMessages, message(`"text":"a","text":"b"`), true},
+		{kindResponses, response(`"text":"a"`, ``), false},
+		{kindResponses, response(`"text":"a","text":"b"`, ``), true},
+		{kindResponses, response(`"text":"a"`, `,"instructions":"a","Instructions":"b"`), true},
+		{kindChat, call(`"name":"f","arguments":"{}"`), false},
+		{kindChat, call(`"name":"f","arguments":"{}","name":"g"`), true},
+	} {
+		r := &recorder{kind: c.kind, tools: true}
+		r.body([]byte(c.body))
+		r.seal()
+		if (r.flaw != "") != c.twice || r.storable() == c.twice || r.faithful() == c.twice {
+			t.Errorf("%s: flaw %q, storable %v", c.body, r.flaw, r.storable())
+		}
+	}
+	stop := choice(`"delta":{},"finish_reason":"stop"`)
+	for _, event := range []string{
+		choice(`"delta":{"content":"a","content":"b"}`), choice(`"delta":{"content":"a"},"delta":{"content":"b"}`),
+		"data: {\"model\":\"m\",\ndata: \"choices\":[{\"delta\":{\"content\":\"a\"}}],\"choices\":[]}\n\n",
+	} {
+		if r := recordEvents(&recorder{kind: kindChat}, event, stop, doneEvent); r.flaw != flawTwice || r.faithful() {
+			t.Errorf("%s: flaw %q", event, r.flaw)
+		}
+	}
+	if r := recordEvents(&recorder{kind: kindChat}, choice(`"delta":{"content":"a"}`), choice(`"delta":{"content":"a"}`), stop, doneEvent); !r.storable() {
+		t.Errorf("one event after the other is no member twice: flaw %q", r.flaw)
+	}
+}

@@ -20,7 +20,7 @@ func (r *recorder) toolCalls(w *replyWalker) {
 		r.callPieces(w)
 	default:
 		calls := w.value()
-		if r.calls = lineOf(nil, calls, callsLimit); r.calls == nil {
+		if r.calls = lineOf(nil, calls, callsLimit); r.calls == nil || !single(r.calls) {
 			r.spoil("tool_calls")
 		} else if string(r.calls) == "[]" {
 			r.calls = nil

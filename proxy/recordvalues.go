@@ -87,7 +87,9 @@ func (r *recorder) readUsage(w *replyWalker) {
 		w.skip()
 		return
 	}
-	r.counts = lineOf(r.counts[:0], w.value(), usageLimit)
+	if r.counts = lineOf(r.counts[:0], w.value(), usageLimit); r.counts != nil && !single(r.counts) {
+		r.spoil(flawTwice)
+	}
 }
 
 // value steps over the next value and returns it as it stands.

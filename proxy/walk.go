@@ -18,9 +18,10 @@ type replyWalker struct {
 	b     []byte
 	i     int
 	sse   bool
-	bad   bool   // not JSON, or too deep: nothing read after this counts
-	fresh bool   // directly behind an opening bracket
-	name  []byte // of the member that key stopped at, as written
+	bad   bool        // not JSON, or too deep: nothing read after this counts
+	fresh bool        // directly behind an opening bracket
+	name  []byte      // of the member that key stopped at, as written
+	names *replyNames // where given: members that come twice are noticed
 }
 
 // peek skips blank space and returns the next byte, 0 at the end.
@@ -73,6 +74,9 @@ func (w *replyWalker) enter(open byte) bool {
 	}
 	w.i++
 	w.fresh = true
+	if open == '{' && w.names != nil {
+		w.names.enter()
+	}
 	return true
 }
 
@@ -80,6 +84,9 @@ func (w *replyWalker) enter(open byte) bool {
 // closing brace.
 func (w *replyWalker) key() bool {
 	if !w.more('}') {
+		if w.names != nil {
+			w.names.leave()
+		}
 		return false
 	}
 	if w.peek() != '"' {
@@ -92,6 +99,9 @@ func (w *replyWalker) key() bool {
 		return false
 	}
 	w.i++
+	if w.names != nil {
+		w.names.add(w.name)
+	}
 	return true
 }
 
