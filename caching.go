@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -98,6 +99,7 @@ func (c *cacheConfig) leavePath(at place) {
 
 // caching finds what is wrong with the cache.
 func (v *validation) caching(c *cacheConfig) {
+	v.scopeHeaders(c.ScopeHeaders)
 	m := &c.Milvus
 	if c.Store != "milvus" {
 		return
@@ -117,6 +119,23 @@ func (v *validation) caching(c *cacheConfig) {
 	v.pair("cache.milvus.tls", m.TLS.Cert, m.TLS.Key)
 	if m.TLS.Insecure && m.TLS.CA != "" {
 		v.add("skips the check that tls.ca is for; there is one of the two", "cache.milvus.tls.insecure")
+	}
+}
+
+// scopeHeaders wants names of headers, each once. What is a slip of the pen tells
+// tenants apart that nobody has.
+func (v *validation) scopeHeaders(names []string) {
+	seen := map[string]string{}
+	for i, name := range names {
+		at := fmt.Sprintf("cache.scope_headers[%d]", i)
+		switch {
+		case name == "":
+			v.add("is missing", at)
+		case strings.Trim(name, tokenChars) != "":
+			v.add("is no header name", at)
+		default:
+			v.once(seen, strings.ToLower(name), at, "is there twice")
+		}
 	}
 }
 

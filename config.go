@@ -269,6 +269,7 @@ type cacheConfig struct {
 	Threshold      float64       `koanf:"threshold" default:"0.9" min:"0.001" max:"1"`
 	MaxTemperature float64       `koanf:"max_temperature" default:"1.0" min:"0" max:"100"`
 	ToolCalls      bool          `koanf:"tool_calls" default:"false"`
+	ScopeHeaders   []string      `koanf:"scope_headers"`
 	TTL            time.Duration `koanf:"ttl" default:"1h" min:"1s" max:"87600h"`
 	MaxEntries     int           `koanf:"max_entries" default:"100000" min:"1" max:"100000000" restart:"yes"`
 	MaxBytes       size          `koanf:"max_bytes" default:"1GiB" min:"1MiB" max:"16TiB" restart:"yes"`

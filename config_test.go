@@ -124,7 +124,7 @@ func TestFullFile(t *testing.T) {
 		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss"}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none"}},
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true, ClientTemplates: true},
 
-		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true},
+		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true, ScopeHeaders: []string{"x-forwarded-host", "baggage"}},
 		Classify: classify.Options{
 			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true,
 			Category:  classify.CategoryOptions{Threshold: 0.5},
@@ -286,7 +286,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
 	// An empty list and none are the same.
-	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS} {
+	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Cache.ScopeHeaders} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}

@@ -67,7 +67,7 @@ func (b *builder) settings() *proxy.Settings {
 		VSRHeaders:   c.Headers.VSR,
 		Classify:     c.classifyOptions(),
 		Guards:       c.guards(),
-		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls},
+		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},
 		Keys:         b.keys(),
 		Routing: proxy.Routing{
 			Policy:           c.Routing.Policy,
@@ -89,6 +89,13 @@ func (b *builder) settings() *proxy.Settings {
 		s.Models = append(s.Models, b.model(i))
 	}
 	return s
+}
+
+func lowerCase(names []string) (lower []string) {
+	for _, name := range names {
+		lower = append(lower, strings.ToLower(name))
+	}
+	return lower
 }
 
 func (b *builder) keys() []proxy.Key {

@@ -16,7 +16,7 @@ import (
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
 // entries which an older version kept are not found any more.
-const scopeVersion = "kvasir scope 2"
+const scopeVersion = "kvasir scope 3"
 
 // A scoper hashes a request. The zero value is ready; it is reused, and hashes
 // without allocating once it has its memory.
@@ -122,6 +122,7 @@ func (x inquiry) scope(s *scoper, question span) cache.Scope {
 	s.decision(x.decision(), x.state.models[x.model].Reasoning)
 	s.field(x.ctx.URI().QueryString()) // workers are sent it
 	s.headers(x.ctx.Request.Header.RawHeaders(), !x.state.keys.required())
+	s.named(x.ctx.Request.Header.RawHeaders(), x.state.settings.CacheOptions.ScopeHeaders)
 	s.body(&x.req, question)
 	return s.end()
 }
@@ -183,6 +184,23 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 		s.header(f.name, f.value)
 	}
 	s.number(math.MaxUint64)
+}
+
+// named hashes all lines of the headers by which the operator's front tells
+// tenants apart, also of those that are sent to no worker. One that is not there
+// differs from an empty one.
+func (s *scoper) named(lines []byte, names []string) {
+	for _, name := range names {
+		s.text(name)
+		for rest := lines; len(rest) > 0; {
+			var line []byte
+			line, rest = cutLine(rest)
+			if of, value := splitField(line); len(line) > 2 && foldIs(of, name) {
+				s.field(value)
+			}
+		}
+		s.number(math.MaxUint64) // no value is as long
+	}
 }
 
 type headerField struct{ name, value []byte }

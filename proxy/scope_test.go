@@ -308,7 +308,7 @@ func TestDecisionsAreScopes(t *testing.T) {
 func TestScopeIsStable(t *testing.T) {
 	p := scoped(t)
 	_, q := posed(t, p, "/v1/chat/completions", askedChat)
-	const want = "31ad7fd572ef1e5d79c08d23afcf4630"
+	const want = "5dea83c5da8a285932f81c0fe177704b"
 	if got := q.Scope.String(); got != want {
 		t.Errorf("the scope is %s, was %s: change scopeVersion if it has to", got, want)
 	}
@@ -404,5 +404,38 @@ func BenchmarkScope(b *testing.B) {
 				inquiry{x}.pose()
 			}
 		})
+	}
+}
+
+// cache.scope_headers: every line of such a header counts, and none is another
+// thing than an empty one. The cache and requests that wait for each other go by it.
+func TestScopeHeaders(t *testing.T) {
+	p := scoped(t, func(s *Settings) { s.CacheOptions.ScopeHeaders = []string{"x-forwarded-host", "forwarded", "baggage"} })
+	body := strings.Replace(askedChat, `"seed":1`, `"seed":2`, 1)
+	seen := map[cache.Scope]int{}
+	seenFlights := map[flightKey]int{}
+	for i, headers := range [][]string{
+		{}, {"X-Forwarded-Host: red"}, {"X-Forwarded-Host: blue"}, {"X-Forwarded-Host:"}, {"X-Forwarded-Host: red", "X-Forwarded-Host: blue"},
+		{"X-Forwarded-Host: blue", "X-Forwarded-Host: red"}, {"X-Forwarded-Host: red, blue"}, {"X-Forwarded-Host: red", "X-Forwarded-Host:"},
+		{"Forwarded: host=red"}, {"baggage: host=red"}, {"baggage: host=red", "Forwarded: host=red"},
+	} {
+		_, q := posed(t, p, "/v1/chat/completions", body, headers...)
+		if other, twice := seen[q.Scope]; twice {
+			t.Errorf("%v: the scope of %d", headers, other)
+		}
+		seen[q.Scope] = i
+		key := keyOfFlight(q)
+		if other, twice := seenFlights[key]; twice {
+			t.Errorf("%v: waits for %d", headers, other)
+		}
+		seenFlights[key] = i
+	}
+	_, upper := posed(t, p, "/v1/chat/completions", body, "X-FORWARDED-HOST:  red ")
+	if seen[upper.Scope] != 1 {
+		t.Error("the name's case and blanks around the value count")
+	}
+	_, neutral := posed(t, p, "/v1/chat/completions", body, "X-Forwarded-For: 1.2.3.4")
+	if _, known := seen[neutral.Scope]; !known || seen[neutral.Scope] != 0 {
+		t.Error("a header that is not named counts")
 	}
 }

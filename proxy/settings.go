@@ -62,6 +62,8 @@ type Guards struct {
 type CacheOptions struct {
 	MaxTemperature float64 // requests above it are not cached; those without one are
 	ToolCalls      bool    // answers that call tools are kept too
+
+	ScopeHeaders []string // more headers that tell tenants apart, in lower case
 }
 
 // Retry bounds what is sent again to another worker.
