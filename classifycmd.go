@@ -72,6 +72,7 @@ type classified struct {
 	Jailbreak jailbreakFound `json:"jailbreak"`
 	PII       []entityFound  `json:"pii"`
 	Language  string         `json:"language"`
+	Hidden    int            `json:"hidden_characters,omitempty"`
 	Micros    int64          `json:"micros"`
 }
 
@@ -132,6 +133,7 @@ func (l *lineClassifier) classify(line []byte) (any, error) {
 		Jailbreak: jailbreakFound{v.Jailbreak.Score, v.Jailbreak.Flagged, v.Jailbreak.Type},
 		PII:       entitiesOf(v, r, asked.Text == nil),
 		Language:  v.Language.Code,
+		Hidden:    v.Hidden,
 		Micros:    micros,
 	}
 	return found, nil

@@ -150,8 +150,8 @@ func cacheAskedOf(g *generation, reading *proxy.Reading, v *classify.Verdict, r 
 	if d := v.Decision; d != nil && d.CacheThreshold > 0 {
 		a.Threshold = d.CacheThreshold
 	}
-	if ask.Exact {
-		a.Lookup, a.Threshold = "exact", 0
+	if ask.Exact || ask.Literal != "" {
+		a.Lookup, a.Why, a.Threshold = "exact", ask.Literal, 0
 	}
 	if ask.Why != "" {
 		a.Lookup, a.Why, a.Threshold = "none", ask.Why, 0
@@ -168,6 +168,9 @@ func (a cacheAsked) text() string {
 		"semantic": fmt.Sprintf("asked for this question, and for one that scores %g", a.Threshold), "exact": "asked for this very text",
 		"none": "not asked: " + a.Why,
 	}[a.Lookup]
+	if a.Lookup == "exact" && a.Why != "" {
+		how += " (" + a.Why + ")"
+	}
 	if a.Scope != "" {
 		how += ", in scope " + a.Scope
 	}
@@ -230,6 +233,9 @@ func signalsOf(c *Config, v *classify.Verdict) (found []signalFound) {
 		switch t.Kind {
 		case classify.KindJailbreak:
 			text = fmt.Sprintf("%.3f, acts from %g (%s)", v.Jailbreak.Score, c.Classify.Jailbreak.Threshold, c.Classify.Jailbreak.Action)
+			if v.Hidden > 0 {
+				text += fmt.Sprintf("; %d characters that no reader sees", v.Hidden)
+			}
 			if v.Jailbreak.Flagged {
 				text += fmt.Sprintf(": %s in message %d", v.Jailbreak.Type, v.Jailbreak.Message)
 			}

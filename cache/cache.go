@@ -12,6 +12,7 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -79,6 +80,8 @@ type Query struct {
 	vector   [Dim]float32
 	asked    bool // Embed was called
 	embedded bool // vector holds the embedding
+	read     bool // literal is known
+	literal  string
 }
 
 // A Result is what a lookup found.
@@ -89,7 +92,7 @@ type Result struct {
 
 	Similarity float64 // of Entry's question; 1 for an equal text
 	Score      float64 // what verification left of it
-	Why        string  // without a hit: empty, age, the rule that refused the best, score, or error
+	Why        string  // without a hit: empty, age, the rule that refused the best, score, error, or why the question is Literal
 	Age        time.Duration
 	Err        error // the store could not be asked
 }
@@ -117,22 +120,31 @@ func (c *Cache) Lookup(q *Query) Result {
 		return r
 	}
 	if c.o.Verifier == nil || !q.embed() {
-		return Result{Why: "empty"}
+		return Result{Why: cmp.Or(q.Literal(), "empty")}
 	}
 	return c.semantic(q, until, now)
 }
 
 // Normal returns what an equal question has as well: Text, or a part of it.
 func (q *Query) Normal() []byte {
-	if q.Embed == nil {
+	if q.Embed == nil || q.Literal() != "" {
 		return q.Text
 	}
 	return normalise(q.Text)
 }
 
+// Literal says why only the same bytes answer the question where others would do;
+// "": they do, or none would whatever it says.
+func (q *Query) Literal() string {
+	if !q.read && q.Embed != nil {
+		q.read, q.literal = true, Literal(q.Text)
+	}
+	return q.literal
+}
+
 // embed makes the question's embedding, once.
 func (q *Query) embed() bool {
-	if !q.asked && q.Embed != nil && len(q.Text) <= maxSemantic && utf8.Valid(q.Text) {
+	if !q.asked && q.Embed != nil && len(q.Text) <= maxSemantic && utf8.Valid(q.Text) && q.Literal() == "" {
 		q.asked = true
 		q.embedded = q.Embed(&q.vector)
 	}
@@ -153,6 +165,9 @@ func (c *Cache) semantic(q *Query, until, now time.Time) Result {
 		if n.Scope != q.Scope {
 			continue // whatever the store takes it for
 		}
+		if room.text = append(room.text[:0], n.Text...); Literal(room.text) != "" {
+			continue // kept by a version that did not know better
+		}
 		r := c.compare(q, n, room, now)
 		if best.Entry == nil || r.Hit && !best.Hit || r.Hit == best.Hit && r.Score > best.Score {
 			best = r
@@ -161,9 +176,8 @@ func (c *Cache) semantic(q *Query, until, now time.Time) Result {
 	return best
 }
 
-// compare verifies one candidate.
+// compare verifies one candidate, whose text is in room.
 func (c *Cache) compare(q *Query, n Candidate, room *scratch, now time.Time) Result {
-	room.text = append(room.text[:0], n.Text...)
 	score, why := c.o.Verifier.Compare(room.text, normalise(q.Text), n.Similarity)
 	switch {
 	case why != "":

@@ -76,45 +76,53 @@ func TestWhatAnswers(t *testing.T) {
 		why      string
 	}{
 		{name: "nothing", why: "empty"},
-		{name: "the very text", stored: map[string]float64{"question": 0.1, "near": 1}, entry: "question", hit: true},
-		{name: "white space around it", stored: map[string]float64{"\n question \n": 0.1}, entry: "question", hit: true},
-		{name: "another case", stored: map[string]float64{"Question": 0.1}, why: "empty"},
-		{name: "a near one", stored: map[string]float64{"near": 0.95}, entry: "near", hit: true},
-		{name: "a near one below the threshold", stored: map[string]float64{"near": 0.89}, entry: "near", why: "score"},
-		{name: "one that is too far to be asked about", stored: map[string]float64{"far": 0.5}, verifier: byScore{"far": 1.0}, why: "empty"},
-		{name: "the rule that refuses", stored: map[string]float64{"near": 0.99}, verifier: byScore{"near": "number"}, entry: "near", why: "number"},
-		{name: "the second, where the first is refused", stored: map[string]float64{"first": 0.99, "second": 0.97},
-			verifier: byScore{"first": "number"}, entry: "second", hit: true},
-		{name: "the one with the best score", stored: map[string]float64{"first": 0.99, "second": 0.97, "third": 0.95},
-			verifier: byScore{"first": 0.91, "second": 0.93, "third": 0.92}, entry: "second", hit: true},
-		{name: "of two that do not answer the better", stored: map[string]float64{"first": 0.99, "second": 0.97},
-			verifier: byScore{"first": 0.1, "second": 0.5}, entry: "second", why: "score"},
-		{name: "a score that is no number", stored: map[string]float64{"near": 0.99}, verifier: byScore{"near": math.NaN()}, entry: "near", why: "score"},
-		{name: "a threshold of its own", stored: map[string]float64{"near": 0.95},
-			change: func(q *cache.Query) { q.Threshold = 0.96 }, entry: "near", why: "score"},
-		{name: "none for another scope", stored: map[string]float64{"question": 1, "near": 1},
+		{name: "the very text", stored: map[string]float64{"the question": 0.1, "the near": 1}, entry: "the question", hit: true},
+		{name: "white space around it", stored: map[string]float64{"\n the question \n": 0.1}, entry: "the question", hit: true},
+		{name: "another case", stored: map[string]float64{"the Question": 0.1}, why: "empty"},
+		{name: "a near one", stored: map[string]float64{"the near": 0.95}, entry: "the near", hit: true},
+		{name: "a near one below the threshold", stored: map[string]float64{"the near": 0.89}, entry: "the near", why: "score"},
+		{name: "one that is too far to be asked about", stored: map[string]float64{"the far": 0.5}, verifier: byScore{"the far": 1.0}, why: "empty"},
+		{name: "the rule that refuses", stored: map[string]float64{"the near": 0.99}, verifier: byScore{"the near": "number"}, entry: "the near", why: "number"},
+		{name: "the second, where the first is refused", stored: map[string]float64{"the first": 0.99, "the second": 0.97},
+			verifier: byScore{"the first": "number"}, entry: "the second", hit: true},
+		{name: "the one with the best score", stored: map[string]float64{"the first": 0.99, "the second": 0.97, "the third": 0.95},
+			verifier: byScore{"the first": 0.91, "the second": 0.93, "the third": 0.92}, entry: "the second", hit: true},
+		{name: "of two that do not answer the better", stored: map[string]float64{"the first": 0.99, "the second": 0.97},
+			verifier: byScore{"the first": 0.1, "the second": 0.5}, entry: "the second", why: "score"},
+		{name: "a score that is no number", stored: map[string]float64{"the near": 0.99}, verifier: byScore{"the near": math.NaN()}, entry: "the near", why: "score"},
+		{name: "a threshold of its own", stored: map[string]float64{"the near": 0.95},
+			change: func(q *cache.Query) { q.Threshold = 0.96 }, entry: "the near", why: "score"},
+		{name: "none for another scope", stored: map[string]float64{"the question": 1, "the near": 1},
 			change: func(q *cache.Query) { q.Scope[15] ^= 1 }, why: "empty"},
-		{name: "none without an embedding", stored: map[string]float64{"near": 1},
+		{name: "none without an embedding", stored: map[string]float64{"the near": 1},
 			change: func(q *cache.Query) { q.Embed = func(*[cache.Dim]float32) bool { return false } }, why: "empty"},
-		{name: "the same bytes alone for a prompt", stored: map[string]float64{"near": 1},
+		{name: "the same bytes alone for a prompt", stored: map[string]float64{"the near": 1},
 			change: func(q *cache.Query) { q.Embed = nil }, why: "empty"},
-		{name: "no white space more for a prompt", stored: map[string]float64{"question": 1},
-			change: func(q *cache.Query) { q.Embed, q.Text = nil, []byte("question\n") }, why: "empty"},
-		{name: "none too old", stored: map[string]float64{"question": 1},
-			change: func(q *cache.Query) { q.MaxAge = 0 }, entry: "question", why: "age"},
-		{name: "none near that is too old", stored: map[string]float64{"near": 0.95},
-			change: func(q *cache.Query) { q.MaxAge = 0 }, entry: "near", why: "age"},
-		{name: "only the very text when it is long", stored: map[string]float64{"near": 1},
-			change: func(q *cache.Query) { q.Text = []byte(strings.Repeat("x", 5000)) }, why: "empty"},
-		{name: "only the very bytes when they are no text", stored: map[string]float64{"near": 1},
-			change: func(q *cache.Query) { q.Text = []byte("\xff") }, why: "empty"},
+		{name: "no white space more for a prompt", stored: map[string]float64{"the question": 1},
+			change: func(q *cache.Query) { q.Embed, q.Text = nil, []byte("the question\n") }, why: "empty"},
+		{name: "none too old", stored: map[string]float64{"the question": 1},
+			change: func(q *cache.Query) { q.MaxAge = 0 }, entry: "the question", why: "age"},
+		{name: "none near that is too old", stored: map[string]float64{"the near": 0.95},
+			change: func(q *cache.Query) { q.MaxAge = 0 }, entry: "the near", why: "age"},
+		{name: "only the very text when it is long", stored: map[string]float64{"the near": 1},
+			change: func(q *cache.Query) { q.Text = []byte(strings.Repeat("word ", 1000)) }, why: "empty"},
+		{name: "only the very bytes when a character is hidden", stored: map[string]float64{"the near": 1, "the question": 1},
+			change: func(q *cache.Query) { q.Text = []byte("the question\u200b") }, why: cache.WhyHidden},
+		{name: "with a hidden character the very bytes", stored: map[string]float64{"the\u200b question": 1},
+			change: func(q *cache.Query) { q.Text = []byte("the\u200b question") }, entry: "the\u200b question", hit: true},
+		{name: "no white space more with a hidden character", stored: map[string]float64{"the\u200b question": 1},
+			change: func(q *cache.Query) { q.Text = []byte("the\u200b question ") }, why: cache.WhyHidden},
+		{name: "nothing that has hidden characters", stored: map[string]float64{"the near\u200b": 1}, why: "empty"},
+		{name: "no emoji for another", stored: map[string]float64{"🍕": 1}, change: func(q *cache.Query) { q.Text = []byte("🤮") }, why: cache.WhyShort},
+		{name: "only the very bytes when they are no text", stored: map[string]float64{"the near": 1},
+			change: func(q *cache.Query) { q.Text = []byte("the \xff question") }, why: "empty"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := newCache(t, row.verifier)
 			for text, similarity := range row.stored {
 				put(t, c, text, similarity)
 			}
-			q := ask("question", 1)
+			q := ask("the question", 1)
 			if row.change != nil {
 				row.change(q)
 			}
@@ -129,7 +137,7 @@ func TestWhatAnswers(t *testing.T) {
 			if r.Hit != row.hit || entry != row.entry || r.Why != row.why || r.Err != nil {
 				t.Errorf("got %+v of %q, want hit %v of %q, why %q", r, entry, row.hit, row.entry, row.why)
 			}
-			if r.Exact != (row.entry == "question") {
+			if r.Exact != (row.entry == "the question" || row.entry == "the\u200b question") {
 				t.Errorf("exact %v", r.Exact)
 			}
 		})
@@ -139,7 +147,7 @@ func TestWhatAnswers(t *testing.T) {
 func TestEmbedIsCalledOnceAndOnlyWhenNeeded(t *testing.T) {
 	c := newCache(t, byScore{})
 	calls := 0
-	q := ask("question", 1)
+	q := ask("the question", 1)
 	q.Embed = func(dst *[cache.Dim]float32) bool { calls++; return near(1)(dst) }
 	if r := c.Lookup(q); r.Hit || calls != 1 {
 		t.Errorf("%+v after %d calls", r, calls)
@@ -148,18 +156,18 @@ func TestEmbedIsCalledOnceAndOnlyWhenNeeded(t *testing.T) {
 		t.Errorf("%v after %d calls", err, calls)
 	}
 	calls = 0
-	again := ask("question", 1)
+	again := ask("the question", 1)
 	again.Embed = q.Embed
 	if r := c.Lookup(again); !r.Hit || calls != 0 {
 		t.Errorf("%+v after %d calls", r, calls)
 	}
-	failing := ask("another", 1)
+	failing := ask("another one", 1)
 	failing.Embed = func(*[cache.Dim]float32) bool { calls++; return false }
 	c.Lookup(failing)
 	if _, err := c.Put(failing, []byte("answer")); err != nil || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
-	if r := c.Lookup(ask("another", 1)); !r.Exact || !r.Hit {
+	if r := c.Lookup(ask("another one", 1)); !r.Exact || !r.Hit {
 		t.Errorf("without a vector: %+v", r)
 	}
 }
@@ -167,21 +175,21 @@ func TestEmbedIsCalledOnceAndOnlyWhenNeeded(t *testing.T) {
 func TestEntriesLiveForTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(t, byScore{})
-		put(t, c, "question", 1)
+		put(t, c, "the question", 1)
 		time.Sleep(59 * time.Minute)
-		if r := c.Lookup(ask("question", 1)); !r.Hit || r.Age != 59*time.Minute {
+		if r := c.Lookup(ask("the question", 1)); !r.Hit || r.Age != 59*time.Minute {
 			t.Errorf("%+v", r)
 		}
-		q := ask("question", 1)
+		q := ask("the question", 1)
 		q.MaxAge = 58 * time.Minute
 		if r := c.Lookup(q); r.Hit || r.Why != "age" || r.Age != 59*time.Minute {
 			t.Errorf("%+v", r)
 		}
-		if r := c.Lookup(ask("near", 0.95)); !r.Hit {
+		if r := c.Lookup(ask("the near", 0.95)); !r.Hit {
 			t.Errorf("%+v", r)
 		}
 		time.Sleep(time.Minute)
-		for _, text := range []string{"question", "near"} {
+		for _, text := range []string{"the question", "the near"} {
 			if r := c.Lookup(ask(text, 1)); r.Hit || r.Entry != nil {
 				t.Errorf("%s: %+v", text, r)
 			}
@@ -211,9 +219,20 @@ func TestStoreErrorsAreMisses(t *testing.T) {
 	bad := errors.New("broken")
 	for _, s := range []*brokenStore{{equalErr: bad}, {nearestErr: bad}} {
 		c := cache.New(cache.Options{Store: s, Verifier: byScore{}})
-		if r := c.Lookup(ask("question", 1)); r.Hit || !errors.Is(r.Err, bad) || r.Why != "error" {
+		if r := c.Lookup(ask("the question", 1)); r.Hit || !errors.Is(r.Err, bad) || r.Why != "error" {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// Entries of a version that did not know better, or of another Kvasir on the same
+// Milvus, have vectors whatever their text is.
+func TestHiddenEntryWithAVectorAnswersNobody(t *testing.T) {
+	now := time.Now()
+	bad := &cache.Entry{Scope: cache.Scope{1}, Text: "the near\U000e0065\U000e0076", Created: now, Expires: now.Add(time.Hour)}
+	c := cache.New(cache.Options{Store: &brokenStore{other: bad}, Verifier: byScore{bad.Text: 1.0}})
+	if r := c.Lookup(ask("the question", 1)); r.Hit || r.Entry != nil {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -221,17 +240,17 @@ func TestStoreErrorsAreMisses(t *testing.T) {
 func TestStoreIsNotBelieved(t *testing.T) {
 	now := time.Now()
 	for _, other := range []*cache.Entry{
-		{Scope: cache.Scope{2}, Text: "question", Created: now, Expires: now.Add(time.Hour)},
-		{Scope: cache.Scope{2}, Text: "near", Created: now, Expires: now.Add(time.Hour)},
+		{Scope: cache.Scope{2}, Text: "the question", Created: now, Expires: now.Add(time.Hour)},
+		{Scope: cache.Scope{2}, Text: "the near", Created: now, Expires: now.Add(time.Hour)},
 	} {
 		c := cache.New(cache.Options{Store: &brokenStore{other: other}, Verifier: byScore{}})
-		if r := c.Lookup(ask("question", 1)); r.Hit || r.Entry != nil {
+		if r := c.Lookup(ask("the question", 1)); r.Hit || r.Entry != nil {
 			t.Errorf("%+v", r)
 		}
 	}
-	mixed := &cache.Entry{Scope: cache.Scope{1}, Text: "other", Created: now, Expires: now.Add(time.Hour)}
-	c := cache.New(cache.Options{Store: &brokenStore{other: mixed}, Verifier: byScore{"other": "name"}})
-	if r := c.Lookup(ask("question", 1)); r.Hit || r.Why != "name" {
+	mixed := &cache.Entry{Scope: cache.Scope{1}, Text: "the other", Created: now, Expires: now.Add(time.Hour)}
+	c := cache.New(cache.Options{Store: &brokenStore{other: mixed}, Verifier: byScore{"the other": "name"}})
+	if r := c.Lookup(ask("the question", 1)); r.Hit || r.Why != "name" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -239,7 +258,7 @@ func TestStoreIsNotBelieved(t *testing.T) {
 // 10,000 pairs of scopes that differ in little, with the same question, the same
 // vector, and a verifier that lets all pass.
 func TestNothingCrossesScopes(t *testing.T) {
-	c := newCache(t, byScore{"question": 1.0})
+	c := newCache(t, byScore{"the question": 1.0})
 	rng := rand.New(rand.NewPCG(1, 2))
 	stored := map[cache.Scope]bool{}
 	var first cache.Scope
@@ -254,7 +273,7 @@ func TestNothingCrossesScopes(t *testing.T) {
 		return s
 	}
 	for range 500 {
-		q := ask("question", 1)
+		q := ask("the question", 1)
 		q.Scope = differing()
 		if _, err := c.Put(q, q.Scope[:]); err != nil {
 			t.Fatal(err)
@@ -263,7 +282,7 @@ func TestNothingCrossesScopes(t *testing.T) {
 	}
 	hits := 0
 	for range 10_000 {
-		for _, text := range []string{"question", "another question"} {
+		for _, text := range []string{"the question", "another question"} {
 			q := ask(text, 1)
 			q.Scope = differing()
 			r := c.Lookup(q)
@@ -282,8 +301,8 @@ func TestNothingCrossesScopes(t *testing.T) {
 
 func TestDeleteAndGet(t *testing.T) {
 	c := newCache(t, byScore{})
-	id := put(t, c, "question", 1)
-	if e, err := c.Get(id); err != nil || e == nil || e.Text != "question" {
+	id := put(t, c, "the question", 1)
+	if e, err := c.Get(id); err != nil || e == nil || e.Text != "the question" {
 		t.Errorf("got %+v, %v", e, err)
 	}
 	if n, err := c.Delete(cache.Filter{ID: &id}); n != 1 || err != nil {
@@ -292,7 +311,7 @@ func TestDeleteAndGet(t *testing.T) {
 	if e, err := c.Get(id); err != nil || e != nil {
 		t.Errorf("got %+v, %v", e, err)
 	}
-	if r := c.Lookup(ask("question", 1)); r.Hit {
+	if r := c.Lookup(ask("the question", 1)); r.Hit {
 		t.Errorf("%+v", r)
 	}
 	if st := c.Stats(); st.Stored != 1 || st.Deleted != 1 || st.Entries != 0 {
@@ -331,9 +350,9 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	}
 	c := newCache(t, byScore{})
 	long := strings.Repeat("a long question ", 200)
-	put(t, c, "question", 1)
+	put(t, c, "the question", 1)
 	put(t, c, long, 0.99)
-	exact, semantic, other := ask("question", 1), ask(long+"?", 1), ask("other", 0.1)
+	exact, semantic, other := ask("the question", 1), ask(long+"?", 1), ask("the other", 0.1)
 	for name, q := range map[string]*cache.Query{"exact": exact, "semantic": semantic, "miss": other} {
 		if n := testing.AllocsPerRun(100, func() {
 			if r := c.Lookup(q); r.Hit != (name != "miss") {
@@ -347,8 +366,8 @@ func TestLookupAllocatesNothing(t *testing.T) {
 
 func BenchmarkLookup(b *testing.B) {
 	c := newCache(b, byScore{})
-	put(b, c, "question", 1)
-	for name, q := range map[string]*cache.Query{"exact": ask("question", 1), "semantic": ask("another", 0.99)} {
+	put(b, c, "the question", 1)
+	for name, q := range map[string]*cache.Query{"exact": ask("the question", 1), "semantic": ask("another one", 0.99)} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,7 +1,10 @@
 // Compare: what a lookup would say of two questions of one scope.
 package cache
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // Compare says what a lookup of b would find if a's entry were the only one of
 // its scope: Similarity is that of their embeddings even where it is below what
@@ -11,7 +14,7 @@ func (c *Cache) Compare(a, b *Query) Result {
 		return Result{Hit: true, Exact: true, Similarity: 1, Score: 1}
 	}
 	if !a.embed() || !b.embed() {
-		return Result{Why: "empty"}
+		return Result{Why: cmp.Or(b.Literal(), a.Literal(), "empty")}
 	}
 	r := Result{Why: "dissimilar"}
 	for i, v := range a.vector {

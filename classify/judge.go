@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvasir/classify/pii"
+	"kvasir/unseen"
 )
 
 // A judging is the memory of judging one request, and of the next one after.
@@ -89,6 +90,11 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
 	j.alongWith()
+	if j.c.options.Jailbreak.Action != Off || j.c.options.PII.Action != Off {
+		for i := range r.Texts {
+			v.Hidden += unseen.Count(r.Texts[i].Bytes)
+		}
+	}
 	j.now = clock() // the first signal begins
 	if j.c.options.Jailbreak.Action != Off {
 		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)

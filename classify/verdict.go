@@ -18,6 +18,7 @@ type Verdict struct {
 	Language   Language
 	Complexity Complexity
 	Tokens     int // estimated, of all texts; 0: not counted
+	Hidden     int // characters of all texts that no reader sees and a model reads; no attack by themselves
 
 	Decision *Decision // the one that holds; nil: none
 	Matched  []Match   // signals of the user's own that hold, and values that decisions asked for

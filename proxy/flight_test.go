@@ -340,8 +340,8 @@ func TestStoredSinceTheLook(t *testing.T) {
 		asks := func(*[cache.Dim]float32) bool { return false }
 		return keyOfFlight(&cache.Query{Scope: cache.Scope{scope}, Text: []byte(text), Embed: asks})
 	}
-	a, b := keyOf(1, "a"), keyOf(1, " b\n")
-	if a == b || b != keyOf(1, "b") || b == keyOf(2, "b") {
+	a, b := keyOf(1, "the first"), keyOf(1, " the second\n")
+	if a == b || b != keyOf(1, "the second") || b == keyOf(2, "the second") {
 		t.Error("keys")
 	}
 	before := s.mark()

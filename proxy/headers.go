@@ -50,6 +50,9 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
 		}
 		dst = x.facts.cache.appendHeaders(dst)
+		if n := x.facts.judgement.hidden; n > 0 {
+			dst = appendHeader(dst, "x-kvasir-hidden-characters", strconv.Itoa(n))
+		}
 		dst = append(dst, "x-kvasir-overhead-us: "...)
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)

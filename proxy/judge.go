@@ -24,6 +24,7 @@ type judgement struct {
 	types      []string
 	denied     []string
 	redacted   int
+	hidden     int // characters that no reader sees
 	matched    []classify.Match
 	language   string
 	complexity string

@@ -26,6 +26,7 @@ type signalMetrics struct {
 	redacted  *prometheus.CounterVec
 	unjudged  *prometheus.CounterVec
 	decisions *prometheus.CounterVec
+	hidden    prometheus.Counter
 
 	kinds atomic.Pointer[map[classify.Kind]kindMetrics] // never changed, but replaced
 }
@@ -70,6 +71,9 @@ func (b books) judged(x *exchange) {
 		if errors.As(err, &bug) {
 			b.noteBugAt(bug.Value, bug.Stack, "a guard")
 		}
+	}
+	if j.hidden = v.Hidden; v.Hidden > 0 {
+		m.hidden.Inc()
 	}
 	j.matched = append(j.matched[:0], v.Matched...)
 	for i := range v.Matched {
@@ -120,6 +124,9 @@ func (j *judgement) log(e *zerolog.Event) {
 		if f.value != "" {
 			e.Str(f.name, f.value)
 		}
+	}
+	if j.hidden > 0 {
+		e.Int("hidden_characters", j.hidden)
 	}
 	if j.redacted > 0 {
 		e.Int("redacted", j.redacted)

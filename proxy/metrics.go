@@ -106,6 +106,7 @@ func newMetrics(p *Proxy, version string) *metrics {
 			redacted:  counters("kvasir_redacted_total", "Pieces of personal data that were replaced.", "type"),
 			unjudged:  counters("kvasir_unjudged_total", "Requests that a guard could not judge, by what became of them.", "guard", "result"),
 			decisions: counters("kvasir_decisions_total", "Requests that a decision held for.", "decision"),
+			hidden:    counter("kvasir_hidden_text_total", "Requests with characters that no reader sees."),
 		},
 		cacheMetrics: cacheMetrics{
 			cacheLookups:  counters("kvasir_cache_lookups_total", "Requests that were looked up, by what was found.", "result"),

@@ -55,6 +55,7 @@ type CacheAsk struct {
 	Why      string // it is not looked up: see kvasir_cache_bypassed_total; "": it is
 	Kept     bool   // its answer may be kept
 	Exact    bool   // only the very same text answers it
+	Literal  string // why only its bytes do, white space and all; "": they need not
 	Question []byte
 	Scope    cache.Scope // without a key, and without headers that count
 }
@@ -78,6 +79,7 @@ func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk
 	if x.rule.asks.given() {
 		inquiry{x}.pose()
 		ask.Question, ask.Scope = bytes.Clone(x.asking.text), x.asking.query.Scope
+		ask.Literal = x.asking.query.Literal()
 	}
 	return ask
 }

@@ -1,0 +1,76 @@
+// Which questions only the same bytes answer.
+package cache
+
+import "testing"
+
+func TestLiteral(t *testing.T) {
+	for text, want := range map[string]string{
+		"What is the capital of France?":                         "",
+		"  What is the capital of France?\n":                     "",
+		"\u00a0Quelle est la capitale de la France\u202f?\u3000": "",
+		"how tall":         "",
+		"法国的首都是哪里？":        "",
+		"你是谁呀":             "",
+		"что такое любовь": "",
+		"می\u200cخواهم بدانم پایتخت فرانسه کجاست؟": "",
+		"क्\u200dष क्या है?":                       "",
+		"What does ❤️ mean?":                       "",
+		"Is 👩\u200d👩\u200d👧 a family?":             "",
+		"naïve cafés in Zürich":                    "",
+		"What is a blockchain?":                    "",
+		"SELECT name FROM users WHERE id = 5":      "",
+		"html vs css, which first":                 "",
+		"Angstschweiß und Herbststurm":             "",
+		"wie heißt der Fluss in Łódź":              "",
+		"root 16":                                  "",
+		"explain x86 assembly":                     "",
+		"请问GPU和CPU":                                "",
+
+		"What is the capital of France?\U000e0020\U000e0069": WhyHidden,
+		"What is the cap\u200bital of France?":               WhyHidden,
+		"\ufeffWhat is the capital of France?":               WhyHidden,
+		"What is the capital of Fr\u00adance?":               WhyHidden,
+		"What is the capital of France? 😀\ufe01\ufe02":       WhyHidden,
+		"\u202eWhat is the capital of France?":               WhyHidden,
+		"What is the capital of France?\x07":                 WhyHidden,
+		"What is the capital of France?\u3164":               WhyHidden,
+		"What is the capital of France? \u2003\u2002\u2003":  WhyHidden,
+		"What is the capital of France?" + spaces(65):        WhyHidden,
+
+		"":              WhyShort,
+		"hello":         WhyShort,
+		"Hello!":        WhyShort,
+		"😀😀":            WhyShort,
+		"👍🏽 🎉":          WhyShort,
+		"??? !!":        WhyShort,
+		"2 + 2 = ?":     WhyShort,
+		"你好":            WhyShort,
+		"привет":        WhyShort,
+		"x86":           WhyShort,
+		"1\ufe0f\u20e3": WhyShort,
+
+		"asdkjh qwlkej zxmcn":        WhyNoise,
+		"xkqj vbnm wrtp":             WhyNoise,
+		"k3#f 9sL@ zz!q p0$x":        WhyNoise,
+		"vJq2 wPz9 sdkfj qwxv hgfds": WhyNoise,
+	} {
+		if got := Literal([]byte(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func spaces(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = " \t"[i&1]
+	}
+	return string(b)
+}
+
+func BenchmarkLiteral(b *testing.B) {
+	text := []byte("How do I reset my password if I do not have access to my e-mail any more?")
+	for b.Loop() {
+		Literal(text)
+	}
+}
