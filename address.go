@@ -149,6 +149,29 @@ func quoteURL(raw string) string {
 	return quote(raw)
 }
 
+// checkHost wants the name of a host, as it stands in a Host line before the port.
+func checkHost(name string) error {
+	if name == "*" {
+		return fmt.Errorf("%s would let any web page in; name the hosts", quote(name))
+	}
+	bare := name
+	if _, rest, ok := strings.Cut(bare, "://"); ok {
+		bare = rest
+	}
+	bare, _, _ = strings.Cut(bare, "/")
+	if host, _, err := net.SplitHostPort(bare); err == nil {
+		bare = host
+	}
+	bare = strings.TrimSuffix(bare, ".")
+	switch {
+	case bare == "" || strings.ContainsAny(bare, " :*@?#[]"):
+		return fmt.Errorf("%s is no name of a host such as kvasir.example.com", quote(name))
+	case bare != name:
+		return fmt.Errorf("%s is more than the name of a host, did you mean %q?", quote(name), bare)
+	}
+	return nil
+}
+
 // checkOrigin wants * or scheme://host[:port], as browsers send it.
 func checkOrigin(origin string) error {
 	if origin == "*" || origin == "null" {

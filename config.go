@@ -48,6 +48,8 @@ type serverConfig struct {
 	BodyMemory size           `koanf:"body_memory" default:"0" min:"0" max:"1TiB"`
 	Timeouts   timeoutsConfig `koanf:"timeouts"`
 	CORS       []string       `koanf:"cors"`
+	Hosts      []string       `koanf:"hosts"`
+	AdminHosts []string       `koanf:"admin_hosts"`
 	Drain      drainConfig    `koanf:"drain"`
 	TLS        tlsConfig      `koanf:"tls"`
 	Retry      retryConfig    `koanf:"retry"`

@@ -109,6 +109,7 @@ func TestFullFile(t *testing.T) {
 			FirstByte: 4 * time.Minute, Idle: 90 * time.Second, Write: 250 * time.Millisecond,
 		},
 		CORS:  []string{"https://example.com", "http://localhost:3000"},
+		Hosts: []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"},
 		Retry: proxy.Retry{Attempts: 0, Budget: 1},
 		Keys: []proxy.Key{
 			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Isolate: true, Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},
@@ -286,7 +287,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
 	// An empty list and none are the same.
-	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Cache.ScopeHeaders} {
+	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}

@@ -51,7 +51,7 @@ func askPlacement(admin, route string, body []byte) (*proxy.PlacementExplained, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kvasir/explain?route="+url.QueryEscape(route), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/explain?route="+url.QueryEscape(route), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,11 @@ func (l listenerAt) ready(ctx context.Context) (string, error) {
 	if said.Status == "" {
 		return "", fmt.Errorf("who answers at %s is no Kvasir: %d for /readyz", l, code)
 	}
-	line := strings.Join(append([]string{said.Status}, said.Reasons...), "; ")
+	why := said.Reasons
+	if len(why) == 0 && said.Problems > 0 {
+		why = []string{count(said.Problems, "problem") + ", which server.admin names"}
+	}
+	line := strings.Join(append([]string{said.Status}, why...), "; ")
 	line = strings.Join(strings.Fields(line), " ") + " at " + l.String()
 	if code != http.StatusOK {
 		return "", errors.New(line)
@@ -170,13 +174,14 @@ func (l listenerAt) shakeHands(ctx context.Context, ready bool) (string, error) 
 
 // A healthSaid is what the health routes answer.
 type healthSaid struct {
-	Status  string   `json:"status"`
-	Reasons []string `json:"reasons"`
+	Status   string   `json:"status"`
+	Reasons  []string `json:"reasons"`
+	Problems int      `json:"problems"` // their number, where they are not named
 }
 
 // get asks a health route; what is no JSON of one is an empty answer.
 func (l listenerAt) get(ctx context.Context, path string) (code int, said healthSaid, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.scheme+"://kvasir"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.scheme+"://localhost"+path, nil)
 	if err != nil {
 		return 0, said, err
 	}

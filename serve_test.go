@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"kvasir/proxy"
 )
 
 // patience bounds every wait; a machine under load is slow.
@@ -118,6 +120,7 @@ func ask(client *http.Client, method, url string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
+	req.Header.Set(proxy.AdminHeader, "1")
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err.Error()

@@ -62,6 +62,8 @@ func (b *builder) settings() *proxy.Settings {
 		BodyMemory:   int64(c.Server.BodyMemory),
 		Timeouts:     proxy.Timeouts(c.Server.Timeouts),
 		CORS:         c.Server.CORS,
+		Hosts:        c.Server.Hosts,
+		AdminHosts:   c.Server.AdminHosts,
 		Retry:        proxy.Retry(c.Server.Retry),
 		ReplyHeaders: c.Headers.Kvasir,
 		VSRHeaders:   c.Headers.VSR,

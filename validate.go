@@ -97,9 +97,23 @@ func (v *validation) server(s *serverConfig) {
 			v.add(err.Error(), fmt.Sprintf("server.cors[%d]", i))
 		}
 	}
+	v.hosts("server.hosts", s.Hosts, true)
+	v.hosts("server.admin_hosts", s.AdminHosts, false)
 	v.pair("server.tls", s.TLS.Cert, s.TLS.Key)
 	if s.TLS.ClientCA != "" && s.TLS.Cert == "" {
 		v.add("asks clients for certificates, but server.tls.cert is empty", "server.tls.client_ca")
+	}
+}
+
+// hosts wants names of hosts, or * where that is allowed.
+func (v *validation) hosts(path string, names []string, any bool) {
+	for i, name := range names {
+		if any && name == "*" {
+			continue
+		}
+		if err := checkHost(name); err != nil {
+			v.add(err.Error(), fmt.Sprintf("%s[%d]", path, i))
+		}
 	}
 }
 

@@ -279,7 +279,7 @@ func TestTelemetryFollowsReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The file is watched, too: whoever comes second finds it as it is.
-		if got := post(t, h.admin+"/reload", ""); got.status != http.StatusOK {
+		if got := post(t, h.admin+"/reload", "", "X-Kvasir-Admin: 1"); got.status != http.StatusOK {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}

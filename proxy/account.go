@@ -54,7 +54,7 @@ func (b books) line(x *exchange) {
 	if why == "" {
 		why = "ok"
 	}
-	e.Str("request_id", f.id).Str("route", x.route.path).
+	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.route.path).
 		Str("model_asked", f.asked).Str("model", x.model).Str("worker", f.worker).
 		Int("status", f.status).Bool("stream", f.streamed).Int64("bytes", x.conn.sent).
 		Dur("first_byte_ms", f.firstByte).Dur("total_ms", f.total).

@@ -26,13 +26,13 @@ func (a admin) handler() fasthttp.RequestHandler {
 	r := router.New()
 	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notFound, methodNotAllowed, false
 	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})))
-	r.POST("/reload", a.reload)
+	r.POST("/reload", a.changing(a.reload))
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
 	r.GET("/debug/gpu", a.gpus)
 	a.askingRoutes(r)
 	r.POST("/explain", a.explain)
 	cacheAdmin(a).routes(r)
-	a.healthRoutes(r)
+	a.healthRoutes(r, a.ready)
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
 			if fault := recover(); fault != nil {
@@ -42,6 +42,10 @@ func (a admin) handler() fasthttp.RequestHandler {
 		defer forgetBody(ctx)
 		if err := a.receive(ctx, maxAdminBody); err != nil {
 			a.unreadable(ctx, err)
+			return
+		}
+		if err := a.fromElsewhere(ctx); err != nil {
+			writeError(ctx, err)
 			return
 		}
 		r.Handler(ctx)
@@ -71,10 +75,10 @@ func (a admin) unreadable(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // healthRoutes are on both listeners.
-func (a admin) healthRoutes(r *router.Router) {
+func (a admin) healthRoutes(r *router.Router, ready fasthttp.RequestHandler) {
 	get(r, "/health", alive)
 	get(r, "/livez", alive)
-	get(r, "/readyz", a.ready)
+	get(r, "/readyz", ready)
 }
 
 func alive(ctx *fasthttp.RequestCtx) {
@@ -84,35 +88,63 @@ func alive(ctx *fasthttp.RequestCtx) {
 
 // ready says whether requests should be sent here, and what is not as it
 // should be: degraded is not down.
-func (a admin) ready(ctx *fasthttp.RequestCtx) {
-	status, code := "ready", fasthttp.StatusOK
+func (a admin) ready(ctx *fasthttp.RequestCtx) { a.readiness().answer(ctx, true) }
+
+// ready says the same to everybody, but what is wrong only to who shows a key:
+// the reasons name workers, their addresses and what stands in configurations.
+func (e edge) ready(ctx *fasthttp.RequestCtx) {
+	admin(e).readiness().answer(ctx, e.state.Load().keys.required() && !e.isStranger(ctx))
+}
+
+// A readiness is what /readyz says.
+type readiness struct {
+	status  string
+	code    int
+	up, all int // workers: those that can answer, and all
+	reasons []string
+}
+
+func (a admin) readiness() readiness {
+	s := a.state.Load()
+	r := readiness{status: "ready", code: fasthttp.StatusOK, all: len(s.backends)}
 	why, up := a.workerReasons(time.Now())
-	why = append(a.reasons.list(), why...)
-	if c := a.state.Load().settings.Cache; c != nil {
+	r.up = up
+	r.reasons = append(a.reasons.list(), why...)
+	if c := s.settings.Cache; c != nil {
 		if problem := c.Stats().Problem; problem != "" {
-			why = append(why, "the cache: "+problem)
+			r.reasons = append(r.reasons, "the cache: "+problem)
 		}
 	}
 	switch {
 	case a.draining.Load():
-		status, code = "shutting down", fasthttp.StatusServiceUnavailable
+		r.status, r.code = "shutting down", fasthttp.StatusServiceUnavailable
 	case up == 0:
-		status, code = "no worker is up", fasthttp.StatusServiceUnavailable
-	case len(why) > 0:
-		status = "degraded"
+		r.status, r.code = "no worker is up", fasthttp.StatusServiceUnavailable
+	case len(r.reasons) > 0:
+		r.status = "degraded"
 	}
+	return r
+}
+
+// answer says it, with the reasons, or with counts alone.
+func (r readiness) answer(ctx *fasthttp.RequestCtx, inWords bool) {
 	body := append([]byte(nil), `{"status":`...)
-	body = appendJSONString(body, status)
-	body = append(body, `,"reasons":[`...)
-	for i, reason := range why {
-		if i > 0 {
-			body = append(body, ',')
+	body = appendJSONString(body, r.status)
+	if inWords {
+		body = append(body, `,"reasons":[`...)
+		for i, reason := range r.reasons {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = appendJSONString(body, reason)
 		}
-		body = appendJSONString(body, reason)
+		body = append(body, ']')
+	} else {
+		body = fmt.Appendf(body, `,"workers":{"up":%d,"all":%d},"problems":%d`, r.up, r.all, len(r.reasons))
 	}
-	ctx.SetStatusCode(code)
+	ctx.SetStatusCode(r.code)
 	ctx.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(append(body, "]}"...))
+	ctx.Response.SetBodyRaw(append(body, '}'))
 }
 
 // workerReasons names the workers that are not up, or whose events are not heard as they should be, and counts those

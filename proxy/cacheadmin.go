@@ -20,9 +20,9 @@ type cacheAdmin struct{ *Proxy }
 // routes are GET and DELETE /cache and /cache/{id}.
 func (a cacheAdmin) routes(r *router.Router) {
 	r.GET("/cache", a.with(a.stats))
-	r.DELETE("/cache", a.with(a.dropMatching))
+	r.DELETE("/cache", admin(a).changing(a.with(a.dropMatching)))
 	r.GET("/cache/{id}", a.with(a.entry))
-	r.DELETE("/cache/{id}", a.with(a.dropEntry))
+	r.DELETE("/cache/{id}", admin(a).changing(a.with(a.dropEntry)))
 }
 
 // with hands the cache that requests are answered from now to do, and

@@ -4,6 +4,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/fasthttp/router"
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 )
 
@@ -119,7 +119,10 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			e.unreadable(ctx, err)
 			return
 		}
-		if !e.cors(ctx) {
+		if err := e.fromElsewhere(ctx); err != nil {
+			ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
+			writeError(ctx, err)
+		} else if !e.cors(ctx) {
 			next(ctx)
 		}
 		if ok && !conn.booked {
@@ -207,7 +210,7 @@ func (e edge) handler() fasthttp.RequestHandler {
 	}
 	get(r, "/v1/models", modelList(e).all)
 	get(r, "/v1/models/{id:*}", modelList(e).one)
-	admin(e).healthRoutes(r)
+	admin(e).healthRoutes(r, e.ready)
 	return r.Handler
 }
 
@@ -244,15 +247,35 @@ func requestID(ctx *fasthttp.RequestCtx) string {
 	return newID()
 }
 
-// newID makes a UUID (version 4). It has to be unlike others, not secret: the
-// kernel's randomness would cost more than the rest of the head.
-func newID() string {
-	var id uuid.UUID
+// An idText is a UUID as it is written.
+type idText [36]byte
+
+// newIDText is newID in place. Workers get this one in any case: vLLM's
+// connectors between engines read addresses to dial out of a request's id
+// (`___prefill_addr_host:port`), and two clients may send the same.
+func newIDText() (text idText) {
+	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
-	return id.String()
+	at := 0
+	for i, b := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			text[at] = '-'
+			at++
+		}
+		hex.Encode(text[at:at+2], []byte{b})
+		at += 2
+	}
+	return text
+}
+
+// newID makes a UUID (version 4). It has to be unlike others, not secret: the
+// kernel's randomness would cost more than the rest of the head.
+func newID() string {
+	id := newIDText()
+	return string(id[:])
 }
 
 func isPrintable(b []byte) bool {

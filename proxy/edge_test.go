@@ -111,7 +111,7 @@ func TestServedAllTheSame(t *testing.T) {
 	chunked := fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(plainChat), plainChat)
 	for _, tc := range []struct{ name, request string }{
 		{"HTTP/1.0 without Host", "POST /v1/chat/completions HTTP/1.0\r\nContent-Type: application/json\r\n" + body},
-		{"absolute form", "POST http://other/v1/chat/completions HTTP/1.1\r\nHost: other\r\nConnection: close\r\n" + body},
+		{"absolute form", "POST http://other/v1/chat/completions HTTP/1.1\r\nHost: other\r\nContent-Type: application/json\r\nConnection: close\r\n" + body},
 		{"chunked", chatHead + "Connection: close\r\n" + chunked},
 		{"query", strings.Replace(chatHead, "completions", "completions?a=b", 1) + "Connection: close\r\n" + body},
 		{"large head", chatHead + "Connection: close\r\nX-A: " + strings.Repeat("a", 31<<10) + "\r\n" + body},

@@ -66,6 +66,7 @@ type turn struct {
 // facts are what the log, the metrics and the reply headers say of a request.
 type facts struct {
 	id        string
+	sentID    idText // what workers are sent for it: ours, never the client's
 	asked     string // the model of the request
 	chosen    string // the model that should answer
 	worker    string
@@ -98,6 +99,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange 
 	x.conn.sent = 0
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
+	x.facts.sentID = newIDText()
 	x.facts.usage, x.events.usage = noCounts, noCounts
 	p.metrics.inFlight.Inc()
 	return x

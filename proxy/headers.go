@@ -35,7 +35,7 @@ func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, len
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
 	dst = append(b.appendDirections(dst, rank), more...)
-	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.id...), "\r\nContent-Length: "...)
+	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.sentID[:]...), "\r\nContent-Length: "...)
 	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, "\r\n\r\n"...)
 }

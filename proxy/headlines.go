@@ -180,9 +180,37 @@ func splitField(line []byte) (name, value []byte) {
 	return line[:i], trimBlanks(bytes.TrimSuffix(line[i+1:], []byte("\r\n")))
 }
 
+// replyDrops are the headers of a worker that do not go on to a client, besides
+// the hop-by-hop ones and the families below: a worker speaks for a model, not
+// for the site that clients know. By these it would set cookies there, switch
+// browsers over, have them report or ask for passwords, have a proxy in front of
+// us hand out its files, or speak of a limit that is not the key's.
+var replyDrops = byLength(
+	"content-length", "x-request-id",
+	"set-cookie", "set-cookie2", "clear-site-data", "strict-transport-security", "public-key-pins", "public-key-pins-report-only",
+	"expect-ct", "refresh", "location", "content-location", "alt-svc", "alt-used", "link", "service-worker-allowed", "sourcemap", "x-sourcemap",
+	"content-security-policy", "content-security-policy-report-only", "report-to", "reporting-endpoints", "nel", "timing-allow-origin",
+	"www-authenticate", "authentication-info", "x-sendfile", "x-lighttpd-send-file", "x-reproxy-url", "x-accel-redirect",
+)
+
+// byLength has names by how long they are, so that a header is compared with few.
+func byLength(names ...string) (table [48][]string) {
+	for _, name := range names {
+		table[len(name)] = append(table[len(name)], name)
+	}
+	return table
+}
+
 func droppedFromReply(name []byte) bool {
-	return hopByHop(name) || foldIs(name, "content-length") || foldIs(name, "x-request-id") || foldHas(name, "x-kvasir-") || foldHas(name, "x-vsr-") ||
-		foldHas(name, "access-control-") // which pages may ask is for server.cors to say
+	if len(name) < len(replyDrops) {
+		for _, drop := range replyDrops[len(name)] {
+			if foldIs(name, drop) {
+				return true
+			}
+		}
+	}
+	return hopByHop(name) || foldHas(name, "x-kvasir-") || foldHas(name, "x-vsr-") ||
+		foldHas(name, "x-ratelimit-") || foldHas(name, "access-control-") // which pages may ask is for server.cors to say
 }
 
 // requestDrops are the headers of a client that do not go on to a worker, besides

@@ -442,6 +442,8 @@ func TestPanicOnTheAdminListener(t *testing.T) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetMethod("POST")
 	ctx.Request.SetRequestURI("/reload")
+	ctx.Request.Header.Set(AdminHeader, "1")
+	other.state.Store(p.state.Load())
 	admin{other}.handler()(&ctx)
 	if ctx.Response.StatusCode() != 500 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())

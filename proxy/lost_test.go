@@ -188,7 +188,7 @@ func fetchFrom(t testing.TB, addr, path string) string {
 	t.Helper()
 	c := dial(t, addr)
 	defer func() { _ = c.Close() }()
-	_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path)
+	_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 	b, _ := io.ReadAll(c)
 	return string(b)
 }

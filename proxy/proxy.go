@@ -49,6 +49,8 @@ type Proxy struct {
 	refusing atomic.Bool // new requests get 503
 	stopping atomic.Bool // running requests are ended
 
+	loopback atomic.Bool // only this machine reaches the API
+
 	main    service
 	admin   service
 	probers sync.WaitGroup
@@ -73,6 +75,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
 	e := edge{p}
+	p.loopback.Store(onLoopback(ln))
 	return p.main.serve(e.server(e.handler()), p.clients(ln, tlsConf))
 }
 

@@ -343,6 +343,7 @@ func (p *testProxy) onAdmin(t testing.TB, method, path string) (int, string) {
 		t.Fatal(err)
 	}
 	req.Close = true
+	req.Header.Set(AdminHeader, "1")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

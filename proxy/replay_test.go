@@ -63,6 +63,7 @@ func replayTranscript(t *testing.T, name string, request, response []byte) {
 	s := settingsFor(w.url)
 	s.Workers[0].Models = []string{"m", "tiny-qwen", "tiny-alias", "tiny-qwen-alias", "nope", "no-such-model"}
 	p := startProxy(t, s)
+	p.loopback.Store(false) // as on a network: some have no JSON in their head, on which engines have the word
 	c := dial(t, p.addr)
 	_, _ = c.Write(request)
 	got := receive(t, bufio.NewReader(c))

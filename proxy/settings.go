@@ -21,6 +21,11 @@ type Settings struct {
 	CORS       []string // allowed origins, "*" for any; empty: CORS is off
 	Retry      Retry
 
+	// Names under which the listeners may be asked besides their own: the API's,
+	// which minds them only on loopback and without keys, "*" for any; and the
+	// admin listener's.
+	Hosts, AdminHosts []string
+
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
 	VSRHeaders   bool
