@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +62,7 @@ type listening struct {
 	late      counterWatch           // answers that may be wrong
 	expired   counterWatch           // prompts that were computed for nothing
 	problem   atomic.Pointer[string] // with the addresses of events; nil: none
+	elsewhere atomic.Bool            // it told an address that is not its own
 	quiet     hush                   // of what its events bring into the log
 }
 
@@ -335,6 +339,9 @@ func (l *listening) reasons(b *backend, now time.Time) (why []string) {
 	if text := l.problem.Load(); text != nil {
 		add("cannot listen to its KV events: %s", *text)
 	}
+	if l.elsewhere.Load() {
+		add("it names an address of KV events on another host than that of its url, which is not asked; if it is right, set workers[].kv_events and kv_replay")
+	}
 	if l.late.recently(now) {
 		add("KV blocks were fetched from it after it had given them up: answers may have wrong text")
 	}
@@ -376,11 +383,49 @@ func (b *backend) askSources(ctx context.Context, f *engineFacts) ([]holdings.So
 	case b.settings.KVEvents != "":
 		return configuredSources(b.settings, f.Ranks)
 	case engine == "vllm":
-		return b.askEventSources(ctx)
+		told, err := b.askEventSources(ctx)
+		return b.ownSources(told), err
 	case engine == "sglang":
-		return f.published(b.hostname())
+		told, err := f.published(b.hostname())
+		return b.ownSources(told), err
 	}
 	return nil, nil
+}
+
+// ownSources are those of what a worker told that lie on its own host. It may
+// send us nowhere else: what is there may be anybody's. workers[].kv_events
+// names what is right all the same.
+func (b *backend) ownSources(told []holdings.Source) []holdings.Source {
+	own := told[:0]
+	elsewhere := false
+	for _, s := range told {
+		if !b.isOwn(s.Events) {
+			elsewhere = true
+			continue
+		}
+		if s.Replay != "" && !b.isOwn(s.Replay) {
+			elsewhere, s.Replay = true, ""
+		}
+		own = append(own, s)
+	}
+	b.listening.elsewhere.Store(elsewhere)
+	return own
+}
+
+// isOwn says whether an address is on the worker's own host, as the
+// configuration names it: no other name is looked up.
+func (b *backend) isOwn(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	host, own := u.Hostname(), b.hostname()
+	return strings.EqualFold(host, own) || isLoopbackHost(host) && isLoopbackHost(own)
+}
+
+func isLoopbackHost(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // configuredSources are those of the configuration: rank 0's, and the ports after it.

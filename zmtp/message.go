@@ -112,7 +112,7 @@ func (c *Conn) readCommand(m *Message) (bool, error) {
 	case "CANCEL":
 		m.buf = append(append(m.buf, 0), rest...)
 	case "ERROR":
-		return false, fmt.Errorf("the peer ends the connection: %q", rest)
+		return false, errors.New("the peer ends the connection with an error")
 	default:
 		return false, nil
 	}

@@ -163,9 +163,9 @@ func (c *Conn) handshake(socketType string) error {
 	name, rest := splitCommand(c.body)
 	if flags&commandFlag == 0 || string(name) != "READY" {
 		if string(name) == "ERROR" && len(rest) > 0 {
-			return fmt.Errorf("refused by the peer: %q", rest[1:])
+			return errors.New("refused by the peer")
 		}
-		return fmt.Errorf("expected READY from the peer, got %q", c.body)
+		return errors.New("expected READY from the peer, got something else")
 	}
 	theirs, err := property(rest, "Socket-Type")
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *Conn) checkGreeting() error {
 		return fmt.Errorf("cannot read the peer's greeting: %w", err)
 	}
 	if g[0] != 0xff || g[9]&1 == 0 {
-		return fmt.Errorf("the peer does not speak ZeroMQ: it began with %q", g[:10])
+		return errors.New("the peer does not speak ZeroMQ")
 	}
 	if g[10] < 3 {
 		return fmt.Errorf("the peer speaks ZMTP %d, which is older than 3", g[10])
