@@ -2,6 +2,7 @@
 package classify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -198,12 +199,10 @@ func TestBusy(t *testing.T) {
 				defer v.Release()
 				mu.Lock()
 				defer mu.Unlock()
-				switch v.Jailbreak.Err {
-				case nil:
-				case ErrBusy:
+				if err := v.Jailbreak.Err; errors.Is(err, ErrBusy) {
 					busy++
-				default:
-					t.Error(v.Jailbreak.Err)
+				} else if err != nil {
+					t.Error(err)
 				}
 			})
 		}
