@@ -237,7 +237,7 @@ func FuzzCost(f *testing.F) {
 		if err != nil && strings.Contains(err.Error(), "BUG") {
 			t.Error(err)
 		}
-		if took > bombSteps*bombsPerStep*4 || made > 16*maxMade {
+		if took > bombSteps*bombsPerStep*20 || made > 16*maxMade {
 			t.Errorf("%v and %d MiB for %d steps", took, made>>20, bombSteps)
 		}
 	})

@@ -44,15 +44,27 @@ func globalRange(r *render, a args) any {
 	if n[2] == 0 {
 		fail(ErrRender, "a range by steps of 0")
 	}
-	l := &List{}
-	for i := n[0]; n[2] > 0 && i < n[1] || n[2] < 0 && i > n[1]; i += n[2] {
-		if r.step(1); len(l.Items) == maxRange {
-			fail(ErrRender, "a range of more than %d", maxRange)
-		}
-		r.made(sizeItem + 8)
-		l.Items = append(l.Items, i)
+	count := int64(0)
+	if n[2] > 0 && n[0] < n[1] || n[2] < 0 && n[0] > n[1] {
+		count = (n[1]-n[0]-sign(n[2]))/n[2] + 1
+	}
+	if count > maxRange {
+		fail(ErrRender, "a range of more than %d", maxRange)
+	}
+	r.items(int(count))
+	r.made(8 * int(count))
+	l := &List{Items: make([]any, count)}
+	for i := range count {
+		l.Items[i] = n[0] + i*n[2]
 	}
 	return l
+}
+
+func sign(n int64) int64 {
+	if n < 0 {
+		return -1
+	}
+	return 1
 }
 
 // namespace is what loops can set attributes of.

@@ -33,6 +33,7 @@ func TestRender(t *testing.T) {
 		{"{{ 1 < 2 < 3 }}{{ not a }}{{ a and '' or 'z' }}{{ 'x' in l }}{{ 3 not in l }}", "TrueFalsezTrueTrue"},
 		{"{{ nothing }}{{ nothing is defined }}{{ nothing|default('d') }}{{ none }}", "FalsedNone"},
 		{`{{ {"q": "<\"é\n\u007f>"}|tojson }}{{ [1,[],{}]|tojson(indent=1) }}`, "{\"q\": \"<\\\"é\\n\u007f>\"}[\n 1,\n [],\n {}\n]"},
+		{"{{ range(0, 10, 3) }}{{ range(0, 9, 3) }}{{ range(5, 0, -2) }}{{ range(4, 0, -2) }}{{ range(2, 1) }}{{ range(0, -1, -1) }}", "[0, 3, 6, 9][0, 3, 6][5, 3, 1][4, 2][][0]"},
 		{"{{ 1e16 }} {{ 1e15 }} {{ 0.0001 }} {{ 0.00001 }} {{ 1.0 }}", "1e+16 1000000000000000.0 0.0001 1e-05 1.0"},
 		{"{{ 'a,b,,c'.split(',') }}{{ ' a  b '.split() }}{{ 'abcabc'.replace('b', 'x', 1) }}", "['a', 'b', '', 'c']['a', 'b']axcabc"},
 	} {
