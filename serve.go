@@ -33,6 +33,7 @@ type server struct {
 	admin   net.Listener // nil: switched off
 	tls     *listenerTLS // nil: plain HTTP
 	watcher *watcher
+	files   uint64         // that may be open; 0: not known
 	serving sync.WaitGroup // of the listeners
 
 	failed chan error // a listener or an engine stopped by itself
@@ -84,6 +85,9 @@ func (s *server) start() error {
 	}
 	p.Reload = s.reload
 	s.proxy = p
+	if s.files > 0 {
+		p.LimitFiles(s.files)
+	}
 	settings, err := s.settings(s.current, s.monitor)
 	if err != nil {
 		return err
@@ -150,6 +154,7 @@ const fewFiles = 8192
 // limits asks the system for what thousands of streams need.
 func (s *server) limits() {
 	files, err := raiseFileLimit()
+	s.files = files
 	if err != nil || files < fewFiles {
 		s.log.Warn().Err(err).Uint64("files", files).Msg("few connections at once: raise the limit of open files (ulimit -n)")
 	}

@@ -110,6 +110,7 @@ func (a admin) readiness() readiness {
 	why, up := a.workerReasons(time.Now())
 	r.up = up
 	r.reasons = append(a.reasons.list(), why...)
+	r.reasons = append(r.reasons, a.descriptors.reasons(time.Now())...)
 	if c := s.settings.Cache; c != nil {
 		if problem := c.Stats().Problem; problem != "" {
 			r.reasons = append(r.reasons, "the cache: "+problem)

@@ -58,6 +58,9 @@ type clientConn struct {
 
 	gone atomic.Bool // the client has closed its side
 
+	idle   atomic.Int64                // waiting for the next request until then, Unix nanoseconds; 0: it is served
+	counts atomic.Pointer[descriptors] // whose client it is; nil: not counted, or closed
+
 	mu     sync.Mutex
 	bound  io.Closer     // what a lost client must stop
 	goneCh chan struct{} // closed when gone; made when somebody waits for it
@@ -69,7 +72,11 @@ var aheadPool = sync.Pool{New: func() any { return new([readAhead]byte) }}
 // Read gives fasthttp bytes of one request's head and none behind it: the body
 // is for receive. The next Read begins the next head.
 func (c *clientConn) Read(b []byte) (int, error) {
-	if err := c.fill(); err != nil {
+	if c.from == c.to && !c.head.begun && !c.since.IsZero() { // it has been answered before
+		if err := c.waitIdle(); err != nil {
+			return 0, err
+		}
+	} else if err := c.fill(); err != nil {
 		return 0, err
 	}
 	ahead := c.ahead[c.from:c.to]
@@ -171,7 +178,11 @@ func (c *clientConn) Close() error {
 	if c.watch != nil {
 		c.watch.remove(c)
 	}
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	if d := c.counts.Swap(nil); d != nil {
+		d.clients.Add(-1)
+	}
+	return err
 }
 
 func (c *clientConn) drain() {
@@ -299,14 +310,19 @@ func isPassing(err error) bool {
 // A clientListener hands out clientConns.
 type clientListener struct {
 	net.Listener
-	tls   *tls.Config          // nil: plain
-	watch *watcher             // nil: nobody has to know at once when a client leaves
-	write func() time.Duration // the clock of one write; nil: none
+	descriptors *descriptors // nil: they are not counted
+	closed      atomic.Bool
+	tls         *tls.Config          // nil: plain
+	watch       *watcher             // nil: nobody has to know at once when a client leaves
+	write       func() time.Duration // the clock of one write; nil: none
 }
 
 // Accept waits for the next client.
 func (l *clientListener) Accept() (net.Conn, error) {
 	for {
+		if err := l.waitForPlace(); err != nil {
+			return nil, err
+		}
 		raw, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
@@ -326,6 +342,16 @@ func (l *clientListener) Accept() (net.Conn, error) {
 			_ = raw.Close() // it was gone before we could look at it
 			continue
 		}
+		if l.descriptors != nil {
+			c.counts.Store(l.descriptors)
+			l.descriptors.clients.Add(1)
+		}
 		return c, nil
 	}
+}
+
+// Close ends accepting, also where it waits for a place.
+func (l *clientListener) Close() error {
+	l.closed.Store(true)
+	return l.Listener.Close()
 }

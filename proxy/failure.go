@@ -23,8 +23,11 @@ type failure struct {
 	part   part   // of the way through two workers that failed
 }
 
-// isNobodys says that the client left, or we end: that tells nothing of a worker.
-func (f *failure) isNobodys() bool { return f.reason == whyGone || f.reason == "shutdown" }
+// isNobodys says that the client left, that we end, or that we have no descriptors:
+// that tells nothing of a worker.
+func (f *failure) isNobodys() bool {
+	return f.reason == whyGone || f.reason == "shutdown" || f.reason == whyDescriptors
+}
 
 // A part is which of a request's steps through two workers failed.
 type part uint8
@@ -51,6 +54,9 @@ func blame(x *exchange, c *call, err error) *failure {
 		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
 	case errors.Is(err, errIdle):
 		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
+	case c.conn == nil && isOurs(err):
+		x.p.descriptors.noteShort(&x.p.descriptors.shortDialling)
+		return noDescriptors()
 	case c.conn == nil:
 		return broken(502, "connect", "worker %q cannot be reached", name)
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):

@@ -188,6 +188,10 @@ func (p prober) noteProbe(b *backend, err error) {
 		}
 		return
 	}
+	if isOurs(err) { // a worker that could not be asked is as it was
+		p.descriptors.noteShort(&p.descriptors.shortDialling)
+		return
+	}
 	if isRefused(err) {
 		b.life.Add(1)
 	}

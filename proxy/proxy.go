@@ -35,7 +35,9 @@ type Proxy struct {
 	watch   *watcher
 	started time.Time
 
-	bodies  bodyBudget
+	bodies      bodyBudget
+	descriptors descriptors
+
 	flights flights  // of equal requests
 	lexicon *lexicon // where models' tokens come from
 
@@ -81,7 +83,7 @@ func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
 
 func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 	return &clientListener{
-		Listener: patient{ln}, tls: tlsConf, watch: p.watch,
+		Listener: patient{ln}, tls: tlsConf, watch: p.watch, descriptors: &p.descriptors,
 		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
 }
