@@ -11,7 +11,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image bench profile train eval lint fmt fuzz clean
+.PHONY: help build run test test-real hostile soak image bench profile train eval lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -70,6 +70,9 @@ fmt: ## format all Go files
 
 fuzz: ## each fuzz target for FUZZTIME (20s), on to the end whatever fails (FUZZ='^proxy ': only those)
 	@scripts/fuzz.sh '$(FUZZ)'
+
+vulns: ## known vulnerabilities in what is compiled in (VULNDB=file:///DIR: a copy of the database)
+	@scripts/vulns.sh
 
 clean: ## remove what was built; .cache stays (rm -r .cache for that)
 	rm -rf bin gpu/inside/helper-*.gz
