@@ -124,6 +124,12 @@ func TestHostileBrokenWorkerSpoilsAnswers(t *testing.T) {
 // serveBroken is Kvasir with a worker for each wrong reply, under a model and a name of its own, and these workers beside.
 func serveBroken(t *testing.T, modes map[string]badReply, beside ...*rawWorker) (k *kvasir, model map[string]string, workers map[string]*rawWorker) {
 	t.Helper()
+	return serveBrokenWith(t, strings.NewReplacer(), modes, beside...)
+}
+
+// serveBrokenWith is serveBroken with some of the configuration replaced.
+func serveBrokenWith(t *testing.T, replaced *strings.Replacer, modes map[string]badReply, beside ...*rawWorker) (k *kvasir, model map[string]string, workers map[string]*rawWorker) {
+	t.Helper()
 	model, workers = map[string]string{}, map[string]*rawWorker{}
 	urls := map[string]string{}
 	names := modelNames(modes)
@@ -136,7 +142,7 @@ func serveBroken(t *testing.T, modes map[string]badReply, beside ...*rawWorker) 
 	for i, w := range beside {
 		urls[fmt.Sprintf("beside%d", i)] = w.url
 	}
-	return serve(t, behind(urls), names...), model, workers
+	return serve(t, replaced.Replace(behind(urls)), names...), model, workers
 }
 
 // modelNames are a name for each mode, in the order of their names.
