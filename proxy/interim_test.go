@@ -27,7 +27,9 @@ func TestInterimRepliesAreDropped(t *testing.T) {
 	if len(c.buf) != smallBuffer {
 		t.Errorf("the buffer has grown to %d bytes", len(c.buf))
 	}
-	for c.more() == nil {
+	var err error
+	for err == nil {
+		err = c.more()
 	}
 	if string(c.payload()) != chatReply {
 		t.Errorf("the body is %q", c.payload())
