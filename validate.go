@@ -106,9 +106,9 @@ func (v *validation) server(s *serverConfig) {
 }
 
 // hosts wants names of hosts, or * where that is allowed.
-func (v *validation) hosts(path string, names []string, any bool) {
+func (v *validation) hosts(path string, names []string, wildcard bool) {
 	for i, name := range names {
-		if any && name == "*" {
+		if wildcard && name == "*" {
 			continue
 		}
 		if err := checkHost(name); err != nil {
