@@ -80,7 +80,7 @@ var smuggled = map[string]smuggle{
 	"a negative chunk":                {chunkedBy("-1\r\n%BODY%\r\n0\r\n\r\n", "Transfer-Encoding: chunked"), "400", 0},
 	"a chunk without its end":         {chunkedBy("%HEX%\r\n%BODY%XX0\r\n\r\n", "Transfer-Encoding: chunked"), "400", 0},
 	"trailers":                        {chunkedBy("%HEX%\r\n%BODY%\r\n0\r\nX-T: 1\r\n\r\n", "Transfer-Encoding: chunked", "Trailer: X-T"), "200", 1},
-	"a length as a trailer":           {chunkedBy("%HEX%\r\n%BODY%\r\n0\r\nContent-Length: 5\r\n\r\n", "Transfer-Encoding: chunked"), "400", 0},
+	"a length as a trailer":           {chunkedBy("%HEX%\r\n%BODY%\r\n0\r\nContent-Length: 5\r\n\r\n", "Transfer-Encoding: chunked"), "200", 1},
 	"a key and a rank as trailers":    {chunkedBy("%HEX%\r\n%BODY%\r\n0\r\nX-Data-Parallel-Rank: 1\r\nX-Injected: "+evil+"\r\n\r\n", "Transfer-Encoding: chunked"), "200", 1},
 	"Connection names Content-Length": {with("Connection: Content-Length, X-Injected", "X-Injected: "+evil), "200", 1},
 
@@ -115,7 +115,7 @@ var smuggled = map[string]smuggle{
 	"lines before it":          {"\r\n\r\n" + goodPost, "200", 1},
 	"post":                     {withLine("post /v1/chat/completions HTTP/1.1"), "405", 0},
 	"NUL in the method":        {withLine("PO\x00ST /v1/chat/completions HTTP/1.1"), "400", 0},
-	"HTTP/2 by knowledge":      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "505", 0},
+	"HTTP/2 by knowledge":      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "400", 0},
 	"HTTP/2 by upgrade":        {with("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"), "200", 1},
 	"a web socket":             {with("Connection: Upgrade", "Upgrade: websocket"), "200", 1},
 	"a method in a header":     {with("X-HTTP-Method-Override: DELETE"), "200", 1},
