@@ -16,6 +16,7 @@ type failure struct {
 	err    *apiError
 	header []byte // of a worker's own error reply, to be passed on as it came
 	body   []byte
+	said   []byte // by the worker, in no known shape: for the log alone
 	retry  bool   // another worker may do better
 	busy   bool   // the worker is loaded, not broken
 	short  bool   // the prompt is too long for this worker's model
@@ -73,6 +74,9 @@ func broken(status int, reason, format, worker string) *failure {
 
 // noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
 func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
+	if f != nil && f.said != nil {
+		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.status).Bytes("said", f.said), "a worker's error has no known shape")
+	}
 	switch {
 	case f == nil && why == "":
 		b.Succeeded(now)

@@ -72,10 +72,14 @@ func (c *call) refusal() (*failure, error) {
 		return nil, err
 	}
 	f := &failure{reason: strconv.Itoa(status), header: c.head.appendHeaders(nil)}
-	if f.err = workerError(status, c.head.contentType, c.payload()); f.err == nil {
+	if f.err = workerError(status, c.payload()); f.err == nil {
 		f.err = &apiError{status: status}
 		f.body = bytes.Clone(c.payload())
 	} else {
+		if f.err.message == internalError {
+			f.err.message = "internal error of worker " + strconv.Quote(c.b.Name()) + "; Kvasir's log has the beginning of what it said"
+			f.said = bytes.Clone(c.payload()[:min(len(c.payload()), maxErrorText)])
+		}
 		f.header = appendHeader(nil, "Content-Type", "application/json")
 		f.body = f.err.appendJSON(nil)
 		if c.head.retryAfter != nil {
@@ -89,7 +93,7 @@ func (c *call) refusal() (*failure, error) {
 	case 502, 504:
 		f.retry = true
 	case 400:
-		f.short = isTooLong(f.body)
+		f.short = isTooLong(c.payload())
 	}
 	return f, nil
 }
@@ -137,7 +141,7 @@ func eventError(event []byte) *apiError {
 			}
 		}
 	}
-	if e := workerError(status, nil, data); e != nil {
+	if e := workerError(status, data); e != nil {
 		return e
 	}
 	return passedError(status, data)

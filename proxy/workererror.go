@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"html"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -27,16 +26,18 @@ const (
 //   - {"message","type","code"}: Dynamo
 //   - {"detail": "..." or [{"loc","msg","type"}]}: FastAPI
 //   - {"error":"..."}: vLLM's 401, Ollama's own routes
-//   - {"error":{...}} without a message
-//   - plain text, HTML, nothing
+//
+// All else, and whatever has a traceback in it, is an internalError.
 //
 // The Retry-After is the caller's to add.
-func workerError(status int, contentType, body []byte) *apiError {
+func workerError(status int, body []byte) *apiError {
 	e := &apiError{status: status, kind: errorType(status)}
 	trimmed := bytes.TrimSpace(body)
 	var fields map[string]json.RawMessage
 	switch {
 	case len(trimmed) == 0:
+	case bytes.Contains(body, []byte("Traceback (most recent call last)")): // in any shape: its last line may hold a secret
+		e.message = internalError
 	case trimmed[0] == '{' && json.Unmarshal(trimmed, &fields) == nil:
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(fields["error"], &inner) == nil && inner != nil {
@@ -47,7 +48,7 @@ func workerError(status int, contentType, body []byte) *apiError {
 		}
 		e.readFields(fields)
 	default:
-		e.readText(contentType, trimmed)
+		e.message = internalError // text, HTML: of nobody knows what
 	}
 	if e.message == "" {
 		e.message = fmt.Sprintf("the worker answered with status %d and no message", status)
@@ -89,10 +90,7 @@ func (e *apiError) readFields(fields map[string]json.RawMessage) {
 	if e.readDetail(fields["detail"]) || len(fields) == 0 {
 		return
 	}
-	rest, err := json.Marshal(fields)
-	if err == nil {
-		e.message = cleanMessage(string(rest), maxErrorText)
-	}
+	e.message = internalError
 }
 
 // readDetail reads FastAPI's validation errors: a list of what is wrong, each
@@ -141,17 +139,9 @@ func faultPlace(loc []any) string {
 	return strings.Join(parts, ".")
 }
 
-// readText makes a message of a body that is no JSON object.
-func (e *apiError) readText(contentType, body []byte) {
-	var s string
-	if json.Unmarshal(body, &s) != nil {
-		s = string(body[:min(len(body), maxErrorInput)])
-	}
-	if foldHas(contentType, "text/html") || strings.HasPrefix(s, "<") {
-		s = html.UnescapeString(htmlTag.ReplaceAllString(htmlHidden.ReplaceAllString(s, " "), " "))
-	}
-	e.message = cleanMessage(strings.Join(strings.Fields(cutTraceback(s)), " "), maxErrorText)
-}
+// internalError stands for what a worker says in no known shape: that may hold
+// anything of its host. The log has the beginning of it.
+const internalError = "internal error of the worker; Kvasir's log has the beginning of what it said"
 
 // jsonText is a JSON string's value, "" for any other value.
 func jsonText(raw json.RawMessage) string {
@@ -163,9 +153,7 @@ func jsonText(raw json.RawMessage) string {
 }
 
 var (
-	codeWord   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
-	htmlTag    = regexp.MustCompile(`<[^>]*(>|$)`)
-	htmlHidden = regexp.MustCompile(`(?is)<(script|style|head)\b.*?(</(script|style|head)\s*>|$)`)
+	codeWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 	// A path from the root, two names or more, with what points into the file
 	// behind it. Not part of a URL or of a word: "and/or", "https://a/b/c".
