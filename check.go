@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,9 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "%s: ok (%s)\n", l.name(), summary(g.config))
+			for _, warning := range exposed(g.config) {
+				fmt.Fprintf(out, "warning: %s\n", warning)
+			}
 			if !live {
 				return nil
 			}
@@ -46,6 +51,28 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker and the cache's store; exit code 1 if one does not answer")
 	return cmd
+}
+
+// exposed says what stands open to a network, each with what to do.
+func exposed(c *Config) (warnings []string) {
+	s := &c.Server
+	if !isLoopback(s.Listen) {
+		if len(c.Keys) == 0 && s.TLS.ClientCA == "" {
+			warnings = append(warnings, "keys: there are none, so everybody who reaches server.listen "+quote(s.Listen)+" may ask; set keys, or listen on 127.0.0.1")
+		}
+		if s.TLS.Cert == "" {
+			warnings = append(warnings, "server.tls: keys and prompts go in the clear to server.listen "+quote(s.Listen)+"; set server.tls, or put a proxy with TLS in front")
+		}
+	}
+	if s.Admin != "" && !isLoopback(s.Admin) {
+		warnings = append(warnings, "server.admin: "+quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
+	}
+	for i, w := range c.Workers {
+		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !isLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+			warnings = append(warnings, fmt.Sprintf("workers[%d].url: prompts go in the clear to %s; use https, or a network that is the workers' alone", i, quote(u.Host)))
+		}
+	}
+	return warnings
 }
 
 // summary counts what a configuration has.
