@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// prose is text of n bytes that was not there before.
-func prose(n int) string {
+// plainWords is text of n bytes that was not there before.
+func plainWords(n int) string {
 	words := strings.Fields("the quick brown fox jumps over lazy dogs while seven wizards quietly mix potions near river banks")
 	var b strings.Builder
 	for b.Len() < n {
@@ -44,7 +44,7 @@ func TestHostileLoudClientMakesOthersWait(t *testing.T) {
 			k := serve(t, fmt.Sprintf("server: {drain: {delay: 0s, timeout: 1s}}\nworkers: [{name: w, url: %q, engine: openai, models: [m]}]\nmodels: [{name: m, tokenizer: none}]\ncache: {store: off}\n"+
 				"classify: {jailbreak: {action: block}, pii: {allow: [], action: block}}\n%s", w.URL, keys))
 
-			blob := prose(4 << 20)
+			blob := plainWords(4 << 20)
 			ctx, stop := context.WithCancel(t.Context())
 			var loud sync.WaitGroup
 			for i := range 24 {
