@@ -17,7 +17,8 @@ type eventFlow struct {
 	done     bool   // the route's own end mark has come
 	finish   bool   // a finish_reason has come
 	failed   bool   // an error event has come
-	failure  []byte // the data of the first error event, while nothing was opened
+	failure  []byte // the first error event, while nothing was opened
+	withheld []byte // an error event, behind what may go on, that is not for clients
 	pieces   int    // parts passed on of an event that is not whole yet
 	usage    tokenCounts
 	recorder *recorder // takes the events down; nil: nobody wants them
@@ -28,7 +29,8 @@ func (s *eventFlow) begin(k kind, hideUsage bool) {
 }
 
 // scan looks at payload and says how many bytes at its front may be passed on,
-// and how many behind those are to be dropped.
+// and how many behind those are to be dropped. Behind an error event that is
+// not for clients the stream is over: withheld has it.
 func (s *eventFlow) scan(payload []byte) (pass, skip int) {
 	for {
 		n := s.scanner.next(payload[s.at:])
@@ -38,6 +40,10 @@ func (s *eventFlow) scan(payload []byte) (pass, skip int) {
 		event := payload[s.at : s.at+n]
 		v := s.look(event)
 		if v.usageOnly && s.hide && s.opened && s.pieces == 0 {
+			pass, s.at = s.at, 0
+			return pass, n
+		}
+		if s.withhold(v, event) {
 			pass, s.at = s.at, 0
 			return pass, n
 		}
@@ -96,10 +102,21 @@ func (s *eventFlow) look(event []byte) verdict {
 // last judges what is left when the stream has ended without a blank line
 // behind its last event, and says how many bytes may be passed on.
 func (s *eventFlow) last(payload []byte) int {
-	if s.at < len(payload) {
-		s.look(payload[s.at:])
+	if rest := payload[s.at:]; len(rest) > 0 && s.withhold(s.look(rest), rest) {
+		return s.at
 	}
 	return len(payload)
+}
+
+// withhold keeps back an error event that may hold anything of the worker's host.
+// One of which a part has gone on already, or that comes before the answer, is
+// not its concern.
+func (s *eventFlow) withhold(v verdict, event []byte) bool {
+	if !v.failure || !s.opened || s.pieces > 0 || eventError(event).message != internalError {
+		return false
+	}
+	s.withheld = append([]byte(nil), event...)
+	return true
 }
 
 // finished says whether the events themselves say that the answer is whole.

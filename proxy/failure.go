@@ -72,11 +72,16 @@ func broken(status int, reason, format, worker string) *failure {
 	return &failure{err: upstream(status, format, worker), retry: true, reason: reason}
 }
 
-// noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
-func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
+// logUnknown has the log say what clients are not told of an error of no known shape.
+func (p *Proxy) logUnknown(b *backend, f *failure) {
 	if f != nil && f.said != nil {
 		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.status).Bytes("said", f.said), "a worker's error has no known shape")
 	}
+}
+
+// noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
+func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
+	p.logUnknown(b, f)
 	switch {
 	case f == nil && why == "":
 		b.Succeeded(now)

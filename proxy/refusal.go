@@ -76,10 +76,7 @@ func (c *call) refusal() (*failure, error) {
 		f.err = &apiError{status: status}
 		f.body = bytes.Clone(c.payload())
 	} else {
-		if f.err.message == internalError {
-			f.err.message = "internal error of worker " + strconv.Quote(c.b.Name()) + "; Kvasir's log has the beginning of what it said"
-			f.said = bytes.Clone(c.payload()[:min(len(c.payload()), maxErrorText)])
-		}
+		f.conceal(c.b.Name(), c.payload())
 		f.header = appendHeader(nil, "Content-Type", "application/json")
 		f.body = f.err.appendJSON(nil)
 		if c.head.retryAfter != nil {
@@ -98,6 +95,15 @@ func (c *call) refusal() (*failure, error) {
 	return f, nil
 }
 
+// conceal names the worker in an error of no known shape, and keeps the beginning
+// of what it said for the log.
+func (f *failure) conceal(worker string, said []byte) {
+	if f.err.message == internalError {
+		f.err.message = "internal error of worker " + strconv.Quote(worker) + "; Kvasir's log has the beginning of what it said"
+		f.said = bytes.Clone(said[:min(len(said), maxErrorText)])
+	}
+}
+
 // failedFirst turns an error event that came before any content into the error
 // reply that it stands for: its status is known in time after all.
 func (r *relay) failedFirst(event []byte) (*failure, error) {
@@ -106,6 +112,7 @@ func (r *relay) failedFirst(event []byte) (*failure, error) {
 		err: eventError(event), reason: "error_event", retry: true,
 		header: appendHeader(nil, "Content-Type", "application/json"),
 	}
+	f.conceal(r.call.b.Name(), event)
 	f.busy = f.err.status == 429 || f.err.status == 503
 	f.body = f.err.appendJSON(nil)
 	return f, nil

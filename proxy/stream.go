@@ -227,7 +227,23 @@ func (r *relay) passEvents() (*failure, error) {
 			return nil, nil
 		}
 		c.pass(pass + skip)
+		if s.withheld != nil {
+			r.withheld()
+			return nil, nil
+		}
 	}
+}
+
+// withheld ends a stream in which an error event came that may hold anything of
+// the worker's host: the client is told of it in our words.
+func (r *relay) withheld() {
+	r.call.ended = false // what follows the event is not worth reading
+	f := &failure{err: eventError(r.events.withheld)}
+	f.conceal(r.facts.worker, r.events.withheld)
+	r.p.logUnknown(r.backend, f)
+	r.facts.why = "worker_error"
+	r.facts.usage = r.events.usage
+	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.err))
 }
 
 // sendEvents writes the first n bytes of the payload.
@@ -274,6 +290,10 @@ func (r *relay) endEvents() (*failure, error) {
 			return nil, nil
 		}
 		c.pass(rest)
+	}
+	if s.withheld != nil {
+		r.withheld()
+		return nil, nil
 	}
 	r.facts.usage = s.usage
 	r.spend(r.facts.usage.total())
