@@ -17,6 +17,7 @@ func TestHostileAdaptersPastAKeysModels(t *testing.T) {
 		`"lora_name":"sql"`, `"lora_id":1`, `"lora_int_id":1`, `"lora":[{"id":0,"scale":1}]`, `"loras":["sql"]`, `"adapter":"sql"`, `"adapter_id":"sql"`, `"adapters":["sql"]`,
 		`"adapter_source":"hub"`, `"Lora_Path":"sql"`, `"LORA-PATH":"sql"`, `"l\u006fra_path":"sql"`, `"lora_path":""`, `"extra_body":{"lora_path":"sql"}`,
 		`"vllm_xargs":{"lora_path":"sql"}`, `"chat_template_kwargs":{"adapter_name":"sql"}`, `"peft_adapter_name":"sql"`,
+		`"loraPath":"sql"`, `"adapterId":"sql"`, `"lora0":"sql"`, `"qlora_path":"sql"`, `"peft_model_id":"sql"`,
 	} {
 		bodies[`{"model":"m",`+messages+`,`+member+`}`] = "/v1/chat/completions"
 	}

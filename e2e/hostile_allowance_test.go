@@ -38,7 +38,21 @@ const frugalAnswer = `{"id":"c","object":"chat.completion","created":1,"model":"
 // 100 tokens and got 30,000.
 func TestHostileParallelRequestsPastTheAllowance(t *testing.T) {
 	t.Parallel()
-	for name, bound := range map[string]string{"bounded": `"max_tokens":190,`, "unbounded": "", "many choices": `"max_tokens":10,"n":19,`} {
+	asks := func(bound string) func(int) (string, string) {
+		return func(i int) (path, body string) {
+			return "/v1/chat/completions", frugalChat(fmt.Sprintf("What is %d?", i), bound)
+		}
+	}
+	for name, ask := range map[string]func(int) (path, body string){
+		"bounded": asks(`"max_tokens":190,`), "unbounded": asks(""), "many choices": asks(`"max_tokens":10,"n":19,`),
+		"the best of many": asks(`"max_tokens":10,"best_of":19,`),
+		"many small parts": func(int) (path, body string) {
+			return "/v1/chat/completions", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 199) + `{"type":"text","text":"a"}]}]}`
+		},
+		"many small prompts": func(int) (path, body string) {
+			return "/v1/completions", `{"model":"m","max_tokens":2,"prompt":[` + strings.Repeat(`"a",`, 99) + `"a"]}`
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const requests = 150
@@ -57,7 +71,8 @@ func TestHostileParallelRequestsPastTheAllowance(t *testing.T) {
 			var asking sync.WaitGroup
 			for i := range requests {
 				asking.Go(func() {
-					got := post(t, k.url+"/v1/chat/completions", frugalChat(fmt.Sprintf("What is %d?", i), bound), frugalKey)
+					path, body := ask(i)
+					got := post(t, k.url+path, body, frugalKey)
 					switch got.status {
 					case http.StatusOK:
 						answered.Add(1)

@@ -27,6 +27,9 @@ func TestHostilePageAsksTheKeylessAPI(t *testing.T) {
 		{"a browser that hides its page", "/v1/chat/completions", chat(false, 4), 415, []string{"Content-Type: text/plain"}},
 		{"no type and no page", "/v1/chat/completions", chat(false, 4), 415, nil},
 		{"other routes, too", "/tokenize", `{"model":"sim","prompt":"x"}`, 415, []string{"Content-Type: text/plain"}},
+		{"a page of an address", "/v1/chat/completions", chat(false, 4), 403, []string{"Origin: http://203.0.113.7", "Content-Type: text/plain"}},
+		{"a page of an address in brackets", "/v1/chat/completions", chat(false, 4), 403, []string{"Origin: http://[2001:db8::7]:80", "Content-Type: text/plain"}},
+		{"a page of this machine's address", "/v1/chat/completions", chat(false, 4), 0, []string{"Origin: http://127.0.0.1:3000", "Content-Type: text/plain"}},
 		{"a page's form on a form route", "/v1/audio/transcriptions", pageForm, 403, []string{"Origin: https://evil.example", "Content-Type: multipart/form-data; boundary=x"}},
 		{"a sandboxed page on a form route", "/v1/images/edits", pageForm, 403, []string{"Origin: null", "Content-Type: multipart/form-data; boundary=x"}},
 

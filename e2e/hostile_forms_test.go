@@ -240,6 +240,9 @@ func TestHostileAnotherFormForTheWorker(t *testing.T) {
 		"a model named in pieces":       {formType + "A\r\n", a(formPart("A", `name*0="mo"; name*1="del"`, "m2"))},
 		"a charset for all":             {formType + "A\r\n", a(formPart("A", `name="_charset_"`, "utf-7"))},
 		"a name that is unquoted twice": {formType + "A\r\n", a(formPart("A", `name="mo\\del"`, cardText))},
+		"a text with an empty filename": {formType + "A\r\n", a(formPart("A", `name="instructions"; filename=""`, cardText))},
+		"one with an extended one":      {formType + "A\r\n", a(formPart("A", `name="instructions"; filename*=utf-8''`, cardText))},
+		"a model behind a blank":        {formType + "A\r\n", a(formPart("A", `name="model "`, "m2"))},
 		"forms within a field":          {formType + "A\r\n", a("--A\r\nContent-Disposition: form-data; name=\"x\"; filename=\"y\"\r\nContent-Type: multipart/mixed; boundary=E\r\n\r\n" + twoForms() + "\r\n")},
 	}
 	for name, w := range map[string]func(*testing.T) witness{

@@ -38,6 +38,8 @@ func TestHostileTemplatesOfClients(t *testing.T) {
 			{"/v1/chat/completions", `{"model":"m",` + messages + `,"vllm_xargs":{"chat_template":TEMPLATE}}`},
 			{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello","chat_template":TEMPLATE}]}`},
 			{"/v1/chat/completions", `{"model":"m",` + messages + `,"Chat_Template":TEMPLATE}`},
+			{"/v1/chat/completions", `{"model":"m",` + messages + `,"chatTemplate":TEMPLATE}`},
+			{"/v1/chat/completions", `{"model":"m",` + messages + `,"extra":[{"Chat-Template":TEMPLATE}]}`},
 			{"/tokenize", `{"model":"m",` + messages + `,"chat_template":TEMPLATE}`},
 			{"/tokenize", `{"model":"m",` + messages + `,"chat_template_kwargs":{"chat_template":TEMPLATE}}`},
 			{"/v1/embeddings", `{"model":"m",` + messages + `,"chat_template":TEMPLATE}`},

@@ -55,6 +55,9 @@ func TestHostileTokenIDsPastTheGuards(t *testing.T) {
 	for name, body := range map[string]string{
 		"ids that stop or bound an answer": `{"model":"m","messages":[{"role":"user","content":"hello"}],"stop_token_ids":` + nineIDs + `,"allowed_token_ids":` + nineIDs + `,"logit_bias":{"1":1}}`,
 		"numbers of a schema":              `{"model":"m","messages":[{"role":"user","content":"hello"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"enum":` + nineIDs + `}}}]}`,
+		"usage of an answer":               `{"model":"m","messages":[{"role":"assistant","content":"a","usage":{"prompt_tokens":3,"completion_tokens":1}},{"role":"user","content":"go"}]}`,
+		"a vector":                         `{"model":"m","messages":[{"role":"user","content":"hello","embedding":[0.1,-0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.1]}]}`,
+		"logprobs":                         `{"model":"m","messages":[{"role":"assistant","content":"a","logprobs":{"content":[{"token":"a","bytes":` + nineIDs + `}]}},{"role":"user","content":"go"}]}`,
 		"few numbers":                      `{"model":"m","messages":[{"role":"user","content":"hello"}],"box":[1,2,3,4]}`,
 		"none":                             `{"model":"m","messages":[{"role":"user","content":"hello"}],"prompt_token_ids":null,"input_ids":null}`,
 	} {

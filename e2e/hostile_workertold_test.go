@@ -3,6 +3,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -58,19 +59,20 @@ func TestHostileIdReachesAWorker(t *testing.T) {
 	k := serveTold(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			mu.Lock()
-			heads = append(heads, fmt.Sprint(r.Header))
+			body, _ := io.ReadAll(r.Body) // what is missing is missed below
+			heads = append(heads, fmt.Sprint(r.Header)+string(body))
 			mu.Unlock()
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, frugalAnswer, 1, 2)
 	})
-	got := post(t, k.url+"/v1/chat/completions", frugalChat("Hello", ""), "X-Request-Id: "+id)
+	got := post(t, k.url+"/v1/chat/completions", frugalChat("Hello", `"request_id":"`+id+`","rid":"`+id+`","vllm_xargs":{"request_id":"`+id+`"},`), "X-Request-Id: "+id)
 	if got.status != http.StatusOK || got.header.Get("X-Request-Id") != id {
 		t.Errorf("the client gets %d and the id %q", got.status, got.header.Get("X-Request-Id"))
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(heads) != 1 || strings.Contains(heads[0], "666") {
+	if len(heads) != 1 || strings.Contains(heads[0], "666") || !strings.Contains(heads[0], "Hello") {
 		t.Errorf("the worker got %q", heads)
 	}
 	eventually(t, patience, "the log has both ids", func() bool {

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strconv"
@@ -117,13 +118,15 @@ const (
 // there never is more.
 func (x *exchange) estimate(a *allowance) reservation {
 	q := &x.req
-	prompt := q.media * mediaGuess
+	prompt := q.media*mediaGuess + len(q.texts) // no text is less than a token
 	if q.unread > 0 {
 		prompt += len(x.body) / bytesPerToken
 	} else {
+		length := 0
 		for _, t := range q.texts {
-			prompt += int(t.at.end-t.at.start) / bytesPerToken
+			length += int(t.at.end - t.at.start)
 		}
+		prompt += length / bytesPerToken
 	}
 	r := reservation{of: a, guessed: -1}
 	answer := 0
@@ -131,10 +134,28 @@ func (x *exchange) estimate(a *allowance) reservation {
 		if answer = q.answerBound(); answer < 0 {
 			answer, r.guessed = int(a.usual.Load()), prompt
 		}
-		answer = min(answer, a.limit) * q.choices()
 	}
-	r.tokens = min(max(prompt+answer, 1), a.limit)
+	all := float64(prompt) + float64(answer)*float64(q.choices())*float64(q.prompts()) // more than an int has
+	r.tokens = int(min(max(all, 1), float64(a.limit)))
 	return r
+}
+
+// prompts is how many prompts a body has that each get an answer of their own: a
+// text completion takes an array of them.
+func (r *request) prompts() int {
+	if r.kind != kindText {
+		return 1
+	}
+	n := 0
+	for _, t := range r.texts {
+		if t.at.start >= r.askedAt.start && t.at.end <= r.askedAt.end {
+			n++
+		}
+	}
+	if r.askedAt.given() && r.unread > 0 { // arrays of token ids
+		n += bytes.Count(r.askedAt.of(r.body), []byte("["))
+	}
+	return max(n, 1)
 }
 
 // answerBound is the most tokens that an answer may have, by the largest of the
@@ -152,7 +173,8 @@ func (r *request) answerBound() int {
 // choices is how many answers are asked for.
 func (r *request) choices() int {
 	n, _ := r.number(r.fields.n)
-	return min(max(n, 1), maxChoices)
+	of, _ := r.number(r.fields.bestOf) // so many are made, whatever n leaves of them
+	return min(max(n, of, 1), maxChoices)
 }
 
 // number is the number at at, at most 2^31-1; false: there is none above zero.

@@ -47,7 +47,7 @@ func (e edge) server(handler fasthttp.RequestHandler) *fasthttp.Server {
 		IdleTimeout:                  keepIdle,
 		ReadBufferSize:               headLimit,
 		ReduceMemoryUsage:            true, // no read buffer is held while an answer streams
-		DisablePreParseMultipartForm: true, // forms pass as they came
+		DisablePreParseMultipartForm: true, // forms are read by ourselves
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,

@@ -196,6 +196,9 @@ func (r *request) readPart(part *formPart) *apiError {
 	if refused != nil {
 		return refused
 	}
+	if f.file && f.filename == "" && part.value.end > part.value.start { // browsers send empty ones so
+		return badForm(int(part.value.start), "the field `%s` has an empty filename, which some servers take for none; leave it out or name the file", clip(f.name))
+	}
 	if refused = r.readField(f, part.value); refused != nil {
 		return refused
 	}
@@ -218,7 +221,7 @@ func readField(head textproto.MIMEHeader, at int) (f field, refused *apiError) {
 		return f, badForm(at, "a part has a Content-Disposition that cannot be read")
 	}
 	f.name = params["name"]
-	if !utf8.ValidString(f.name) || strings.ContainsFunc(f.name, oddInNames) {
+	if !utf8.ValidString(f.name) || strings.ContainsFunc(f.name, oddInNames) || strings.TrimSpace(f.name) != f.name {
 		return f, badForm(at, "the field `%s` has a name that servers read differently; use letters, digits and - _ . [ ]", clip(f.name))
 	}
 	f.filename, f.file = params["filename"]

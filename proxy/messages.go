@@ -45,7 +45,7 @@ func (r *textReader) oneMessage() {
 			r.toolCalls()
 		case "id", "tool_call_id":
 			r.idText(roleUser)
-		case "audio", "annotations":
+		case "audio", "annotations", "logprobs":
 			r.skip()
 		default: // templates are handed more than we know, such as a developer's tools
 			r.unknownMember(&m, roleUser)

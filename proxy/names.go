@@ -29,7 +29,7 @@ var memberNames = nameSet(`
 	summary code results output result
 	nvext router_config_override backend_instance_id prefill_worker_id decode_worker_id
 	overlap_score_credit prefill_load_scale router_temperature
-	kv_transfer_params ec_transfer_params disaggregated_params routed_dp_rank disagg_prefill_dp_rank data_parallel_rank
+	kv_transfer_params ec_transfer_params disaggregated_params request_id rid routed_dp_rank disagg_prefill_dp_rank data_parallel_rank
 	top_p top_k min_p best_of echo frequency_penalty presence_penalty repetition_penalty top_logprobs tool_choice
 	parallel_tool_calls store service_tier modalities voice language negative_prompt tokens
 `)
@@ -121,19 +121,46 @@ func (s *jsonScanner) otherCase(m *members, known names) bool {
 
 // isAdapter says whether a member is by its name about an adapter: one of its
 // words is lora or adapter. Engines and their forks have a dozen such names:
-// lora_path (SGLang), lora_request (TensorRT-LLM), lora (llama.cpp), adapter_id.
+// lora_path (SGLang), lora_request (TensorRT-LLM), lora (llama.cpp), adapter_id,
+// loraPath. Words end where letters do, and before a capital.
 func isAdapter(key []byte) bool {
 	for start, i := 0, 0; i <= len(key); i++ {
-		if i < len(key) && key[i] != '_' && key[i] != '-' && key[i] != '.' {
+		capital := i < len(key) && i > start && key[i]-'A' <= 'Z'-'A' && key[i-1]-'a' <= 'z'-'a'
+		if i < len(key) && isLetter(key[i]) && !capital {
 			continue
 		}
 		switch word := key[start:i]; len(word) {
 		case 4, 5, 7, 8:
-			if foldIs(word, "lora") || foldIs(word, "loras") || foldIs(word, "adapter") || foldIs(word, "adapters") {
-				return true
+			for _, name := range adapterWords {
+				if foldIs(word, name) {
+					return true
+				}
 			}
 		}
-		start = i + 1
+		if start = i + 1; capital {
+			start = i
+		}
 	}
 	return false
+}
+
+var adapterWords = [...]string{"lora", "loras", "qlora", "peft", "adapter", "adapters"}
+
+func isLetter(c byte) bool { return c|0x20-'a' <= 'z'-'a' }
+
+// isTemplate says whether a member is by its name a chat template, in whatever
+// case and with whatever between its words.
+func isTemplate(key []byte) bool {
+	const name = "chattemplate"
+	at := 0
+	for _, c := range key {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+		case at < len(name) && c|0x20 == name[at]:
+			at++
+		default:
+			return false
+		}
+	}
+	return at == len(name)
 }

@@ -68,6 +68,12 @@ func contains(names []string, host []byte) bool {
 	return false
 }
 
+// isOwnPage says whether a page that was loaded from this host is of this machine,
+// or of one of names: from another address anybody may serve one.
+func isOwnPage(host []byte, names []string) bool {
+	return foldIs(host, "localhost") || foldEnds(host, ".localhost") || net.ParseIP(string(host)).IsLoopback() || contains(names, host)
+}
+
 // isAddress says whether a host is an IP address, or nothing that browsers would
 // look up: no name has a colon, or ends in a number (WHATWG URL, 3.5).
 func isAddress(host []byte) bool {
@@ -177,7 +183,7 @@ func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
 	switch origin := h.Peek("Origin"); {
 	case len(origin) > 0:
 		from := originHost(origin)
-		if allowsOrigin(s.settings.CORS, string(origin)) || isSite(from, h) || len(from) > 0 && isOwnHost(hostOf(from), s.settings.Hosts) {
+		if allowsOrigin(s.settings.CORS, string(origin)) || isSite(from, h) || isOwnPage(hostOf(from), s.settings.Hosts) {
 			return nil
 		}
 		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; name them in server.cors if they shall")

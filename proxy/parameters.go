@@ -51,6 +51,8 @@ func (r *request) parameter(key []byte) bool {
 		r.fields.user = r.optional()
 	case "n":
 		r.fields.n = r.orNull((*request).integer)
+	case "best_of":
+		r.fields.bestOf = r.loose()
 	case "max_tokens":
 		r.fields.maxTokens = r.orNull((*request).integer)
 	case "max_completion_tokens":
@@ -377,7 +379,8 @@ const maxHandover = 64
 func handoverMember(key []byte) bool {
 	switch string(key) {
 	case "kv_transfer_params", "ec_transfer_params", "disaggregated_params", "nvext",
-		"router_config_override", "routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank":
+		"router_config_override", "routed_dp_rank", "disagg_prefill_dp_rank", "data_parallel_rank",
+		"request_id", "rid": // vLLM's, SGLang's: connectors read addresses from ids, and two requests of one id are one
 		return true
 	}
 	return bytes.HasPrefix(key, []byte("bootstrap_"))

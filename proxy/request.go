@@ -62,6 +62,7 @@ type requestFields struct {
 	tools          span
 	user           span
 	n              span // integer
+	bestOf         span
 	maxTokens      span // integer: max_tokens
 	maxCompletion  span // integer: max_completion_tokens of chat; engines take it before max_tokens
 	maxOutput      span // integer: max_output_tokens of /v1/responses

@@ -59,6 +59,7 @@ type textReader struct {
 	texts     []text
 	unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
 	numbers   int // elements of arrays that are numbers, where any value is taken for text
+	fractions int // of them, numbers such as 0.5, which are no ids but those of a vector
 	media     int // images, audio and video
 	results   int // of tools
 	toolCount int // tools on offer
@@ -360,7 +361,21 @@ func (r *textReader) countNumber() {
 	case '"', '[', '{':
 	default:
 		r.numbers++
+		if isFraction(r.body[r.pos:]) {
+			r.fractions++
+		}
 	}
+}
+
+// isFraction says whether a number that is no whole one stands here: 0.5, but not
+// 5.0, which Python's readers take for 5, and nothing with an exponent.
+func isFraction(b []byte) bool {
+	end := bytes.IndexFunc(b, func(c rune) bool { return c != '-' && c != '.' && (c < '0' || c > '9') })
+	if end < 0 || b[end]|0x20 == 'e' {
+		return false
+	}
+	_, fraction, _ := bytes.Cut(b[:end], []byte("."))
+	return len(bytes.Trim(fraction, "0")) > 0
 }
 
 // fewNumbers is how many numbers in arrays a member may have that nobody here
@@ -371,9 +386,9 @@ const fewNumbers = 8
 // unknown reads the value of a member that nobody here knows. Many numbers in it
 // may be token ids, in a member that was invented since.
 func (r *textReader) unknown(m *members, role textRole) {
-	start, before := r.pos, r.numbers
+	start, before := r.pos, r.numbers-r.fractions
 	r.looseText(role)
-	if r.numbers-before > fewNumbers {
+	if r.numbers-r.fractions-before > fewNumbers {
 		r.unread++
 	}
 	r.steers(m, start)
@@ -394,11 +409,11 @@ func (r *textReader) unknownMember(m *members, role textRole) {
 func (r *textReader) steers(m *members, start int) {
 	switch {
 	case r.failed() || r.body[start] == 'n':
-	case string(m.key) == "chat_template":
+	case isTemplate(m.key):
 		if !r.template.given() {
 			r.template = span{int32(start), int32(r.pos)}
 		}
-	case isTokenIDs(m.key):
+	case isTokenIDs(m.key) && (r.body[start] == '[' || r.body[start] == '"'): // a number is a count
 		r.unread++
 	case !isAdapter(m.key):
 	case len(r.adapters) == maxAdapters:
