@@ -59,7 +59,7 @@ func (c *call) head() error {
 
 var errStreamEnd = errors.New("stream ended")
 
-// event waits for the next event and returns when it was sent and when it came.
+// event waits for the next token and returns when it was sent and when it came.
 // After the right end of the stream it returns errStreamEnd.
 func (c *call) event() (sent, came time.Duration, err error) {
 	for {
@@ -68,16 +68,19 @@ func (c *call) event() (sent, came time.Duration, err error) {
 		if err != nil {
 			return 0, 0, fmt.Errorf("cannot read event: %w", err)
 		}
-		if len(line) <= 1 || string(line) == lastEvent[:len(lastEvent)-1] {
+		if len(line) <= 1 || isLine(line, roleEvent) || isLine(line, lastEvent) {
 			continue
 		}
-		if string(line) == doneEvent[:len(doneEvent)-1] {
+		if isLine(line, doneEvent) {
 			return 0, 0, c.end()
 		}
 		sent, err := stamp(line)
 		return sent, came, err
 	}
 }
+
+// isLine says whether line is that of an event of one line.
+func isLine(line []byte, event string) bool { return string(line) == event[:len(event)-1] }
 
 // end tells a whole stream from a cut one: the framing must end too.
 func (c *call) end() error {

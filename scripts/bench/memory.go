@@ -75,7 +75,7 @@ func (b *bench) idleThrough(ctx context.Context, name string, streams int) (befo
 	return before, after, endStreams(ctx, worker, calls)
 }
 
-// openStreams opens n streams and waits for the first event of each. What it
+// openStreams opens n streams and waits for the first token of each. What it
 // returns must be reset, also with an error.
 func openStreams(ctx context.Context, address, model string, n int) ([]*call, error) {
 	var mu sync.Mutex // guards calls and failed

@@ -24,7 +24,7 @@ const (
 	modelTicks  = "ticks"  // max_tokens events, one each 2 ms, each with the time it was sent; a right end
 	modelSilent = "silent" // nothing ever
 	modelHead   = "head"   // the reply's head, then nothing
-	modelIdle   = "idle"   // head and one event, then nothing until POST /bench/finish
+	modelIdle   = "idle"   // head, a role event and a token, then nothing until POST /bench/finish
 	modelFlow   = "flow"   // one event each 2 ms for ever
 	modelFlood  = "flood"  // events for ever, as fast as they are taken
 )
@@ -164,7 +164,7 @@ func (w *worker) hold(conn net.Conn, br *bufio.Reader, model string) error {
 	w.setHeld(conn, true)
 	defer w.setHeld(conn, false)
 	if model == modelIdle {
-		if _, err := conn.Write(appendEvent(nil, now())); err != nil {
+		if err := openIdle(conn); err != nil {
 			return err
 		}
 	}
@@ -183,6 +183,17 @@ func (w *worker) hold(conn net.Conn, br *bufio.Reader, model string) error {
 		}
 	}
 	<-fed
+	return err
+}
+
+// openIdle begins a stream as engines do: a role event at once, the first token
+// some time later, so that a proxy reads them one by one.
+func openIdle(conn net.Conn) error {
+	if _, err := io.WriteString(conn, chunk(roleEvent)); err != nil {
+		return err
+	}
+	time.Sleep(5 * tick)
+	_, err := conn.Write(appendEvent(nil, now()))
 	return err
 }
 
@@ -240,6 +251,7 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=
 const (
 	eventStart = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"content":"`
 	eventEnd   = `"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	roleEvent  = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"
 	lastEvent  = `data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1700000000,"model":"bench","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}` + "\n\n"
 	doneEvent  = "data: [DONE]\n\n"
 )
