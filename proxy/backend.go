@@ -96,7 +96,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 		MaxIdleConnDuration: idleConn,
 		ConnPoolStrategy:    fasthttp.LIFO,
 		Dial: func(addr string) (net.Conn, error) {
-			return dialWorker(addr, conf, t)
+			return dialApart(addr, conf, t)
 		},
 		MaxResponseBodySize: probeBody,
 	}
@@ -127,6 +127,19 @@ func dropsOf(headers map[string]string) func(name []byte) bool {
 	return func(name []byte) bool {
 		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return foldIs(name, o) })
 	}
+}
+
+// dialApart connects on a goroutine of its own. Dialling needs a deep stack, and
+// a stack that has grown stays: on the request's own it would cost each stream
+// 8 KiB, and more with TLS, for as long as it lives.
+func dialApart(addr string, conf *tls.Config, t Timeouts) (conn net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err = dialWorker(addr, conf, t)
+	}()
+	<-done
+	return conn, err
 }
 
 // dialWorker connects within the connect clock, TLS included.
