@@ -43,9 +43,9 @@ var httpChecks = []struct{ name, request, right string }{
 	{"an unknown version", "GET /health HTTP/9.9\r\nHost: example.com\r\n\r\n", "[45].."},
 	{"words before the request", "Extra lineGET /health HTTP/1.1\r\nHost: example.com\r\n\r\n", "[45].."},
 	{"a line that begins with CR", "GET /health HTTP/1.1\r\nHost: example.com\r\n\rSome-Header: Test\r\n\r\n", "4.."},
-	{"POST with a body", "POST /v1/chat/completions HTTP/1.1\r\nHost: example.com\r\nContent-Length: 57\r\n\r\n" + smallChat, "2.."},
-	{"chunks", "POST /v1/chat/completions HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n39\r\n" + smallChat + "\r\n0\r\n\r\n", "2.."},
-	{"length and chunks in odd cases", "POST /v1/chat/completions HTTP/1.1\r\nHost: example.com\r\ncontent-LengtH: 5\r\nTransFer-Encoding: chunked\r\n\r\n39\r\n" + smallChat + "\r\n0\r\n\r\n", "4.."},
+	{"POST with a body", "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 57\r\n\r\n" + smallChat, "2.."},
+	{"chunks", "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n39\r\n" + smallChat + "\r\n0\r\n\r\n", "2.."},
+	{"length and chunks in odd cases", "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\ncontent-LengtH: 5\r\nTransFer-Encoding: chunked\r\n\r\n39\r\n" + smallChat + "\r\n0\r\n\r\n", "4.."},
 }
 
 const smallChat = `{"model":"m","messages":[{"role":"user","content":"HI"}]}`

@@ -22,7 +22,7 @@ type smuggle struct {
 
 const (
 	postLine = "POST /v1/chat/completions HTTP/1.1\r\n"
-	hostLine = "Host: x\r\n"
+	hostLine = "Host: x\r\nContent-Type: application/json\r\n"
 	lenLine  = "Content-Length: %LEN%\r\n"
 	goodPost = postLine + hostLine + lenLine + "\r\n%BODY%"
 	teLine   = "Transfer-Encoding: chunked\r\n"
@@ -69,6 +69,10 @@ var smuggled = map[string]smuggle{
 	"a length in hexadecimal":         {chunkedBy("%BODY%", "Content-Length: 0x%HEX%"), "400", 0},
 	"a negative length":               {chunkedBy("%BODY%", "Content-Length: -1"), "400", 0},
 	"a length beyond all numbers":     {chunkedBy("%BODY%", "Content-Length: 99999999999999999999999"), "400", 0},
+	"a length beyond ours":            {chunkedBy("%BODY%", "Content-Length: 5000000000000000000") + goodPost, "400", 0},
+	"the longest length":              {chunkedBy("%BODY%", "Content-Length: 9223372036854775807") + goodPost, "400", 0},
+	"identity, then another request":  {postLine + hostLine + "Transfer-Encoding: identity\r\n\r\n" + goodPost, "400", 0},
+	"identity on a GET":               {"GET /livez HTTP/1.1\r\n" + hostLine + "Transfer-Encoding: identity\r\n\r\n" + goodPost, "400", 0},
 	"a length with zeros before it":   {chunkedBy("%BODY%", "Content-Length: 000%LEN%"), "200", 1},
 	"a length with an underscore":     {chunkedBy("%BODY%", "Content-Length: 1_0"), "400", 0},
 	"no length":                       {chunkedBy("%BODY%"), "400 408", 0},
@@ -87,7 +91,7 @@ var smuggled = map[string]smuggle{
 	// Whom is it for, and what?
 	"two hosts":                {with("Host: y"), "400", 0},
 	"no host":                  {postLine + lenLine + "\r\n%BODY%", "400", 0},
-	"no host in HTTP/1.0":      {strings.Replace(postLine, "1.1", "1.0", 1) + lenLine + "\r\n%BODY%", "200", 1},
+	"no host in HTTP/1.0":      {strings.Replace(postLine, "1.1", "1.0", 1) + "Content-Type: application/json\r\n" + lenLine + "\r\n%BODY%", "200", 1},
 	"absolute form":            {withLine("POST http://x/v1/chat/completions?q=1 HTTP/1.1"), "200", 1},
 	"absolute form with names": {withLine("POST http://a:b@x/v1/chat/completions HTTP/1.1"), "200", 1},
 	"CONNECT":                  {"CONNECT evil:443 HTTP/1.1\r\n" + hostLine + "\r\n", "404", 0},

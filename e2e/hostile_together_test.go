@@ -3,7 +3,9 @@ package e2e
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +16,8 @@ import (
 )
 
 // TestHostileTogetherTakeMemory: 400 announced bodies took 5 GiB, 48 zstd bodies that ask for a window of 512 MiB as
-// much again, and a worker that sends 1xx without end 435 MiB a second. All at once they stay below 400 MiB, and
+// much again, 40 of half a kilobyte that unpack to 60,000 prompts each 10 MiB a piece, and a worker that sends 1xx without
+// end 435 MiB a second. All at once they stay below 400 MiB, and
 // ordinary questions are answered.
 func TestHostileTogetherTakeMemory(t *testing.T) {
 	w := httptest.NewServer(http.HandlerFunc(interimWorker))
@@ -29,6 +32,15 @@ func TestHostileTogetherTakeMemory(t *testing.T) {
 	})
 	for i := range 48 {
 		attacks.Go(func() { k.bomb(i) })
+	}
+	crumbs := packedCrumbs(t)
+	for range 40 {
+		attacks.Go(func() {
+			request := newPost(t, k.url+"/v1/completions", crumbs, "Content-Encoding: gzip")
+			if r, err := http1.Do(request); err == nil {
+				r.Body.Close()
+			}
+		})
 	}
 	attacks.Go(func() {
 		body := chat(false, 5)
@@ -48,6 +60,18 @@ func TestHostileTogetherTakeMemory(t *testing.T) {
 	if most := k.memory(t, "VmHWM"); most >= 400 {
 		t.Errorf("it took %d MiB", most)
 	}
+}
+
+// packedCrumbs is a completion of 60,000 prompts of one letter, in half a kilobyte.
+func packedCrumbs(t *testing.T) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, `{"model":"sim","max_tokens":1,"prompt":[`+strings.Repeat(`"a",`, 59999)+`"a"]}`) // to memory
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.String()
 }
 
 // bomb sends a zstd body: one that asks for a window of 512 MiB in 9 bytes, or one of 31 MiB of one letter.

@@ -259,7 +259,11 @@ func (s *soaking) ask(n int) {
 		question = fmt.Sprintf("What grows in garden %d?", mathrand.IntN(300))
 	}
 	s.sent.Add(1)
-	request, err := http.NewRequest(http.MethodPost, s.k.url+"/v1/chat/completions", strings.NewReader(askModel("m", question, n%2 == 0)))
+	body := askModel("m", question, n%2 == 0)
+	if n%10 == 0 { // one that takes of the memory for bodies
+		body = `{"metadata":{"padding":"` + strings.Repeat("x", 100<<10) + `"},` + body[1:]
+	}
+	request, err := http.NewRequest(http.MethodPost, s.k.url+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		s.wrong(&s.lost, question, err.Error())
 		return
@@ -271,20 +275,20 @@ func (s *soaking) ask(n int) {
 		return
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	got := reply{response.StatusCode, response.Header, body, err}
+	answer, err := io.ReadAll(response.Body)
+	got := reply{response.StatusCode, response.Header, answer, err}
 	text, whole := said(got)
 	switch {
 	case whole && text == answerTo(question):
 		s.whole.Add(1)
 	case whole:
 		s.wrong(&s.mixed, question, text)
-	case got.status != http.StatusOK && inShape(body):
+	case got.status != http.StatusOK && inShape(answer):
 		s.refused.Add(1)
-	case got.status == http.StatusOK && err != nil && bytes.Contains(body, []byte("stream_interrupted")):
+	case got.status == http.StatusOK && err != nil && bytes.Contains(answer, []byte("stream_interrupted")):
 		s.interrupted.Add(1)
 	default:
-		s.wrong(&s.lost, question, fmt.Sprintf("%d %v %s", got.status, err, tail(string(body), 500)))
+		s.wrong(&s.lost, question, fmt.Sprintf("%d %v %s", got.status, err, tail(string(answer), 500)))
 	}
 }
 
@@ -373,12 +377,13 @@ type leftovers struct {
 	goroutines, descriptors, heapMiB float64
 }
 
-// left waits until no request is under way and reads what Kvasir holds then: goroutines, descriptors but for those of
+// left waits until no request is under way and no body is held, and reads what Kvasir holds then: goroutines, descriptors but for those of
 // connections that are kept for the next request, and the heap after a collection.
 func (s *soaking) left(t *testing.T) leftovers {
 	t.Helper()
 	eventually(t, patience, "no request is under way", func() bool {
-		return metric(t, s.k.admin+"/metrics", "kvasir_requests_in_flight") == 0
+		page := s.k.admin + "/metrics"
+		return metric(t, page, "kvasir_requests_in_flight") == 0 && metric(t, page, "kvasir_body_bytes") == 0
 	})
 	get(t, s.k.admin+"/debug/pprof/heap?gc=1")
 	page := s.k.admin + "/metrics"

@@ -40,7 +40,7 @@ func (a admin) handler() fasthttp.RequestHandler {
 			}
 		}()
 		defer forgetBody(ctx)
-		if err := a.receive(ctx, maxAdminBody); err != nil {
+		if err := a.receive(ctx, maxAdminBody, false); err != nil {
 			a.unreadable(ctx, err)
 			return
 		}

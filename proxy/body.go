@@ -19,6 +19,9 @@ func (x *exchange) read() *apiError {
 	if err := x.req.parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}
+	if n := len(x.req.texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
+		return noRoom()
+	}
 	if err := x.req.refuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {
 		return err
 	}
@@ -26,6 +29,14 @@ func (x *exchange) read() *apiError {
 	x.facts.streamed = x.req.stream
 	return nil
 }
+
+// A text of a request takes textCost bytes beside its own: of the parser, and of
+// the classifier. So many that a few kilobytes, unpacked, take ten megabytes of
+// them; above fewTexts they are counted as the body is.
+const (
+	fewTexts = 1024
+	textCost = 96
+)
 
 // unpack takes a content coding off the body. No worker understands one, and
 // what is inside must be judged. The limit holds for the unpacked size too, and
@@ -73,7 +84,7 @@ func unpackInto(out *body, coding, packed []byte) error {
 		_, err = fasthttp.WriteInflate(out, packed)
 	case foldIs(coding, "br"):
 		window := brotliWindow(packed)
-		if !out.budget.take(window, 0) {
+		if !out.budget.take(window) {
 			return errNoRoom
 		}
 		defer out.budget.give(window)
@@ -96,7 +107,7 @@ func unpackZstd(out *body, packed []byte) error {
 	if window > maxZstdWindow {
 		return zstd.ErrWindowSizeExceeded
 	}
-	if !out.budget.take(window, 0) {
+	if !out.budget.take(window) {
 		return errNoRoom
 	}
 	defer out.budget.give(window)

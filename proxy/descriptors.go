@@ -45,6 +45,12 @@ func (p *Proxy) LimitFiles(limit uint64) {
 	p.descriptors.most = int64(max((min(limit, 1<<40)-min(ownDescriptors, limit/4))/2, 1))
 }
 
+// admin is how many connections the admin listener takes at once, so that they
+// do not take what is kept for it and for workers.
+func (d *descriptors) admin() int {
+	return int(max(d.most/8, ownDescriptors/2))
+}
+
 // full says that no client more may be taken.
 func (d *descriptors) full() bool { return d.most > 0 && d.clients.Load() >= d.most }
 

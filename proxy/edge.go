@@ -72,9 +72,9 @@ func (e edge) isStranger(ctx *fasthttp.RequestCtx) bool {
 
 // bodyLimit is how much of a body is read. Who shows no valid key gets no more
 // read than it takes to say so.
-func (e edge) bodyLimit(ctx *fasthttp.RequestCtx) int64 {
+func (e edge) bodyLimit(stranger bool) int64 {
 	limit := e.state.Load().settings.MaxBody
-	if e.isStranger(ctx) {
+	if stranger {
 		limit = min(limit, strangersBody)
 	}
 	return limit
@@ -115,7 +115,8 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			conn.booked = false
 		}
 		defer forgetBody(ctx)
-		if err := e.receive(ctx, e.bodyLimit(ctx)); err != nil {
+		stranger := e.isStranger(ctx)
+		if err := e.receive(ctx, e.bodyLimit(stranger), stranger); err != nil {
 			e.unreadable(ctx, err)
 			return
 		}

@@ -19,8 +19,9 @@ var (
 
 // checkRequestHead refuses what fasthttp lets pass in the header lines of a
 // request: names that are no tokens, folded lines, bare LF, control characters
-// in values, Content-Length beside Transfer-Encoding, a second line of a header
-// that decides how the body is read, more than 200 lines. raw is fasthttp's
+// in values, Content-Length beside Transfer-Encoding or beyond all bodies, another
+// coding than chunked, a second line of a header that decides how the body is
+// read, more than 200 lines. raw is fasthttp's
 // RawHeaders: the lines as they came, the blank line behind them or nothing at
 // all. The connection has to be closed after a refusal.
 func checkRequestHead(raw []byte) *apiError {
@@ -36,11 +37,17 @@ func checkRequestHead(raw []byte) *apiError {
 			e.status = 431
 			return e
 		}
-		name, _, err := cutField(line)
+		name, value, err := cutField(line)
 		if err != nil {
 			return invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
 		}
 		if at := bodyHeader(name); at >= 0 {
+			switch { // fasthttp takes longer lengths than we read, and `identity` for no coding
+			case at == contentLength && parseLength(value) < 0:
+				return invalid("", "the request head is refused: a Content-Length that is no number of bytes a body can have")
+			case at == transferEncoding && !foldIs(value, "chunked"):
+				return invalid("", "the request head is refused: a Transfer-Encoding that is not chunked")
+			}
 			if seen[at] {
 				return invalid("", "the request head is refused: a second %s; send one: readers differ in which one they take", bodyHeaders[at])
 			}

@@ -92,6 +92,7 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 func (p *Proxy) ServeAdmin(ln net.Listener) error {
 	return p.admin.serve(&fasthttp.Server{
 		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, HeaderReceived: admin{p}.headReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Concurrency:           p.descriptors.admin(),
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
 	}, &clientListener{Listener: patient{ln}})
 }

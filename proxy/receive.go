@@ -45,11 +45,11 @@ type bodyBudget struct {
 	refused atomic.Uint64 // bodies for which there was no room
 }
 
-// take counts n more bytes for a body that has some already; false: there is no
-// room for them.
-func (g *bodyBudget) take(n, has int64) bool {
+// take counts n more bytes, of a body or made of one; false: there is no room for
+// them.
+func (g *bodyBudget) take(n int64) bool {
 	limit := g.limit.Load()
-	if has+n > smallBody {
+	if n > smallBody {
 		limit -= limit / 4
 	}
 	if g.held.Add(n) > limit {
@@ -60,24 +60,38 @@ func (g *bodyBudget) take(n, has int64) bool {
 	return true
 }
 
+// charge counts n bytes for what was made of the body, until it is let go.
+func (b *body) charge(budget *bodyBudget, n int64) bool {
+	if !budget.take(n) {
+		return false
+	}
+	b.budget, b.charged = budget, b.charged+n
+	return true
+}
+
 func (g *bodyBudget) give(n int64) { g.held.Add(-n) }
 
 // A body is the bytes of one request's body. It grows as they come.
 type body struct {
-	budget *bodyBudget
-	most   int64  // bytes that it may have
-	buf    []byte // of takeBuffer
-	n      int    // bytes that have come
+	budget  *bodyBudget
+	most    int64  // bytes that it may have
+	buf     []byte // of takeBuffer
+	n       int    // bytes in it
+	unread  bool   // nobody wants its bytes
+	gone    int64  // bytes that were dropped
+	charged int64  // of the budget, for what was made of it
 }
 
 func (b *body) bytes() []byte { return b.buf[:b.n] }
 
 // letGo frees the body; its bytes may not be used after.
 func (b *body) letGo() {
-	if b.buf == nil {
-		return
+	if b.charged > 0 {
+		b.budget.give(b.charged)
 	}
-	b.giveBack(b.buf)
+	if b.buf != nil {
+		b.giveBack(b.buf)
+	}
 	*b = body{}
 }
 
@@ -109,7 +123,7 @@ func (b *body) room() error {
 		size = 4 * has
 	}
 	size = bufferSize(min(size, b.most))
-	if size > smallBuffer && !b.budget.take(size, counted(b.buf)) {
+	if size > smallBuffer && !b.budget.take(size) {
 		return errNoRoom
 	}
 	bigger := takeBuffer(int(size))
@@ -123,7 +137,7 @@ func (b *body) room() error {
 
 // Write appends p.
 func (b *body) Write(p []byte) (int, error) {
-	if int64(b.n+len(p)) > b.most {
+	if b.gone+int64(b.n+len(p)) > b.most {
 		return 0, fasthttp.ErrBodyTooLarge
 	}
 	for rest := p; len(rest) > 0; {
@@ -137,19 +151,25 @@ func (b *body) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// receive reads the request's body and gives it to fasthttp's request. The error
-// is for unreadable.
-func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64) error {
+// errNoFraming is a head that does not say where its body ends.
+var errNoFraming = errors.New("the length of the body cannot be told")
+
+// receive reads the request's body and gives it to fasthttp's request. One that
+// is unread is stepped over: it takes no memory. The error is for unreadable.
+func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64, unread bool) error {
 	c, ok := ctx.Conn().(*clientConn)
 	if !ok {
 		return nil
 	}
 	c.since = ctx.Time()
 	f := framingOf(ctx.Request.Header.RawHeaders())
-	if f.ended {
+	switch {
+	case f.left < 0:
+		return errNoFraming
+	case f.ended:
 		return nil
 	}
-	c.body = body{budget: &p.bodies, most: most}
+	c.body = body{budget: &p.bodies, most: most, unread: unread}
 	if f.how == frameLength && f.left < most {
 		c.body.most = f.left
 	}
@@ -158,7 +178,9 @@ func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64) error {
 		c.body.letGo()
 		return err
 	}
-	ctx.Request.SetBodyRaw(c.body.bytes())
+	if !unread {
+		ctx.Request.SetBodyRaw(c.body.bytes())
+	}
 	return nil
 }
 
@@ -179,6 +201,7 @@ func leaveBody(h *fasthttp.RequestHeader) {
 
 // framingOf is how the body behind a request's head is framed. The head was
 // accepted by fasthttp: there is one Content-Length, or one Transfer-Encoding.
+// left is -1 where neither tells where the body ends.
 func framingOf(lines []byte) framing {
 	f := framing{how: frameLength, ended: true}
 	for len(lines) > 0 {
@@ -188,11 +211,14 @@ func framingOf(lines []byte) framing {
 		case 'c':
 			if name, value := splitField(line); foldIs(name, "content-length") {
 				f.left = parseLength(value)
-				f.ended = f.left <= 0
+				f.ended = f.left == 0
 			}
 		case 't':
-			if name, value := splitField(line); foldIs(name, "transfer-encoding") && foldIs(value, "chunked") {
-				return framing{how: frameChunked}
+			if name, value := splitField(line); foldIs(name, "transfer-encoding") {
+				if foldIs(value, "chunked") {
+					return framing{how: frameChunked}
+				}
+				f.left = -1
 			}
 		}
 	}
@@ -204,7 +230,10 @@ func framingOf(lines []byte) framing {
 // through the connection's own, which may hold the next request behind them.
 func (b *body) receive(c *clientConn, f *framing) error {
 	for !f.done() {
-		if int64(b.n)+f.left > b.most {
+		if b.unread {
+			b.gone, b.n = b.gone+int64(b.n), 0
+		}
+		if b.gone+int64(b.n)+f.left > b.most {
 			return fasthttp.ErrBodyTooLarge
 		}
 		if c.from == c.to && f.left > readAhead && (f.how == frameLength || f.state == inData) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -276,3 +277,42 @@ func (p *pieceConn) Read(b []byte) (int, error) {
 }
 
 func (p *pieceConn) SetReadDeadline(time.Time) error { return nil }
+
+// TestTextsAreCounted: a kilobyte that unpacks to many small texts takes what is made of them.
+func TestTextsAreCounted(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.BodyMemory = 4 << 20
+	p := startProxy(t, s)
+	crumbs := func(n int) string {
+		return `{"model":"m","messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, n-1) + `{"type":"text","text":"a"}]}]}`
+	}
+	packed := string(packedBy(t, "gzip", crumbs(maxTexts)))
+	if a := p.ask(t, "/v1/chat/completions", packed, "Content-Encoding: gzip"); a.StatusCode != 503 || !strings.Contains(a.body, "server.body_memory") {
+		t.Errorf("%d texts: %d %s", maxTexts, a.StatusCode, a.body)
+	}
+	if a := p.ask(t, "/v1/chat/completions", crumbs(2*fewTexts)); a.StatusCode != 200 {
+		t.Errorf("%d texts: %d %s", 2*fewTexts, a.StatusCode, a.body)
+	}
+	waitUntil(t, "all is given back", func() bool { return p.bodies.held.Load() == 0 })
+}
+
+// TestStrangersTakeNoBudget: who shows no key holds no memory that those with one could use.
+func TestStrangersTakeNoBudget(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.BodyMemory = 4 << 20
+	s.Keys = []Key{{Name: "alice", SHA256: sha256.Sum256([]byte("alice"))}}
+	p := startProxy(t, s)
+	part := strings.Repeat("x", 60000)
+	for _, framing := range []string{"Content-Length: 60001\r\n\r\n" + part, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(part), part)} {
+		c := dial(t, p.addr)
+		_, _ = io.WriteString(c, chatHead+framing)
+		waitUntil(t, "it waits for the rest", func() bool { return p.bodies.held.Load() == 0 })
+		_, _ = io.WriteString(c, map[bool]string{true: "0\r\n\r\n", false: "x"}[strings.HasPrefix(framing, "T")])
+		if a := receive(t, bufio.NewReader(c)); a.StatusCode != 401 {
+			t.Errorf("%.20q: %d %s", framing, a.StatusCode, a.body)
+		}
+	}
+	if n := p.bodies.held.Load(); n != 0 {
+		t.Errorf("%d bytes are held", n)
+	}
+}

@@ -91,7 +91,7 @@ func TestRequestManyTexts(t *testing.T) {
 		return `{"model":"m","prompt":[` + strings.Repeat(`"a",`, n-1) + `"a"]}`
 	}
 	rt := routeAt(t, "/v1/completions")
-	wantRefused(t, rt, body(maxTexts+1), "prompt[262144]", "The request has more than 262144 texts")
+	wantRefused(t, rt, body(maxTexts+1), "prompt[65536]", "The request has more than 65536 texts")
 	var r request
 	if e := r.parse(rt, []byte(body(maxTexts)), nil); e != nil || len(r.texts) != maxTexts {
 		t.Fatal(e, len(r.texts))

@@ -30,10 +30,10 @@ type text struct {
 }
 
 // maxTexts is how many texts one request may have: a bound on what is kept of
-// a body, 4 MiB.
-const maxTexts = 1 << 18
+// a body, 2 MiB.
+const maxTexts = 1 << 16
 
-const tooManyTexts = "The request has more than 262144 texts"
+const tooManyTexts = "The request has more than 65536 texts"
 
 // appendTo appends the text as it is meant, escapes resolved, to dst. body is
 // the body that was parsed.
