@@ -11,7 +11,7 @@ import (
 
 // Why only the same bytes answer a question: values of Result.Why.
 const (
-	WhyHidden = "hidden" // it has characters that no reader sees and a model reads
+	WhyHidden = "hidden" // it has characters that a model reads and the comparison does not: unseen, or letters drawn as signs
 	WhyShort  = "short"  // it has no words, or one: emoji, marks, numbers, "ok"
 	WhyNoise  = "noise"  // its letters are drawn by chance
 )
@@ -22,7 +22,7 @@ const (
 // all that says nothing lies close together, a pizza beside an angry face.
 func Literal(text []byte) (why string) {
 	switch w := readWords(text); {
-	case unseen.Count(text) > 0 || oddlySpaced(text):
+	case unseen.Count(text) > 0 || oddlySpaced(text) || oddlyDrawn(text):
 		return WhyHidden
 	case w.words < 2 || !w.said:
 		return WhyShort
@@ -35,23 +35,66 @@ func Literal(text []byte) (why string) {
 // mostSpace is how much white space around a question is an accident, in bytes.
 const mostSpace = 64
 
-// oddlySpaced says that the white space around the text, which counts for nothing
-// where questions are compared, is none that people type, or as much as would
-// spell something.
+// oddlySpaced says that there is white space around or in the text, which counts
+// for little where questions are compared, that people do not type, or as much of
+// it as would spell something.
 func oddlySpaced(text []byte) bool {
-	bare := bytes.TrimSpace(text)
-	if len(text)-len(bare) > mostSpace {
+	if len(text)-len(bytes.TrimSpace(text)) > mostSpace {
 		return true
 	}
-	if len(bare) == len(text) || len(bare) == 0 {
-		return false
+	run := 0
+	for i := 0; i < len(text); {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[i:])
+		}
+		switch {
+		case !unicode.IsSpace(r):
+			run = 0
+		case r >= utf8.RuneSelf && r != 0xa0 && r != 0x202f && r != 0x3000: // typed in French, and in Chinese
+			return true
+		default:
+			if run += size; run > mostSpace {
+				return true
+			}
+		}
+		i += size
 	}
-	start := len(text) - len(bytes.TrimLeftFunc(text, unicode.IsSpace))
-	return hasOddSpace(text[:start]) || hasOddSpace(text[start+len(bare):])
+	return false
 }
 
-func hasOddSpace(space []byte) bool {
-	return bytes.ContainsFunc(space, func(r rune) bool { return r >= utf8.RuneSelf && r != 0xa0 && r != 0x3000 })
+// mostSigns is how many letters drawn as signs a text may have in a row: a flag is
+// two of them.
+const mostSigns = 2
+
+// oddlyDrawn says that the text has characters that stand for nothing everybody
+// draws alike (of private use, not assigned, a place for an object), or letters
+// drawn as signs, of which the embedding sees nothing: circled, squared, Braille,
+// those that flags are made of.
+func oddlyDrawn(text []byte) bool {
+	signs := 0
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			signs = 0
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		i += size
+		switch {
+		case !unicode.IsGraphic(r) && !unicode.In(r, unicode.Cf, unicode.Cc),
+			r == 0xfffc, r == 0x1d159, // an object, a note without a head
+			unicode.Is(unicode.Me, r) && r != 0x20e3: // rings around the letter before; a keycap is an emoji's
+			return true
+		case r >= 0x2460 && r <= 0x24ff, r >= 0x2800 && r <= 0x28ff, r >= 0x1f100 && r <= 0x1f1ff:
+			if signs++; signs > mostSigns {
+				return true
+			}
+		default:
+			signs = 0
+		}
+	}
+	return false
 }
 
 // wordCount is what a text is made of. A run of letters and digits is a word, of

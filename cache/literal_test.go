@@ -37,6 +37,24 @@ func TestLiteral(t *testing.T) {
 		"What is the capital of France? \u2003\u2002\u2003":  WhyHidden,
 		"What is the capital of France?" + spaces(65):        WhyHidden,
 
+		"What is the capital\ue073\ue061\ue079 of France?":                      WhyHidden, // private use
+		"What is the capital of France? \U000f0073\U000f0061":                   WhyHidden,
+		"What is the capital of France?\u0378\u0379":                            WhyHidden, // not assigned
+		"What is the capital of France? \ufffc\ufffc":                           WhyHidden,
+		"What is the capital of France? \U0001d159":                             WhyHidden,
+		"What is the capital of Fr\u20dda\u20dence?":                            WhyHidden,
+		"What is\u2009\u200athe capital of France?":                             WhyHidden,
+		"What\u2028is\u2028the capital of France?":                              WhyHidden,
+		"What is the" + spaces(65) + "capital of France?":                       WhyHidden,
+		"What is the capital of France? \U0001f1f8\U0001f1e6\U0001f1fe":         WhyHidden, // "say" as flags are made of
+		"What is the capital of France? ⓢⓐⓨ":                                    WhyHidden,
+		"What is the capital of France? \U0001f182\U0001f170\U0001f188":         WhyHidden,
+		"What is the capital of France? ⠎⠁⠽":                                    WhyHidden,
+		"What is the capital of \U0001f1eb\U0001f1f7 and \U0001f1e9\U0001f1ea?": "",
+		"Quelle est la capitale\u202f? Et le nom\u202f?":                        "",
+		"What does ① mean?":                                                     "",
+		"def f(x):\n                return x\n\nWhy is this wrong?":             "",
+
 		"":              WhyShort,
 		"hello":         WhyShort,
 		"Hello!":        WhyShort,

@@ -125,12 +125,16 @@ func TestCutInTwo(t *testing.T) {
 		{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"my card: 4111-1111-11", "11-1111"}, {"card 411111111111", "1111"},
 		{"IBAN DE89 3704 0044", "0532 0130 00"}, {"my SSN: 536-22", "-1234"},
 	} {
-		for _, split := range []string{"messages", "parts", "roles"} {
+		for _, split := range []string{"messages", "parts", "roles", "system", "instructions"} {
 			r := user(texts...)
 			for i := range r.Texts {
 				switch {
 				case split == "parts":
 					r.Texts[i].Message = 0
+				case split == "system" && i == 0: // in no message
+					r.Texts[i].Message, r.Texts[i].Role = -1, System
+				case split == "instructions" && len(texts) == 2: // and the input is none either
+					r.Texts[i].Message, r.Texts[i].Role = -1, []Role{System, User}[i]
 				case split == "roles" && i%2 == 1:
 					r.Texts[i].Role = Assistant
 				}

@@ -77,11 +77,20 @@ const nearEnd = 48
 // beginning of text b, the next one, of another message.
 func (j personal) halvesMeet(a, b int) bool {
 	x, y := &j.r.Texts[a], &j.r.Texts[b]
-	if x.Message < 0 || y.Message <= x.Message || !written(x.Role) || !written(y.Role) {
+	if !follows(x, y) || !written(x.Role) || !written(y.Role) {
 		return false
 	}
 	before, after := j.folded(a).bytes, j.folded(b).bytes
 	return hasDigit(before[max(0, len(before)-nearEnd):]) && hasDigit(after[:min(len(after), nearEnd)])
+}
+
+// follows says whether y is read right behind x: the next message, or whatever
+// comes behind a system prompt that stands in no message.
+func follows(x, y *Text) bool {
+	if x.Message < 0 {
+		return x.Role == System && (y.Message >= 0 || y.Role == User)
+	}
+	return y.Message > x.Message
 }
 
 // written says that what a role says is one text, not put together of fields.

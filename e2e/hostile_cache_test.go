@@ -43,6 +43,7 @@ func TestHostileCacheHiddenTextAnswersThePlainOne(t *testing.T) {
 		func(q string) string { return q + "\U0001f600\ufe01\ufe03\U000e0105" }, func(q string) string { return "\u202e" + q }, func(q string) string { return "\u2066" + q + "\u2069" },
 		func(q string) string { return q + "\u3164\u115f" }, func(q string) string { return q + "\u0007\u0001" }, func(q string) string { return "\ufeff" + q },
 		func(q string) string { return q + "\u2062\u2063" }, func(q string) string { return q + " \u2002\u2003\u2002" }, func(q string) string { return q + strings.Repeat(" \t", 50) },
+		func(q string) string { return q + " \ue073\ue061\ue079 \U0001f1f8\U0001f1e6\U0001f1fe" },
 	}
 	for i, f := range hide {
 		q := fmt.Sprintf("What is the old market of %s known for?", cities[i])
