@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"slices"
 	"sort"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
@@ -152,6 +153,22 @@ func (r *reading) stepAt(at int32) int {
 	return sort.Search(len(r.steps), func(i int) bool { return r.steps[i].at > at }) - 1
 }
 
+// escaped is the blank or the digit that an escape of JSON at i stands for, and its
+// bytes; 0: none. The arguments of a call are such a text, and a model is shown
+// them read. Line ends count behind digits alone: paths have \n in them, too.
+func escaped(text []byte, i int) (to rune, size int) {
+	switch rest := text[i+1:]; {
+	case len(rest) == 0:
+	case hasByte("nrt", rest[0]) && i > 0 && isDigit(text[i-1]):
+		return '\n', 2
+	case rest[0] == 'u' && len(rest) > 4:
+		if n, err := strconv.ParseUint(string(rest[1:5]), 16, 16); err == nil && (n == ' ' || n < 0x80 && isDigit(byte(n))) {
+			return rune(n), 6
+		}
+	}
+	return 0, 0
+}
+
 // undress says what the characters at i are drawn as, 0 for nothing, and how many
 // bytes they take; size 0: they are drawn as they are.
 func undress(text []byte, i int) (to rune, size int) {
@@ -174,6 +191,9 @@ func undress(text []byte, i int) (to rune, size int) {
 			return 0, 1
 		}
 	case b == '\\':
+		if to, n := escaped(text, i); n > 0 {
+			return to, n
+		}
 		if i+1 < len(text) && text[i+1] > ' ' && text[i+1] < 0x7f && !isAlnum(text[i+1]) {
 			if hasByte(",;:!", text[i+1]) {
 				return ' ', 2 // spaces of TeX
