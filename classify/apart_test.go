@@ -151,7 +151,7 @@ func TestCutInTwo(t *testing.T) {
 func TestEscapedValues(t *testing.T) {
 	c := guarded(t)
 	for _, text := range []string{
-		`{"card":"4111\n1111\n1111\n1111"}`, `{"card":"4111\t1111\t1111\t1111"}`, `{"card":"\u0034\u0031\u0031\u0031 1111 1111 1111"}`,
+		`{"card":"4111\n1111\n1111\n1111"}`, `{"card":"4111\r\n1111\r\n1111\r\n1111"}`, `{"card":"4111\t1111\t1111\t1111"}`, `{"card":"\u0034\u0031\u0031\u0031 1111 1111 1111"}`,
 		`{"card":"4111\u00201111\u00201111\u00201111"}`, `{"n":"411111111111111\u0031"}`,
 	} {
 		if rest, types := withoutValues(c, user(text)); !strings.Contains(types, "CREDIT_CARD") || strings.Contains(rest[0], "1111") {

@@ -159,7 +159,7 @@ func (r *reading) stepAt(at int32) int {
 func escaped(text []byte, i int) (to rune, size int) {
 	switch rest := text[i+1:]; {
 	case len(rest) == 0:
-	case hasByte("nrt", rest[0]) && i > 0 && isDigit(text[i-1]):
+	case hasByte("nrt", rest[0]) && i > 0 && (isDigit(text[i-1]) || i > 2 && text[i-1] == 'r' && text[i-2] == '\\' && isDigit(text[i-3])):
 		return '\n', 2
 	case rest[0] == 'u' && len(rest) > 4:
 		if n, err := strconv.ParseUint(string(rest[1:5]), 16, 16); err == nil && (n == ' ' || n < 0x80 && isDigit(byte(n))) {
