@@ -11,7 +11,7 @@ import (
 
 // Why only the same bytes answer a question: values of Result.Why.
 const (
-	WhyHidden = "hidden" // it has characters that a model reads and the comparison does not: unseen, or letters drawn as signs
+	WhyHidden = "hidden" // it has characters that a model reads and the comparison does not
 	WhyShort  = "short"  // it has no words, or one: emoji, marks, numbers, "ok"
 	WhyNoise  = "noise"  // its letters are drawn by chance
 )
@@ -32,66 +32,70 @@ func Literal(text []byte) (why string) {
 	return ""
 }
 
-// mostSpace is how much white space around a question is an accident, in bytes.
-const mostSpace = 64
+// mostSpace is how much white space that says nothing a text may have, in bytes.
+const mostSpace = 32
 
 // oddlySpaced says that there is white space around or in the text, which counts
 // for little where questions are compared, that people do not type, or as much of
 // it as would spell something.
 func oddlySpaced(text []byte) bool {
-	if len(text)-len(bytes.TrimSpace(text)) > mostSpace {
-		return true
-	}
-	run := 0
+	spare := 0
 	for i := 0; i < len(text); {
-		r, size := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(text[i:])
+		if b := text[i]; b > ' ' && b < utf8.RuneSelf || b == ' ' && i+1 < len(text) && text[i+1]-'!' < utf8.RuneSelf-'!' {
+			i++
+			continue
 		}
-		switch {
-		case !unicode.IsSpace(r):
-			run = 0
-		case r >= utf8.RuneSelf && r != 0xa0 && r != 0x202f && r != 0x3000: // typed in French, and in Chinese
+		gap := text[i : len(text)-len(bytes.TrimLeftFunc(text[i:], unicode.IsSpace))]
+		if len(gap) == 0 {
+			_, size := utf8.DecodeRune(text[i:])
+			i += size
+			continue
+		}
+		i += len(gap)
+		n, typed := spareSpace(gap, i == len(text))
+		if spare += n; !typed || spare > mostSpace {
 			return true
-		default:
-			if run += size; run > mostSpace {
-				return true
-			}
 		}
-		i += size
 	}
 	return false
 }
 
-// mostSigns is how many letters drawn as signs a text may have in a row: a flag is
-// two of them.
-const mostSigns = 2
+// spareSpace is how many bytes of a gap between words, or behind the last, do
+// nothing: not the one that parts the words, the end of an empty line, nor the
+// indentation of the next. Beyond ASCII people type one at a time, where French
+// and Chinese have theirs.
+func spareSpace(gap []byte, last bool) (n int, typed bool) {
+	if r, size := utf8.DecodeRune(gap); r >= utf8.RuneSelf {
+		return 0, size == len(gap) && (r == 0xa0 || r == 0x202f || r == 0x3000)
+	}
+	if bytes.IndexFunc(gap, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		return 0, false
+	}
+	end := bytes.LastIndexByte(gap, '\n') + 1
+	if indent := gap[end:]; end > 0 && !last && len(indent) <= mostIndent && len(bytes.Trim(indent, " "))*len(bytes.Trim(indent, "\t")) == 0 {
+		gap = gap[:end]
+	}
+	return len(gap) - min(2, max(1, bytes.Count(gap, []byte{'\n'}))), true
+}
+
+// mostIndent is how far a line of code is indented, by blanks alone or tabs alone.
+const mostIndent = 64
 
 // oddlyDrawn says that the text has characters that stand for nothing everybody
-// draws alike (of private use, not assigned, a place for an object), or letters
-// drawn as signs, of which the embedding sees nothing: circled, squared, Braille,
-// those that flags are made of.
+// draws alike: of private use, not assigned, a place for an object, rings around
+// the letter before.
 func oddlyDrawn(text []byte) bool {
-	signs := 0
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
-			signs = 0
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
 		i += size
-		switch {
-		case !unicode.IsGraphic(r) && !unicode.In(r, unicode.Cf, unicode.Cc),
-			r == 0xfffc, r == 0x1d159, // an object, a note without a head
-			unicode.Is(unicode.Me, r) && r != 0x20e3: // rings around the letter before; a keycap is an emoji's
+		if !unicode.IsGraphic(r) && !unicode.In(r, unicode.Cf, unicode.Cc) ||
+			r == 0xfffc || r == 0x1d159 || // an object, a note without a head
+			unicode.Is(unicode.Me, r) && r != 0x20e3 { // a keycap is an emoji's
 			return true
-		case r >= 0x2460 && r <= 0x24ff, r >= 0x2800 && r <= 0x28ff, r >= 0x1f100 && r <= 0x1f1ff:
-			if signs++; signs > mostSigns {
-				return true
-			}
-		default:
-			signs = 0
 		}
 	}
 	return false

@@ -1,7 +1,10 @@
 // Which questions only the same bytes answer.
 package cache
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLiteral(t *testing.T) {
 	for text, want := range map[string]string{
@@ -35,25 +38,29 @@ func TestLiteral(t *testing.T) {
 		"What is the capital of France?\x07":                 WhyHidden,
 		"What is the capital of France?\u3164":               WhyHidden,
 		"What is the capital of France? \u2003\u2002\u2003":  WhyHidden,
-		"What is the capital of France?" + spaces(65):        WhyHidden,
+		"What is the capital of France?" + spaces(35):        WhyHidden,
 
-		"What is the capital\ue073\ue061\ue079 of France?":                      WhyHidden, // private use
-		"What is the capital of France? \U000f0073\U000f0061":                   WhyHidden,
-		"What is the capital of France?\u0378\u0379":                            WhyHidden, // not assigned
-		"What is the capital of France? \ufffc\ufffc":                           WhyHidden,
-		"What is the capital of France? \U0001d159":                             WhyHidden,
-		"What is the capital of Fr\u20dda\u20dence?":                            WhyHidden,
-		"What is\u2009\u200athe capital of France?":                             WhyHidden,
-		"What\u2028is\u2028the capital of France?":                              WhyHidden,
-		"What is the" + spaces(65) + "capital of France?":                       WhyHidden,
-		"What is the capital of France? \U0001f1f8\U0001f1e6\U0001f1fe":         WhyHidden, // "say" as flags are made of
-		"What is the capital of France? ⓢⓐⓨ":                                    WhyHidden,
-		"What is the capital of France? \U0001f182\U0001f170\U0001f188":         WhyHidden,
-		"What is the capital of France? ⠎⠁⠽":                                    WhyHidden,
-		"What is the capital of \U0001f1eb\U0001f1f7 and \U0001f1e9\U0001f1ea?": "",
-		"Quelle est la capitale\u202f? Et le nom\u202f?":                        "",
-		"What does ① mean?":                                                     "",
-		"def f(x):\n                return x\n\nWhy is this wrong?":             "",
+		"What is the capital\ue073\ue061\ue079 of France?":                                                   WhyHidden, // private use
+		"What is the capital of France? \U000f0073\U000f0061":                                                WhyHidden,
+		"What is the capital of France?\u0378\u0379":                                                         WhyHidden, // not assigned
+		"What is the capital of France? \ufffc\ufffc":                                                        WhyHidden,
+		"What is the capital of France? \U0001d159":                                                          WhyHidden,
+		"What is the capital of Fr\u20dda\u20dence?":                                                         WhyHidden,
+		"What is\u2009\u200athe capital of France?":                                                          WhyHidden,
+		"What\u2028is\u2028the capital of France?":                                                           WhyHidden,
+		"What is the" + spaces(35) + "capital of France?":                                                    WhyHidden,
+		"What" + spaces(10) + "is the" + spaces(10) + "capital" + spaces(10) + "of" + spaces(10) + "France?": WhyHidden,
+		"What is\u00a0\u00a0the capital of France?":                                                          WhyHidden,
+		"What is \u00a0the capital of France?":                                                               WhyHidden,
+		"What is the capital of France?\n    \n  \n   \n      \n  \n     \n      \n ":                        WhyHidden,
+		"What is the capital\n \t \t\t   \t \t  \t\t\t \t   \t\t  \t   \t \t\t \t\tof France?":               WhyHidden,
+		"What is the capital of \U0001f1eb\U0001f1f7 and \U0001f1e9\U0001f1ea?":                              "",
+		"Quelle est la capitale\u202f? Et le nom\u202f?":                                                     "",
+		"What does ① mean?":                                                                                  "",
+		"def f(x):\n                return x\n\nWhy is this wrong?":                                          "",
+		"def f(x):\r\n\t\t\treturn x\r\n\r\nWhy is this wrong?\r\n":                                          "",
+		"if x:\n" + strings.Repeat("            print(x)\n", 50) + "Why is this wrong?":                      "",
+		"What is the capital of France?\n\n\n\n    ":                                                         "",
 
 		"":              WhyShort,
 		"hello":         WhyShort,

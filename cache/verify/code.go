@@ -75,6 +75,7 @@ func (c *scanner) addCode(chunk []byte) {
 // backquoted reads text in backquotes: one piece for each part between white
 // space, so that the same code laid out in another way is the same.
 func (c *scanner) backquoted() {
+	c.marks++
 	fence := 1
 	for c.at+fence < len(c.in) && c.in[c.at+fence] == '`' {
 		fence++

@@ -44,7 +44,7 @@ type scanner struct {
 
 // scan fills s.raws from text.
 func (s *side) scan(words *lexicon, text []byte) {
-	*s = side{text: s.text[:0], raws: s.raws[:0], quotes: s.quotes[:0], words: s.words[:0]}
+	*s = side{text: s.text[:0], raws: s.raws[:0], quotes: s.quotes[:0], words: s.words[:0], signs: s.signs[:0]}
 	c := scanner{side: s, words: words, in: text, first: true, space: true, quote: -1}
 	for c.at < len(text) {
 		c.next()
@@ -133,7 +133,8 @@ func (c *scanner) word() {
 	for c.at < len(c.in) {
 		r, n := utf8.DecodeRune(c.in[c.at:])
 		f := c.words.simple.fold(r)
-		if unicode.Is(unicode.Mn, r) {
+		if unicode.IsMark(r) && len(c.text) > begin {
+			c.mark(r)
 			c.at += n
 			continue
 		}

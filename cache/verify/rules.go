@@ -25,6 +25,7 @@ var rules = [...]struct {
 	{"question", questionDiffers},
 	{"question", predicateDiffers},
 	{"word", wordDiffers},
+	{"sign", signsDiffer},
 }
 
 // refused returns the name of the first rule that refuses the pair, "" if none.

@@ -8,6 +8,8 @@ type side struct {
 	raws   []raw
 	quotes []span // of raws, between quotation marks
 	words  []word
+	signs  []byte // characters that are no words, in UTF-8: see unread
+	marks  int    // of punctuation; one that is repeated counts once
 
 	letters, capitals, ideographs int // counted characters
 	titled                        bool

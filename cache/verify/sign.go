@@ -1,10 +1,16 @@
 // Sign: operators, quotation marks, and what ends a clause.
 package verify
 
-import "unicode"
+import (
+	"unicode"
+	"unicode/utf8"
+)
 
 // punctuation reads a sign: an operator, a quotation mark, the end of a clause.
 func (c *scanner) punctuation(r rune) {
+	if (r < utf8.RuneSelf || unicode.IsPunct(r)) && (c.at == 0 || rune(c.in[c.at-1]) != r) {
+		c.marks++
+	}
 	switch r {
 	case '"':
 		if c.at+1 < len(c.in) && c.in[c.at] == '"' && c.in[c.at+1] == '"' { // doubled, as in CSV
@@ -33,6 +39,8 @@ func (c *scanner) punctuation(r rune) {
 		c.first = c.first || r != ','
 	case '+', '=', '<', '>', '^', '*', '%', '$', '€', '£', '¥', '₹', '√', '≠', '≤', '≥', '&', '|', '~', '/', '-':
 		c.operator(r)
+	default:
+		c.unread(r)
 	}
 	c.space = true
 }

@@ -67,7 +67,7 @@ func Untrained(tokens *model.Model) (*Verifier, error) {
 // Compare returns how likely the answer to the stored question a serves the new
 // question b, from 0 to 1, and the name of the rule that refused the pair, or
 // "": number, date, unit, negation, antonym, name, quote, code, order,
-// comparison, language, question, word; long for texts beyond MaxText.
+// comparison, language, question, word, sign; long for texts beyond MaxText.
 // similarity is the cosine of their embeddings. The texts are only read.
 func (v *Verifier) Compare(a, b []byte, similarity float64) (score float64, why string) {
 	if len(a) > MaxText || len(b) > MaxText {
