@@ -79,7 +79,8 @@ var carriers = []struct {
 	{"stars", spacedBy("**")}, {"bold groups", around("**", "**")}, {"italic groups", around("_", "_")}, {"starred groups", around("*", "*")}, {"code groups", around("`", "`")}, {"struck groups", around("~~", "~~")},
 	{"tagged groups", around("<b>", "</b>")}, {"tags with attributes", around(`<span class="x">`, "</span>")}, {"breaks", spacedBy("<br/>")}, {"comments", spacedBy("<!-- x -->")},
 	{"&nbsp;", spacedBy("&nbsp;")}, {"&#160;", spacedBy("&#160;")}, {"&#xA0;", spacedBy("&#xa0;")}, {"&zwnj;", spacedBy("&zwnj;")}, {"&ensp;", spacedBy("&ensp;")}, {"TeX", spacedBy(`\,`)}, {"backslashes", spacedBy(`\-`)},
-	{"no-break spaces", spacedBy("\u00a0")}, {"thin spaces", spacedBy("\u2009")}, {"ideographic spaces", spacedBy("\u3000")}, {"figure spaces", spacedBy("\u2007")}, {"en dashes", spacedBy("–")}, {"middle dots", spacedBy("·")}, {"bullets", spacedBy(" • ")}, {"emoji", spacedBy(" 🙂 ")},
+	{"no-break spaces", spacedBy("\u00a0")}, {"thin spaces", spacedBy("\u2009")}, {"ideographic spaces", spacedBy("\u3000")}, {"figure spaces", spacedBy("\u2007")}, {"en dashes", spacedBy("–")}, {"middle dots", spacedBy("·")}, {"bullets", spacedBy(" • ")}, {"a line of dots", spacedBy(strings.Repeat(".", 40))}, {"per cent", spacedBy("%20")}, {"plus of forms", spacedBy("+")},
+	{"links", around("[", "](https://example.com/a)")}, {"emoji", spacedBy(" 🙂 ")},
 	{"zero width", every("\u200b")}, {"joiners", every("\u200d")}, {"soft hyphens", every("\u00ad")}, {"word joiners", every("\u2060")}, {"tag characters", every("\U000e0041")}, {"variation selectors", every("\ufe0f")}, {"direction", every("\u200e")},
 	{"acute accents", every("\u0301")}, {"strokes", every("\u0336")}, {"rings", every("\u20dd")},
 	{"full width", digitsAs('０')}, {"Arabic", digitsAs('٠')}, {"Persian", digitsAs('۰')}, {"Hindi", digitsAs('०')}, {"Bengali", digitsAs('০')}, {"Thai", digitsAs('๐')}, {"Khmer", digitsAs('០')}, {"Balinese", digitsAs('᭐')}, {"Osmanya", digitsAs('𐒠')}, {"bold digits", digitsAs('𝟎')},
@@ -104,9 +105,6 @@ func TestWrittenApart(t *testing.T) {
 			continue
 		}
 		for _, carrier := range carriers {
-			if value.kind == "IBAN_CODE" && strings.HasSuffix(carrier.name, "between all") {
-				continue
-			}
 			texts, types := withoutValues(c, user(value.before+carrier.write(value.value)+" please"))
 			if !strings.Contains(types, value.kind) {
 				t.Errorf("%s, %s: %q is found in %q", value.kind, carrier.name, types, carrier.write(value.value))
@@ -125,7 +123,8 @@ func TestCutInTwo(t *testing.T) {
 		{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"my card: 4111-1111-11", "11-1111"}, {"card 411111111111", "1111"},
 		{"IBAN DE89 3704 0044", "0532 0130 00"}, {"my SSN: 536-22", "-1234"},
 	} {
-		for _, split := range []string{"messages", "parts", "roles", "system", "instructions"} {
+		for _, split := range []string{"messages", "parts", "roles", "system", "instructions", "system behind", "instructions behind"} {
+			split, behind := strings.CutSuffix(split, " behind")
 			r := user(texts...)
 			for i := range r.Texts {
 				switch {
@@ -138,6 +137,9 @@ func TestCutInTwo(t *testing.T) {
 				case split == "roles" && i%2 == 1:
 					r.Texts[i].Role = Assistant
 				}
+			}
+			if behind && r.Texts[0].Role == System { // as the members stand in the body, not as a template writes them
+				r.Texts = append(r.Texts[1:], r.Texts[0])
 			}
 			rest, types := withoutValues(c, r)
 			if types == "" || strings.ContainsAny(strings.Join(rest, ""), "0123456789") {
@@ -153,8 +155,36 @@ func TestEscapedValues(t *testing.T) {
 	for _, text := range []string{
 		`{"card":"4111\n1111\n1111\n1111"}`, `{"card":"4111\r\n1111\r\n1111\r\n1111"}`, `{"card":"4111\t1111\t1111\t1111"}`, `{"card":"\u0034\u0031\u0031\u0031 1111 1111 1111"}`,
 		`{"card":"4111\u00201111\u00201111\u00201111"}`, `{"n":"411111111111111\u0031"}`,
+		`{"card":"4111\u002d1111\u002d1111\u002d1111"}`, `{"card":"4111\x201111\x201111\x201111"}`, `{"card":"4111\f1111\f1111\f1111"}`, `{"card":"4111\b1111\b1111\b1111"}`, `{"card":"4111\/1111\/1111\/1111"}`,
+		`"{\"card\":\"4111\\n1111\\n1111\\n1111\"}"`, `"{\"card\":\"\\u0034111 1111 1111 1111\"}"`, `"{\\\"card\\\":\\\"4111\\\\n1111\\\\n1111\\\\n1111\\\"}"`,
+		`{"card":"\uff14\uff11\uff11\uff11 1111 1111 1111"}`, `{"card":"\u0664\u0661\u0661\u0661 1111 1111 1111"}`, `{"card":"4111\u00a01111\u20111111\u00a01111"}`,
 	} {
 		if rest, types := withoutValues(c, user(text)); !strings.Contains(types, "CREDIT_CARD") || strings.Contains(rest[0], "1111") {
+			t.Errorf("%q: found %q, left %q", text, types, rest)
+		}
+	}
+}
+
+// An address is one however its sign is written, and in what a tool says.
+func TestEscapedAddresses(t *testing.T) {
+	c := guarded(t)
+	for _, text := range []string{`{"to":"jane.roe\u0040example.com"}`, `{"to":"jane.roe\x40example.com"}`, `"{\"to\":\"jane.roe\\u0040example.com\"}"`, "mailto:jane.roe%40example.com"} {
+		r := user(text)
+		r.Texts[0].Role = Tool
+		if rest, types := withoutValues(c, r); !strings.Contains(types, "EMAIL") || strings.Contains(rest[0], "roe") {
+			t.Errorf("%q: found %q, left %q", text, types, rest)
+		}
+	}
+}
+
+// Cards that no word announces.
+func TestWrittenInLines(t *testing.T) {
+	c := guarded(t)
+	for _, text := range []string{
+		strings.Join(strings.Split("4111111111111111", ""), "\n"), "look:\n" + strings.Join(strings.Split("378282246310005", ""), "\r\n") + "\nthanks",
+		"1. 4111\n2. 1111\n3. 1111\n4. 1111", "1) 4242\n2) 4242\n3) 4242\n4) 4242", "My card:\n1. 4111\n2. 1111\n3. 1111\n4. 1111\nThanks",
+	} {
+		if rest, types := withoutValues(c, user(text)); !strings.Contains(types, "CREDIT_CARD") || strings.Contains(rest[0], "111") || strings.Contains(rest[0], "42") {
 			t.Errorf("%q: found %q, left %q", text, types, rest)
 		}
 	}

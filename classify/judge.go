@@ -39,6 +39,7 @@ type judging struct {
 	folds   folds
 	joined  []byte     // texts judged together
 	still   []byte     // a text without its noise
+	order   []int32    // texts as they are read
 	edges   []edge     // of joined, where parts of a message meet
 	halves  []Entity   // of personal data that lie over two parts
 	last    []byte     // the last user text; see lastUser

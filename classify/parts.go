@@ -37,7 +37,11 @@ func (j personal) piiOverParts() error {
 			if j.overdue() {
 				return ErrTimeout
 			}
-			j.piiInParts(start, end)
+			j.order = j.order[:0]
+			for i := start; i < end; i++ {
+				j.order = append(j.order, int32(i))
+			}
+			j.piiInParts(j.order)
 		}
 		start = end
 	}
@@ -53,20 +57,34 @@ func (j personal) piiOverParts() error {
 // check digit or a maker's prefix tells is believed there: two messages have more
 // between them than two parts.
 func (j personal) piiOverMessages() {
-	texts := j.r.Texts
-	for start := 0; start < len(texts); {
-		end := start + 1
-		for end < len(texts) && j.halvesMeet(end-1, end) {
-			end++
+	j.readingOrder()
+	for rest := j.order; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && j.halvesMeet(int(rest[n-1]), int(rest[n])) {
+			n++
 		}
-		if end > start+1 {
+		if n > 1 {
 			first := len(j.halves)
-			j.piiInParts(start, end)
+			j.piiInParts(rest[:n])
 			found := slices.DeleteFunc(j.halves[first:], func(e Entity) bool { return !e.Type.Checked() })
 			j.halves = j.halves[:first+len(found)]
 			j.sortHalves()
 		}
-		start = end
+		rest = rest[n:]
+	}
+}
+
+// readingOrder puts the texts into the order in which a worker's template writes
+// them: system prompts that stand in no message come first, wherever in the body
+// their member stands.
+func (j personal) readingOrder() {
+	j.order = j.order[:0]
+	for _, first := range [...]bool{true, false} {
+		for i := range j.r.Texts {
+			if t := &j.r.Texts[i]; (t.Message < 0 && t.Role == System) == first {
+				j.order = append(j.order, int32(i))
+			}
+		}
 	}
 }
 
@@ -106,10 +124,11 @@ func (j personal) sortHalves() {
 	j.halves = slices.CompactFunc(j.halves, func(a, b Entity) bool { return a.Text == b.Text && a.Start < b.End && b.Start < a.End })
 }
 
-// piiInParts finds what lies over the ends of the parts [start, end).
-func (j personal) piiInParts(start, end int) {
+// piiInParts finds what lies over the ends of parts that are read in this order.
+func (j personal) piiInParts(parts []int32) {
 	j.joined, j.edges = j.joined[:0], j.edges[:0]
-	for i := start; i < end; i++ {
+	for _, part := range parts {
+		i := int(part)
 		f := j.folded(i)
 		own := f.bytes
 		if f.first != f.last {

@@ -14,8 +14,9 @@ const (
 )
 
 const (
-	maxGap   = 16 // characters between two groups
-	maxApart = 40 // digits of a run that are held
+	maxGap    = 16      // characters between two groups; one that is repeated counts once
+	maxLeader = 1 << 10 // bytes between two groups
+	maxApart  = 40      // digits of a run that are held
 )
 
 // apart is a run of groups of digits with anything but letters between them.
@@ -41,6 +42,7 @@ func (s *scan) findApart(i int) int {
 	}
 	a := &s.scattered
 	s.readApart(a, i)
+	a.unnumber()
 	if s.apartEnd = a.end; !a.loose || a.n < 9 {
 		return i
 	}
@@ -102,6 +104,27 @@ func (s *scan) readApart(a *apart, i int) {
 	}
 }
 
+// unnumber takes the numbers of a list out of the run: of the first line's 1, the
+// second's 2, and so on.
+func (a *apart) unnumber() {
+	if a.gaps&gapLine == 0 || a.g < 4 || a.g%2 == 1 {
+		return
+	}
+	for k := 0; k < a.g; k += 2 {
+		if number := a.groups[k]; number.n != 1 || int(a.d[number.first]-'0') != k/2+1 || a.groups[k+1].n < 3 {
+			return
+		}
+	}
+	n := 0
+	for k := 1; k < a.g; k += 2 {
+		g := a.groups[k]
+		copy(a.d[n:], a.d[g.first:][:g.n])
+		g.first = n
+		a.groups[k/2], n = g, n+g.n
+	}
+	a.n, a.g = n, a.g/2
+}
+
 // digitBefore says whether digits stand before i with no letter between.
 func (s *scan) digitBefore(i int) bool {
 	for range maxGap {
@@ -121,8 +144,13 @@ func (s *scan) digitBefore(i int) bool {
 // where there are none, or something else comes first.
 func (s *scan) gap(i int) (next, kinds int) {
 	from := i
-	for n := 0; n <= maxGap && i < len(s.text); n++ {
+	last := byte(0)
+	for n := 0; n <= maxGap && i < min(len(s.text), from+maxLeader); n++ {
 		c, size := fold(s.text, i)
+		if c == last {
+			n-- // of a line of dots
+		}
+		last = c
 		switch {
 		case isDigit(c):
 			if n == 0 {
@@ -140,9 +168,6 @@ func (s *scan) gap(i int) (next, kinds int) {
 			kinds |= gapMath
 		case c == nothing:
 			n--
-			if i-from > 1<<10 {
-				return -1, 0
-			}
 		default:
 			kinds |= gapPlain
 		}
@@ -275,6 +300,8 @@ func (s *scan) standsOut(a *apart, t Type) bool {
 	switch {
 	case a.gaps == gapPlain:
 		return printed || a.sizes(1)
+	case a.gaps == gapLine && a.sizes(1): // a digit a line, and as many as most cards have
+		return t == CreditCard && (a.n == 15 || a.n == 16) && s.ownLines(a)
 	case !printed || a.sorted():
 		return false
 	case a.gaps&gapList == 0:

@@ -23,35 +23,66 @@ func iban(s *scan, c *code) match {
 	if c.n < 4 || !isLetter(c.buf[1]) || !isDigit(c.buf[2]) || !isDigit(c.buf[3]) {
 		return match{}
 	}
-	length := ibanLengths[[2]byte{c.buf[0] &^ 0x20, c.buf[1] &^ 0x20}]
+	return s.ibanOf([2]byte{c.buf[0], c.buf[1]}, c.start, 4)
+}
+
+// spelledIBAN finds one behind its word, with something between all its
+// characters. It returns where it ends, i if there is none.
+func (s *scan) spelledIBAN(i int) int {
+	if !s.near(lIBAN, i) {
+		return i
+	}
+	country := [2]byte{s.text[i]}
+	for at := i + 1; at < min(len(s.text), i+maxGap) && country[1] == 0; {
+		b, size := char(s.text, at)
+		if wordy(b) || b == ideo {
+			country[1] = b
+		}
+		at += size
+	}
+	if m := s.ibanOf(country, i, 1); m.end > i && !m.bad {
+		s.emit(IBAN, m)
+		s.spend(m.end)
+		return m.end
+	}
+	return i
+}
+
+// ibanOf reads one that begins at start; other characters may stand before its
+// apart-th and all that follow.
+func (s *scan) ibanOf(country [2]byte, start, apart int) match {
+	length := ibanLengths[[2]byte{country[0] &^ 0x20, country[1] &^ 0x20}]
 	if length == 0 {
 		return match{}
 	}
-	m := match{start: c.start}
+	m := match{start: start}
 	rest, digits := 0, 0 // the number so far, modulo 97
 	head := 0            // the first four characters, six digits of it that come last
-	i, gaps := c.start, 0
+	i, gaps := start, 0
 	even, upper, lower := true, false, false // gaps after each four; the case of the letters
-	loose := false                           // they are other than one space or dash
-	near := s.near(lIBAN, c.start)
+	loose := apart < 4                       // they are other than one space or dash
+	near := s.near(lIBAN, start)
 	for n := 0; n < length; n++ {
 		b, size := char(s.text, i)
-		if n >= 4 && (b == ' ' || b == '-' || b == nothing) {
+		if n >= apart && (b == ' ' || b == '-' || b == nothing) {
 			i += size
 			gaps++
 			even = even && n%4 == 0
 			b, size = char(s.text, i)
 		}
-		for wide := 0; n >= 4 && size > 0 && wide < maxGap && !wordy(b) && b != ideo; wide++ {
+		for wide, from := 0, i; n >= apart && size > 0 && wide < maxGap && i-from < maxLeader && !wordy(b) && b != ideo; wide++ {
+			last := b
 			i += size
 			loose, even = true, even && n%4 == 0
-			b, size = char(s.text, i)
+			if b, size = char(s.text, i); b == last {
+				wide-- // of a line of dots
+			}
 		}
 		switch {
-		case isDigit(b):
+		case isDigit(b) && n > 1:
 			digits++
 			rest = (rest*10 + int(b-'0')) % 97
-		case isLetter(b):
+		case isLetter(b) && n != 2 && n != 3:
 			upper, lower = upper || isUpper(b), lower || isLower(b)
 			rest = (rest*100 + int(b|0x20-'a') + 10) % 97
 		default:
@@ -62,7 +93,7 @@ func iban(s *scan, c *code) match {
 		}
 		i += size
 	}
-	s.work += i - c.start
+	s.work += i - start
 	if !ends(s.text, i) || gaps > 12 && !loose || digits < 6 || loose && !even && !near {
 		return match{}
 	}

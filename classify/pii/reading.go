@@ -36,7 +36,7 @@ const maxReading = 1 << 20
 // Chinese, Japanese and Korean.
 var mayDress = func() (set [256]bool) {
 	for b := range set {
-		set[b] = hasByte("*`~<&\\_", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
+		set[b] = hasByte("*`~<&\\_%]", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
 	}
 	return set
 }()
@@ -117,7 +117,7 @@ func (r *reading) readPart(text []byte, from, last int) (end int) {
 // dressesValue says whether a digit or an at sign stands close by, or is what is
 // written so.
 func dressesValue(text []byte, start, end int, to rune) bool {
-	if to == '@' || to >= '0' && to <= '9' {
+	if to == '@' || to >= '0' && to <= '9' || isDigit(foldRune(to)) {
 		return true
 	}
 	for _, around := range [...][]byte{text[max(0, start-closeBy):start], text[end:min(len(text), end+closeBy)]} {
@@ -153,20 +153,68 @@ func (r *reading) stepAt(at int32) int {
 	return sort.Search(len(r.steps), func(i int) bool { return r.steps[i].at > at }) - 1
 }
 
-// escaped is the blank or the digit that an escape of JSON at i stands for, and its
-// bytes; 0: none. The arguments of a call are such a text, and a model is shown
-// them read. Line ends count behind digits alone: paths have \n in them, too.
+// escaped is what an escape of JSON at i stands for, of one backslash or more, and
+// its bytes; size 0: there is none. The arguments of a call are such a text, and
+// a model is shown them read. What moves the place of writing counts behind a
+// digit alone: paths have \n in them, too.
 func escaped(text []byte, i int) (to rune, size int) {
-	switch rest := text[i+1:]; {
+	at := i + 1
+	for at < len(text) && text[at] == '\\' && at-i < mostBackslashes {
+		at++
+	}
+	switch rest := text[at:]; {
 	case len(rest) == 0:
-	case hasByte("nrt", rest[0]) && i > 0 && (isDigit(text[i-1]) || i > 2 && text[i-1] == 'r' && text[i-2] == '\\' && isDigit(text[i-3])):
-		return '\n', 2
+	case hasByte("nrtfbv", rest[0]) && behindDigit(text, i):
+		return '\n', at + 1 - i
 	case rest[0] == 'u' && len(rest) > 4:
-		if n, err := strconv.ParseUint(string(rest[1:5]), 16, 16); err == nil && (n == ' ' || n < 0x80 && isDigit(byte(n))) {
-			return rune(n), 6
-		}
+		return coded(rest[1:5], at+5-i)
+	case rest[0] == 'x' && len(rest) > 2:
+		return coded(rest[1:3], at+3-i)
 	}
 	return 0, 0
+}
+
+// mostBackslashes is how many may stand before an escape: a text of JSON in a text
+// of JSON, and so on, has 1, 2, 4.
+const mostBackslashes = 4
+
+// behindDigit says whether a digit stands before the escape at i, or one and other
+// escapes.
+func behindDigit(text []byte, i int) bool {
+	for range 4 {
+		if i == 0 || isDigit(text[i-1]) {
+			return i > 0
+		}
+		if !hasByte("nrtfbv", text[i-1]) || i < 2 || text[i-2] != '\\' {
+			return false
+		}
+		for i -= 2; i > 0 && text[i-1] == '\\'; i-- {
+		}
+	}
+	return false
+}
+
+// coded is the character with a code in hexadecimal digits, where it takes size
+// bytes; halves of pairs and controls are none.
+func coded(hex []byte, size int) (rune, int) {
+	n, err := strconv.ParseUint(string(hex), 16, 16)
+	if err != nil || n < ' ' || n >= 0xd800 && n < 0xe000 {
+		return 0, 0
+	}
+	return rune(n), size
+}
+
+// linked is the target of a link of Markdown, which begins at i with what ends its
+// text, in bytes; 0: there is none.
+func linked(text []byte, i int) (size int) {
+	if i+1 == len(text) || text[i+1] != '(' {
+		return 0
+	}
+	end := bytes.IndexAny(text[i:min(len(text), i+maxTag)], ")\n")
+	if end < 0 || text[i+end] == '\n' {
+		return 0
+	}
+	return end + 1
 }
 
 // undress says what the characters at i are drawn as, 0 for nothing, and how many
@@ -179,6 +227,10 @@ func undress(text []byte, i int) (to rune, size int) {
 		return reference(text[i:])
 	case b == '`':
 		return 0, 1
+	case b == ']':
+		return 0, linked(text, i)
+	case b == '%' && i+2 < len(text):
+		return coded(text[i+1:i+3], 3)
 	case b == '*' || b == '~':
 		if i+1 < len(text) && text[i+1] == b {
 			return 0, 2

@@ -101,6 +101,11 @@ func (s *scan) word(i int) int {
 	if to := prefixed(s, i, end); to > i {
 		return to
 	}
+	if end == i+1 && s.label == lIBAN {
+		if to := s.spelledIBAN(i); to > i {
+			return to
+		}
+	}
 	if end < len(text) {
 		switch c := text[end]; {
 		case isDigit(c):
