@@ -70,8 +70,10 @@ func serve(l *layers, signals <-chan os.Signal) error {
 
 func (s *server) start() error {
 	c := s.started
-	s.limits()
-	var err error
+	err := s.limits()
+	if err != nil {
+		return err
+	}
 	if s.engines, err = startEngines(c.Simulate, s.fail); err != nil {
 		return err
 	}
@@ -152,15 +154,19 @@ func (s *server) fail(err error) {
 const fewFiles = 8192
 
 // limits asks the system for what thousands of streams need.
-func (s *server) limits() {
+func (s *server) limits() error {
 	files, err := raiseFileLimit()
 	s.files = files
+	if files > 0 && files < proxy.LeastFiles {
+		return fmt.Errorf("cannot serve with %d open files: raise the limit to %d at least, and to thousands for streams (ulimit -n)", files, proxy.LeastFiles)
+	}
 	if err != nil || files < fewFiles {
 		s.log.Warn().Err(err).Uint64("files", files).Msg("few connections at once: raise the limit of open files (ulimit -n)")
 	}
 	if limit := limitMemory(os.DirFS("/"), os.Getenv("GOMEMLIMIT")); limit > 0 {
 		s.log.Info().Str("limit", size(limit).String()).Msg("memory limit taken from the control group")
 	}
+	return nil
 }
 
 func (s *server) watch() {

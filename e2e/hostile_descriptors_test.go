@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,7 +69,45 @@ func TestHostileIdleClientsShutOutNewOnes(t *testing.T) {
 	wantAnswered(t, k)
 }
 
-// fewFiles is a Kvasir that may open so many files, with a worker that answers slowly on request.
+// TestHostileKeptConnectionsLeaveNoneToDial: connections that lie idle to one worker left none to another.
+func TestHostileKeptConnectionsLeaveNoneToDial(t *testing.T) {
+	t.Parallel()
+	k := fewFiles(t, 256)
+	clients := make([]net.Conn, 80)
+	for i := range clients {
+		clients[i] = k.idle(t)
+	}
+	for round, model := range []string{"sim", "other", "third", "sim"} {
+		for _, c := range clients {
+			body := strings.Replace(string(chat(false, 5)), `"sim"`, `"`+model+`"`, 1)
+			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Slow: 1\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		}
+		for i, c := range clients {
+			c.SetReadDeadline(time.Now().Add(patience))
+			in := bufio.NewReader(c)
+			for range 2 - min(round, 1) { // the first time, what idle asked for comes first
+				r, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatalf("client %d: %v", i, err)
+				}
+				if text, _ := io.ReadAll(r.Body); r.StatusCode != http.StatusOK {
+					t.Fatalf("client %d, %s: %s %s", i, model, r.Status, text)
+				}
+			}
+		}
+	}
+}
+
+// TestTooFewFiles: what cannot serve says so.
+func TestTooFewFiles(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("/bin/sh", "-c", `ulimit -n 100 && exec "$0" serve --set server.listen=127.0.0.1:0 --set server.admin=`, binary(t)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "cannot serve with 100 open files: raise the limit to 256 at least") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// fewFiles is a Kvasir that may open so many files, with workers that answer slowly on request.
 func fewFiles(t *testing.T, files int) *kvasir {
 	t.Helper()
 	w := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +126,8 @@ func fewFiles(t *testing.T, files int) *kvasir {
 		}
 	}
 	write(config, "cache: {store: \"off\"}\nclassify: {jailbreak: {action: \"off\"}, pii: {action: \"off\"}}\ngpu: {mode: \"off\"}\n"+
-		"models: [{name: sim, tokenizer: none, reasoning: none}]\nworkers: [{name: a, url: "+w.URL+", engine: openai}]\n", 0o600)
+		"models: [{name: sim, tokenizer: none, reasoning: none}]\nworkers:\n- {name: a, url: "+w.URL+", engine: openai}\n"+
+		"- {name: b, url: "+w.URL+", engine: openai, models: [other]}\n- {name: c, url: "+w.URL+", engine: openai, models: [third]}\n", 0o600)
 	write(wrapper, fmt.Sprintf("#!/bin/sh\nulimit -n %d && exec %q \"$@\"\n", files, binary(t)), 0o700)
 	k := &kvasir{
 		process: spawn(t, []string{"KVASIR_SERVER_LISTEN=" + listen, "KVASIR_SERVER_ADMIN=" + admin}, "/bin/sh", wrapper, "serve", "--config", config),

@@ -67,7 +67,7 @@ func (x *exchange) admit() *apiError {
 	if err := x.refuseAdapters(); err != nil {
 		return err
 	}
-	now := x.since()
+	now := x.arrived()
 	if err := x.key.requestLeft(now); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (x *exchange) reserve(model string) *apiError {
 	if a == nil {
 		return nil
 	}
-	now, r := x.since(), x.estimate(a)
+	now, r := x.arrived(), x.estimate(a)
 	if !a.Reserve(now, float64(r.tokens)) {
 		if a.Level(now) < 1 {
 			return limited("tokens", a.limit, a.Until(now, 1))

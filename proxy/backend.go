@@ -34,6 +34,7 @@ type backend struct {
 	settings Worker
 
 	client *fasthttp.HostClient // the pool of connections; the requests are our own
+	spare  func()               // closes what lies idle to other workers, where no descriptor is left
 	base   string               // path before the route's, "" or "/like/this"
 	host   string               // Host header
 
@@ -229,9 +230,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// take lends a connection: a kept one, else a fresh one.
+// take lends a connection: a kept one, else a fresh one, for which those that lie
+// idle to all workers make place.
 func (b *backend) take() (*workerConn, error) {
 	cc, err := b.client.AcquireConn(0, false)
+	if err != nil && isOurs(err) && b.spare != nil {
+		b.spare()
+		cc, err = b.client.AcquireConn(0, false)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -48,13 +48,19 @@ func (x *exchange) unpack() ([]byte, *apiError) {
 	}
 	limit := x.state.settings.MaxBody
 	out := body{budget: &x.p.bodies, most: limit}
+	kept := false
+	defer func() { // also where a reader of foreign bytes panics
+		if !kept {
+			out.letGo()
+		}
+	}()
 	err := unpackInto(&out, coding, x.ctx.Request.Body())
 	if err == nil {
+		kept = true
 		forgetBody(x.ctx)
 		x.ctx.Conn().(*clientConn).body = out
 		return out.bytes(), nil
 	}
-	out.letGo()
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return nil, tooLarge(limit)

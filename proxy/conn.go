@@ -47,8 +47,8 @@ type clientConn struct {
 	to    int
 	head  headEnd // of the request that is read
 
-	body  body      // of the request that is answered
-	since time.Time // when that had come whole
+	body    body      // of the request that is answered
+	arrived time.Time // when that had come whole
 
 	writeTimeout time.Duration
 	booked       bool        // the request has its line in the log
@@ -72,7 +72,7 @@ var aheadPool = sync.Pool{New: func() any { return new([readAhead]byte) }}
 // Read gives fasthttp bytes of one request's head and none behind it: the body
 // is for receive. The next Read begins the next head.
 func (c *clientConn) Read(b []byte) (int, error) {
-	if c.from == c.to && !c.head.begun && !c.since.IsZero() { // it has been answered before
+	if c.from == c.to && !c.head.begun && !c.arrived.IsZero() { // it has been answered before
 		if err := c.waitIdle(); err != nil {
 			return 0, err
 		}

@@ -14,8 +14,13 @@ import (
 )
 
 const (
-	// ownDescriptors are for listeners, files, probes, KV events and the cache.
-	ownDescriptors = 64
+	// LeastFiles is the least limit of open files to serve with.
+	LeastFiles = 256
+
+	// Descriptors that clients leave: for listeners, files and the cache, and for
+	// probes, KV events and replays of each worker.
+	ownDescriptors    = 64
+	workerDescriptors = 4
 
 	// evictIdle is how long a client's connection must have lain quiet between two
 	// requests before it may be closed to make place for another.
@@ -30,8 +35,8 @@ const (
 // answered, the worker's: so clients get half of what the limit of open files
 // leaves, and a connection to a worker can always be made.
 type descriptors struct {
-	most    int64 // client connections; 0: not bounded
-	limit   uint64
+	most    atomic.Int64 // client connections; 0: not bounded
+	limit   uint64       // of open files; 0: not known
 	clients atomic.Int64
 
 	shortAccepting atomic.Uint64
@@ -39,20 +44,37 @@ type descriptors struct {
 	last           atomic.Int64 // shortage, Unix nanoseconds; 0: none yet
 }
 
-// LimitFiles tells how many files the process may have open. It is called before Serve.
-func (p *Proxy) LimitFiles(limit uint64) {
-	p.descriptors.limit = limit
-	p.descriptors.most = int64(max((min(limit, 1<<40)-min(ownDescriptors, limit/4))/2, 1))
+// LimitFiles tells how many files the process may have open, at least LeastFiles.
+// It is called before Apply.
+func (p *Proxy) LimitFiles(limit uint64) { p.descriptors.limit = min(limit, 1<<40) }
+
+// share settles what clients may take beside so many workers.
+func (d *descriptors) share(workers int) {
+	if d.limit > 0 {
+		own := min(uint64(ownDescriptors+workerDescriptors*workers), d.limit/2)
+		d.most.Store(int64(d.limit-own) / 2)
+	}
+}
+
+// closeIdle closes the kept connections of all workers: no descriptor is left, and
+// each client has one coming.
+func (p *Proxy) closeIdle() {
+	for _, b := range p.state.Load().ordered {
+		b.client.CloseIdleConnections()
+	}
 }
 
 // admin is how many connections the admin listener takes at once, so that they
 // do not take what is kept for it and for workers.
 func (d *descriptors) admin() int {
-	return int(max(d.most/8, ownDescriptors/2))
+	return int(max(d.most.Load()/8, ownDescriptors/2))
 }
 
 // full says that no client more may be taken.
-func (d *descriptors) full() bool { return d.most > 0 && d.clients.Load() >= d.most }
+func (d *descriptors) full() bool {
+	most := d.most.Load()
+	return most > 0 && d.clients.Load() >= most
+}
 
 func (d *descriptors) noteShort(n *atomic.Uint64) {
 	n.Add(1)
@@ -66,7 +88,7 @@ func (d *descriptors) reasons(now time.Time) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("file descriptors run short: %d client connections are open, at most %d are taken under the limit of %d open files; raise it (ulimit -n)",
-		d.clients.Load(), d.most, d.limit)}
+		d.clients.Load(), d.most.Load(), d.limit)}
 }
 
 // isOurs says that a connection could not be made because this host has no
@@ -105,7 +127,7 @@ func (l *clientListener) waitForPlace() error {
 		if now := time.Now(); now.Sub(evicted) >= evictEvery {
 			evicted = now
 			d.noteShort(&d.shortAccepting)
-			l.evict(now, d.most/8+1)
+			l.evict(now, d.most.Load()/8+1)
 		}
 		time.Sleep(acceptAgain)
 	}
@@ -158,7 +180,7 @@ func (descriptorCollector) Describe(ch chan<- *prometheus.Desc) {
 func (c descriptorCollector) Collect(ch chan<- prometheus.Metric) {
 	d := &c.p.descriptors
 	ch <- prometheus.MustNewConstMetric(clientConns, prometheus.GaugeValue, float64(d.clients.Load()))
-	ch <- prometheus.MustNewConstMetric(clientConnsLimit, prometheus.GaugeValue, float64(d.most))
+	ch <- prometheus.MustNewConstMetric(clientConnsLimit, prometheus.GaugeValue, float64(d.most.Load()))
 	ch <- prometheus.MustNewConstMetric(shortages, prometheus.CounterValue, float64(d.shortAccepting.Load()), "accept")
 	ch <- prometheus.MustNewConstMetric(shortages, prometheus.CounterValue, float64(d.shortDialling.Load()), "dial")
 }

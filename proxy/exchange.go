@@ -116,17 +116,17 @@ func (x *exchange) release() {
 	exchanges.Put(x)
 }
 
-// since is when the request had come whole.
-func (x *exchange) since() time.Time {
+// arrived is when the request had come whole.
+func (x *exchange) arrived() time.Time {
 	if x.conn == nil { // it is only explained
 		return x.ctx.Time()
 	}
-	return x.conn.since
+	return x.conn.arrived
 }
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
-	return max(now.Sub(x.since())-x.facts.waited-x.call.waited, 0)
+	return max(now.Sub(x.arrived())-x.facts.waited-x.call.waited, 0)
 }
 
 // lostClient notes that the client did not stay to the end.

@@ -81,7 +81,7 @@ type follower struct {
 // alone.
 func (x sharer) follow() (answered bool, err *apiError) {
 	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.stream}
-	w.replay = newReplay(&w.answer, x.route.kind, x.since().Unix(), x.req.usage.include)
+	w.replay = newReplay(&w.answer, x.route.kind, x.arrived().Unix(), x.req.usage.include)
 	m := &x.p.metrics.flightMetrics
 	m.followers.Inc()
 	defer m.followers.Dec()

@@ -21,7 +21,7 @@ type journey struct {
 // the rule says stop: only while nothing was sent to the client, at most
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *apiError {
-	x.state.budget.Deposit(x.since())
+	x.state.budget.Deposit(x.arrived())
 	j := journey{placer: placer{x}, aggregate: x.aggregates()}
 	for {
 		place, err := j.place()

@@ -145,7 +145,7 @@ func (x gate) deny(status int, r refusal) (bool, *apiError) {
 	if status != fasthttp.StatusOK {
 		return false, &apiError{status: status, kind: "invalid_request_error", code: "content_filter", message: r.text}
 	}
-	say := r.replay(x.route.kind, x.since().Unix(), x.req.usage.include)
+	say := r.replay(x.route.kind, x.arrived().Unix(), x.req.usage.include)
 	x.tell(&say)
 	return true, nil
 }

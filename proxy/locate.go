@@ -167,7 +167,7 @@ func (x placer) wording() {
 func (j *journey) query() kvroute.Query {
 	p := &j.placing
 	q := kvroute.Query{
-		Now: j.since(), Model: j.model, Tokens: j.prompt / bytesPerToken,
+		Now: j.arrived(), Model: j.model, Tokens: j.prompt / bytesPerToken,
 		Tried: j.tried, TriedPrefill: j.triedPrefill, Aggregate: j.aggregate,
 		Pin: p.pin, Override: p.override, Quiet: !j.req.stream || !j.req.generatesOne(), NoPrompt: !j.route.generates(),
 	}

@@ -84,7 +84,7 @@ func (x *exchange) end() {
 		x.panicked(fault)
 	}
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
-	x.facts.total = time.Since(x.since())
+	x.facts.total = time.Since(x.arrived())
 	sharer{x}.land()
 	books{x.p}.enter(x)
 	sharer{x}.keep()

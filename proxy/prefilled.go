@@ -48,7 +48,7 @@ func (r *relay) retell() *failure {
 	r.facts.usage = usageNear(r.route.kind, body)
 	r.spend(r.facts.usage.total())
 	r.facts.streamed = true
-	say := newReplay(&said.answer, r.route.kind, r.since().Unix(), r.req.usage.include)
+	say := newReplay(&said.answer, r.route.kind, r.arrived().Unix(), r.req.usage.include)
 	say.id = r.facts.id
 	r.tell(&say)
 	return nil

@@ -92,7 +92,7 @@ func (x *exchange) recall() (answered bool) {
 		*f = recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
 		x.facts.judgement.path = pathCache
 		x.facts.streamed = x.req.stream
-		say := newReplay(&a, x.route.kind, x.since().Unix(), x.req.usage.include)
+		say := newReplay(&a, x.route.kind, x.arrived().Unix(), x.req.usage.include)
 		x.tell(&say)
 		return true
 	case r.Err != nil:

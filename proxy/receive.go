@@ -161,7 +161,7 @@ func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64, unread bool) error
 	if !ok {
 		return nil
 	}
-	c.since = ctx.Time()
+	c.arrived = ctx.Time()
 	f := framingOf(ctx.Request.Header.RawHeaders())
 	switch {
 	case f.left < 0:
@@ -174,7 +174,7 @@ func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64, unread bool) error
 		c.body.most = f.left
 	}
 	err := c.body.receive(c, &f)
-	if c.since = time.Now(); err != nil {
+	if c.arrived = time.Now(); err != nil {
 		c.body.letGo()
 		return err
 	}

@@ -39,7 +39,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	if x.backend == nil || status >= 400 {
 		x.giveBack() // nobody worked for it; the head says what is left
 	}
-	x.facts.firstByte = now.Sub(x.since())
+	x.facts.firstByte = now.Sub(x.arrived())
 	x.facts.overhead = x.overhead(now)
 	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()
 	if r.open = length < 0 && !r.chunked; r.open {

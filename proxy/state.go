@@ -96,6 +96,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	next.keys = newKeyring(s.Keys, ring)
 	prober{p}.probeAll(next)
 	p.bodies.limit.Store(s.BodyMemory)
+	p.descriptors.share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
 	p.lexicon.look()
@@ -139,26 +140,29 @@ func newBudget(s *Settings) *kvroute.Budget {
 
 // backendFor is the old generation's backend when nothing about it has changed.
 func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
-	if old == nil {
-		return newBackend(w, t)
-	}
 	var before *backend // the same server under other settings
-	for _, b := range old.backends {
-		if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
-			return b, nil
-		}
-		if b.Name() == w.Name && b.settings.URL == w.URL {
-			before = b
+	if old != nil {
+		for _, b := range old.backends {
+			if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
+				return b, nil
+			}
+			if b.Name() == w.Name && b.settings.URL == w.URL {
+				before = b
+			}
 		}
 	}
 	b, err := newBackend(w, t)
-	if err == nil && before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
+	if err != nil {
+		return nil, err
+	}
+	b.spare = p.closeIdle
+	if before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
 		// What it serves is known until it answers again: requests need not wait for that.
 		if models, known := before.Models(); known {
 			b.SetModels(models)
 		}
 	}
-	return b, err
+	return b, nil
 }
 
 // dials says whether connections are made and written under the same clocks.
