@@ -135,12 +135,13 @@ func (g *Ngrams) letters(word []rune) {
 	}
 }
 
-// add notes the feature of a hash unless it is there already.
+// add notes the feature of a hash unless it is there already. Its slot follows from the feature
+// alone: two hashes may have one feature.
 func (g *Ngrams) add(h uint64) {
 	h ^= h >> 32
 	f := uint32(h) & (NgramBuckets - 1)
 	mark := g.round<<18 | f
-	for at := uint32(h>>18) & (ngramSlots - 1); ; at = (at + 1) & (ngramSlots - 1) {
+	for at := f & (ngramSlots - 1); ; at = (at + 1) & (ngramSlots - 1) {
 		switch s := g.slots[at]; {
 		case s == mark:
 			return
