@@ -14,7 +14,7 @@ import (
 
 // MaxMessage bounds the bytes of one message, all frames together. A batch of events of an engine that computes
 // 100,000 tokens a step has under 1 MB.
-const MaxMessage = 64 << 20
+const MaxMessage = 8 << 20
 
 const (
 	maxCommand = 64 << 10

@@ -15,6 +15,10 @@ import (
 const (
 	shortRest = 50 * time.Millisecond
 	longRest  = 5 * time.Second
+
+	// outage is how far apart two problems of one outage may lie: what is connected
+	// and lost again at once is called again after longRest.
+	outage = 4 * longRest
 )
 
 // An ear listens to one rank.
@@ -34,6 +38,7 @@ type ear struct {
 	began   time.Time
 	problem error
 	at      time.Time // of problem
+	lost    time.Time // of the first problem of this outage
 }
 
 func newEar(o Options, source Source) *ear {
@@ -112,8 +117,12 @@ func (e *ear) listenOnce() {
 
 // report notes a problem and passes it on, but for connections that the stop itself has ended.
 func (e *ear) report(err error) {
+	now := time.Now()
 	e.mu.Lock()
-	e.problem, e.at = err, time.Now()
+	if now.Sub(e.at) > outage {
+		e.lost = now
+	}
+	e.problem, e.at = err, now
 	e.mu.Unlock()
 	e.options.Report(e.source.Rank, err)
 }
@@ -142,8 +151,8 @@ func (e *ear) facts() Facts {
 	f.Problem = e.problem
 	if !f.Connected {
 		f.Since = e.began
-		if e.at.After(f.Since) {
-			f.Since = e.at // an outage is reported once, when it begins
+		if e.lost.After(f.Since) {
+			f.Since = e.lost
 		}
 	}
 	e.mu.Unlock()
