@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"kvasir/header"
 	"net"
 	"net/url"
 	"slices"
@@ -126,7 +127,7 @@ func dropsOf(headers map[string]string) func(name []byte) bool {
 		own = append(own, strings.ToLower(name))
 	}
 	return func(name []byte) bool {
-		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return foldIs(name, o) })
+		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Is(name, o) })
 	}
 }
 

@@ -4,6 +4,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"kvasir/header"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
@@ -43,7 +44,7 @@ const (
 // what is unpacked is counted as it is made.
 func (x *exchange) unpack() ([]byte, *apiError) {
 	coding := x.ctx.Request.Header.ContentEncoding()
-	if len(coding) == 0 || foldIs(coding, "identity") {
+	if len(coding) == 0 || header.Is(coding, "identity") {
 		return x.ctx.Request.Body(), nil
 	}
 	limit := x.state.settings.MaxBody
@@ -84,18 +85,18 @@ func (x *exchange) unpack() ([]byte, *apiError) {
 func unpackInto(out *body, coding, packed []byte) error {
 	var err error
 	switch {
-	case foldIs(coding, "gzip"):
+	case header.Is(coding, "gzip"):
 		_, err = fasthttp.WriteGunzip(out, packed)
-	case foldIs(coding, "deflate"):
+	case header.Is(coding, "deflate"):
 		_, err = fasthttp.WriteInflate(out, packed)
-	case foldIs(coding, "br"):
+	case header.Is(coding, "br"):
 		window := brotliWindow(packed)
 		if !out.budget.take(window) {
 			return errNoRoom
 		}
 		defer out.budget.give(window)
 		_, err = fasthttp.WriteUnbrotli(out, packed)
-	case foldIs(coding, "zstd"):
+	case header.Is(coding, "zstd"):
 		err = unpackZstd(out, packed)
 	default:
 		err = fasthttp.ErrContentEncodingUnsupported

@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"bytes"
+	"kvasir/header"
 	"strconv"
 	"time"
 
@@ -82,14 +83,14 @@ func (x inquiry) continues() bool {
 func (x inquiry) obey(c *cacheRule) {
 	for lines := x.ctx.Request.Header.RawHeaders(); len(lines) > 0; {
 		var line []byte
-		line, lines = cutLine(lines)
-		switch name, value := splitField(line); {
-		case foldIs(name, "x-kvasir-cache"):
-			if foldIs(value, "bypass") {
+		line, lines = header.CutLine(lines)
+		switch name, value := header.SplitField(line); {
+		case header.Is(name, "x-kvasir-cache"):
+			if header.Is(value, "bypass") {
 				c.why, c.stores = bypassClient, false
 				return
 			}
-		case foldIs(name, "cache-control"):
+		case header.Is(name, "cache-control"):
 			c.control(value)
 		}
 	}
@@ -100,14 +101,14 @@ func (x inquiry) obey(c *cacheRule) {
 func (c *cacheRule) control(list []byte) {
 	for len(list) > 0 {
 		var word []byte
-		word, list = cutToken(list)
+		word, list = header.CutToken(list)
 		switch {
-		case foldIs(word, "no-store"):
+		case header.Is(word, "no-store"):
 			c.why, c.stores = bypassNoStore, false
 		case c.why == bypassNoStore:
-		case foldIs(word, "no-cache"):
+		case header.Is(word, "no-cache"):
 			c.why = bypassNoCache
-		case foldHas(word, "max-age="):
+		case header.HasPrefix(word, "max-age="):
 			seconds, err := strconv.ParseUint(string(word[len("max-age="):]), 10, 31)
 			if err != nil || seconds == 0 {
 				c.why, seconds = bypassNoCache, 0

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"kvasir/header"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -147,7 +148,7 @@ func checkRequest(h *fasthttp.RequestHeader) *apiError {
 // isMethod says whether b is a token (RFC 9110, 9.1).
 func isMethod(b []byte) bool {
 	for _, c := range b {
-		if byteClass[c]&classToken == 0 {
+		if !header.IsToken(c) {
 			return false
 		}
 	}

@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"bytes"
+	"kvasir/header"
 	"mime"
 	"net/textproto"
 	"strings"
@@ -104,7 +105,7 @@ func newForm(contentType, body []byte) (*formReader, *apiError) {
 // notOfBoundaries says which characters no boundary has (RFC 2046, 5.1.1). A blank
 // may stand in one but not at its end, which readers cut off or not: it is refused.
 func notOfBoundaries(c rune) bool {
-	return c >= utf8.RuneSelf || byteClass[byte(c)]&classToken == 0 && !strings.ContainsRune("(),/:=?", c) ||
+	return c >= utf8.RuneSelf || !header.IsToken(byte(c)) && !strings.ContainsRune("(),/:=?", c) ||
 		strings.ContainsRune("!#$%&*^`|~", c)
 }
 
@@ -171,7 +172,7 @@ func (f *formReader) next() (formPart, *apiError) {
 func partHead(lines []byte, at int) (textproto.MIMEHeader, *apiError) {
 	head := textproto.MIMEHeader{}
 	for line := range strings.SplitSeq(string(lines), "\r\n") {
-		name, value, err := cutField([]byte(line + "\r\n"))
+		name, value, err := header.CutField([]byte(line + "\r\n"))
 		if err != nil {
 			return nil, badForm(at, "a part has a header line that is none")
 		}

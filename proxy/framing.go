@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"errors"
+	"kvasir/header"
 	"strconv"
 )
 
@@ -208,7 +209,7 @@ func (f *framing) stepSize(c byte) error {
 	case c == '\r':
 		f.state = atSizeLF
 	case f.state == inExtension:
-		if byteClass[c]&classValue == 0 {
+		if !header.IsValue(c) {
 			return errChunkLine
 		}
 	case c == ';':
@@ -225,11 +226,11 @@ func (f *framing) stepTrailer(c byte) error {
 	switch {
 	case f.state == atTrailer && c == '\r':
 		f.state = atLastLF
-	case f.state == atTrailer && byteClass[c]&classToken != 0:
+	case f.state == atTrailer && header.IsToken(c):
 		f.state = inTrailer
 	case f.state == inTrailer && c == '\r':
 		f.state = atTrailerLF
-	case f.state == inTrailer && byteClass[c]&classValue != 0:
+	case f.state == inTrailer && header.IsValue(c):
 	case f.state == atTrailerLF && c == '\n':
 		f.state = atTrailer
 	case f.state == atLastLF && c == '\n':

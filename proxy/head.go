@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"kvasir/header"
 )
 
 // maxReplyHead bounds the head of a reply, blank line included, in bytes.
@@ -47,7 +48,7 @@ func (h *replyHead) parse(b []byte) (n int, err error) {
 		return 0, err
 	}
 	*h = replyHead{length: -1}
-	line, lines := cutLine(b[:n-2])
+	line, lines := header.CutLine(b[:n-2])
 	if err := h.parseStatus(line[:len(line)-2]); err != nil {
 		return 0, err
 	}
@@ -105,7 +106,7 @@ func (h *replyHead) parseStatus(line []byte) error {
 		h.status = h.status*10 + int(c-'0')
 	}
 	reason := line[digits+3:]
-	if h.status < 100 || h.status > 599 || len(reason) > 0 && reason[0] != ' ' || !validFieldValue(reason) {
+	if h.status < 100 || h.status > 599 || len(reason) > 0 && reason[0] != ' ' || !header.ValidValue(reason) {
 		return fmt.Errorf("reply has a bad status line: %.40q", line)
 	}
 	if h.status == 101 {
@@ -119,27 +120,27 @@ func (h *replyHead) parseFields() error {
 	var keepAlive, lengthSeen bool
 	for rest := h.lines; len(rest) > 0; {
 		var line []byte
-		line, rest = cutLine(rest)
-		name, value, err := cutField(line)
+		line, rest = header.CutLine(rest)
+		name, value, err := header.CutField(line)
 		if err != nil {
 			return fmt.Errorf("reply head: %w", err)
 		}
 		switch len(name) {
 		case len("Connection"):
-			if foldIs(name, "connection") {
-				h.close = h.close || hasToken(value, "close")
-				keepAlive = keepAlive || hasToken(value, "keep-alive")
+			if header.Is(name, "connection") {
+				h.close = h.close || header.HasToken(value, "close")
+				keepAlive = keepAlive || header.HasToken(value, "keep-alive")
 			}
 		case len("Retry-After"):
-			if foldIs(name, "retry-after") {
+			if header.Is(name, "retry-after") {
 				h.retryAfter = value
 			}
 		case len("Content-Type"):
-			if foldIs(name, "content-type") {
+			if header.Is(name, "content-type") {
 				h.contentType = value
 			}
 		case len("Content-Length"):
-			if foldIs(name, "content-length") {
+			if header.Is(name, "content-length") {
 				n := parseLength(value)
 				if n < 0 || lengthSeen && n != h.length {
 					return fmt.Errorf("reply head: bad or second Content-Length %.40q", value)
@@ -147,13 +148,13 @@ func (h *replyHead) parseFields() error {
 				h.length, lengthSeen = n, true
 			}
 		case len("Content-Encoding"):
-			if foldIs(name, "content-encoding") {
+			if header.Is(name, "content-encoding") {
 				h.contentEncoding = value
 			}
 		case len("Transfer-Encoding"):
-			if foldIs(name, "transfer-encoding") {
+			if header.Is(name, "transfer-encoding") {
 				// A second one, or one in HTTP/1.0, is faulty framing (RFC 9112, 6.1).
-				if !foldIs(value, "chunked") || h.chunked || h.minor == 0 {
+				if !header.Is(value, "chunked") || h.chunked || h.minor == 0 {
 					return fmt.Errorf("reply head: Transfer-Encoding %.40q is not understood", value)
 				}
 				h.chunked = true

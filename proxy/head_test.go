@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"kvasir/header"
 	"net/http"
 	"slices"
 	"strings"
@@ -74,13 +75,13 @@ func TestReplyHead(t *testing.T) {
 		{in: "HTTP/1.1 200 O\x00K\r\n\r\n", err: `reply has a bad status line: "HTTP/1.1 200 O\x00K"`},
 		{in: "HTTP/1.1 200 OK\n\n", err: errBareLF.Error()},
 		{in: "HTTP/1.1 200 OK\r\nA: b\n", err: errBareLF.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", err: "reply head: " + errFold.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA : b\r\n\r\n", err: "reply head: " + errFieldName.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA(b): c\r\n\r\n", err: "reply head: " + errFieldName.Error()},
-		{in: "HTTP/1.1 200 OK\r\n: c\r\n\r\n", err: "reply head: " + errFieldName.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA b\r\n\r\n", err: "reply head: " + errNoColon.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA: b\x00c\r\n\r\n", err: "reply head: " + errFieldValue.Error()},
-		{in: "HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", err: "reply head: " + errFieldValue.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", err: "reply head: " + header.ErrFolded.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA : b\r\n\r\n", err: "reply head: " + header.ErrName.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA(b): c\r\n\r\n", err: "reply head: " + header.ErrName.Error()},
+		{in: "HTTP/1.1 200 OK\r\n: c\r\n\r\n", err: "reply head: " + header.ErrName.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA b\r\n\r\n", err: "reply head: " + header.ErrNoColon.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA: b\x00c\r\n\r\n", err: "reply head: " + header.ErrValue.Error()},
+		{in: "HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n", err: "reply head: " + header.ErrValue.Error()},
 		{in: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", err: `reply head: bad or second Content-Length "6"`},
 		{in: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", err: `reply head: bad or second Content-Length "5, 5"`},
 		{in: "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", err: `reply head: bad or second Content-Length "+5"`},

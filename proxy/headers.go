@@ -4,6 +4,7 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
+	"kvasir/header"
 	"math"
 	"net"
 	"strconv"
@@ -83,8 +84,8 @@ func (x *exchange) setOwnHeaders() {
 	}
 	for lines := x.appendLimits(x.appendVSR(nil, x.facts.status)); len(lines) > 0; {
 		var line []byte
-		line, lines = cutLine(lines)
-		if name, value, err := cutField(line); err == nil {
+		line, lines = header.CutLine(lines)
+		if name, value, err := header.CutField(line); err == nil {
 			h.SetBytesKV(name, value)
 		}
 	}

@@ -1,21 +1,11 @@
 // Header lines: taken apart, refused where two servers could read them differently, and passed on without what is for one hop only.
 package proxy
 
-import (
-	"bytes"
-	"errors"
-)
+import "kvasir/header"
+import "bytes"
 
 // maxHeaderLines bounds the header lines of a request.
 const maxHeaderLines = 200
-
-var (
-	errFold       = errors.New("a header line is folded (begins with a space or a tab)")
-	errNoColon    = errors.New("a header line has no colon")
-	errFieldName  = errors.New("a header name has a character that is not allowed")
-	errFieldValue = errors.New("a header value has a control character")
-	errLineEnd    = errors.New("a header line does not end in CRLF")
-)
 
 // checkRequestHead refuses what fasthttp lets pass in the header lines of a
 // request: names that are no tokens, folded lines, bare LF, control characters
@@ -28,7 +18,7 @@ func checkRequestHead(raw []byte) *apiError {
 	var seen [len(bodyHeaders)]bool
 	for lines := 0; len(raw) > 0; lines++ {
 		var line []byte
-		line, raw = cutLine(raw)
+		line, raw = header.CutLine(raw)
 		if string(line) == "\r\n" {
 			break
 		}
@@ -37,7 +27,7 @@ func checkRequestHead(raw []byte) *apiError {
 			e.status = 431
 			return e
 		}
-		name, value, err := cutField(line)
+		name, value, err := header.CutField(line)
 		if err != nil {
 			return invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
 		}
@@ -45,7 +35,7 @@ func checkRequestHead(raw []byte) *apiError {
 			switch { // fasthttp takes longer lengths than we read, and `identity` for no coding
 			case at == contentLength && parseLength(value) < 0:
 				return invalid("", "the request head is refused: a Content-Length that is no number of bytes a body can have")
-			case at == transferEncoding && !foldIs(value, "chunked"):
+			case at == transferEncoding && !header.Is(value, "chunked"):
 				return invalid("", "the request head is refused: a Transfer-Encoding that is not chunked")
 			}
 			if seen[at] {
@@ -117,8 +107,8 @@ func appendLines(dst, lines []byte, dropped func(name []byte) bool) []byte {
 	named := connectionNames(lines)
 	start, i := 0, 0 // lines[start:i] is kept and not yet appended
 	for i < len(lines) {
-		line, _ := cutLine(lines[i:])
-		name, _ := splitField(line)
+		line, _ := header.CutLine(lines[i:])
+		name, _ := header.SplitField(line)
 		if len(name) == 0 || dropped(name) || named && namedByConnection(lines, name) {
 			dst = append(dst, lines[start:i]...)
 			start = i + len(line)
@@ -139,8 +129,8 @@ func connectionNames(lines []byte) bool {
 		list, lines = cutConnection(lines)
 		for len(list) > 0 {
 			var token []byte
-			token, list = cutToken(list)
-			if len(token) > 0 && !foldIs(token, "close") && !foldIs(token, "keep-alive") {
+			token, list = header.CutToken(list)
+			if len(token) > 0 && !header.Is(token, "close") && !header.Is(token, "keep-alive") {
 				return true
 			}
 		}
@@ -154,7 +144,7 @@ func namedByConnection(lines, name []byte) bool {
 		list, lines = cutConnection(lines)
 		for len(list) > 0 {
 			var token []byte
-			token, list = cutToken(list)
+			token, list = header.CutToken(list)
 			if bytes.EqualFold(token, name) {
 				return true
 			}
@@ -168,23 +158,14 @@ func namedByConnection(lines, name []byte) bool {
 func cutConnection(lines []byte) (value, rest []byte) {
 	for len(lines) > 0 {
 		var line []byte
-		line, lines = cutLine(lines)
+		line, lines = header.CutLine(lines)
 		if line[0]|0x20 == 'c' {
-			if name, value := splitField(line); foldIs(name, "connection") {
+			if name, value := header.SplitField(line); header.Is(name, "connection") {
 				return value, lines
 			}
 		}
 	}
 	return nil, nil
-}
-
-// splitField takes apart a line that cutField has accepted.
-func splitField(line []byte) (name, value []byte) {
-	i := bytes.IndexByte(line, ':')
-	if i < 0 {
-		return nil, nil
-	}
-	return line[:i], trimBlanks(bytes.TrimSuffix(line[i+1:], []byte("\r\n")))
 }
 
 // replyDrops are the headers of a worker that do not go on to a client, besides
@@ -211,13 +192,13 @@ func byLength(names ...string) (table [48][]string) {
 func droppedFromReply(name []byte) bool {
 	if len(name) < len(replyDrops) {
 		for _, drop := range replyDrops[len(name)] {
-			if foldIs(name, drop) {
+			if header.Is(name, drop) {
 				return true
 			}
 		}
 	}
-	return hopByHop(name) || foldHas(name, "x-kvasir-") || foldHas(name, "x-vsr-") ||
-		foldHas(name, "x-ratelimit-") || foldHas(name, "access-control-") // which pages may ask is for server.cors to say
+	return hopByHop(name) || header.HasPrefix(name, "x-kvasir-") || header.HasPrefix(name, "x-vsr-") ||
+		header.HasPrefix(name, "x-ratelimit-") || header.HasPrefix(name, "access-control-") // which pages may ask is for server.cors to say
 }
 
 // requestDrops are the headers of a client that do not go on to a worker, besides
@@ -239,11 +220,11 @@ var requestDrops = []string{
 
 func droppedFromRequest(name []byte) bool {
 	for _, drop := range requestDrops {
-		if len(drop) == len(name) && foldIs(name, drop) {
+		if len(drop) == len(name) && header.Is(name, drop) {
 			return true
 		}
 	}
-	return hopByHop(name) || foldHas(name, "x-dynamo-") || foldHas(name, "x-gateway-destination-endpoint")
+	return hopByHop(name) || header.HasPrefix(name, "x-dynamo-") || header.HasPrefix(name, "x-gateway-destination-endpoint")
 }
 
 // hopByHop says whether a header line is for one connection only (RFC 9110,
@@ -251,143 +232,13 @@ func droppedFromRequest(name []byte) bool {
 func hopByHop(name []byte) bool {
 	switch len(name) {
 	case 2:
-		return foldIs(name, "te")
+		return header.Is(name, "te")
 	case 7:
-		return foldIs(name, "trailer") || foldIs(name, "upgrade")
+		return header.Is(name, "trailer") || header.Is(name, "upgrade")
 	case 10:
-		return foldIs(name, "connection") || foldIs(name, "keep-alive")
+		return header.Is(name, "connection") || header.Is(name, "keep-alive")
 	case 17:
-		return foldIs(name, "transfer-encoding")
+		return header.Is(name, "transfer-encoding")
 	}
-	return foldHas(name, "proxy-")
+	return header.HasPrefix(name, "proxy-")
 }
-
-// cutLine takes the first line off b, its LF included.
-func cutLine(b []byte) (line, rest []byte) {
-	if i := bytes.IndexByte(b, '\n'); i >= 0 {
-		return b[:i+1], b[i+1:]
-	}
-	return b, nil
-}
-
-// cutField reads one header line that ends in CRLF, as strictly as RFC 9112
-// asks: a token, a colon with no space before it, a value without control
-// characters. name is set whenever it is a good one.
-func cutField(line []byte) (name, value []byte, err error) {
-	if len(line) == 0 || line[0] == ' ' || line[0] == '\t' {
-		return nil, nil, errFold
-	}
-	i := bytes.IndexByte(line, ':')
-	if i < 0 {
-		return nil, nil, errNoColon
-	}
-	name = line[:i]
-	if i == 0 {
-		return nil, nil, errFieldName
-	}
-	for _, c := range name {
-		if byteClass[c]&classToken == 0 {
-			return nil, nil, errFieldName
-		}
-	}
-	n := len(line) - 2
-	if n <= i || line[n] != '\r' || line[n+1] != '\n' {
-		return name, nil, errLineEnd
-	}
-	value = trimBlanks(line[i+1 : n])
-	if !validFieldValue(value) {
-		return name, nil, errFieldValue
-	}
-	return name, value, nil
-}
-
-func validFieldValue(b []byte) bool {
-	for _, c := range b {
-		if byteClass[c]&classValue == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func trimBlanks(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
-		b = b[1:]
-	}
-	for n := len(b); n > 0 && (b[n-1] == ' ' || b[n-1] == '\t'); n = len(b) {
-		b = b[:n-1]
-	}
-	return b
-}
-
-// cutToken takes the first element off a list like "close, TE".
-func cutToken(list []byte) (token, rest []byte) {
-	if i := bytes.IndexByte(list, ','); i >= 0 {
-		return trimBlanks(list[:i]), list[i+1:]
-	}
-	return trimBlanks(list), nil
-}
-
-func hasToken(list []byte, lower string) bool {
-	for len(list) > 0 {
-		var token []byte
-		token, list = cutToken(list)
-		if foldIs(token, lower) {
-			return true
-		}
-	}
-	return false
-}
-
-// foldIs says whether b is the given lower-case ASCII word, in any case.
-func foldIs(b []byte, lower string) bool {
-	return len(b) == len(lower) && foldHas(b, lower)
-}
-
-// foldHas says whether b begins with the given lower-case ASCII word, in any
-// case.
-func foldHas(b []byte, lower string) bool {
-	if len(b) < len(lower) {
-		return false
-	}
-	for i := range len(lower) {
-		c := b[i]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// byteClass tells which bytes may stand in a header name (classToken) and in a
-// value (classValue), by RFC 9110, 5.5 and 5.6.2; and in JSON, which make up
-// numbers and literals (classWord), and which change nothing between two brackets
-// (classInert).
-var byteClass = func() (t [256]byte) {
-	for c := range 256 {
-		if c == '\t' || c >= ' ' && c != 0x7f {
-			t[c] |= classValue
-		}
-		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' ||
-			bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), byte(c)) >= 0 {
-			t[c] |= classToken
-		}
-		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == 'E' || c == '+' || c == '-' || c == '.' {
-			t[c] |= classWord
-		}
-		if bytes.IndexByte([]byte("\"[]{}\r\n"), byte(c)) < 0 {
-			t[c] |= classInert
-		}
-	}
-	return t
-}()
-
-const (
-	classToken = 1 << iota
-	classValue
-	classWord
-	classInert
-)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"kvasir/header"
 	"strings"
 	"testing"
 
@@ -129,7 +130,7 @@ func FuzzRequestHeaders(f *testing.F) {
 				t.Fatalf("%q is no line of %q", line, raw)
 			}
 			rest = rest[i+len(line):]
-			name, _, err := cutField(line)
+			name, _, err := header.CutField(line)
 			if err != nil || droppedFromRequest(name) {
 				t.Fatalf("%q went through: %v", line, err)
 			}

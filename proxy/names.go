@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"bytes"
+	"kvasir/header"
 	"strings"
 	"unicode/utf8"
 )
@@ -132,7 +133,7 @@ func isAdapter(key []byte) bool {
 		switch word := key[start:i]; len(word) {
 		case 4, 5, 7, 8:
 			for _, name := range adapterWords {
-				if foldIs(word, name) {
+				if header.Is(word, name) {
 					return true
 				}
 			}

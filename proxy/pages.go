@@ -3,6 +3,7 @@ package proxy
 
 import (
 	"bytes"
+	"kvasir/header"
 	"net"
 	"os"
 	"slices"
@@ -55,7 +56,7 @@ var dot = []byte(".")
 // isOwnHost says whether no page of a stranger's can have been loaded under this
 // name: an address, a name that leads to this machine only, or one of names.
 func isOwnHost(host []byte, names []string) bool {
-	return len(host) == 0 || isAddress(host) || foldIs(host, "localhost") || foldEnds(host, ".localhost") ||
+	return len(host) == 0 || isAddress(host) || header.Is(host, "localhost") || foldEnds(host, ".localhost") ||
 		strings.EqualFold(string(host), ownName) || contains(names, host)
 }
 
@@ -71,7 +72,7 @@ func contains(names []string, host []byte) bool {
 // isOwnPage says whether a page that was loaded from this host is of this machine,
 // or of one of names: from another address anybody may serve one.
 func isOwnPage(host []byte, names []string) bool {
-	return foldIs(host, "localhost") || foldEnds(host, ".localhost") || net.ParseIP(string(host)).IsLoopback() || contains(names, host)
+	return header.Is(host, "localhost") || foldEnds(host, ".localhost") || net.ParseIP(string(host)).IsLoopback() || contains(names, host)
 }
 
 // isAddress says whether a host is an IP address, or nothing that browsers would
@@ -96,7 +97,7 @@ func isLocalName(host []byte) bool {
 }
 
 func foldEnds(b []byte, lower string) bool {
-	return len(b) >= len(lower) && foldIs(b[len(b)-len(lower):], lower)
+	return len(b) >= len(lower) && header.Is(b[len(b)-len(lower):], lower)
 }
 
 // originHost is the host and port of an origin; "": it has none, as `null`.
@@ -198,7 +199,7 @@ func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
 }
 
 // isPlainJSON is isJSON for what nearly all clients send, without an allocation.
-func isPlainJSON(contentType []byte) bool { return foldIs(contentType, "application/json") }
+func isPlainJSON(contentType []byte) bool { return header.Is(contentType, "application/json") }
 
 func isForm(contentType []byte) bool {
 	kind, _, _ := strings.Cut(string(contentType), ";")

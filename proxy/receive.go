@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"kvasir/header"
 	"sync/atomic"
 	"time"
 
@@ -206,16 +207,16 @@ func framingOf(lines []byte) framing {
 	f := framing{how: frameLength, ended: true}
 	for len(lines) > 0 {
 		var line []byte
-		line, lines = cutLine(lines)
+		line, lines = header.CutLine(lines)
 		switch line[0] | 0x20 {
 		case 'c':
-			if name, value := splitField(line); foldIs(name, "content-length") {
+			if name, value := header.SplitField(line); header.Is(name, "content-length") {
 				f.left = parseLength(value)
 				f.ended = f.left == 0
 			}
 		case 't':
-			if name, value := splitField(line); foldIs(name, "transfer-encoding") {
-				if foldIs(value, "chunked") {
+			if name, value := header.SplitField(line); header.Is(name, "transfer-encoding") {
+				if header.Is(value, "chunked") {
 					return framing{how: frameChunked}
 				}
 				f.left = -1

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
+	"kvasir/header"
 	"math"
 	"slices"
 
@@ -161,10 +162,10 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 	n := 0
 	for len(lines) > 0 {
 		var line []byte
-		if line, lines = cutLine(lines); len(line) <= 2 {
+		if line, lines = header.CutLine(lines); len(line) <= 2 {
 			break
 		}
-		name, value := splitField(line)
+		name, value := header.SplitField(line)
 		if !(credentials && isCredential(name)) && (droppedFromRequest(name) || neutralHeader(name)) {
 			continue
 		}
@@ -194,8 +195,8 @@ func (s *scoper) named(lines []byte, names []string) {
 		s.text(name)
 		for rest := lines; len(rest) > 0; {
 			var line []byte
-			line, rest = cutLine(rest)
-			if of, value := splitField(line); len(line) > 2 && foldIs(of, name) {
+			line, rest = header.CutLine(rest)
+			if of, value := header.SplitField(line); len(line) > 2 && header.Is(of, name) {
 				s.field(value)
 			}
 		}
@@ -231,7 +232,7 @@ func compareFold(a, b []byte) int {
 }
 
 func isCredential(name []byte) bool {
-	return foldIs(name, "authorization") || foldIs(name, "x-api-key") || foldIs(name, "api-key")
+	return header.Is(name, "authorization") || header.Is(name, "x-api-key") || header.Is(name, "api-key")
 }
 
 // neutralHeaders say how a request travels and how its answer is to be sent:
@@ -256,12 +257,12 @@ var neutralFamilies = []string{"x-stainless-", "x-envoy-", "x-b3-", "x-datadog-"
 
 func neutralHeader(name []byte) bool {
 	for _, neutral := range neutralHeaders {
-		if foldIs(name, neutral) {
+		if header.Is(name, neutral) {
 			return true
 		}
 	}
 	for _, family := range neutralFamilies {
-		if foldHas(name, family) {
+		if header.HasPrefix(name, family) {
 			return true
 		}
 	}

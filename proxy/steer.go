@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"kvasir/header"
 	"strconv"
 	"strings"
 
@@ -56,24 +57,24 @@ func (s *state) workerCalled(id string) string {
 func (s *steering) readHeaders(lines []byte) *apiError {
 	for len(lines) > 0 {
 		var line []byte
-		line, lines = cutLine(lines)
+		line, lines = header.CutLine(lines)
 		if len(line) < 8 || line[0]|0x20 != 'x' || line[1] != '-' {
 			continue
 		}
-		name, value := splitField(line)
+		name, value := header.SplitField(line)
 		what := name[2:]
-		if foldHas(what, "dynamo-") {
+		if header.HasPrefix(what, "dynamo-") {
 			what = what[len("dynamo-"):]
 		}
 		var err *apiError
 		switch {
-		case foldIs(what, "worker-instance-id"):
+		case header.Is(what, "worker-instance-id"):
 			s.pin.Worker = string(value)
-		case foldIs(what, "prefill-instance-id"):
+		case header.Is(what, "prefill-instance-id"):
 			s.pin.Prefill = string(value)
-		case foldIs(what, "dp-rank"), foldIs(what, "data-parallel-rank"): // Dynamo's name, and the engines'
+		case header.Is(what, "dp-rank"), header.Is(what, "data-parallel-rank"): // Dynamo's name, and the engines'
 			s.pin.Rank, s.pin.Ranked, err = rankIn(name, value)
-		case foldIs(what, "prefill-dp-rank"):
+		case header.Is(what, "prefill-dp-rank"):
 			s.pin.PrefillRank, s.pin.PrefillRanked, err = rankIn(name, value)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"kvasir/header"
 )
 
 // eventLimit is how long one event may be. Longer is a broken worker.
@@ -61,7 +62,7 @@ func (r *relay) pass() (*failure, error) {
 		return r.call.refusal()
 	case h.status >= 300 && h.status != 304:
 		return broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
-	case foldHas(h.contentType, "text/event-stream"):
+	case header.HasPrefix(h.contentType, "text/event-stream"):
 		r.facts.streamed = true
 		return r.stream()
 	default:
@@ -76,7 +77,7 @@ func (r *relay) pass() (*failure, error) {
 func (r *relay) body() error {
 	c := &r.call
 	limit := holdLimit
-	json := foldHas(c.head.contentType, "application/json")
+	json := header.HasPrefix(c.head.contentType, "application/json")
 	record := r.recording()
 	switch {
 	case json && r.unveil != nil:

@@ -230,7 +230,7 @@ func (w *replyWalker) skip() {
 // word steps over a number, true, false or null.
 func (w *replyWalker) word() []byte {
 	start := w.i
-	for w.i < len(w.b) && byteClass[w.b[w.i]]&classWord != 0 {
+	for w.i < len(w.b) && jsonClass[w.b[w.i]]&classWord != 0 {
 		w.i++
 	}
 	w.bad = w.bad || w.i == start
@@ -246,7 +246,7 @@ func (w *replyWalker) skipRest(open byte) {
 	}
 	for w.i < len(w.b) {
 		c := w.b[w.i]
-		if byteClass[c]&classInert != 0 {
+		if jsonClass[c]&classInert != 0 {
 			w.i++
 			continue
 		}
@@ -286,3 +286,22 @@ func (w *replyWalker) skipRest(open byte) {
 
 // end says whether the whole text was one good value, nothing behind it.
 func (w *replyWalker) end() bool { return !w.bad && w.peek() == 0 && w.i == len(w.b) }
+
+// What bytes of JSON are: classWord makes up numbers and literals, classInert changes
+// nothing between two brackets.
+const (
+	classWord = 1 << iota
+	classInert
+)
+
+var jsonClass = func() (t [256]byte) {
+	for c := range 256 {
+		if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == 'E' || c == '+' || c == '-' || c == '.' {
+			t[c] |= classWord
+		}
+		if bytes.IndexByte([]byte("\"[]{}\r\n"), byte(c)) < 0 {
+			t[c] |= classInert
+		}
+	}
+	return t
+}()
