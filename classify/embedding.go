@@ -1,11 +1,11 @@
 // Embedding: how near the last user text is to phrases of the configuration.
 package classify
 
-import "kvasir/classify/model"
-
 import (
 	"fmt"
 	"math"
+
+	"kvasir/classify/model"
 )
 
 // KindEmbedding holds under names of the user's own.

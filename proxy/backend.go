@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"kvasir/header"
 	"net"
 	"net/url"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"kvasir/header"
 	"kvasir/kvroute"
 )
 

@@ -4,10 +4,11 @@ package proxy
 import (
 	"bytes"
 	"errors"
-	"kvasir/header"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 // read unpacks and parses the body, once.

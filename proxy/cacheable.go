@@ -3,11 +3,11 @@ package proxy
 
 import (
 	"bytes"
-	"kvasir/header"
 	"strconv"
 	"time"
 
 	"kvasir/classify"
+	"kvasir/header"
 )
 
 // Why a request is not looked up: the values of cache_why in the log and of the

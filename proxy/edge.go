@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"kvasir/header"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 const (

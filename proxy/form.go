@@ -3,12 +3,13 @@ package proxy
 
 import (
 	"bytes"
-	"kvasir/header"
 	"mime"
 	"net/textproto"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"kvasir/header"
 )
 
 // Bounds of a form.

@@ -3,8 +3,9 @@ package proxy
 
 import (
 	"errors"
-	"kvasir/header"
 	"strconv"
+
+	"kvasir/header"
 )
 
 const (

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
 	"kvasir/header"
 )
 

@@ -3,11 +3,12 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"kvasir/header"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"kvasir/header"
 )
 
 func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }

@@ -4,12 +4,13 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
-	"kvasir/header"
 	"math"
 	"net"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 // request is the client's request as this worker gets it: our head, and the

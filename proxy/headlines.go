@@ -1,8 +1,11 @@
 // Header lines: taken apart, refused where two servers could read them differently, and passed on without what is for one hop only.
 package proxy
 
-import "kvasir/header"
-import "bytes"
+import (
+	"bytes"
+
+	"kvasir/header"
+)
 
 // maxHeaderLines bounds the header lines of a request.
 const maxHeaderLines = 200

@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"bytes"
-	"kvasir/header"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 func TestCheckRequestHead(t *testing.T) {

@@ -3,9 +3,10 @@ package proxy
 
 import (
 	"bytes"
-	"kvasir/header"
 	"strings"
 	"unicode/utf8"
+
+	"kvasir/header"
 )
 
 // memberNames are the members that some level of some body is read by, and the

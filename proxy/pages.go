@@ -3,13 +3,14 @@ package proxy
 
 import (
 	"bytes"
-	"kvasir/header"
 	"net"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 // A page that is open in a browser of somebody here can ask listeners that its

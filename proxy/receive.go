@@ -5,12 +5,13 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"kvasir/header"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/header"
 )
 
 // fasthttp believes a Content-Length: it allocates 32 MiB for a head of 90

@@ -7,12 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"kvasir/header"
 	"math"
 	"slices"
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/header"
 )
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that

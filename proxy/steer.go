@@ -2,10 +2,10 @@
 package proxy
 
 import (
-	"kvasir/header"
 	"strconv"
 	"strings"
 
+	"kvasir/header"
 	"kvasir/kvroute"
 )
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
 	"kvasir/header"
 )
 

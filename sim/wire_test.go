@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -13,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"bufio"
 )
 
 // TestWire sends every recorded request and compares the reply with vLLM's: errors to the byte, others in their
