@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
 )
 
 // The books are the log and the metrics of requests.
@@ -54,7 +56,7 @@ func (b books) line(x *exchange) {
 	if why == "" {
 		why = "ok"
 	}
-	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.route.path).
+	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.route.Path).
 		Str("model_asked", f.asked).Str("model", x.model).Str("worker", f.worker).
 		Int("status", f.status).Bool("stream", f.streamed).Int64("bytes", x.conn.sent).
 		Dur("first_byte_ms", f.firstByte).Dur("total_ms", f.total).
@@ -96,12 +98,12 @@ func (b books) aside(ctx *fasthttp.RequestCtx) {
 
 // unread notes a request that was no valid HTTP, too large or too slow. There is
 // nothing of it that could be named.
-func (b books) unread(err *apiError) {
-	if err.status == fasthttp.StatusUnauthorized {
+func (b books) unread(err *openai.Error) {
+	if err.Status == fasthttp.StatusUnauthorized {
 		b.metrics.refusedKeys.Inc()
 	}
-	b.metrics.unread.WithLabelValues(strconv.Itoa(err.status)).Inc()
-	b.log.Info().Str("route", "unreadable").Int("status", err.status).Msg("request")
+	b.metrics.unread.WithLabelValues(strconv.Itoa(err.Status)).Inc()
+	b.log.Info().Str("route", "unreadable").Int("status", err.Status).Msg("request")
 }
 
 // tokenMetrics are the token counters of one model.
@@ -137,7 +139,7 @@ type routeMetrics struct {
 type answers []atomic.Pointer[routeMetrics]
 
 // of finds the children for a status code without building labels.
-func (a answers) of(status int, rt *route, m *metrics) *routeMetrics {
+func (a answers) of(status int, rt *openai.Route, m *metrics) *routeMetrics {
 	if status < 0 || status >= len(a) {
 		status = 0
 	}
@@ -145,9 +147,9 @@ func (a answers) of(status int, rt *route, m *metrics) *routeMetrics {
 		return v
 	}
 	v := &routeMetrics{
-		requests:  m.requests.WithLabelValues(rt.path, strconv.Itoa(status)),
-		duration:  m.duration.WithLabelValues(rt.path),
-		firstByte: m.firstByte.WithLabelValues(rt.path),
+		requests:  m.requests.WithLabelValues(rt.Path, strconv.Itoa(status)),
+		duration:  m.duration.WithLabelValues(rt.Path),
+		firstByte: m.firstByte.WithLabelValues(rt.Path),
 	}
 	a[status].Store(v)
 	return v

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp/pprofhandler"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // An admin is the proxy as operators meet it.
@@ -63,11 +64,11 @@ const maxAdminBody = 4 << 20
 
 // unreadable answers a request that is no valid HTTP, or too large.
 func (a admin) unreadable(ctx *fasthttp.RequestCtx, err error) {
-	refusal := invalid("", "The request is not valid HTTP/1.1")
+	refusal := openai.Invalid("", "The request is not valid HTTP/1.1")
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		refusal = tooLarge(maxAdminBody)
-		refusal.message = "The request body is larger than " + sizeText(maxAdminBody)
+		refusal.Message = "The request body is larger than " + sizeText(maxAdminBody)
 	case errors.Is(err, errNoRoom):
 		refusal = noRoom()
 	}
@@ -130,14 +131,14 @@ func (a admin) readiness() readiness {
 // answer says it, with the reasons, or with counts alone.
 func (r readiness) answer(ctx *fasthttp.RequestCtx, inWords bool) {
 	body := append([]byte(nil), `{"status":`...)
-	body = appendJSONString(body, r.status)
+	body = openai.AppendString(body, r.status)
 	if inWords {
 		body = append(body, `,"reasons":[`...)
 		for i, reason := range r.reasons {
 			if i > 0 {
 				body = append(body, ',')
 			}
-			body = appendJSONString(body, reason)
+			body = openai.AppendString(body, reason)
 		}
 		body = append(body, ']')
 	} else {
@@ -175,13 +176,13 @@ func (a admin) workerReasons(now time.Time) (why []string, up int) {
 func (a admin) reload(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("application/json")
 	if a.Reload == nil {
-		writeError(ctx, &apiError{status: 501, kind: "server_error", message: "there is no configuration to reload"})
+		writeError(ctx, &openai.Error{Status: 501, Type: "server_error", Message: "there is no configuration to reload"})
 		return
 	}
 	if err := a.Reload(); err != nil {
-		writeError(ctx, &apiError{
-			status: 422, kind: "invalid_request_error", code: "config_invalid",
-			message: "The new configuration was not taken, the old one stays: " + err.Error(),
+		writeError(ctx, &openai.Error{
+			Status: 422, Type: "invalid_request_error", Code: "config_invalid",
+			Message: "The new configuration was not taken, the old one stays: " + err.Error(),
 		})
 		return
 	}

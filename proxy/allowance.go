@@ -2,18 +2,16 @@
 package proxy
 
 import (
-	"bytes"
-	"errors"
-	"math"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // requestLeft takes one request of this minute's.
-func (k *keyState) requestLeft(now time.Time) *apiError {
+func (k *keyState) requestLeft(now time.Time) *openai.Error {
 	if b := k.requests; b != nil && !b.Take(now, 1) {
 		return limited("requests", k.RequestsPerMinute, b.Until(now, 1))
 	}
@@ -47,17 +45,17 @@ type reservation struct {
 	guessed int // of tokens, the prompt's, where the answer's were guessed; -1: they were not
 }
 
-func limited(what string, limit int, wait time.Duration) *apiError {
+func limited(what string, limit int, wait time.Duration) *openai.Error {
 	wait = max(wait, time.Millisecond) // a zero would say nothing of when
-	return &apiError{
-		status: 429, kind: "rate_limit_error", code: "rate_limit_exceeded", retryAfter: wait,
-		message: "Rate limit reached: " + strconv.Itoa(limit) + " " + what + " per minute for this key; try again in " + roundUp(wait).String(),
+	return &openai.Error{
+		Status: 429, Type: "rate_limit_error", Code: "rate_limit_exceeded", RetryAfter: wait,
+		Message: "Rate limit reached: " + strconv.Itoa(limit) + " " + what + " per minute for this key; try again in " + roundUp(wait).String(),
 	}
 }
 
 // admit asks whether the key may have the model, and has requests and tokens
 // left in this minute.
-func (x *exchange) admit() *apiError {
+func (x *exchange) admit() *openai.Error {
 	if x.key == nil {
 		return nil
 	}
@@ -77,8 +75,8 @@ func (x *exchange) admit() *apiError {
 // reserve sets aside what the request may use of a model's tokens, in the place
 // of what it has set aside of another's. Counted only after the answer, requests
 // at the same time would each find the whole minute's.
-func (x *exchange) reserve(model string) *apiError {
-	if x.key == nil || !x.route.costs() {
+func (x *exchange) reserve(model string) *openai.Error {
+	if x.key == nil || !x.route.Costs() {
 		return nil
 	}
 	a := x.key.tokensOf(model)
@@ -91,7 +89,7 @@ func (x *exchange) reserve(model string) *apiError {
 			return limited("tokens", a.limit, a.Until(now, 1))
 		}
 		err := limited("tokens", a.limit, a.Until(now, float64(r.tokens)))
-		err.message += ", when a request under way has ended, or with a smaller max_tokens: " + strconv.Itoa(r.tokens) + " were to be set aside for this one"
+		err.Message += ", when a request under way has ended, or with a smaller max_tokens: " + strconv.Itoa(r.tokens) + " were to be set aside for this one"
 		return err
 	}
 	x.giveBack()
@@ -110,7 +108,6 @@ func (x *exchange) giveBack() {
 const (
 	answerGuess = 1024 // tokens that an answer is taken for at least, where the request names no bound
 	mediaGuess  = 1024 // tokens that an image or a piece of audio is taken for
-	maxChoices  = 128  // that an estimate believes
 )
 
 // estimate is what the request may come to use: its prompt by its bytes, and as
@@ -118,75 +115,26 @@ const (
 // there never is more.
 func (x *exchange) estimate(a *allowance) reservation {
 	q := &x.req
-	prompt := q.media*mediaGuess + len(q.texts) // no text is less than a token
-	if q.unread > 0 {
+	prompt := q.Media*mediaGuess + len(q.Texts) // no text is less than a token
+	if q.Unread > 0 {
 		prompt += len(x.body) / bytesPerToken
 	} else {
 		length := 0
-		for _, t := range q.texts {
-			length += int(t.at.end - t.at.start)
+		for _, t := range q.Texts {
+			length += int(t.At.End - t.At.Start)
 		}
 		prompt += length / bytesPerToken
 	}
 	r := reservation{of: a, guessed: -1}
 	answer := 0
-	if x.route.generates() {
-		if answer = q.answerBound(); answer < 0 {
+	if x.route.Generates() {
+		if answer = q.AnswerBound(); answer < 0 {
 			answer, r.guessed = int(a.usual.Load()), prompt
 		}
 	}
-	all := float64(prompt) + float64(answer)*float64(q.choices())*float64(q.prompts()) // more than an int has
+	all := float64(prompt) + float64(answer)*float64(q.Choices())*float64(q.Prompts()) // more than an int has
 	r.tokens = int(min(max(all, 1), float64(a.limit)))
 	return r
-}
-
-// prompts is how many prompts a body has that each get an answer of their own: a
-// text completion takes an array of them.
-func (r *request) prompts() int {
-	if r.kind != kindText {
-		return 1
-	}
-	n := 0
-	for _, t := range r.texts {
-		if t.at.start >= r.askedAt.start && t.at.end <= r.askedAt.end {
-			n++
-		}
-	}
-	if r.askedAt.given() && r.unread > 0 { // arrays of token ids
-		n += bytes.Count(r.askedAt.of(r.body), []byte("["))
-	}
-	return max(n, 1)
-}
-
-// answerBound is the most tokens that an answer may have, by the largest of the
-// bounds that are named, -1 where none is.
-func (r *request) answerBound() int {
-	most := -1
-	for _, at := range [...]span{r.fields.maxTokens, r.fields.maxCompletion, r.fields.maxOutput} {
-		if n, ok := r.number(at); ok {
-			most = max(most, n)
-		}
-	}
-	return most
-}
-
-// choices is how many answers are asked for.
-func (r *request) choices() int {
-	n, _ := r.number(r.fields.n)
-	of, _ := r.number(r.fields.bestOf) // so many are made, whatever n leaves of them
-	return min(max(n, of, 1), maxChoices)
-}
-
-// number is the number at at, at most 2^31-1; false: there is none above zero.
-func (r *request) number(at span) (int, bool) {
-	if !at.given() {
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(string(at.of(r.body)), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) || v <= 0 {
-		return 0, false
-	}
-	return int(min(v, math.MaxInt32)), true
 }
 
 // permitted says whether the key may have a model that was chosen for it. One
@@ -232,7 +180,7 @@ const bytesPerToken = 4
 // everything for nothing otherwise. An event is about a token.
 func (b books) uncounted(x *exchange) int {
 	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
-	if asked && (x.route.generates() || x.facts.why != "") {
+	if asked && (x.route.Generates() || x.facts.why != "") {
 		return x.prompt/bytesPerToken + x.events.contents
 	}
 	return 0

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"kvasir/openai"
 )
 
 // An answer is what a model said, apart from the form in which it came. The
@@ -167,11 +169,11 @@ func (r *answerReader) json(most int, open byte) []byte {
 
 // isLineOfJSON says whether b is one array or object, all of it on one line.
 func isLineOfJSON(b []byte, open byte) bool {
-	if len(b) == 0 || b[0] != open || indexEOL(b) >= 0 {
+	if len(b) == 0 || b[0] != open || openai.IndexEOL(b) >= 0 {
 		return false
 	}
-	s := jsonScanner{body: b}
-	return s.value(0, 0) == len(b)
+	s := openai.Scanner{Body: b}
+	return s.Value(0, 0) == len(b)
 }
 
 // pieces returns the ends of the pieces of text.

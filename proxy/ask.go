@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // askingRoutes are POST /api/v1/classify/{intent,pii,security} and /api/v1/similarity.
@@ -36,11 +37,11 @@ type textQuestion struct {
 }
 
 // asked reads the question and writes the answer.
-func asked(answer func(*textQuestion) (any, *apiError)) fasthttp.RequestHandler {
+func asked(answer func(*textQuestion) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		var q textQuestion
 		if err := json.Unmarshal(ctx.Request.Body(), &q); err != nil {
-			writeError(ctx, invalid("", "We could not parse the JSON body of your request: %v", err))
+			writeError(ctx, openai.Invalid("", "We could not parse the JSON body of your request: %v", err))
 			return
 		}
 		out, refused := answer(&q)
@@ -49,9 +50,9 @@ func asked(answer func(*textQuestion) (any, *apiError)) fasthttp.RequestHandler 
 }
 
 // judgeText judges one user text with every guard on and none that ends it.
-func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *apiError) {
+func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *openai.Error) {
 	if q.Text == nil || *q.Text == "" {
-		return nil, 0, invalid("text", "you must provide a text parameter: a string that is not empty")
+		return nil, 0, openai.Invalid("text", "you must provide a text parameter: a string that is not empty")
 	}
 	start := time.Now()
 	v := c.Judge(&classify.Request{
@@ -64,7 +65,7 @@ func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classi
 		}
 		if err != nil {
 			v.Release()
-			return nil, 0, &apiError{status: 503, kind: "server_error", code: "guard_failed", message: "The text could not be judged: " + err.Error()}
+			return nil, 0, &openai.Error{Status: 503, Type: "server_error", Code: "guard_failed", Message: "The text could not be judged: " + err.Error()}
 		}
 	}
 	return v, time.Since(start), nil
@@ -84,7 +85,7 @@ type intentAnswer struct {
 }
 
 // intent says the category, and what MoM would make of the text.
-func (a admin) intent(q *textQuestion) (any, *apiError) {
+func (a admin) intent(q *textQuestion) (any, *openai.Error) {
 	s := a.state.Load()
 	v, took, refused := a.judgeText(s.deciding, q, classify.KindCategory)
 	if refused != nil {
@@ -133,7 +134,7 @@ type piiEntity struct {
 }
 
 // pii lists personal data. The advice is what the guard's allow list makes of them.
-func (a admin) pii(q *textQuestion) (any, *apiError) {
+func (a admin) pii(q *textQuestion) (any, *openai.Error) {
 	v, took, refused := a.judgeText(a.state.Load().deciding, q)
 	if refused != nil {
 		return nil, refused
@@ -143,7 +144,7 @@ func (a admin) pii(q *textQuestion) (any, *apiError) {
 	known := classify.Values(classify.KindPII)
 	for _, t := range wanted {
 		if t != "all" && !slices.Contains(known, t) {
-			return nil, invalid("options.entity_types", "`%s` is no type of personal data; the types are %s", clip(t), strings.Join(known, ", "))
+			return nil, openai.Invalid("options.entity_types", "`%s` is no type of personal data; the types are %s", openai.Clip(t), strings.Join(known, ", "))
 		}
 	}
 	out := &piiAnswer{Entities: []piiEntity{}, Advice: "allow", Took: milliseconds(took)}
@@ -183,7 +184,7 @@ type securityAnswer struct {
 	Took       float64  `json:"processing_time_ms"`
 }
 
-func (a admin) security(q *textQuestion) (any, *apiError) {
+func (a admin) security(q *textQuestion) (any, *openai.Error) {
 	s := a.state.Load()
 	v, took, refused := a.judgeText(s.deciding, q)
 	if refused != nil {
@@ -209,9 +210,9 @@ type similarityAnswer struct {
 	Took       float64 `json:"processing_time_ms"`
 }
 
-func (a admin) similarity(q *textQuestion) (any, *apiError) {
+func (a admin) similarity(q *textQuestion) (any, *openai.Error) {
 	if q.Text1 == nil || q.Text2 == nil || *q.Text1 == "" || *q.Text2 == "" {
-		return nil, invalid("text1", "you must provide text1 and text2: strings that are not empty")
+		return nil, openai.Invalid("text1", "you must provide text1 and text2: strings that are not empty")
 	}
 	c := a.state.Load().deciding
 	first, took1, refused := a.judgeText(c, &textQuestion{Text: q.Text1}, classify.KindSentence)
@@ -225,7 +226,7 @@ func (a admin) similarity(q *textQuestion) (any, *apiError) {
 	}
 	defer second.Release()
 	if first.Embedding == nil || second.Embedding == nil {
-		return nil, invalid("text1", "there is nothing to compare in one of the texts")
+		return nil, openai.Invalid("text1", "there is nothing to compare in one of the texts")
 	}
 	cosine := 0.0 // both have length 1
 	for i, x := range first.Embedding {

@@ -9,26 +9,27 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // read unpacks and parses the body, once.
-func (x *exchange) read() *apiError {
+func (x *exchange) read() *openai.Error {
 	body, err := x.unpack()
 	if err != nil {
 		return err
 	}
 	x.body, x.prompt = body, len(body)
-	if err := x.req.parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
+	if err := x.req.Parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}
-	if n := len(x.req.texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
+	if n := len(x.req.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
 		return noRoom()
 	}
-	if err := x.req.refuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {
+	if err := x.req.RefuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {
 		return err
 	}
-	x.facts.asked = string(x.req.model) // the body's bytes do not outlive the request
-	x.facts.streamed = x.req.stream
+	x.facts.asked = string(x.req.Model) // the body's bytes do not outlive the request
+	x.facts.streamed = x.req.Stream
 	return nil
 }
 
@@ -43,7 +44,7 @@ const (
 // unpack takes a content coding off the body. No worker understands one, and
 // what is inside must be judged. The limit holds for the unpacked size too, and
 // what is unpacked is counted as it is made.
-func (x *exchange) unpack() ([]byte, *apiError) {
+func (x *exchange) unpack() ([]byte, *openai.Error) {
 	coding := x.ctx.Request.Header.ContentEncoding()
 	if len(coding) == 0 || header.Is(coding, "identity") {
 		return x.ctx.Request.Body(), nil
@@ -69,14 +70,14 @@ func (x *exchange) unpack() ([]byte, *apiError) {
 	case errors.Is(err, errNoRoom):
 		return nil, noRoom()
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return nil, invalid("", "The zstd body asks its reader for a window of more than 8 MiB; compress it with a smaller one (RFC 9659)")
+		return nil, openai.Invalid("", "The zstd body asks its reader for a window of more than 8 MiB; compress it with a smaller one (RFC 9659)")
 	case errors.Is(err, fasthttp.ErrContentEncodingUnsupported):
-		return nil, &apiError{
-			status: 415, kind: "invalid_request_error",
-			message: "The Content-Encoding " + quoted(string(coding)) + " is not supported; send gzip, deflate, br, zstd or none",
+		return nil, &openai.Error{
+			Status: 415, Type: "invalid_request_error",
+			Message: "The Content-Encoding " + openai.Quoted(string(coding)) + " is not supported; send gzip, deflate, br, zstd or none",
 		}
 	default:
-		return nil, invalid("", "The request body is not valid %s; send it uncompressed, or compress it anew", coding)
+		return nil, openai.Invalid("", "The request body is not valid %s; send it uncompressed, or compress it anew", coding)
 	}
 }
 

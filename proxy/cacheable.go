@@ -2,12 +2,12 @@
 package proxy
 
 import (
-	"bytes"
 	"strconv"
 	"time"
 
 	"kvasir/classify"
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // Why a request is not looked up: the values of cache_why in the log and of the
@@ -39,7 +39,7 @@ type cacheRule struct {
 	stores bool          // its answer may be kept
 	maxAge time.Duration // of an entry that answers; negative: any
 	exact  bool          // only by the very same text
-	asks   span          // the question
+	asks   openai.Span   // the question
 }
 
 // cacheRule judges the request. It is the one place that says what is never
@@ -50,12 +50,12 @@ func (x inquiry) cacheRule() (c cacheRule) {
 		return c
 	}
 	var last bool
-	if c.asks, last = x.req.question(); !c.asks.given() || c.asks.end-c.asks.start > maxQuestion {
+	if c.asks, last = x.req.Question(); !c.asks.Given() || c.asks.End-c.asks.Start > maxQuestion {
 		c.why = bypassQuestion
 		return c
 	}
 	// What was said after the question weighs more than how it is worded.
-	c.exact = x.route.kind == kindText || !last || x.continues()
+	c.exact = x.route.Kind == openai.KindText || !last || x.continues()
 	c.stores = true
 	x.obey(&c)
 	return c
@@ -64,8 +64,8 @@ func (x inquiry) cacheRule() (c cacheRule) {
 // continues says whether the model goes on where the last turn ends, as vLLM and
 // SGLang can be asked to: the text is no question then but a beginning.
 func (x inquiry) continues() bool {
-	for _, p := range x.req.parameters {
-		switch value := p.value.of(x.body); string(x.req.keyOf(p)) {
+	for _, p := range x.req.Parameters {
+		switch value := p.Value.Of(x.body); string(x.req.KeyOf(p)) {
 		case "continue_final_message":
 			if !isNothing(value) {
 				return true
@@ -131,15 +131,15 @@ func (x inquiry) bypass() string {
 		return bypassUnjudged
 	case x.redacts():
 		return bypassRedacted
-	case x.req.usage.continuous:
+	case x.req.Usage.Continuous:
 		return bypassForm
 	case x.warm(d):
 		return bypassTemperature
-	case x.req.crowded:
+	case x.req.Crowded:
 		return bypassUnclear
 	}
-	for _, p := range x.req.parameters {
-		if why := x.bypassFor(x.req.keyOf(p), p.value.of(x.body)); why != "" {
+	for _, p := range x.req.Parameters {
+		if why := x.bypassFor(x.req.KeyOf(p), p.Value.Of(x.body)); why != "" {
 			return why
 		}
 	}
@@ -158,11 +158,11 @@ func (x inquiry) redacts() bool {
 // warm says whether the temperature is above what is cached, after the
 // decision's cap. Without one the engine's own holds, which is cached.
 func (x inquiry) warm(d *classify.Decision) bool {
-	at := x.req.fields.temperature
-	if !at.given() || x.body[at.start] == 'n' {
+	at := x.req.Fields.Temperature
+	if !at.Given() || x.body[at.Start] == 'n' {
 		return false
 	}
-	t, err := strconv.ParseFloat(string(at.of(x.body)), 64)
+	t, err := strconv.ParseFloat(string(at.Of(x.body)), 64)
 	if d != nil && d.CapTemperature {
 		t = min(t, d.MaxTemperature)
 	}
@@ -210,18 +210,18 @@ func (x inquiry) bypassFor(key, value []byte) string {
 			return bypassState
 		}
 	case "prompt": // of /v1/responses: a template that lies at the provider
-		if !none && x.route.kind == kindResponses {
+		if !none && x.route.Kind == openai.KindResponses {
 			return bypassState
 		}
 	case "input":
-		if x.route.kind == kindResponses && refersBack(value) {
+		if x.route.Kind == openai.KindResponses && refersBack(value) {
 			return bypassState
 		}
 	default:
 		switch {
 		case len(key) > len("return_") && string(key[:len("return_")]) == "return_" && !none:
 			return bypassForm // token ids, hidden states, the prompt: what engines add to an answer
-		case hasEscape(key):
+		case openai.HasEscape(key):
 			return bypassUnclear // may be any of the above
 		}
 	}
@@ -231,31 +231,29 @@ func (x inquiry) bypassFor(key, value []byte) string {
 // isNothing says that a parameter is as good as not there.
 func isNothing(value []byte) bool { return string(value) == "null" || string(value) == "false" }
 
-func hasEscape(key []byte) bool { return bytes.IndexByte(key, '\\') >= 0 }
-
 func isEmptyArray(value []byte) bool {
-	w := replyWalker{b: value}
-	return w.enter('[') && !w.element() && !w.bad
+	w := openai.Walker{B: value}
+	return w.Enter('[') && !w.Element() && !w.Bad
 }
 
 // isTextOnly says whether the modalities asked for are those that everybody
 // has without asking.
 func isTextOnly(value []byte) bool {
-	w := replyWalker{b: value}
-	for ok := w.enter('['); ok && w.element(); {
-		if name, _ := w.text(); string(name) != "text" {
+	w := openai.Walker{B: value}
+	for ok := w.Enter('['); ok && w.Element(); {
+		if name, _ := w.Text(); string(name) != "text" {
 			return false
 		}
 	}
-	return !w.bad && value[0] == '['
+	return !w.Bad && value[0] == '['
 }
 
 // forcesCall says whether a tool_choice leaves the model no choice but a call.
 func forcesCall(value []byte) bool {
-	w := replyWalker{b: value}
+	w := openai.Walker{B: value}
 	name, isName := []byte(nil), value[0] == '"'
 	if isName {
-		name, _ = w.text()
+		name, _ = w.Text()
 	} else {
 		name = typeOf(&w)
 	}
@@ -265,42 +263,42 @@ func forcesCall(value []byte) bool {
 // runsItself says whether one of the tools is run by the worker: a search, a
 // sandbox, somebody's server. Its results are of the day.
 func runsItself(value []byte) bool {
-	w := replyWalker{b: value}
-	for ok := w.enter('['); ok && w.element(); {
+	w := openai.Walker{B: value}
+	for ok := w.Enter('['); ok && w.Element(); {
 		switch string(typeOf(&w)) {
 		case "", "function", "custom":
 		default:
 			return true
 		}
 	}
-	return w.bad
+	return w.Bad
 }
 
 // refersBack says whether an item of the input stands for one that the worker
 // remembers, or may: its type is written with escapes.
 func refersBack(value []byte) bool {
-	w := replyWalker{b: value}
-	for ok := w.enter('['); ok && w.element(); {
-		if kind := typeOf(&w); string(kind) == "item_reference" || hasEscape(kind) {
+	w := openai.Walker{B: value}
+	for ok := w.Enter('['); ok && w.Element(); {
+		if kind := typeOf(&w); string(kind) == "item_reference" || openai.HasEscape(kind) {
 			return true
 		}
 	}
-	return w.bad
+	return w.Bad
 }
 
 // typeOf steps over an object and returns its type, empty if it has none. One
 // that is written with escapes is returned so.
-func typeOf(w *replyWalker) (name []byte) {
-	if !w.enter('{') {
-		w.skip()
+func typeOf(w *openai.Walker) (name []byte) {
+	if !w.Enter('{') {
+		w.Skip()
 		return nil
 	}
-	for w.key() {
-		if string(w.name) == "type" {
-			name, _ = w.text()
+	for w.Key() {
+		if string(w.Name) == "type" {
+			name, _ = w.Text()
 		} else {
-			w.bad = w.bad || hasEscape(w.name)
-			w.skip()
+			w.Bad = w.Bad || openai.HasEscape(w.Name)
+			w.Skip()
 		}
 	}
 	return name

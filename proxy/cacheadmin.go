@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/cache"
+	"kvasir/openai"
 )
 
 // A cacheAdmin is the cache as operators meet it.
@@ -27,11 +28,11 @@ func (a cacheAdmin) routes(r *router.Router) {
 
 // with hands the cache that requests are answered from now to do, and
 // writes what comes of it.
-func (a cacheAdmin) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *apiError)) fasthttp.RequestHandler {
+func (a cacheAdmin) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		c := a.state.Load().settings.Cache
 		if c == nil {
-			writeError(ctx, &apiError{status: 404, kind: "invalid_request_error", code: "cache_off", message: "There is no cache: cache.store is off"})
+			writeError(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "cache_off", Message: "There is no cache: cache.store is off"})
 			return
 		}
 		out, refused := do(ctx, c)
@@ -53,7 +54,7 @@ type cacheStatsAnswer struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func (a cacheAdmin) stats(_ *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+func (a cacheAdmin) stats(_ *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	s := c.Stats()
 	return cacheStatsAnswer(s), nil
 }
@@ -64,7 +65,7 @@ type droppedAnswer struct {
 
 // dropMatching drops all entries that agree with every condition. A request
 // without a condition would drop everything: that has to be said.
-func (a cacheAdmin) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+func (a cacheAdmin) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	filter, refused := filterOf(ctx.QueryArgs())
 	if refused != nil {
 		return nil, refused
@@ -74,13 +75,13 @@ func (a cacheAdmin) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any,
 
 // filterOf reads the conditions. One that nobody knows is refused: left out it
 // would have more dropped than was meant.
-func filterOf(args *fasthttp.Args) (f cache.Filter, refused *apiError) {
+func filterOf(args *fasthttp.Args) (f cache.Filter, refused *openai.Error) {
 	all, conditions := false, 0
 	seen := map[string]bool{}
 	for k, v := range args.All() {
 		name, value := string(k), string(v)
 		if seen[name] {
-			return f, invalid(name, "`%s` is given twice", clip(name))
+			return f, openai.Invalid(name, "`%s` is given twice", openai.Clip(name))
 		}
 		seen[name] = true
 		conditions++
@@ -92,34 +93,34 @@ func filterOf(args *fasthttp.Args) (f cache.Filter, refused *apiError) {
 		case "scope":
 			scope, err := cache.ParseScope(value)
 			if err != nil {
-				return f, invalid("scope", "Invalid 'scope': %v", err)
+				return f, openai.Invalid("scope", "Invalid 'scope': %v", err)
 			}
 			f.Scope = &scope
 		case "all":
 			if all = value == "true"; !all {
-				return f, invalid("all", "Invalid 'all': expected true, or leave it out")
+				return f, openai.Invalid("all", "Invalid 'all': expected true, or leave it out")
 			}
 		default:
-			return f, invalid(clip(name), "`%s` is no condition; the conditions are tenant, model and scope", clip(name))
+			return f, openai.Invalid(openai.Clip(name), "`%s` is no condition; the conditions are tenant, model and scope", openai.Clip(name))
 		}
 	}
 	switch {
 	case conditions == 0:
-		return f, invalid("", "Say which entries are to be dropped: tenant, model or scope, or all=true")
+		return f, openai.Invalid("", "Say which entries are to be dropped: tenant, model or scope, or all=true")
 	case conditions == 1 && f.Tenant != nil && *f.Tenant == "":
-		return f, invalid("tenant", "`tenant` is empty: without keys that is every entry. Name one, add model or scope, or say all=true")
+		return f, openai.Invalid("tenant", "`tenant` is empty: without keys that is every entry. Name one, add model or scope, or say all=true")
 	case all && conditions > 1:
-		return f, invalid("all", "`all` goes with no other condition")
+		return f, openai.Invalid("all", "`all` goes with no other condition")
 	}
 	return f, nil
 }
 
-func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *apiError) {
+func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *openai.Error) {
 	n, err := c.Delete(f)
 	if err != nil {
 		refused := storeFailed(c, err)
 		if n > 0 {
-			refused.message += ". " + strconv.Itoa(n) + " entries were dropped and may come back with the next start: drop them again"
+			refused.Message += ". " + strconv.Itoa(n) + " entries were dropped and may come back with the next start: drop them again"
 		}
 		return nil, refused
 	}
@@ -128,12 +129,12 @@ func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *apiError) {
 }
 
 // storeFailed says what is wrong with the store itself, where that is known.
-func storeFailed(c *cache.Cache, err error) *apiError {
+func storeFailed(c *cache.Cache, err error) *openai.Error {
 	why := cmp.Or(c.Stats().Problem, err.Error())
-	return &apiError{status: 503, kind: "server_error", code: "cache_unavailable", message: "The cache's store failed: " + why}
+	return &openai.Error{Status: 503, Type: "server_error", Code: "cache_unavailable", Message: "The cache's store failed: " + why}
 }
 
-func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	id, refused := idOf(ctx)
 	if refused != nil {
 		return nil, refused
@@ -145,19 +146,19 @@ func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *a
 	return out, refused
 }
 
-func idOf(ctx *fasthttp.RequestCtx) (cache.ID, *apiError) {
+func idOf(ctx *fasthttp.RequestCtx) (cache.ID, *openai.Error) {
 	text, _ := ctx.UserValue("id").(string)
 	id, err := cache.ParseID(text)
 	if err != nil {
-		return 0, invalid("id", "Invalid id: %v; x-kvasir-cache-entry names it", err)
+		return 0, openai.Invalid("id", "Invalid id: %v; x-kvasir-cache-entry names it", err)
 	}
 	return id, nil
 }
 
-func noEntry(id cache.ID) *apiError {
-	return &apiError{
-		status: 404, kind: "invalid_request_error", code: "entry_not_found", param: "id",
-		message: "There is no entry " + id.String() + ": it never was, has expired, or made room for another",
+func noEntry(id cache.ID) *openai.Error {
+	return &openai.Error{
+		Status: 404, Type: "invalid_request_error", Code: "entry_not_found", Param: "id",
+		Message: "There is no entry " + id.String() + ": it never was, has expired, or made room for another",
 	}
 }
 
@@ -177,7 +178,7 @@ type cacheEntryAnswer struct {
 const previewLimit = 500
 
 // entry shows an entry: who wonders about a hit sees what was asked.
-func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiError) {
+func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	id, refused := idOf(ctx)
 	if refused != nil {
 		return nil, refused
@@ -185,7 +186,7 @@ func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *apiEr
 	e, err := c.Get(id)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return nil, &apiError{status: 501, kind: "invalid_request_error", message: "This store does not show single entries; they can be dropped by their id"}
+		return nil, &openai.Error{Status: 501, Type: "invalid_request_error", Message: "This store does not show single entries; they can be dropped by their id"}
 	case err != nil:
 		return nil, storeFailed(c, err)
 	case e == nil:

@@ -7,15 +7,8 @@ import (
 
 	"kvasir/classify"
 	"kvasir/kvroute/prompt"
+	"kvasir/openai"
 )
-
-// tokensMember notes the value from start on, which has token ids in it, as unread.
-func (r *textReader) tokensMember(start int) {
-	r.unread++
-	if !r.failed() {
-		r.tokenIDs = append(r.tokenIDs, span{int32(start), int32(r.pos)})
-	}
-}
 
 // decoded appends to the question the texts of the request's token ids, which are
 // then no longer unread. They are read by the tokenizer of the one model that can
@@ -23,16 +16,16 @@ func (r *textReader) tokensMember(start int) {
 // they stay unread. So they do where personal data are replaced: there is no place
 // in a body of numbers for [TYPE].
 func (x *exchange) decoded(q *classify.Request) {
-	if len(x.req.tokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
+	if len(x.req.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
 		return
 	}
 	source := x.p.lexicon.of(x.model)
 	if !source.readsTokens() {
 		return
 	}
-	for _, at := range x.req.tokenIDs {
+	for _, at := range x.req.TokenIDs {
 		start := len(x.plain)
-		text, good := appendDecoded(x.plain, at.of(x.body), source.model)
+		text, good := appendDecoded(x.plain, at.Of(x.body), source.model)
 		if !good {
 			continue
 		}
@@ -79,11 +72,11 @@ func appendDecoded(dst, value []byte, m *prompt.Model) (text []byte, good bool) 
 	for i := 0; i < len(value); {
 		switch c := value[i]; {
 		case c == '"':
-			w := replyWalker{b: value, i: i}
-			if w.skip(); w.bad {
+			w := openai.Walker{B: value, I: i}
+			if w.Skip(); w.Bad {
 				return dst, false
 			}
-			i = w.i
+			i = w.I
 		case c == ']':
 			text = append(text, '\n')
 			i++

@@ -15,6 +15,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/gpu"
+	"kvasir/openai"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -102,8 +103,8 @@ func TestReadmeRoutes(t *testing.T) {
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}
-	for _, r := range routes {
-		want[r.path] = "POST"
+	for _, r := range openai.Routes {
+		want[r.Path] = "POST"
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("the README has\n%s\nthe routes are\n%s", listed(got), listed(want))

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 const (
@@ -85,7 +86,7 @@ func (e edge) bodyLimit(stranger bool) int64 {
 // expected answers a client that asks before it sends its body.
 func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	limit := e.state.Load().settings.MaxBody
-	var refusal *apiError
+	var refusal *openai.Error
 	switch {
 	case e.isStranger(ctx):
 		refusal = invalidKey()
@@ -96,7 +97,7 @@ func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	}
 	books(e).unread(refusal)
 	refuseAndClose(ctx, refusal)
-	return refusal.status
+	return refusal.Status
 }
 
 // guarded refuses what no route should see, and keeps a panic to its request.
@@ -136,12 +137,12 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 
 // checkRequest closes the gaps of fasthttp's parser: two readers of one message
 // must not be able to disagree about where it ends.
-func checkRequest(h *fasthttp.RequestHeader) *apiError {
+func checkRequest(h *fasthttp.RequestHeader) *openai.Error {
 	switch proto := h.Protocol(); {
 	case !bytes.Equal(proto, []byte("HTTP/1.1")) && !bytes.Equal(proto, []byte("HTTP/1.0")):
-		return &apiError{status: 505, kind: "invalid_request_error", message: "Only HTTP/1.1 and HTTP/1.0 are spoken here"}
+		return &openai.Error{Status: 505, Type: "invalid_request_error", Message: "Only HTTP/1.1 and HTTP/1.0 are spoken here"}
 	case !isMethod(h.Method()):
-		return invalid("", "The request method is not valid")
+		return openai.Invalid("", "The request method is not valid")
 	}
 	return checkRequestHead(h.RawHeaders())
 }
@@ -160,7 +161,7 @@ func isMethod(b []byte) bool {
 // may quote the request, so it is not passed on.
 func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
-	var refusal *apiError
+	var refusal *openai.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge) && e.isStranger(ctx):
 		refusal = invalidKey()
@@ -169,13 +170,13 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.Is(err, errNoRoom):
 		refusal = noRoom()
 	case errors.As(err, &small):
-		refusal = &apiError{status: 431, kind: "invalid_request_error", message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
+		refusal = &openai.Error{Status: 431, Type: "invalid_request_error", Message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
 	case isTimeout(err):
-		refusal = &apiError{status: 408, kind: "invalid_request_error", message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
+		refusal = &openai.Error{Status: 408, Type: "invalid_request_error", Message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		refusal = invalid("", "The connection ended before the request did")
+		refusal = openai.Invalid("", "The connection ended before the request did")
 	default:
-		refusal = invalid("", "The request is not valid HTTP/1.1")
+		refusal = openai.Invalid("", "The request is not valid HTTP/1.1")
 	}
 	books(e).unread(refusal)
 	refuseAndClose(ctx, refusal)
@@ -183,7 +184,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 
 // refuseAndClose answers a request after which nothing on the connection can be
 // trusted. The client may still be sending: it is given time to read the answer.
-func refuseAndClose(ctx *fasthttp.RequestCtx, e *apiError) {
+func refuseAndClose(ctx *fasthttp.RequestCtx, e *openai.Error) {
 	writeError(ctx, e)
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(*clientConn); ok {
@@ -191,10 +192,10 @@ func refuseAndClose(ctx *fasthttp.RequestCtx, e *apiError) {
 	}
 }
 
-func tooLarge(limit int64) *apiError {
-	return &apiError{
-		status: 413, kind: "invalid_request_error", code: "request_too_large",
-		message: "The request body is larger than " + sizeText(limit) + " (server.max_body)",
+func tooLarge(limit int64) *openai.Error {
+	return &openai.Error{
+		Status: 413, Type: "invalid_request_error", Code: "request_too_large",
+		Message: "The request body is larger than " + sizeText(limit) + " (server.max_body)",
 	}
 }
 
@@ -206,10 +207,10 @@ func (e edge) handler() fasthttp.RequestHandler {
 	r.HandleOPTIONS = false
 	r.NotFound = notFound
 	r.MethodNotAllowed = methodNotAllowed
-	for i := range routes {
-		rt := &routes[i]
+	for i := range openai.Routes {
+		rt := &openai.Routes[i]
 		a := make(answers, 600)
-		r.POST(rt.path, func(ctx *fasthttp.RequestCtx) { e.serve(ctx, rt, a) })
+		r.POST(rt.Path, func(ctx *fasthttp.RequestCtx) { e.serve(ctx, rt, a) })
 	}
 	get(r, "/v1/models", modelList(e).all)
 	get(r, "/v1/models/{id:*}", modelList(e).one)
@@ -224,9 +225,9 @@ func get(r *router.Router, path string, h fasthttp.RequestHandler) {
 
 func notFound(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-	writeError(ctx, &apiError{
-		status: 404, kind: "invalid_request_error", code: "unknown_url",
-		message: "Unknown request URL: " + quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
+	writeError(ctx, &openai.Error{
+		Status: 404, Type: "invalid_request_error", Code: "unknown_url",
+		Message: "Unknown request URL: " + openai.Quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
 	})
 }
 
@@ -235,9 +236,9 @@ func methodNotAllowed(ctx *fasthttp.RequestCtx) {
 	allow := slices.DeleteFunc(strings.Split(string(ctx.Response.Header.Peek("Allow")), ", "), func(m string) bool { return m == "OPTIONS" })
 	ctx.Response.Header.Set("Allow", strings.Join(allow, ", "))
 	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-	writeError(ctx, &apiError{
-		status: 405, kind: "invalid_request_error", code: "method_not_allowed",
-		message: "Not allowed to " + quoted(string(ctx.Method())) + " on " + quoted(string(ctx.Path())) + "; allowed: " + strings.Join(allow, ", "),
+	writeError(ctx, &openai.Error{
+		Status: 405, Type: "invalid_request_error", Code: "method_not_allowed",
+		Message: "Not allowed to " + openai.Quoted(string(ctx.Method())) + " on " + openai.Quoted(string(ctx.Path())) + "; allowed: " + strings.Join(allow, ", "),
 	})
 }
 

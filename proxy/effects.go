@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // effects notes what the decision wants of the body. It is asked again for each
@@ -14,7 +15,7 @@ func (x *exchange) effects() {
 	if d == nil {
 		return
 	}
-	w := writer{&x.req, &x.edit, x.route.kind}
+	w := writer{&x.req, &x.edit, x.route.Kind}
 	j := &x.facts.judgement
 	j.injected = d.SystemPrompt != "" && w.systemPrompt(d.SystemPrompt, d.InsertPrompt)
 	j.reasoning = ""
@@ -26,24 +27,24 @@ func (x *exchange) effects() {
 
 // A writer splices values of ours into a request.
 type writer struct {
-	*request
-	edit *splices
-	kind kind
+	*openai.Request
+	edit *openai.Splices
+	kind openai.Kind
 }
 
 // member puts `"name":value` into object.
-func (w writer) member(object span, name string, value []byte) {
-	start := len(w.edit.quoted)
-	w.edit.quoted = append(append(append(append(w.edit.quoted, '"'), name...), `":`...), value...)
-	w.edit.insertMember(object, w.edit.quoted[start:])
+func (w writer) member(object openai.Span, name string, value []byte) {
+	start := len(w.edit.Quoted)
+	w.edit.Quoted = append(append(append(append(w.edit.Quoted, '"'), name...), `":`...), value...)
+	w.edit.InsertMember(object, w.edit.Quoted[start:])
 }
 
 // set puts value where at stands, or into the body under name if it is nowhere.
-func (w writer) set(at span, name string, value []byte) {
-	if at.given() {
-		w.edit.replace(at, value)
+func (w writer) set(at openai.Span, name string, value []byte) {
+	if at.Given() {
+		w.edit.Replace(at, value)
 	} else {
-		w.member(w.whole, name, value)
+		w.member(w.Whole, name, value)
 	}
 }
 
@@ -51,26 +52,26 @@ func (w writer) set(at span, name string, value []byte) {
 // system prompt, or before it. It says whether the route has a place for one.
 func (w writer) systemPrompt(prompt string, insert bool) bool {
 	switch w.kind {
-	case kindChat:
-		if len(w.systems) == 0 {
+	case openai.KindChat:
+		if len(w.Systems) == 0 {
 			w.firstMessage(prompt)
 			return true
 		}
-		first := w.systems[0]
-		if !first.content.given() {
-			w.member(first.whole, "content", appendJSONString(nil, prompt))
+		first := w.Systems[0]
+		if !first.Content.Given() {
+			w.member(first.Whole, "content", openai.AppendString(nil, prompt))
 		} else {
-			w.write(first.content, prompt, insert)
+			w.write(first.Content, prompt, insert)
 		}
 		if !insert {
-			for _, more := range w.systems[1:] {
-				w.edit.remove(more.whole)
+			for _, more := range w.Systems[1:] {
+				w.edit.Remove(more.Whole)
 			}
 		}
-	case kindResponses:
-		w.writeOr(w.fields.instructions, "instructions", prompt, insert)
-	case kindMessages:
-		w.writeOr(w.fields.system, "system", prompt, insert)
+	case openai.KindResponses:
+		w.writeOr(w.Fields.Instructions, "instructions", prompt, insert)
+	case openai.KindMessages:
+		w.writeOr(w.Fields.System, "system", prompt, insert)
 	default:
 		return false
 	}
@@ -79,33 +80,33 @@ func (w writer) systemPrompt(prompt string, insert bool) bool {
 
 // firstMessage puts a system message before all others.
 func (w writer) firstMessage(prompt string) {
-	at := w.messagesAt.start + 1
-	w.edit.replace(span{at, at}, append(appendJSONString([]byte(`{"role":"system","content":`), prompt), "},"...))
+	at := w.MessagesAt.Start + 1
+	w.edit.Replace(openai.Span{Start: at, End: at}, append(openai.AppendString([]byte(`{"role":"system","content":`), prompt), "},"...))
 }
 
-func (w writer) writeOr(at span, name, prompt string, insert bool) {
-	if at.given() {
+func (w writer) writeOr(at openai.Span, name, prompt string, insert bool) {
+	if at.Given() {
 		w.write(at, prompt, insert)
 	} else {
-		w.member(w.whole, name, appendJSONString(nil, prompt))
+		w.member(w.Whole, name, openai.AppendString(nil, prompt))
 	}
 }
 
 // write puts prompt in the place of the text or parts at at, or before them.
-func (w writer) write(at span, prompt string, insert bool) {
-	inner := span{at.start + 1, at.start + 1}
-	switch first := w.body[at.start]; {
-	case insert && first == '"' && at.end-at.start > 2:
-		quoted := appendJSONString(nil, prompt+"\n\n")
-		w.edit.replace(inner, quoted[1:len(quoted)-1])
+func (w writer) write(at openai.Span, prompt string, insert bool) {
+	inner := openai.Span{Start: at.Start + 1, End: at.Start + 1}
+	switch first := w.Body[at.Start]; {
+	case insert && first == '"' && at.End-at.Start > 2:
+		quoted := openai.AppendString(nil, prompt+"\n\n")
+		w.edit.Replace(inner, quoted[1:len(quoted)-1])
 	case insert && first == '[':
-		part := append(appendJSONString([]byte(`{"type":"text","text":`), prompt), '}')
-		if w.body[skipSpace(w.body, int(inner.start))] != ']' {
+		part := append(openai.AppendString([]byte(`{"type":"text","text":`), prompt), '}')
+		if w.Body[openai.SkipSpace(w.Body, int(inner.Start))] != ']' {
 			part = append(part, ',')
 		}
-		w.edit.replace(inner, part)
+		w.edit.Replace(inner, part)
 	default:
-		w.edit.replace(at, appendJSONString(nil, prompt))
+		w.edit.Replace(at, openai.AppendString(nil, prompt))
 	}
 }
 
@@ -133,7 +134,7 @@ func (w writer) reasoning(family, want string) bool {
 	case !ok:
 		return false
 	case f.argument != "":
-		return w.kind == kindChat && w.templateArgument(f, want != "off")
+		return w.kind == openai.KindChat && w.templateArgument(f, want != "off")
 	}
 	effort := want
 	switch want {
@@ -142,30 +143,30 @@ func (w writer) reasoning(family, want string) bool {
 	case "on":
 		effort = "high"
 	}
-	value := appendJSONString(nil, effort)
+	value := openai.AppendString(nil, effort)
 	switch {
-	case w.kind == kindChat:
-		w.set(w.fields.effort, "reasoning_effort", value)
-	case w.kind != kindResponses:
+	case w.kind == openai.KindChat:
+		w.set(w.Fields.Effort, "reasoning_effort", value)
+	case w.kind != openai.KindResponses:
 		return false
-	case w.effortAt.given():
-		w.edit.replace(w.effortAt, value)
-	case w.fields.reasoning.given() && w.body[w.fields.reasoning.start] == '{':
-		w.member(w.fields.reasoning, "effort", value)
+	case w.EffortAt.Given():
+		w.edit.Replace(w.EffortAt, value)
+	case w.Fields.Reasoning.Given() && w.Body[w.Fields.Reasoning.Start] == '{':
+		w.member(w.Fields.Reasoning, "effort", value)
 	default:
-		w.set(w.fields.reasoning, "reasoning", append(append([]byte(`{"effort":`), value...), '}'))
+		w.set(w.Fields.Reasoning, "reasoning", append(append([]byte(`{"effort":`), value...), '}'))
 	}
 	return true
 }
 
 func (w writer) templateArgument(f reasoningFamily, on bool) bool {
 	value := strconv.AppendBool(nil, on)
-	switch at := w.fields.templateArgs; {
-	case w.args[f.index].given():
-		w.edit.replace(w.args[f.index], value)
-	case at.given() && w.body[at.start] == '{':
+	switch at := w.Fields.TemplateArgs; {
+	case w.Args[f.index].Given():
+		w.edit.Replace(w.Args[f.index], value)
+	case at.Given() && w.Body[at.Start] == '{':
 		w.member(at, f.argument, value)
-	case at.given() && w.body[at.start] != 'n':
+	case at.Given() && w.Body[at.Start] != 'n':
 		return false // not what any engine takes: it will say so itself
 	default:
 		w.set(at, "chat_template_kwargs", append(append([]byte(`{"`+f.argument+`":`), value...), '}'))
@@ -175,17 +176,17 @@ func (w writer) templateArgument(f reasoningFamily, on bool) bool {
 
 // caps holds parameters down to what the decision allows.
 func (w writer) caps(d *classify.Decision) {
-	f := &w.fields
+	f := &w.Fields
 	if d.MaxTokens > 0 {
 		w.capTokens(d.MaxTokens)
 	}
 	if d.MaxChoices > 0 {
-		w.cap(f.n, float64(d.MaxChoices), strconv.AppendInt(nil, int64(d.MaxChoices), 10))
+		w.cap(f.N, float64(d.MaxChoices), strconv.AppendInt(nil, int64(d.MaxChoices), 10))
 	}
 	if d.CapTemperature && w.generates() {
 		limit := strconv.AppendFloat(nil, d.MaxTemperature, 'f', -1, 64)
-		if !w.cap(f.temperature, d.MaxTemperature, limit) && d.MaxTemperature < 1 { // engines' default is 1
-			w.set(f.temperature, "temperature", limit)
+		if !w.cap(f.Temperature, d.MaxTemperature, limit) && d.MaxTemperature < 1 { // engines' default is 1
+			w.set(f.Temperature, "temperature", limit)
 		}
 	}
 }
@@ -193,20 +194,20 @@ func (w writer) caps(d *classify.Decision) {
 // capTokens caps the length of the answer by every name, and sets it where the
 // route's own name has no number: engines pass over the names of other routes.
 func (w writer) capTokens(most int) {
-	f := &w.fields
+	f := &w.Fields
 	limit := strconv.AppendInt(nil, int64(most), 10)
-	tokens := w.cap(f.maxTokens, float64(most), limit)
-	completion := w.cap(f.maxCompletion, float64(most), limit)
-	output := w.cap(f.maxOutput, float64(most), limit)
+	tokens := w.cap(f.MaxTokens, float64(most), limit)
+	completion := w.cap(f.MaxCompletion, float64(most), limit)
+	output := w.cap(f.MaxOutput, float64(most), limit)
 	name := maxTokensOf(w.kind)
 	switch {
 	case name == "max_output_tokens" && !output:
-		w.set(f.maxOutput, name, limit)
-	case name != "max_tokens" || tokens || completion && w.kind == kindChat:
-	case w.kind == kindChat && !f.maxTokens.given() && f.maxCompletion.given(): // null
-		w.edit.replace(f.maxCompletion, limit)
+		w.set(f.MaxOutput, name, limit)
+	case name != "max_tokens" || tokens || completion && w.kind == openai.KindChat:
+	case w.kind == openai.KindChat && !f.MaxTokens.Given() && f.MaxCompletion.Given(): // null
+		w.edit.Replace(f.MaxCompletion, limit)
 	default:
-		w.set(f.maxTokens, name, limit)
+		w.set(f.MaxTokens, name, limit)
 	}
 }
 
@@ -214,22 +215,22 @@ func (w writer) generates() bool { return maxTokensOf(w.kind) != "" }
 
 // cap replaces the number at at by limit if it is above it, or below 0, which
 // some engines take for no limit at all. It says whether there is a number.
-func (w writer) cap(at span, most float64, limit []byte) bool {
-	if !at.given() || w.body[at.start] == 'n' {
+func (w writer) cap(at openai.Span, most float64, limit []byte) bool {
+	if !at.Given() || w.Body[at.Start] == 'n' {
 		return false
 	}
-	if v, err := strconv.ParseFloat(string(at.of(w.body)), 64); err != nil || v > most || v < 0 {
-		w.edit.replace(at, limit)
+	if v, err := strconv.ParseFloat(string(at.Of(w.Body)), 64); err != nil || v > most || v < 0 {
+		w.edit.Replace(at, limit)
 	}
 	return true
 }
 
 // maxTokensOf is what a route calls the limit of its answer; "": it has none.
-func maxTokensOf(k kind) string {
+func maxTokensOf(k openai.Kind) string {
 	switch k {
-	case kindChat, kindText, kindMessages:
+	case openai.KindChat, openai.KindText, openai.KindMessages:
 		return "max_tokens"
-	case kindResponses:
+	case openai.KindResponses:
 		return "max_output_tokens"
 	}
 	return ""

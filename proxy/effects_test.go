@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 var rewriteEffects = flag.Bool("rewrite-effects", false, "write what was found into testdata/effects.txt")
@@ -53,12 +54,12 @@ func applied(t *testing.T, how, body string) string {
 	t.Helper()
 	fields := strings.Fields(how)
 	rt := routeOf(t, fields[0])
-	var r request
-	if err := r.parse(rt, []byte(body), nil); err != nil {
-		t.Fatalf("%s: %s", body, err.message)
+	var r openai.Request
+	if err := r.Parse(rt, []byte(body), nil); err != nil {
+		t.Fatalf("%s: %s", body, err.Message)
 	}
-	var s splices
-	w := writer{&r, &s, rt.kind}
+	var s openai.Splices
+	w := writer{&r, &s, rt.Kind}
 	var d classify.Decision
 	for _, f := range fields[2:] {
 		name, value, _ := strings.Cut(f, ":")
@@ -80,44 +81,44 @@ func applied(t *testing.T, how, body string) string {
 		}
 	}
 	w.caps(&d)
-	sent := bytes.Join(s.segments(nil, r.body), nil)
+	sent := bytes.Join(s.Segments(nil, r.Body), nil)
 	if !json.Valid(sent) {
 		t.Errorf("not JSON: %s", sent)
 	}
-	var again request
-	if err := again.parse(rt, sent, nil); err != nil {
-		t.Errorf("what is sent is not what is taken: %s: %s", err.message, sent)
+	var again openai.Request
+	if err := again.Parse(rt, sent, nil); err != nil {
+		t.Errorf("what is sent is not what is taken: %s: %s", err.Message, sent)
 	}
 	return string(sent)
 }
 
-func routeOf(t *testing.T, path string) route {
+func routeOf(t *testing.T, path string) openai.Route {
 	t.Helper()
-	for _, rt := range routes {
-		if rt.path == path {
+	for _, rt := range openai.Routes {
+		if rt.Path == path {
 			return rt
 		}
 	}
 	t.Fatalf("no route %q", path)
-	return route{}
+	return openai.Route{}
 }
 
 // A refusal is what the route's clients can read, streamed or not.
 func TestRefusals(t *testing.T) {
 	r := refusal{id: "pii-violation", model: `a "b"`, text: "No.\nNot [EMAIL_ADDRESS]"}
-	appendTo := func(k kind, stream bool) []byte {
+	appendTo := func(k openai.Kind, stream bool) []byte {
 		say := r.replay(k, 1700000000, true)
 		return say.appendTo(nil, stream)
 	}
 	for _, c := range []struct {
-		kind   kind
+		kind   openai.Kind
 		path   string // to the text
 		reason string
 	}{
-		{kindChat, "choices 0 message content", "choices 0 finish_reason"},
-		{kindText, "choices 0 text", "choices 0 finish_reason"},
-		{kindResponses, "output 0 content 0 text", "incomplete_details reason"},
-		{kindMessages, "content 0 text", "stop_reason"},
+		{openai.KindChat, "choices 0 message content", "choices 0 finish_reason"},
+		{openai.KindText, "choices 0 text", "choices 0 finish_reason"},
+		{openai.KindResponses, "output 0 content 0 text", "incomplete_details reason"},
+		{openai.KindMessages, "content 0 text", "stop_reason"},
 	} {
 		var body any
 		if err := json.Unmarshal(appendTo(c.kind, false), &body); err != nil {
@@ -127,7 +128,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("kind %d says %q", c.kind, got)
 		}
 		want := "content_filter"
-		if c.kind == kindMessages {
+		if c.kind == openai.KindMessages {
 			want = "refusal"
 		}
 		if got := at(body, c.reason); got != want {
@@ -182,18 +183,18 @@ func at(v any, path string) any {
 // Offsets go from the text as it is meant to its bytes in the body.
 func TestOffsetsOfEscapedText(t *testing.T) {
 	body := []byte(`{"model":"m","messages":[{"role":"user","content":"a\n\"\u00e9\ud83d\ude00 x@y.zz é\/ end"}]}`)
-	var r request
-	if err := r.parse(route{path: "/v1/chat/completions", kind: kindChat}, body, nil); err != nil {
-		t.Fatal(err.message)
+	var r openai.Request
+	if err := r.Parse(openai.Route{Path: "/v1/chat/completions", Kind: openai.KindChat}, body, nil); err != nil {
+		t.Fatal(err.Message)
 	}
-	text := r.texts[0]
-	plain := text.appendTo(nil, body)
+	text := r.Texts[0]
+	plain := text.AppendTo(nil, body)
 	for _, part := range []string{"a", "\n", `"`, "é", "😀", "x@y.zz", "é/", "end"} {
 		start := bytes.Index(plain, []byte(part))
-		o := offsets{raw: int(text.inside().start)}
+		o := offsets{raw: int(text.Inside().Start)}
 		from := o.to(body, start, true)
 		to := o.to(body, start+len(part), true)
-		if got := appendUnescaped(nil, body[from:to]); string(got) != part {
+		if got := openai.AppendUnescaped(nil, body[from:to]); string(got) != part {
 			t.Errorf("%q is found at %q", part, body[from:to])
 		}
 	}

@@ -1,14 +1,16 @@
 // The flow of events: which bytes of a stream may go on, and how it ended.
 package proxy
 
+import "kvasir/openai"
+
 // An eventFlow looks at the events of one stream as they come.
 //
 //  1. Before opened, nothing may be passed on.
 //  2. done, finish and failed are only ever set.
 //  3. at never exceeds what the last scan was given.
 type eventFlow struct {
-	scanner eventScanner
-	kind    kind
+	scanner openai.EventScanner
+	kind    openai.Kind
 	hide    bool // the usage event is not for the client
 
 	at       int    // bytes at the front that are whole events, already looked at
@@ -24,7 +26,7 @@ type eventFlow struct {
 	recorder *recorder // takes the events down; nil: nobody wants them
 }
 
-func (s *eventFlow) begin(k kind, hideUsage bool) {
+func (s *eventFlow) begin(k openai.Kind, hideUsage bool) {
 	*s = eventFlow{kind: k, hide: hideUsage, usage: noCounts}
 }
 
@@ -33,7 +35,7 @@ func (s *eventFlow) begin(k kind, hideUsage bool) {
 // not for clients the stream is over: withheld has it.
 func (s *eventFlow) scan(payload []byte) (pass, skip int) {
 	for {
-		n := s.scanner.next(payload[s.at:])
+		n := s.scanner.Next(payload[s.at:])
 		if n == 0 {
 			break
 		}
@@ -63,7 +65,7 @@ func (s *eventFlow) scan(payload []byte) (pass, skip int) {
 	if pass == 0 && len(payload) >= holdLimit {
 		// One event longer than may be held goes on in pieces.
 		pass = len(payload)
-		s.scanner.passed(pass)
+		s.scanner.Passed(pass)
 		s.pieces++
 	}
 	return pass, 0
@@ -112,7 +114,7 @@ func (s *eventFlow) last(payload []byte) int {
 // One of which a part has gone on already, or that comes before the answer, is
 // not its concern.
 func (s *eventFlow) withhold(v verdict, event []byte) bool {
-	if !v.failure || !s.opened || s.pieces > 0 || eventError(event).message != internalError {
+	if !v.failure || !s.opened || s.pieces > 0 || eventError(event).Message != internalError {
 		return false
 	}
 	s.withheld = append([]byte(nil), event...)
@@ -121,10 +123,10 @@ func (s *eventFlow) withhold(v verdict, event []byte) bool {
 
 // finished says whether the events themselves say that the answer is whole.
 func (s *eventFlow) finished() bool {
-	return s.done || s.finish || s.failed || s.kind == kindOpaque || s.kind == kindForm
+	return s.done || s.finish || s.failed || s.kind == openai.KindOpaque || s.kind == openai.KindForm
 }
 
-func (s *eventFlow) tooLong() bool { return s.scanner.pending() > eventLimit }
+func (s *eventFlow) tooLong() bool { return s.scanner.Pending() > eventLimit }
 
 // add takes over the counts that later events know.
 func (t *tokenCounts) add(later tokenCounts) {
@@ -143,12 +145,12 @@ func (t *tokenCounts) total() int { return max(t.promptTokens, 0) + max(t.comple
 // appendError appends an error as an event of this route: OpenAI's own form,
 // and for responses and messages the event that their clients look for, with
 // the same error object in it.
-func (s *eventFlow) appendError(dst []byte, e *apiError) []byte {
+func (s *eventFlow) appendError(dst []byte, e *openai.Error) []byte {
 	if s.pieces > 0 {
 		dst = append(dst, "\n\n"...) // what came of the event before is given up
 	}
-	object := e.appendJSON(nil)
-	if s.kind == kindResponses || s.kind == kindMessages {
+	object := e.AppendJSON(nil)
+	if s.kind == openai.KindResponses || s.kind == openai.KindMessages {
 		dst = append(dst, "event: error\n"...)
 		object = append([]byte(`{"type":"error",`), object[1:]...)
 	}

@@ -4,17 +4,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // scan feeds stream in pieces of the given size and returns the events, and
 // what is left unfinished at the end.
 func scan(stream string, size int) (events []string, rest string) {
-	var s eventScanner
+	var s openai.EventScanner
 	var b []byte
 	for i := 0; i < len(stream); i += size {
 		b = append(b, stream[i:min(i+size, len(stream))]...)
 		for {
-			n := s.next(b)
+			n := s.Next(b)
 			if n == 0 {
 				break
 			}
@@ -72,17 +74,17 @@ func TestEvents(t *testing.T) {
 // An event that ends in CR is not held back for the LF that may follow; the LF
 // then leads the next event.
 func TestEventEndsInCRBeforeItsLF(t *testing.T) {
-	var s eventScanner
-	if n := s.next([]byte("data: 1\r\n\r")); n != 10 {
+	var s openai.EventScanner
+	if n := s.Next([]byte("data: 1\r\n\r")); n != 10 {
 		t.Fatalf("n %d", n)
 	}
-	if n := s.next([]byte("\n")); n != 0 {
+	if n := s.Next([]byte("\n")); n != 0 {
 		t.Fatalf("an LF alone is an event of %d bytes", n)
 	}
-	if n := s.next([]byte("\ndata: 2\n\n")); n != 10 {
+	if n := s.Next([]byte("\ndata: 2\n\n")); n != 10 {
 		t.Fatalf("n %d", n)
 	}
-	if v := weigh(kindChat, []byte("\ndata: [DONE]\n\n")); !v.done {
+	if v := weigh(openai.KindChat, []byte("\ndata: [DONE]\n\n")); !v.done {
 		t.Errorf("%+v", v)
 	}
 }
@@ -92,21 +94,21 @@ func TestEventPassedInPieces(t *testing.T) {
 	const tail = "end\n\ndata: 2\n\n"
 	event := "data: " + strings.Repeat("x", 1000) + "\r\n"
 	for _, keep := range []int{0, 1, 5} {
-		var s eventScanner
+		var s openai.EventScanner
 		b := []byte(event)
-		if n := s.next(b); n != 0 || s.pending() != len(event) {
-			t.Fatalf("n %d, pending %d", n, s.pending())
+		if n := s.Next(b); n != 0 || s.Pending() != len(event) {
+			t.Fatalf("n %d, pending %d", n, s.Pending())
 		}
-		s.passed(len(b) - keep)
+		s.Passed(len(b) - keep)
 		b = append(b[len(b)-keep:], "data: "...)
-		if n := s.next(b); n != 0 || s.pending() != len(event)+6 {
-			t.Fatalf("keep %d: n %d, pending %d", keep, n, s.pending())
+		if n := s.Next(b); n != 0 || s.Pending() != len(event)+6 {
+			t.Fatalf("keep %d: n %d, pending %d", keep, n, s.Pending())
 		}
-		s.passed(len(b))
-		if n := s.next([]byte(tail)); n != 5 {
+		s.Passed(len(b))
+		if n := s.Next([]byte(tail)); n != 5 {
 			t.Fatalf("keep %d: n %d", keep, n)
 		}
-		if n := s.next([]byte(tail[5:])); n != 9 || s.pending() != 0 {
+		if n := s.Next([]byte(tail[5:])); n != 9 || s.Pending() != 0 {
 			t.Fatalf("keep %d: next n %d", keep, n)
 		}
 	}
@@ -124,7 +126,7 @@ func TestEventFields(t *testing.T) {
 		{"\n", "", ""},
 		{"data: x", "", "x"},
 	} {
-		name, data := eventFields([]byte(c.event))
+		name, data := openai.EventFields([]byte(c.event))
 		if string(name) != c.name || string(data) != c.data {
 			t.Errorf("%q: %q %q", c.event, name, data)
 		}
@@ -184,10 +186,10 @@ func BenchmarkEventScanner(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		var s eventScanner
+		var s openai.EventScanner
 		count := 0
 		for rest := body; ; count++ {
-			n := s.next(rest)
+			n := s.Next(rest)
 			if n == 0 {
 				break
 			}

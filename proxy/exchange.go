@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -17,8 +18,8 @@ type exchange struct {
 	turn // of this request alone
 
 	// Kept with what they have allocated, for the next request.
-	req     request
-	edit    splices
+	req     openai.Request
+	edit    openai.Splices
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
 	veil    veil
@@ -34,7 +35,7 @@ type turn struct {
 	state *state // the configuration under which the request began
 	ctx   *fasthttp.RequestCtx
 	conn  *clientConn
-	route *route
+	route *openai.Route
 	key   *keyState // nil: no keys are configured
 	spent bool      // its tokens are counted
 	held  reservation
@@ -91,7 +92,7 @@ type facts struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // begin takes an exchange for a request.
-func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *route, a answers) *exchange {
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *exchange {
 	x := exchanges.Get().(*exchange)
 	x.p, x.ctx, x.route, x.answers = p, ctx, rt, a
 	x.state = p.state.Load()
@@ -151,8 +152,8 @@ func (x *exchange) forgetText() {
 	}
 	x.asked.Texts = emptied(x.asked.Texts, 4096)
 	x.pieces = emptied(x.pieces, 4096)
-	if x.edit.reset(); cap(x.edit.edits) > 4096 {
-		x.edit = splices{}
+	if x.edit.Reset(); cap(x.edit.Edits) > 4096 {
+		x.edit = openai.Splices{}
 	}
 	if cap(x.plain) > 64<<10 {
 		x.plain = nil
@@ -176,7 +177,7 @@ func emptied[S ~[]E, E any](list S, most int) S {
 func (x *exchange) forgetBody() {
 	x.forgetText()
 	x.placing.giveBack()
-	x.req.reset() // its fields are sub-slices of the body
+	x.req.Reset() // its fields are sub-slices of the body
 	x.body = nil
 	forgetBody(x.ctx)
 }

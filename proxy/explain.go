@@ -9,6 +9,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // A PlacementExplained is what POST /explain answers: what placement would do with
@@ -75,15 +76,15 @@ func (a admin) explain(ctx *fasthttp.RequestCtx) {
 
 // explainPlacement takes the way of a request up to its placement. Nothing is sent,
 // taken or counted.
-func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *apiError) {
+func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
 	x := &exchange{turn: turn{p: a.Proxy, ctx: ctx, state: a.state.Load()}}
-	for i := range routes {
-		if routes[i].path == path && routes[i].generates() {
-			x.route = &routes[i]
+	for i := range openai.Routes {
+		if openai.Routes[i].Path == path && openai.Routes[i].Generates() {
+			x.route = &openai.Routes[i]
 		}
 	}
 	if x.route == nil {
-		return nil, invalid("route", "There is no route %s whose answers are generated", path)
+		return nil, openai.Invalid("route", "There is no route %s whose answers are generated", path)
 	}
 	if err := x.read(); err != nil {
 		return nil, err

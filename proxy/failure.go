@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // A failure is a try that gave the client nothing.
 type failure struct {
-	err    *apiError
+	err    *openai.Error
 	header []byte // of a worker's own error reply, to be passed on as it came
 	body   []byte
 	said   []byte // by the worker, in no known shape: for the log alone
@@ -75,7 +76,7 @@ func broken(status int, reason, format, worker string) *failure {
 // logUnknown has the log say what clients are not told of an error of no known shape.
 func (p *Proxy) logUnknown(b *backend, f *failure) {
 	if f != nil && f.said != nil {
-		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.status).Bytes("said", f.said), "a worker's error has no known shape")
+		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.Status).Bytes("said", f.said), "a worker's error has no known shape")
 	}
 }
 
@@ -91,8 +92,8 @@ func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
 		}
 	case f.isNobodys():
 	case f.busy:
-		b.Busy(now, f.err.retryAfter)
-	case f.err.status >= 500 && f.err.status != 501: // 501: it does not have the route
+		b.Busy(now, f.err.RetryAfter)
+	case f.err.Status >= 500 && f.err.Status != 501: // 501: it does not have the route
 		p.workerFailed(b, now, f.reason)
 	default:
 		b.Succeeded(now)
@@ -109,11 +110,11 @@ func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 }
 
 // giveUp is what the client is told: the last worker's own words if there are any.
-func (j *journey) giveUp(err error) *apiError {
+func (j *journey) giveUp(err error) *openai.Error {
 	switch last := j.last; {
 	case last != nil && last.body != nil:
 		j.facts.why = "worker_error"
-		if err := j.reply.begin(last.err.status, last.header, int64(len(last.body)), last.body); err != nil {
+		if err := j.reply.begin(last.err.Status, last.header, int64(len(last.body)), last.body); err != nil {
 			j.lostClient()
 		}
 		j.answered()
@@ -126,7 +127,7 @@ func (j *journey) giveUp(err error) *apiError {
 }
 
 // noPlace says why no worker took the request.
-func (j *journey) noPlace(err error) *apiError {
+func (j *journey) noPlace(err error) *openai.Error {
 	var unsure *kvroute.UnsureError
 	var pin *kvroute.PinError
 	switch {
@@ -143,7 +144,7 @@ func (j *journey) noPlace(err error) *apiError {
 		return clientGone
 	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
 		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
-	case errors.Is(err, kvroute.ErrNoPrefill) && !j.req.handsOver():
+	case errors.Is(err, kvroute.ErrNoPrefill) && !j.req.HandsOver():
 		return notHandedOver("The workers of the model " + strconv.Quote(j.model) + " take only")
 	case errors.Is(err, kvroute.ErrNoPrefill):
 		return unavailable("no prefill worker of the model "+strconv.Quote(j.model)+" can be reached, and no worker of it computes prompts without one; try again later", 2*time.Second)
@@ -153,7 +154,7 @@ func (j *journey) noPlace(err error) *apiError {
 }
 
 // notHandedOver says what a prefill worker can compute the prompt of.
-func notHandedOver(who string) *apiError {
-	return &apiError{status: 400, kind: "invalid_request_error", code: "not_handed_over", message: who +
+func notHandedOver(who string) *openai.Error {
+	return &openai.Error{Status: 400, Type: "invalid_request_error", Code: "not_handed_over", Message: who +
 		" chats and completions of one prompt and one answer, without n, best_of, echo, prompt_logprobs or beam search"}
 }

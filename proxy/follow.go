@@ -1,7 +1,11 @@
 // Following: a request is given the answer that an equal one is getting now.
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"kvasir/openai"
+)
 
 // A boarding is what came of looking for a flight.
 type boarding uint8
@@ -17,7 +21,7 @@ const (
 // offer it may be a call, which is for nobody else unless calls are kept; who had
 // begun with the text before it would have half an answer.
 func (x sharer) shares() bool {
-	return x.rule.why == "" && x.rule.stores && (x.req.toolCount == 0 || x.state.settings.CacheOptions.ToolCalls)
+	return x.rule.why == "" && x.rule.stores && (x.req.ToolCount == 0 || x.state.settings.CacheOptions.ToolCalls)
 }
 
 // flies says whether an equal request is on its way to an answer, so that there
@@ -79,9 +83,9 @@ type follower struct {
 // follow answers with what the flight's leader gets. It returns false without an
 // error where the request is to ask a worker itself: as the next leader, or
 // alone.
-func (x sharer) follow() (answered bool, err *apiError) {
-	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.stream}
-	w.replay = newReplay(&w.answer, x.route.kind, x.arrived().Unix(), x.req.usage.include)
+func (x sharer) follow() (answered bool, err *openai.Error) {
+	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.Stream}
+	w.replay = newReplay(&w.answer, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
 	m := &x.p.metrics.flightMetrics
 	m.followers.Inc()
 	defer m.followers.Dec()
@@ -99,7 +103,7 @@ func (w *follower) waits() {
 }
 
 // end says how the following ended: a label.
-func (w *follower) end(answered bool, err *apiError) string {
+func (w *follower) end(answered bool, err *openai.Error) string {
 	switch {
 	case w.facts.why != "":
 		return w.facts.why
@@ -123,7 +127,7 @@ func (x sharer) disembark(s *seat) {
 }
 
 // fly goes along with the flight.
-func (w *follower) fly() (answered bool, err *apiError) {
+func (w *follower) fly() (answered bool, err *openai.Error) {
 	if !w.conn.bind(&w.seat) {
 		w.seat.all.leave(w.f)
 		w.flight = nil
@@ -257,7 +261,7 @@ func (w *follower) write(out []byte, last bool) error {
 }
 
 // ended is how a follower ends whose client is lost, or that the shutdown stops.
-func (w *follower) ended() (bool, *apiError) {
+func (w *follower) ended() (bool, *openai.Error) {
 	switch {
 	case w.conn.gone.Load() && w.reply.began:
 		w.lostClient()
@@ -274,29 +278,29 @@ func (w *follower) ended() (bool, *apiError) {
 }
 
 // overdue is how a follower ends whose patience does.
-func (w *follower) overdue() (bool, *apiError) {
+func (w *follower) overdue() (bool, *openai.Error) {
 	if w.reply.began {
 		w.interrupted()
 		return true, nil
 	}
-	return true, &apiError{
-		status: 504, kind: "server_error", code: "upstream_error",
-		message: "the answer to an equal request, which this one waited for, did not begin in time; the worker may be overloaded. Ask again",
+	return true, &openai.Error{
+		Status: 504, Type: "server_error", Code: "upstream_error",
+		Message: "the answer to an equal request, which this one waited for, did not begin in time; the worker may be overloaded. Ask again",
 	}
 }
 
 // interrupted ends an answer that was begun and cannot be finished.
 func (w *follower) interrupted() {
 	w.facts.why = whyInterrupted
-	e := &apiError{
-		status: 502, kind: "server_error", code: "stream_interrupted",
-		message: "the worker stopped in the middle of this answer; what came until here is not whole. Ask again",
+	e := &openai.Error{
+		Status: 502, Type: "server_error", Code: "stream_interrupted",
+		Message: "the worker stopped in the middle of this answer; what came until here is not whole. Ask again",
 	}
 	if w.p.stopping.Load() {
 		w.facts.why = "shutdown"
-		e.status, e.message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
+		e.Status, e.Message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
 	}
-	w.events.begin(w.route.kind, false)
+	w.events.begin(w.route.Kind, false)
 	w.facts.usage = noCounts
 	w.reply.breakOff(w.events.appendError(nil, e))
 }

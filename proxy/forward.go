@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // A journey is a request on its way from worker to worker.
@@ -20,7 +21,7 @@ type journey struct {
 // forward sends the request to one worker after another until one answers or
 // the rule says stop: only while nothing was sent to the client, at most
 // retry.attempts times, within the budget, each time to another worker.
-func (x *exchange) forward() *apiError {
+func (x *exchange) forward() *openai.Error {
 	x.state.budget.Deposit(x.arrived())
 	j := journey{placer: placer{x}, aggregate: x.aggregates()}
 	for {
@@ -59,7 +60,7 @@ func (x *exchange) forward() *apiError {
 
 // aggregates says that the request is not for two workers: there is no prefill
 // worker, or it cannot be handed over.
-func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.handsOver() }
+func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.HandsOver() }
 
 // mayRetry is the one retry rule, but for the budget.
 func (j *journey) mayRetry() bool { return j.last.retry && j.isWaiting() && j.hasRetries() }

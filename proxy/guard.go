@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // How an answer came about: the values of x-vsr-response-path.
@@ -26,7 +27,7 @@ type gate struct{ *exchange }
 
 // guard ends the request where a guard or the decision says no. Whatever could
 // not be judged passes only where the configuration says so.
-func (x gate) guard() (answered bool, err *apiError) {
+func (x gate) guard() (answered bool, err *openai.Error) {
 	v := x.verdict
 	if v == nil {
 		return false, nil
@@ -81,7 +82,7 @@ func (x gate) blocked(guard string, types ...string) {
 }
 
 // unjudged refuses what a mandatory guard could not judge.
-func (x gate) unjudged(guard string, err error) *apiError {
+func (x gate) unjudged(guard string, err error) *openai.Error {
 	j := &x.facts.judgement
 	if j.path = pathError; errors.Is(err, classify.ErrBusy) {
 		return tooManyToJudge()
@@ -89,9 +90,9 @@ func (x gate) unjudged(guard string, err error) *apiError {
 	j.guard = guard
 	x.p.metrics.unjudged.WithLabelValues(guard, "refused").Inc()
 	if errors.Is(err, classify.ErrUnread) {
-		return &apiError{
-			status: 400, kind: "invalid_request_error", code: "unjudged_content",
-			message: "The " + guard + " guard cannot read a part of this request: " + err.Error() +
+		return &openai.Error{
+			Status: 400, Type: "invalid_request_error", Code: "unjudged_content",
+			Message: "The " + guard + " guard cannot read a part of this request: " + err.Error() +
 				". Send it as text, or set classify." + guard + ".on_error: allow",
 		}
 	}
@@ -99,14 +100,14 @@ func (x gate) unjudged(guard string, err error) *apiError {
 	if errors.Is(err, classify.ErrTimeout) {
 		why = err.Error()
 	}
-	return &apiError{
-		status: 503, kind: "server_error", code: "guard_failed",
-		message: "The " + guard + " guard could not judge this request: " + why + ". Ask again; nothing was sent to a model",
+	return &openai.Error{
+		Status: 503, Type: "server_error", Code: "guard_failed",
+		Message: "The " + guard + " guard could not judge this request: " + why + ". Ask again; nothing was sent to a model",
 	}
 }
 
 // tooManyToJudge is no failure of a guard.
-func tooManyToJudge() *apiError {
+func tooManyToJudge() *openai.Error {
 	return unavailable("Too many requests wait to be judged by the guards. Ask again; nothing was sent to a model", time.Second)
 }
 
@@ -137,15 +138,15 @@ func (x gate) passedFlagged() {
 
 // deny answers with a refusal: as an answer of the route where the status is
 // 200, else as an error.
-func (x gate) deny(status int, r refusal) (bool, *apiError) {
+func (x gate) deny(status int, r refusal) (bool, *openai.Error) {
 	x.facts.why = "blocked"
-	if !x.route.generates() && status == fasthttp.StatusOK {
+	if !x.route.Generates() && status == fasthttp.StatusOK {
 		status = fasthttp.StatusBadRequest // there is no answer to say it in
 	}
 	if status != fasthttp.StatusOK {
-		return false, &apiError{status: status, kind: "invalid_request_error", code: "content_filter", message: r.text}
+		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.text}
 	}
-	say := r.replay(x.route.kind, x.arrived().Unix(), x.req.usage.include)
+	say := r.replay(x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
 	x.tell(&say)
 	return true, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"kvasir/openai"
 )
 
 const (
@@ -63,7 +65,7 @@ type handover struct {
 // A leg is one of the two requests.
 type leg struct {
 	h *handover
-	draft
+	openai.Draft
 	more   string // lines of its head that the protocol wants
 	head   []byte
 	pieces net.Buffers
@@ -108,27 +110,27 @@ func handOver(x *exchange) *failure {
 
 // draft makes both bodies, as yet alike, of the request's.
 func (h *handover) draft() {
-	body := make([]byte, 0, h.x.edit.length(h.x.body))
-	for _, piece := range h.x.edit.segments(nil, h.x.body) {
+	body := make([]byte, 0, h.x.edit.Length(h.x.body))
+	for _, piece := range h.x.edit.Segments(nil, h.x.body) {
 		body = append(body, piece...)
 	}
-	o, ok := readOriginal(body)
+	o, ok := openai.ReadOriginal(body)
 	if !ok {
 		panic("BUG: a body that was validated is no JSON object")
 	}
-	h.prefill = leg{h: h, draft: draft{original: o}}
-	h.decode = leg{h: h, draft: draft{original: o}}
+	h.prefill = leg{h: h, Draft: openai.Draft{Original: o}}
+	h.decode = leg{h: h, Draft: openai.Draft{Original: o}}
 }
 
 // write makes the head of a leg whose body is done.
 func (l *leg) write(b *backend, rank int) {
-	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.edit.length(l.body))
+	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.Edit.Length(l.Body))
 }
 
 // request is asker's. It looks at nothing of the exchange, which may have let go
 // of the body when a leg that runs beside is sent once more.
 func (l *leg) request(*backend) net.Buffers {
-	l.pieces = l.edit.segments(append(l.pieces[:0], l.head), l.body)
+	l.pieces = l.Edit.Segments(append(l.pieces[:0], l.head), l.Body)
 	return l.pieces
 }
 
@@ -140,7 +142,7 @@ func (h *handover) compute() *failure {
 	h.said = h.call.now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.kind, h.call.payload()).cachedTokens; cached >= 0 {
+		if cached := usageNear(h.x.route.Kind, h.call.payload()).cachedTokens; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}
@@ -310,7 +312,7 @@ func (h *handover) commit() error {
 	return nil
 }
 
-func (l *leg) forget() { l.draft, l.head, l.pieces = draft{}, nil, nil }
+func (l *leg) forget() { l.Draft, l.head, l.pieces = openai.Draft{}, nil, nil }
 
 // weigh says what came of the decode leg: whose failure it was. That the blocks
 // did not come over shows as a 500, or as an error event before any content. The
@@ -331,7 +333,7 @@ func (h *handover) weigh(f *failure) *failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
-	case fault != nil && !fault.isNobodys() && fault.err.status >= 500 && isUnfetched(fault.body):
+	case fault != nil && !fault.isNobodys() && fault.err.Status >= 500 && isUnfetched(fault.body):
 		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
 		// is not said; a dead one is found out by those who ask it.
 		f, result = fault, "transfer_failed"
@@ -344,7 +346,7 @@ func (h *handover) weigh(f *failure) *failure {
 	case late:
 		f = broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
 		f.part, result = partTime, "expired"
-	case (!h.said.IsZero() || h.beside != nil) && f.body != nil && !f.busy && (f.err.status == 500 || f.reason == "error_event"):
+	case (!h.said.IsZero() || h.beside != nil) && f.body != nil && !f.busy && (f.err.Status == 500 || f.reason == "error_event"):
 		f.part, f.retry, f.reason, result = partTransfer, true, "transfer", "transfer_failed"
 		x.p.noteTry(h.from, f, "", now)
 	default:

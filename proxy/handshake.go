@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // A protocol is an engine's way to have one worker compute a prompt and another
@@ -71,9 +72,9 @@ func (b *backend) appendDirections(dst []byte, rank int) []byte {
 // word for word, fetches them, and makes that token again. Shape and lease are as
 // vLLM 0.32.0 was observed.
 func nixl(h *handover) *failure {
-	h.prefill.unstream()
-	h.prefill.oneToken()
-	h.prefill.add(nixlAsk)
+	h.prefill.Unstream()
+	h.prefill.OneToken()
+	h.prefill.Add(nixlAsk)
 	if f := h.compute(); f != nil {
 		return f
 	}
@@ -82,7 +83,7 @@ func nixl(h *handover) *failure {
 	case !whole:
 		return h.unsaid("kv_transfer_params")
 	case blocks:
-		h.decode.add(said)
+		h.decode.Add(said)
 	default: // it holds nothing: the decode worker computes what there is
 		h.said = time.Time{}
 	}
@@ -96,36 +97,36 @@ var nixlAsk = []byte(`"kv_transfer_params":{"do_remote_decode":true,"do_remote_p
 // Without remote_request_id a decode engine waits for ever, and dies when the
 // client has left (vLLM 0.32.0).
 func nixlBlocks(params []byte) (blocks, whole bool) {
-	w := replyWalker{b: params}
+	w := openai.Walker{B: params}
 	given := 0
-	for ok := w.enter('{'); ok && w.key(); {
-		switch string(w.name) {
+	for ok := w.Enter('{'); ok && w.Key(); {
+		switch string(w.Name) {
 		case "remote_engine_id", "remote_request_id", "remote_host", "remote_port":
-			if !w.null() {
+			if !w.Null() {
 				given++
 			}
 		case "remote_block_ids":
-			blocks = bytes.ContainsAny(w.span().of(params), "0123456789")
+			blocks = bytes.ContainsAny(w.Span().Of(params), "0123456789")
 		default:
-			w.skip()
+			w.Skip()
 		}
 	}
-	return blocks, given == 4 && w.end()
+	return blocks, given == 4 && w.End()
 }
 
 // bootstrap is SGLang's way: both workers are asked at once for the same, and
 // meet in a room at the prefill worker's bootstrap server. The client is given
 // the decode worker's answer; the prefill worker's is read and dropped.
 func bootstrap(h *handover) *failure {
-	h.prefill.unstream()
+	h.prefill.Unstream()
 	room := rand.Int64N(1<<63 - 1<<20) // below 2^63, with room above for an engine that counts on
-	member := append([]byte(`"bootstrap_host":`), appendJSONString(nil, h.from.hostname())...)
+	member := append([]byte(`"bootstrap_host":`), openai.AppendString(nil, h.from.hostname())...)
 	member = strconv.AppendInt(append(member, `,"bootstrap_port":`...), int64(h.from.bootstrapPort()), 10)
 	member = strconv.AppendInt(append(member, `,"bootstrap_room":`...), room, 10)
-	h.prefill.add(member)
-	h.decode.add(member)
+	h.prefill.Add(member)
+	h.decode.Add(member)
 	if rank := h.x.placing.at.PrefillRank; rank >= 0 {
-		h.decode.add(strconv.AppendInt([]byte(`"disagg_prefill_dp_rank":`), int64(rank), 10))
+		h.decode.Add(strconv.AppendInt([]byte(`"disagg_prefill_dp_rank":`), int64(rank), 10))
 	}
 	h.computeBeside()
 	return nil
@@ -145,11 +146,11 @@ func isUnfetched(reply []byte) bool { return bytes.Contains(reply, []byte("KVTra
 
 // firstOf is the first element of an array; nil: there is none.
 func firstOf(array []byte) []byte {
-	w := replyWalker{b: array}
-	if !w.enter('[') || !w.element() {
+	w := openai.Walker{B: array}
+	if !w.Enter('[') || !w.Element() {
 		return nil
 	}
-	return w.span().of(array)
+	return w.Span().Of(array)
 }
 
 // bootstrapDefault is SGLang's --disaggregation-bootstrap-port where it is not given.
@@ -175,8 +176,8 @@ func (b *backend) hostname() string {
 // own disaggregated server does it (openai_disagg_service.py).
 func contextFirst(h *handover) *failure {
 	id := strconv.AppendInt(nil, 1<<42+rand.Int64N(1<<63-1-1<<42), 10) // smaller ones are a server's own
-	h.prefill.unstream()
-	h.prefill.add(append(append([]byte(`"disaggregated_params":{"request_type":"context_only","disagg_request_id":`), id...), '}'))
+	h.prefill.Unstream()
+	h.prefill.Add(append(append([]byte(`"disaggregated_params":{"request_type":"context_only","disagg_request_id":`), id...), '}'))
 	if f := h.compute(); f != nil {
 		return f
 	}
@@ -194,26 +195,26 @@ func contextFirst(h *handover) *failure {
 		h.call.cut(tokens)
 		return nil
 	}
-	o, ok := readOriginal(params)
+	o, ok := openai.ReadOriginal(params)
 	if !ok {
 		return h.unsaid("disaggregated_params")
 	}
-	d := draft{original: o}
-	d.set("request_type", []byte(`"generation_only"`))
-	d.set("disagg_request_id", id)
+	d := openai.Draft{Original: o}
+	d.Set("request_type", []byte(`"generation_only"`))
+	d.Set("disagg_request_id", id)
 	if _, usage := memberOf(reply, "usage"); isObject(usage) {
-		d.set("ctx_usage", usage)
+		d.Set("ctx_usage", usage)
 	}
-	h.decode.add(d.appendTo([]byte(`"disaggregated_params":`)))
+	h.decode.Add(d.AppendTo([]byte(`"disaggregated_params":`)))
 	if _, tokens := memberOf(reply, "prompt_token_ids"); len(tokens) > 0 && tokens[0] == '[' {
-		h.decode.set(promptTokens(h.x.route.kind), tokens)
+		h.decode.Set(promptTokens(h.x.route.Kind), tokens)
 	}
 	return nil
 }
 
 // promptTokens is where a route of TensorRT-LLM takes a prompt's tokens.
-func promptTokens(k kind) string {
-	if k == kindText {
+func promptTokens(k openai.Kind) string {
+	if k == openai.KindText {
 		return "prompt"
 	}
 	return "prompt_token_ids"
@@ -235,13 +236,13 @@ func direct(h *handover) *failure {
 // memberOf finds a member of the object that b begins with, and its value; nil:
 // there is none. Both are sub-slices of b.
 func memberOf(b []byte, name string) (member, value []byte) {
-	o, ok := readOriginal(b)
+	o, ok := openai.ReadOriginal(b)
 	if !ok {
 		return nil, nil
 	}
-	m := o.member(name)
+	m := o.Member(name)
 	if m == nil {
 		return nil, nil
 	}
-	return b[m.key:m.value.end:m.value.end], m.value.of(b)
+	return b[m.Key:m.Value.End:m.Value.End], m.Value.Of(b)
 }

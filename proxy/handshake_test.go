@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // handoverSettings is a configuration with prefill and decode workers of one
@@ -411,23 +413,23 @@ func TestDirect(t *testing.T) {
 
 // A draft changes what it is told to and no other byte.
 func TestDraft(t *testing.T) {
-	o, ok := readOriginal([]byte(` { "a" : 1, "b":[{"c":"}\""}] ,"d":null } `))
-	if !ok || len(o.members) != 3 {
+	o, ok := openai.ReadOriginal([]byte(` { "a" : 1, "b":[{"c":"}\""}] ,"d":null } `))
+	if !ok || len(o.Members) != 3 {
 		t.Fatalf("members: %v %v", ok, o)
 	}
-	d := draft{original: o}
-	d.set("b", []byte(`2`))
-	d.drop("d")
-	d.setIfGiven("x", []byte(`3`))
-	d.set("y", []byte(`4`))
-	if got, want := string(d.appendTo(nil)), ` { "a" : 1, "b":2 ,"y":4 } `; got != want {
+	d := openai.Draft{Original: o}
+	d.Set("b", []byte(`2`))
+	d.Drop("d")
+	d.SetIfGiven("x", []byte(`3`))
+	d.Set("y", []byte(`4`))
+	if got, want := string(d.AppendTo(nil)), ` { "a" : 1, "b":2 ,"y":4 } `; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if member, value := memberOf(o.body, "b"); string(member) != `"b":[{"c":"}\""}]` || string(value) != `[{"c":"}\""}]` {
+	if member, value := memberOf(o.Body, "b"); string(member) != `"b":[{"c":"}\""}]` || string(value) != `[{"c":"}\""}]` {
 		t.Errorf("member %s, value %s", member, value)
 	}
 	for _, bad := range []string{"", "[]", "null", `{"a"`, `{"a":}`, `{"a":1,}`, strings.Repeat(`{"a":`, 80) + strings.Repeat("}", 80)} {
-		if _, ok := readOriginal([]byte(bad)); ok {
+		if _, ok := openai.ReadOriginal([]byte(bad)); ok {
 			t.Errorf("%q is taken for an object", bad)
 		}
 	}

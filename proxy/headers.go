@@ -11,13 +11,14 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // request is the client's request as this worker gets it: our head, and the
 // body with its splices, all of it in place.
 func (x *exchange) request(b *backend) net.Buffers {
-	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.length(x.body))
-	x.pieces = x.edit.segments(append(x.pieces[:0], x.head), x.body)
+	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.Length(x.body))
+	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)
 	return x.pieces
 }
 
@@ -25,14 +26,14 @@ func (x *exchange) request(b *backend) net.Buffers {
 // rank is the data-parallel rank that it is for, -1: none; more are whole lines.
 func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
 	h := &x.ctx.Request.Header
-	dst = append(append(append(dst, "POST "...), b.base...), x.route.path...)
+	dst = append(append(append(dst, "POST "...), b.base...), x.route.Path...)
 	if q := x.ctx.URI().QueryString(); len(q) > 0 {
 		dst = append(append(dst, '?'), q...)
 	}
 	dst = append(dst, " HTTP/1.1\r\nHost: "...)
 	dst = append(append(dst, b.host...), "\r\n"...)
 	dst = appendLines(dst, h.RawHeaders(), b.drops)
-	dst = x.req.appendContentType(append(dst, b.fixed...))
+	dst = x.req.AppendContentType(append(dst, b.fixed...))
 	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
@@ -93,32 +94,32 @@ func (x *exchange) setOwnHeaders() {
 }
 
 // writeError answers with an error in OpenAI's shape.
-func writeError(ctx *fasthttp.RequestCtx, err *apiError) {
+func writeError(ctx *fasthttp.RequestCtx, err *openai.Error) {
 	allow := string(ctx.Response.Header.Peek("Allow"))
-	ctx.Response.SetStatusCode(err.status)
+	ctx.Response.SetStatusCode(err.Status)
 	ctx.Response.Header.SetContentType("application/json")
 	if allow != "" {
 		ctx.Response.Header.Set("Allow", allow)
 	}
-	if err.status == fasthttp.StatusUnauthorized {
+	if err.Status == fasthttp.StatusUnauthorized {
 		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
 	}
-	if err.retryAfter > 0 {
-		seconds := int(math.Ceil(err.retryAfter.Seconds()))
+	if err.RetryAfter > 0 {
+		seconds := int(math.Ceil(err.RetryAfter.Seconds()))
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
 	}
-	ctx.Response.SetBodyRaw(err.appendJSON(nil))
+	ctx.Response.SetBodyRaw(err.AppendJSON(nil))
 }
 
 // writeValue answers with a value as JSON and what ends it, or with why there is none.
-func writeValue(ctx *fasthttp.RequestCtx, out any, refused *apiError, end string) {
+func writeValue(ctx *fasthttp.RequestCtx, out any, refused *openai.Error, end string) {
 	if refused != nil {
 		writeError(ctx, refused)
 		return
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		writeError(ctx, &apiError{status: 500, kind: "server_error", message: err.Error()})
+		writeError(ctx, &openai.Error{Status: 500, Type: "server_error", Message: err.Error()})
 		return
 	}
 	ctx.SetContentType("application/json")

@@ -5,6 +5,7 @@ import (
 	"bytes"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // maxHeaderLines bounds the header lines of a request.
@@ -17,7 +18,7 @@ const maxHeaderLines = 200
 // read, more than 200 lines. raw is fasthttp's
 // RawHeaders: the lines as they came, the blank line behind them or nothing at
 // all. The connection has to be closed after a refusal.
-func checkRequestHead(raw []byte) *apiError {
+func checkRequestHead(raw []byte) *openai.Error {
 	var seen [len(bodyHeaders)]bool
 	for lines := 0; len(raw) > 0; lines++ {
 		var line []byte
@@ -26,31 +27,31 @@ func checkRequestHead(raw []byte) *apiError {
 			break
 		}
 		if lines == maxHeaderLines {
-			e := invalid("", "the request has more than %d header lines; send fewer", maxHeaderLines)
-			e.status = 431
+			e := openai.Invalid("", "the request has more than %d header lines; send fewer", maxHeaderLines)
+			e.Status = 431
 			return e
 		}
 		name, value, err := header.CutField(line)
 		if err != nil {
-			return invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
+			return openai.Invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
 		}
 		if at := bodyHeader(name); at >= 0 {
 			switch { // fasthttp takes longer lengths than we read, and `identity` for no coding
 			case at == contentLength && parseLength(value) < 0:
-				return invalid("", "the request head is refused: a Content-Length that is no number of bytes a body can have")
+				return openai.Invalid("", "the request head is refused: a Content-Length that is no number of bytes a body can have")
 			case at == transferEncoding && !header.Is(value, "chunked"):
-				return invalid("", "the request head is refused: a Transfer-Encoding that is not chunked")
+				return openai.Invalid("", "the request head is refused: a Transfer-Encoding that is not chunked")
 			}
 			if seen[at] {
-				return invalid("", "the request head is refused: a second %s; send one: readers differ in which one they take", bodyHeaders[at])
+				return openai.Invalid("", "the request head is refused: a second %s; send one: readers differ in which one they take", bodyHeaders[at])
 			}
 			if seen[at] = true; bytes.IndexByte(name, '_') >= 0 {
-				return invalid("", "the request head is refused: %.200q is %s to some readers; write it with -", name, bodyHeaders[at])
+				return openai.Invalid("", "the request head is refused: %.200q is %s to some readers; write it with -", name, bodyHeaders[at])
 			}
 		}
 	}
 	if seen[contentLength] && seen[transferEncoding] {
-		return invalid("", "the request head is refused: Content-Length and Transfer-Encoding together; send one of them")
+		return openai.Invalid("", "the request head is refused: Content-Length and Transfer-Encoding together; send one of them")
 	}
 	return nil
 }

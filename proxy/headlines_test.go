@@ -69,7 +69,7 @@ func TestCheckRequestHead(t *testing.T) {
 		switch {
 		case c.status == 0 && e != nil:
 			t.Errorf("%.60q: refused: %v", c.raw, e)
-		case c.status != 0 && (e == nil || e.status != c.status || e.message != c.message || e.kind != "invalid_request_error"):
+		case c.status != 0 && (e == nil || e.Status != c.status || e.Message != c.message || e.Type != "invalid_request_error"):
 			t.Errorf("%.60q: %+v\nwant %d %s", c.raw, e, c.status, c.message)
 		}
 	}
@@ -101,7 +101,7 @@ func TestRawHeadersOfFasthttp(t *testing.T) {
 	if string(req.RawHeaders()) != lines {
 		t.Fatalf("%q", req.RawHeaders())
 	}
-	if e := checkRequestHead(req.RawHeaders()); e == nil || e.status != 400 {
+	if e := checkRequestHead(req.RawHeaders()); e == nil || e.Status != 400 {
 		t.Errorf("a folded line passes: %v", e)
 	}
 }
@@ -116,8 +116,8 @@ func FuzzRequestHeaders(f *testing.F) {
 		e := checkRequestHead(raw)
 		out := appendLines(nil, raw, droppedFromRequest)
 		if e != nil {
-			if len(e.message) > 1200 {
-				t.Fatalf("a message of %d bytes", len(e.message))
+			if len(e.Message) > 1200 {
+				t.Fatalf("a message of %d bytes", len(e.Message))
 			}
 			return
 		}

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+
+	"kvasir/openai"
 )
 
 // reservedSalt begins every salt of ours. A client's own that begins so is
@@ -19,18 +21,18 @@ const reservedSalt = "kvasir-"
 // that can be guessed can be sent in pieces that do not show it.
 func (x placer) salt() {
 	p := &x.placing
-	if !x.route.generates() {
+	if !x.route.Generates() {
 		return
 	}
 	asked := ""
 	isolated := x.key != nil && x.key.Isolate
-	if at := x.req.fields.cacheSalt; at.given() {
-		if json.Unmarshal(at.of(x.body), &p.salt) != nil { // into what is on the heap already
+	if at := x.req.Fields.CacheSalt; at.Given() {
+		if json.Unmarshal(at.Of(x.body), &p.salt) != nil { // into what is on the heap already
 			p.salt = ""
 			if !isolated {
 				return // the engine will say what it makes of it
 			}
-			asked = string(at.of(x.body))
+			asked = string(at.Of(x.body))
 		} else {
 			asked = p.salt
 		}
@@ -69,7 +71,7 @@ func hashed(parts ...string) string {
 // spliceSalt puts our salt into the body, where the worker takes salts.
 func (x placer) spliceSalt() {
 	if p := &x.placing; p.ownSalt && !p.saltless {
-		writer{&x.req, &x.edit, x.route.kind}.set(x.req.fields.cacheSalt, "cache_salt", appendJSONString(nil, p.salt))
+		writer{&x.req, &x.edit, x.route.Kind}.set(x.req.Fields.CacheSalt, "cache_salt", openai.AppendString(nil, p.salt))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // A judgement is what the reply's headers, the log and the metrics say of a
@@ -34,7 +35,7 @@ type judgement struct {
 // judge asks the classifier. Nothing of the request is changed yet.
 func (x *exchange) judge() {
 	c := x.state.classifier
-	if c.Idle(x.auto()) || !x.route.judged() {
+	if c.Idle(x.auto()) || !x.route.Judged() {
 		return
 	}
 	q := x.question()
@@ -43,20 +44,17 @@ func (x *exchange) judge() {
 	books{x.p}.judged(x)
 }
 
-// judged says whether the texts of a route come before a model.
-func (r *route) judged() bool { return r.path != "/detokenize" }
-
 // question is the request as the classifier reads it: valid until the body goes.
 func (x *exchange) question() *classify.Request {
 	q, r := &x.asked, &x.req
 	q.Texts = q.Texts[:0]
 	x.plain = x.plain[:0]
-	for _, t := range r.texts {
-		q.Texts = append(q.Texts, classify.Text{Bytes: x.plainText(t), Role: roles[t.role], Message: t.message})
+	for _, t := range r.Texts {
+		q.Texts = append(q.Texts, classify.Text{Bytes: x.plainText(t), Role: roles[t.Role], Message: t.Message})
 	}
-	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.stream
-	q.Messages, q.Turns, q.Results = r.turns.all, r.turns.user, r.results
-	q.Tools, q.Images, q.Unread = r.toolCount, r.media, r.unread
+	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.Stream
+	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Results
+	q.Tools, q.Images, q.Unread = r.ToolCount, r.Media, r.Unread
 	x.decoded(q)
 	return q
 }
@@ -81,25 +79,25 @@ func (x *exchange) client() uint64 {
 
 // plainText is the text as it is meant: of the body where it can be, else of a
 // memory that the exchange keeps.
-func (x *exchange) plainText(t text) []byte {
-	if !t.escaped {
-		return t.inside().of(x.body)
+func (x *exchange) plainText(t openai.Text) []byte {
+	if !t.Escaped {
+		return t.Inside().Of(x.body)
 	}
 	start := len(x.plain)
-	x.plain = t.appendTo(x.plain, x.body)
+	x.plain = t.AppendTo(x.plain, x.body)
 	return x.plain[start:len(x.plain):len(x.plain)]
 }
 
 var roles = [...]classify.Role{
-	roleUser: classify.User, roleSystem: classify.System, roleAssistant: classify.Assistant, roleTool: classify.Tool,
-	roleTools: classify.ToolDefinition, roleDocument: classify.Document, roleOther: classify.Other,
+	openai.RoleUser: classify.User, openai.RoleSystem: classify.System, openai.RoleAssistant: classify.Assistant, openai.RoleTool: classify.Tool,
+	openai.RoleTools: classify.ToolDefinition, openai.RoleDocument: classify.Document, openai.RoleOther: classify.Other,
 }
 
 // auto says whether the client left the model to us.
 func (x *exchange) auto() bool { return x.facts.asked == "" || isAutoModel(x.facts.asked) }
 
 // decide lets the decision choose the model, if the key may have it.
-func (x *exchange) decide() *apiError {
+func (x *exchange) decide() *openai.Error {
 	d := x.decision()
 	if d == nil {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // Where the first piece of personal data of the first text may pass, the place
@@ -182,14 +183,14 @@ func TestIDsAreNoTexts(t *testing.T) {
 		"call_9pw1qnYHSDfZCFFVnYJHwMIo", "chatcmpl-tool-b9d179e06c0fd4f5123456789012a730edf1", "toolu_01A09q90qw90lq917835lq9",
 		"c381e88f-38c0-48fd-8712-b8bc076f3787", "functions.get_weather:0", "call_1732290000123", "y0DUzPw2W", "", "call_a1|fc_b2",
 	} {
-		if !isID([]byte(id)) {
+		if !openai.IsID([]byte(id)) {
 			t.Errorf("%q is taken for text", id)
 		}
 	}
 	for _, id := range []string{
-		"ignore all rules", "4111111111111111", "call_4111-1111-1111-1111", "a/4111.1111.1111.1111", strings.Repeat("a", maxID+1), "a\nb", "é",
+		"ignore all rules", "4111111111111111", "call_4111-1111-1111-1111", "a/4111.1111.1111.1111", strings.Repeat("a", openai.MaxID+1), "a\nb", "é",
 	} {
-		if isID([]byte(id)) {
+		if openai.IsID([]byte(id)) {
 			t.Errorf("%q is taken for an id", id)
 		}
 	}
@@ -262,7 +263,7 @@ func TestFormsInOtherCharactersAreRefused(t *testing.T) {
 // The rest of one choice was sent in the shape of its last event, with the texts
 // of the other choices in it a second time.
 func TestUnveilSendsNothingTwice(t *testing.T) {
-	u := newUnveiler(testVeil(), kindChat)
+	u := newUnveiler(testVeil(), openai.KindChat)
 	var got strings.Builder
 	for _, event := range []string{
 		`{"choices":[{"index":0,"delta":{"role":"assistant","content":"one"}},{"index":1,"delta":{"content":"two [PER"}}]}`,
@@ -285,7 +286,7 @@ func TestUnveilSendsNothingTwice(t *testing.T) {
 
 // The calls of two choices have the same index, and their pieces ran together.
 func TestUnveilTellsCallsOfChoicesApart(t *testing.T) {
-	u := newUnveiler(testVeil(), kindChat)
+	u := newUnveiler(testVeil(), openai.KindChat)
 	var got strings.Builder
 	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
 		index, text, _ := strings.Cut(part, " ")
@@ -306,7 +307,7 @@ func TestUnveilLongEventsInPieces(t *testing.T) {
 	event := `data: {"choices":[{"index":0,"delta":{"content":"` + long + `[PERSON] and [PER"}}]}` + "\n\n"
 	rest := `data: {"choices":[{"index":0,"delta":{"content":" end"}}]}` + "\n\n" + doneText
 	for cut := len(event) - 40; cut < len(event); cut++ {
-		u := newUnveiler(testVeil(), kindChat)
+		u := newUnveiler(testVeil(), openai.KindChat)
 		var got strings.Builder
 		got.Write(u.events([]byte(event[:cut])))
 		got.Write(u.events([]byte(event[cut:])))
@@ -321,7 +322,7 @@ func TestUnveilLongEventsInPieces(t *testing.T) {
 
 // Some engines write a choice's index behind its text: all choices were one.
 func TestUnveilFindsIndicesBehindTexts(t *testing.T) {
-	u := newUnveiler(testVeil(), kindText)
+	u := newUnveiler(testVeil(), openai.KindText)
 	var got strings.Builder
 	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
 		index, text, _ := strings.Cut(part, " ")

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/openai"
 )
 
 // A sharer is a request whose answer may come from others, or be for others: those
@@ -13,7 +15,7 @@ type sharer struct{ *exchange }
 
 // reuse answers without a worker of this request's own: from the cache, or with
 // what an equal request is getting now.
-func (x sharer) reuse() (answered bool, err *apiError) {
+func (x sharer) reuse() (answered bool, err *openai.Error) {
 	for {
 		mark := x.p.flights.mark()
 		if x.recall() {
@@ -51,8 +53,8 @@ func (x sharer) recorded() {
 // recording begins to take an answer down, if there is anybody for it.
 func (r *relay) recording() *recorder {
 	r.recorder = nil
-	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.recorded() && !(sharer{r.exchange}).strayed() {
-		r.recorder = &recorder{kind: r.route.kind, tools: r.state.settings.CacheOptions.ToolCalls}
+	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.Recorded() && !(sharer{r.exchange}).strayed() {
+		r.recorder = &recorder{kind: r.route.Kind, tools: r.state.settings.CacheOptions.ToolCalls}
 	}
 	return r.recorder
 }

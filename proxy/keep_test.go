@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvasir/cache"
+	"kvasir/openai"
 )
 
 // A cut answer is for those who asked for the same cut, and for nobody later.
@@ -36,8 +37,8 @@ func TestAnswerCutAtALengthIsFollowedAndNotStored(t *testing.T) {
 func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 	kept := 0
 	for _, tr := range readTranscripts(t) {
-		rt := route{kind: tr.kind}
-		if !rt.recorded() || tr.cut || !bytes.HasPrefix(tr.response, []byte("HTTP/1.1 200 ")) || unfaithful[tr.name] != "" {
+		rt := openai.Route{Kind: tr.kind}
+		if !rt.Recorded() || tr.cut || !bytes.HasPrefix(tr.response, []byte("HTTP/1.1 200 ")) || unfaithful[tr.name] != "" {
 			continue
 		}
 		want := clientOf(t, tr)
@@ -66,13 +67,13 @@ func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 		p := startProxy(t, s)
 		path, plain, stream := chatPath, plainChat, streamChat
 		switch tr.kind {
-		case kindText:
+		case openai.KindText:
 			path, plain, stream = "/v1/completions", `{"model":"m","prompt":"a"}`, `{"model":"m","prompt":"a","stream":true}`
-		case kindMessages:
+		case openai.KindMessages:
 			path = "/v1/messages"
 			plain = strings.Replace(plainChat, `"m"`, `"m","max_tokens":9`, 1)
 			stream = strings.Replace(plain, `"m"`, `"m","stream":true`, 1)
-		case kindResponses:
+		case openai.KindResponses:
 			path, plain, stream = "/v1/responses", `{"model":"m","input":"a"}`, `{"model":"m","input":"a","stream":true}`
 		}
 		if first := p.ask(t, path, plain); says(t, first) != want {

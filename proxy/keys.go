@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 // A keyState is one API key with what it has used. It outlives a reload that
@@ -107,7 +108,7 @@ func (k *keyState) allowed(model string) bool {
 func (r *keyring) required() bool { return len(r.byDigest) > 0 }
 
 // identify finds the key that the request shows.
-func (x *exchange) identify() *apiError {
+func (x *exchange) identify() *openai.Error {
 	ring := x.state.keys
 	if !ring.required() {
 		return nil
@@ -119,10 +120,10 @@ func (x *exchange) identify() *apiError {
 	return nil
 }
 
-func invalidKey() *apiError {
-	return &apiError{
-		status: 401, kind: "authentication_error", code: "invalid_api_key",
-		message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`",
+func invalidKey() *openai.Error {
+	return &openai.Error{
+		Status: 401, Type: "authentication_error", Code: "invalid_api_key",
+		Message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`",
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
+	"kvasir/openai"
 )
 
 // A placing is a request's prompt, and where it went. It keeps memory for the next
@@ -61,7 +62,7 @@ func (x placer) locate() {
 	if x.facts.fallbacks > 0 {
 		p.pin = kvroute.Pin{} // what was asked for is no worker of this model
 	}
-	if !x.route.generates() || !x.state.prices() {
+	if !x.route.Generates() || !x.state.prices() {
 		return
 	}
 	begin := time.Now()
@@ -80,16 +81,16 @@ func (x placer) locate() {
 
 // tokens cuts the body as it will be sent.
 func (x placer) tokens(m *prompt.Model) error {
-	n := x.edit.length(x.body)
+	n := x.edit.Length(x.body)
 	if n > maxTokenized {
 		return errTooLongToCut
 	}
 	body := x.body
-	if !x.edit.empty() {
+	if !x.edit.Empty() {
 		sent := takeBuffer(n)
 		defer giveBuffer(sent)
 		body = sent[:0]
-		x.pieces = x.edit.segments(x.pieces[:0], x.body)
+		x.pieces = x.edit.Segments(x.pieces[:0], x.body)
 		for _, piece := range x.pieces {
 			body = append(body, piece...)
 		}
@@ -97,14 +98,14 @@ func (x placer) tokens(m *prompt.Model) error {
 	p := &x.placing
 	ids := idSlices.Get().(*[]uint32)
 	var err error
-	switch ctx := context.Background(); x.route.kind { // whoever is asked has a clock of his own
-	case kindChat:
+	switch ctx := context.Background(); x.route.Kind { // whoever is asked has a clock of his own
+	case openai.KindChat:
 		*ids, err = m.Chat(ctx, (*ids)[:0], body)
-	case kindText:
+	case openai.KindText:
 		*ids, err = m.Completion(ctx, (*ids)[:0], body) // of several, most often alike, the first stands for all
-	case kindResponses:
+	case openai.KindResponses:
 		*ids, err = m.Responses(ctx, (*ids)[:0], body)
-	case kindMessages:
+	case openai.KindMessages:
 		*ids, err = m.Messages(ctx, (*ids)[:0], body)
 	default:
 		err = prompt.ErrUnsupported
@@ -151,14 +152,14 @@ func (x placer) wording() {
 	if d := x.decision(); d != nil {
 		system = d.SystemPrompt
 	}
-	spans := [...]span{r.fields.tools, r.fields.system, r.fields.instructions, r.messagesAt, r.askedAt}
+	spans := [...]openai.Span{r.Fields.Tools, r.Fields.System, r.Fields.Instructions, r.MessagesAt, r.AskedAt}
 	n := len(system)
 	for _, at := range spans {
-		n += len(at.of(x.body))
+		n += len(at.Of(x.body))
 	}
 	p.text = append(takeBuffer(max(n, 1))[:0], system...)
 	for _, at := range spans {
-		p.text = append(p.text, at.of(x.body)...)
+		p.text = append(p.text, at.Of(x.body)...)
 	}
 	p.prompt.Text = p.text
 }
@@ -169,7 +170,7 @@ func (j *journey) query() kvroute.Query {
 	q := kvroute.Query{
 		Now: j.arrived(), Model: j.model, Tokens: j.prompt / bytesPerToken,
 		Tried: j.tried, TriedPrefill: j.triedPrefill, Aggregate: j.aggregate,
-		Pin: p.pin, Override: p.override, Quiet: !j.req.stream || !j.req.generatesOne(), NoPrompt: !j.route.generates(),
+		Pin: p.pin, Override: p.override, Quiet: !j.req.Stream || !j.req.GeneratesOne(), NoPrompt: !j.route.Generates(),
 	}
 	q.Strict = j.hasFallback() && p.pin.Worker == "" // a request for one worker is for no other model
 	if p.pin.Prefill != "" && !j.state.handsOver {

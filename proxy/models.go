@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
 )
 
 // A modelList answers GET /v1/models.
@@ -84,11 +86,11 @@ func (s *state) listed(key *keyState) []listing {
 // append appends OpenAI's model object, with vLLM's max_model_len.
 func (l modelList) append(dst []byte, m listing) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = appendJSONString(dst, m.id)
+	dst = openai.AppendString(dst, m.id)
 	dst = append(dst, `,"object":"model","created":`...)
 	dst = strconv.AppendInt(dst, l.started.Unix(), 10)
 	dst = append(dst, `,"owned_by":`...)
-	dst = appendJSONString(dst, m.owner)
+	dst = openai.AppendString(dst, m.owner)
 	if m.length > 0 {
 		dst = append(dst, `,"max_model_len":`...)
 		dst = strconv.AppendInt(dst, int64(m.length), 10)

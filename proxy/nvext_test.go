@@ -3,18 +3,20 @@ package proxy
 import (
 	"fmt"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // chosen says what a body of these members chooses, or why it is refused.
 func chosen(t *testing.T, members string) string {
 	t.Helper()
-	var r request
-	if e := r.parse(chatRoute, []byte(`{"model":"m",`+members+`,"messages":[{"role":"user","content":"hi"}]}`), nil); e != nil {
-		return e.param
+	var r openai.Request
+	if e := r.Parse(openai.Routes[0], []byte(`{"model":"m",`+members+`,"messages":[{"role":"user","content":"hi"}]}`), nil); e != nil {
+		return e.Param
 	}
 	var s steering
 	if e := s.readBody(&r); e != nil {
-		return e.param
+		return e.Param
 	}
 	out := fmt.Sprintf("%s/%s", s.pin.Worker, s.pin.Prefill)
 	if o := s.override; o != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // A page that is open in a browser of somebody here can ask listeners that its
@@ -113,10 +114,10 @@ func isSite(host []byte, h *fasthttp.RequestHeader) bool {
 }
 
 // shown is a name that a client sent, as a message may quote it.
-func shown(name []byte) string { return `"` + clip(string(name)) + `"` }
+func shown(name []byte) string { return `"` + openai.Clip(string(name)) + `"` }
 
-func forbidden(code, message string) *apiError {
-	return &apiError{status: fasthttp.StatusForbidden, kind: "invalid_request_error", code: code, message: message}
+func forbidden(code, message string) *openai.Error {
+	return &openai.Error{Status: fasthttp.StatusForbidden, Type: "invalid_request_error", Code: code, Message: message}
 }
 
 func isUnix(ctx *fasthttp.RequestCtx) bool { return ctx.LocalAddr().Network() == "unix" }
@@ -126,7 +127,7 @@ func tellsLife(path []byte) bool { return string(path) == "/livez" || string(pat
 
 // fromElsewhere refuses what a page of somebody else's may have had a browser
 // send to the admin listener.
-func (a admin) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
+func (a admin) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
 	if isUnix(ctx) || tellsLife(ctx.Path()) {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (a admin) changing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // send to an API that only this machine reaches and that asks for no key. With
 // keys a page has none, and what listens on a network is there for whoever
 // reaches it.
-func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
+func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
 	s := e.state.Load()
 	if !e.loopback.Load() || s.keys.required() || tellsLife(ctx.Path()) {
 		return nil
@@ -179,7 +180,7 @@ func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
 		return forbidden("host_not_allowed", "Without keys and on a loopback address this gateway does not answer to the name "+shown(host)+
 			", as any web page could come by a name of its own. Ask by an IP address or as localhost, or add the name to server.hosts, as a reverse proxy needs that passes Host on")
 	}
-	if !ctx.IsPost() || isPlainJSON(h.ContentType()) || isJSON(h.ContentType()) {
+	if !ctx.IsPost() || isPlainJSON(h.ContentType()) || openai.IsJSON(h.ContentType()) {
 		return nil // what else a page sends across sites comes after a preflight
 	}
 	switch origin := h.Peek("Origin"); {
@@ -192,14 +193,14 @@ func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *apiError {
 	case isForm(h.ContentType()):
 		return nil // a browser would have said of which page
 	}
-	return &apiError{
-		status: fasthttp.StatusUnsupportedMediaType, kind: "invalid_request_error", code: "content_type_not_allowed",
-		message: "Without keys and on a loopback address this gateway takes JSON only where the head says so, since a web page could send anything else unasked: add `Content-Type: application/json`, not " +
+	return &openai.Error{
+		Status: fasthttp.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "content_type_not_allowed",
+		Message: "Without keys and on a loopback address this gateway takes JSON only where the head says so, since a web page could send anything else unasked: add `Content-Type: application/json`, not " +
 			shown(h.ContentType()),
 	}
 }
 
-// isPlainJSON is isJSON for what nearly all clients send, without an allocation.
+// isPlainJSON is IsJSON for what nearly all clients send, without an allocation.
 func isPlainJSON(contentType []byte) bool { return header.Is(contentType, "application/json") }
 
 func isForm(contentType []byte) bool {

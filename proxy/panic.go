@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
 )
 
 // noteBug counts a panic and logs where it came from. The fault's text may hold
@@ -21,7 +23,7 @@ func (p *Proxy) noteBugAt(fault any, stack []byte, what string) {
 func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
 	p.noteBug(fault, "a request")
 	ctx.Response.Reset()
-	writeError(ctx, &apiError{status: 500, kind: "server_error", code: "internal_error", message: "The gateway met a bug while handling this request; it is in its log"})
+	writeError(ctx, &openai.Error{Status: 500, Type: "server_error", Code: "internal_error", Message: "The gateway met a bug while handling this request; it is in its log"})
 	ctx.SetConnectionClose()
 }
 

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
 )
 
 // serve takes one request of a route that is passed on to workers from its
 // first step to its last. Whatever happens, the client gets one answer, the
 // worker is let go, and one line says how it went.
-func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route, a answers) {
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) {
 	x := p.begin(ctx, rt, a)
 	defer x.end()
 	if err := x.answer(); err != nil {
@@ -19,7 +21,7 @@ func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *route, a answers) {
 }
 
 // answer is the way of the request. Each step may end it.
-func (x *exchange) answer() *apiError {
+func (x *exchange) answer() *openai.Error {
 	if x.p.refusing.Load() {
 		return shuttingDown()
 	}
@@ -64,17 +66,17 @@ func (x *exchange) choose() {
 // splice notes every change of the body. All other bytes reach the worker as
 // they came.
 func (x *exchange) splice() {
-	x.edit.reset()
+	x.edit.Reset()
 	if x.model != x.facts.asked {
-		x.req.setModel(&x.edit, x.model)
+		x.req.SetModel(&x.edit, x.model)
 	}
-	x.req.stripHandover(&x.edit)
-	x.req.rewriteHeads(&x.edit)
+	x.req.StripHandover(&x.edit)
+	x.req.RewriteHeads(&x.edit)
 	x.effects()
 	x.redact()
 	placer{x}.spliceSalt()
-	if x.hidesUsage = x.req.stream && x.route.countsUsage() && !x.req.usage.include && !x.req.usage.continuous; x.hidesUsage {
-		x.req.askUsage(&x.edit)
+	if x.hidesUsage = x.req.Stream && x.route.CountsUsage() && !x.req.Usage.Include && !x.req.Usage.Continuous; x.hidesUsage {
+		x.req.AskUsage(&x.edit)
 	}
 }
 

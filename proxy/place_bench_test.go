@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kvasir/kvroute"
+	"kvasir/openai"
 )
 
 var placementMicros = regexp.MustCompile(`"placement_us":(\d+)`)
@@ -123,7 +124,7 @@ func (p *testProxy) placeAlone(b *testing.B, x *exchange, body string) (located,
 	defer runtime.UnlockOSThread()
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.SetBodyString(body)
-	x.turn = turn{p: p.Proxy, ctx: ctx, state: p.state.Load(), route: &routes[0]}
+	x.turn = turn{p: p.Proxy, ctx: ctx, state: p.state.Load(), route: &openai.Routes[0]}
 	if err := x.read(); err != nil {
 		b.Fatal(err)
 	}

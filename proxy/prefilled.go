@@ -1,7 +1,11 @@
 // Prefilled: an answer that a prefill worker gave whole, and what is counted of hand-overs.
 package proxy
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/openai"
+)
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
 // it is; a client that reads a stream is told the same in events.
@@ -13,7 +17,7 @@ func (h *handover) passOwn() *failure {
 	r := relay{exchange: x, hand: h}
 	f, result := (*failure)(nil), "prefill_answered"
 	defer r.letGo(&h.decode) // it has no connection any more
-	if x.req.stream {
+	if x.req.Stream {
 		f = r.retell()
 	} else if err := r.body(); err != nil {
 		f = blame(x, &x.call, err)
@@ -36,7 +40,7 @@ func (r *relay) retell() *failure {
 	if r.unveil != nil {
 		shown = r.unveil.body(body)
 	}
-	said := recorder{kind: r.route.kind, tools: true}
+	said := recorder{kind: r.route.Kind, tools: true}
 	said.wholeBody(shown, true)
 	if said.seal(); !said.faithful() {
 		return broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
@@ -45,10 +49,10 @@ func (r *relay) retell() *failure {
 		record.wholeBody(body, true)
 		sharer{r.exchange}.recorded()
 	}
-	r.facts.usage = usageNear(r.route.kind, body)
+	r.facts.usage = usageNear(r.route.Kind, body)
 	r.spend(r.facts.usage.total())
 	r.facts.streamed = true
-	say := newReplay(&said.answer, r.route.kind, r.arrived().Unix(), r.req.usage.include)
+	say := newReplay(&said.answer, r.route.Kind, r.arrived().Unix(), r.req.Usage.Include)
 	say.id = r.facts.id
 	r.tell(&say)
 	return nil
@@ -61,10 +65,10 @@ func (c *call) cut(member []byte) {
 	}
 	held := c.payload()
 	from := offset(held, member)
-	var s splices
-	s.remove(span{int32(from), int32(from + len(member))})
-	gone := s.settled(held)[0]
-	c.end = c.start + gone.start + copy(held[gone.start:], held[gone.end:])
+	var s openai.Splices
+	s.Remove(openai.Span{Start: int32(from), End: int32(from + len(member))})
+	gone := s.Settled(held)[0]
+	c.end = c.start + gone.Start + copy(held[gone.Start:], held[gone.End:])
 }
 
 // handoverMetrics are what is counted of requests that two workers share.

@@ -8,6 +8,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // A Reading reads one request body after another, as the pipeline does before
@@ -22,8 +23,8 @@ type Reading struct {
 // as long as body is not changed. The error is the one that a client would get.
 func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 	q, err := r.Read("/tokenize", body)
-	if err == nil && r.x.req.given&needsMessages == 0 {
-		return nil, invalid("messages", "you must provide a messages parameter")
+	if err == nil && r.x.req.Given&openai.NeedsMessages == 0 {
+		return nil, openai.Invalid("messages", "you must provide a messages parameter")
 	}
 	return q, err
 }
@@ -32,22 +33,22 @@ func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 // where the route's may.
 func (r *Reading) Read(path string, body []byte) (*classify.Request, error) {
 	x := &r.x
-	for i := range routes {
-		rt := &routes[i]
-		if rt.path != path || rt.kind == kindForm {
+	for i := range openai.Routes {
+		rt := &openai.Routes[i]
+		if rt.Path != path || rt.Kind == openai.KindForm {
 			continue
 		}
-		if err := x.req.parse(*rt, body, nil); err != nil {
+		if err := x.req.Parse(*rt, body, nil); err != nil {
 			return nil, err
 		}
-		if err := x.req.refuseTemplate(r.ClientTemplates); err != nil {
+		if err := x.req.RefuseTemplate(r.ClientTemplates); err != nil {
 			return nil, err
 		}
 		x.body, x.route = body, rt
-		x.facts.asked = string(x.req.model)
+		x.facts.asked = string(x.req.Model)
 		return x.question(), nil
 	}
-	return nil, invalid("", "There is no route %s with a JSON body", path)
+	return nil, openai.Invalid("", "There is no route %s with a JSON body", path)
 }
 
 // A CacheAsk is what the cache would be asked about a request.
@@ -71,12 +72,12 @@ func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk
 	}
 	x.ctx, x.model, x.verdict = &fasthttp.RequestCtx{}, model, v
 	defer func() { x.ctx, x.state, x.verdict = nil, nil, nil }()
-	if !x.route.recorded() {
+	if !x.route.Recorded() {
 		return CacheAsk{Why: "route"}
 	}
 	x.rule = inquiry{x}.cacheRule()
 	ask := CacheAsk{Why: x.rule.why, Kept: x.rule.stores, Exact: x.rule.exact}
-	if x.rule.asks.given() {
+	if x.rule.asks.Given() {
 		inquiry{x}.pose()
 		ask.Question, ask.Scope = bytes.Clone(x.asking.text), x.asking.query.Scope
 		ask.Literal = x.asking.query.Literal()

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"kvasir/cache"
+	"kvasir/openai"
 )
 
 // What became of a request at the cache: the values of x-kvasir-cache, and of
@@ -52,7 +53,7 @@ type recalled struct {
 // no worker made any. It asks no worker and takes nothing from the retry budget.
 func (x *exchange) recall() (answered bool) {
 	c := x.state.settings.Cache
-	if c == nil || !x.route.recorded() {
+	if c == nil || !x.route.Recorded() {
 		return false
 	}
 	q := inquiry{x}
@@ -77,7 +78,7 @@ func (x *exchange) recall() (answered bool) {
 	if r.Hit {
 		var err error
 		switch a, err = readAnswer(r.Entry.Answer); {
-		case err != nil || !a.replays(x.route.kind):
+		case err != nil || !a.replays(x.route.Kind):
 			r.Hit, r.Err, r.Why = false, err, "unreadable"
 		case a.calls != nil && !x.state.settings.CacheOptions.ToolCalls: // kept under another configuration
 			r.Hit, r.Why = false, bypassTools
@@ -91,8 +92,8 @@ func (x *exchange) recall() (answered bool) {
 		m.cacheLookups.WithLabelValues(resultOf(r.Exact)).Inc()
 		*f = recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
 		x.facts.judgement.path = pathCache
-		x.facts.streamed = x.req.stream
-		say := newReplay(&a, x.route.kind, x.arrived().Unix(), x.req.usage.include)
+		x.facts.streamed = x.req.Stream
+		say := newReplay(&a, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
 		x.tell(&say)
 		return true
 	case r.Err != nil:
@@ -135,8 +136,8 @@ func (x inquiry) pose() {
 	}
 	s := scopers.Get().(*scoper)
 	defer scopers.Put(s)
-	question := text{at: x.rule.asks, escaped: hasEscape(x.rule.asks.of(x.body))}
-	q.text = question.appendTo(q.text[:0], x.body)
+	question := openai.Text{At: x.rule.asks, Escaped: openai.HasEscape(x.rule.asks.Of(x.body))}
+	q.text = question.AppendTo(q.text[:0], x.body)
 	q.query = cache.Query{
 		Scope: x.scope(s, x.rule.asks), Tenant: x.tenant(), Model: x.model, Text: q.text, MaxAge: x.rule.maxAge,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // fasthttp believes a Content-Length: it allocates 32 MiB for a head of 90
@@ -34,7 +35,7 @@ const (
 var errNoRoom = errors.New("no memory left for bodies")
 
 // noRoom is what the client hears of it.
-func noRoom() *apiError {
+func noRoom() *openai.Error {
 	return unavailable("the gateway holds as many request bodies as it has memory for (server.body_memory); try again later, or send a smaller body", 2*time.Second)
 }
 

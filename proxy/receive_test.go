@@ -17,6 +17,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	brrr "github.com/molecule-man/go-brrr"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
 )
 
 // TestLiarsCostNothing: a Content-Length was believed, and 90 bytes cost 32 MiB.
@@ -286,9 +288,9 @@ func TestTextsAreCounted(t *testing.T) {
 	crumbs := func(n int) string {
 		return `{"model":"m","messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, n-1) + `{"type":"text","text":"a"}]}]}`
 	}
-	packed := string(packedBy(t, "gzip", crumbs(maxTexts)))
+	packed := string(packedBy(t, "gzip", crumbs(openai.MaxTexts)))
 	if a := p.ask(t, "/v1/chat/completions", packed, "Content-Encoding: gzip"); a.StatusCode != 503 || !strings.Contains(a.body, "server.body_memory") {
-		t.Errorf("%d texts: %d %s", maxTexts, a.StatusCode, a.body)
+		t.Errorf("%d texts: %d %s", openai.MaxTexts, a.StatusCode, a.body)
 	}
 	if a := p.ask(t, "/v1/chat/completions", crumbs(2*fewTexts)); a.StatusCode != 200 {
 		t.Errorf("%d texts: %d %s", 2*fewTexts, a.StatusCode, a.body)

@@ -1,7 +1,11 @@
 // Recording: a worker's answer is taken down while it passes.
 package proxy
 
-import "bytes"
+import (
+	"bytes"
+
+	"kvasir/openai"
+)
 
 // A recorder makes an answer of what a worker says: event by event, or of a
 // whole body. It sees the bytes before hidden values are put back into them.
@@ -11,14 +15,14 @@ import "bytes"
 //  2. What is in the answer's text stays as it is; text is only added.
 type recorder struct {
 	answer
-	kind  kind
+	kind  openai.Kind
 	tools bool // calls of tools may be in it
 
 	flaw string // why the answer alone cannot stand for what was said; "": it can
 	over bool   // its own end mark has come, or it is a whole body
 	sure bool   // it has come to its right end as its framing tells
 
-	names replyNames // of the event or body under way
+	names openai.Names // of the event or body under way
 
 	held      []heldCall // streamed calls, by their index
 	heldBytes int        // of them
@@ -28,15 +32,6 @@ type recorder struct {
 // recordLimit is how long a text may be that others follow; it is stored only
 // up to answerLimit.
 const recordLimit = 4 << 20
-
-// recorded says whether answers of a route can be taken down.
-func (r *route) recorded() bool {
-	switch r.kind {
-	case kindChat, kindText, kindMessages, kindResponses:
-		return true
-	}
-	return false
-}
 
 // spoil says that the recording cannot stand for the answer. The first reason stays.
 func (r *recorder) spoil(why string) {
@@ -66,7 +61,7 @@ func (r *recorder) event(event []byte) {
 	if r.flaw != "" {
 		return
 	}
-	name, data := eventFields(event)
+	name, data := openai.EventFields(event)
 	switch {
 	case string(name) == "error":
 		r.spoil(flawError)
@@ -77,18 +72,18 @@ func (r *recorder) event(event []byte) {
 		r.spoil("more") // behind the end
 		return
 	case data[0] != '{':
-		r.over = bytes.HasPrefix(data, []byte("[DONE]")) && r.kind != kindMessages && r.kind != kindResponses
+		r.over = bytes.HasPrefix(data, []byte("[DONE]")) && r.kind != openai.KindMessages && r.kind != openai.KindResponses
 		if !r.over {
 			r.spoil("data")
 		}
 		return
 	}
 	w := r.reader(data)
-	w.sse = true
+	w.Sse = true
 	switch r.kind {
-	case kindMessages:
+	case openai.KindMessages:
 		r.messageEvent(&w)
-	case kindResponses:
+	case openai.KindResponses:
 		r.responseEvent(name, &w)
 	default:
 		r.object(&w)
@@ -97,13 +92,13 @@ func (r *recorder) event(event []byte) {
 }
 
 // reader reads an event's data or a body whose members' names are looked at.
-func (r *recorder) reader(of []byte) replyWalker {
-	r.names.reset()
-	return replyWalker{b: of, names: &r.names}
+func (r *recorder) reader(of []byte) openai.Walker {
+	r.names.Reset()
+	return openai.Walker{B: of, Names: &r.names}
 }
 
 func (r *recorder) checkNames() {
-	if r.names.twice {
+	if r.names.Twice {
 		r.spoil(flawTwice)
 	}
 }
@@ -115,17 +110,17 @@ const flawTwice = "twice"
 func (r *recorder) body(body []byte) {
 	w := r.reader(body)
 	switch r.kind {
-	case kindMessages:
+	case openai.KindMessages:
 		r.wholeMessage(&w)
-	case kindResponses:
-		if r.wholeResponse(&w); !w.end() {
+	case openai.KindResponses:
+		if r.wholeResponse(&w); !w.End() {
 			r.spoil("data")
 		}
 	default:
 		r.object(&w)
 	}
 	r.checkNames()
-	r.names = replyNames{} // nothing of the body is kept
+	r.names = openai.Names{} // nothing of the body is kept
 	r.pieces = nil
 	r.over = true
 }
@@ -144,7 +139,7 @@ func (r *recorder) seal() {
 	if r.sure = true; r.flaw != "" {
 		return
 	}
-	if r.kind != kindMessages || bytes.Contains(r.counts, []byte(`"input_tokens"`)) { // some say it in the first event alone
+	if r.kind != openai.KindMessages || bytes.Contains(r.counts, []byte(`"input_tokens"`)) { // some say it in the first event alone
 		r.usage = r.counts
 	}
 	r.counts = nil

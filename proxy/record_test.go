@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // seen is what a client makes of a body: the slow twin of the recorder.
@@ -106,7 +108,7 @@ func unlimited(body []byte) []byte {
 }
 
 // recordIn gives the recorder a body in reads that end anywhere.
-func recordIn(k kind, tr transcript, size func() int) *recorder {
+func recordIn(k openai.Kind, tr transcript, size func() int) *recorder {
 	r := &recorder{kind: k}
 	if tr.events() == nil {
 		r.body(tr.body)
@@ -145,7 +147,7 @@ func TestEveryTranscriptIsRecorded(t *testing.T) {
 	good, bad, stored := 0, 0, 0
 	for _, tr := range readTranscripts(t) {
 		k := tr.kind
-		if rt := (route{kind: k}); !rt.recorded() || tr.cut || !bytes.HasPrefix(tr.response, []byte("HTTP/1.1 200 ")) {
+		if rt := (openai.Route{Kind: k}); !rt.Recorded() || tr.cut || !bytes.HasPrefix(tr.response, []byte("HTTP/1.1 200 ")) {
 			continue
 		}
 		random := rand.New(rand.NewSource(1))
@@ -237,7 +239,7 @@ func TestRecordedStreams(t *testing.T) {
 		}, answer{model: "m", created: 5, finish: "tool_calls", calls: []byte(
 			`[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\\n\":1}"}},{"id":"y","type":"function","function":{"name":"g","arguments":"{}"}}]`)}},
 	} {
-		r := recordEvents(&recorder{kind: kindChat, tools: true}, c.events...)
+		r := recordEvents(&recorder{kind: openai.KindChat, tools: true}, c.events...)
 		if !reflect.DeepEqual(r.answer, c.want) || !r.storable() {
 			t.Errorf("%s: flaw %q, storable %v\n got %+v\nwant %+v", c.name, r.flaw, r.storable(), r.answer, c.want)
 		}
@@ -247,12 +249,12 @@ func TestRecordedStreams(t *testing.T) {
 func TestRecordedCallsOfABody(t *testing.T) {
 	const calls = `[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]`
 	body := `{"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":` + calls + `},"finish_reason":"tool_calls"}]}`
-	r := &recorder{kind: kindChat, tools: true}
+	r := &recorder{kind: openai.KindChat, tools: true}
 	r.body([]byte(body))
 	if r.seal(); !r.storable() || string(r.calls) != calls {
 		t.Errorf("flaw %q, %s", r.flaw, r.calls)
 	}
-	r = &recorder{kind: kindChat}
+	r = &recorder{kind: openai.KindChat}
 	r.body([]byte(body))
 	if r.seal(); r.flaw != "tool_calls" || r.storable() {
 		t.Errorf("though calls are not to be stored: flaw %q", r.flaw)
@@ -297,16 +299,16 @@ func TestNeverStored(t *testing.T) {
 		{"longer than is followed", []string{long, long, long, hello, stop, doneEvent}, "length", false},
 		{"reasoning in two members", []string{choice(`"delta":{"reasoning":"a","reasoning_content":"a"}`), hello, stop, doneEvent}, "reasoning", false},
 	} {
-		r := recordEvents(&recorder{kind: kindChat}, c.events...)
+		r := recordEvents(&recorder{kind: openai.KindChat}, c.events...)
 		if r.flaw != c.flaw || r.faithful() != c.faithful || r.storable() {
 			t.Errorf("%s: flaw %q, faithful %v, storable %v", c.name, r.flaw, r.faithful(), r.storable())
 		}
 	}
-	whole := recordEvents(&recorder{kind: kindChat}, hello, stop, doneEvent)
+	whole := recordEvents(&recorder{kind: openai.KindChat}, hello, stop, doneEvent)
 	if whole.sure = false; whole.faithful() || whole.storable() {
 		t.Error("stored although its framing was cut")
 	}
-	big := &recorder{kind: kindChat}
+	big := &recorder{kind: openai.KindChat}
 	big.spoil("length")
 	if recordEvents(big, hello, stop, doneEvent); big.storable() || len(big.text) > 0 {
 		t.Error("goes on after a flaw")
@@ -315,9 +317,9 @@ func TestNeverStored(t *testing.T) {
 
 // The end of an event whose beginning went on in pieces is no event.
 func TestEventInPiecesIsNotRecorded(t *testing.T) {
-	r := &recorder{kind: kindChat}
+	r := &recorder{kind: openai.KindChat}
 	var s eventFlow
-	s.begin(kindChat, false)
+	s.begin(openai.KindChat, false)
 	s.recorder = r
 	event := []byte(delta("first") + delta(strings.Repeat("a", holdLimit)))
 	pass, _ := s.scan(event[:len(event)-2])
@@ -330,10 +332,10 @@ func TestEventInPiecesIsNotRecorded(t *testing.T) {
 
 // FuzzRecorder: whatever a worker sends, what is storable can be kept and read.
 func FuzzRecorder(f *testing.F) {
-	f.Add(byte(kindChat), []byte(roleEvent+delta("a")+finishEvent+usageEvent+doneEvent))
-	f.Add(byte(kindChat), []byte(chatReply))
+	f.Add(byte(openai.KindChat), []byte(roleEvent+delta("a")+finishEvent+usageEvent+doneEvent))
+	f.Add(byte(openai.KindChat), []byte(chatReply))
 	f.Fuzz(func(t *testing.T, k byte, data []byte) {
-		r := &recorder{kind: kind(k % 6), tools: true}
+		r := &recorder{kind: openai.Kind(k % 6), tools: true}
 		if bytes.HasPrefix(data, []byte("{")) {
 			r.body(data)
 		} else {
@@ -361,7 +363,7 @@ func FuzzRecorder(f *testing.F) {
 // An event that is taken down costs what its text costs.
 func TestAllocationsOfARecordedEvent(t *testing.T) {
 	event := []byte(delta("abc"))
-	r := &recorder{kind: kindChat}
+	r := &recorder{kind: openai.KindChat}
 	r.text, r.pieces = make([]byte, 0, 1<<20), make([]int32, 0, 1<<18)
 	r.event(event)
 	if n := testing.AllocsPerRun(1000, func() { r.event(event) }); n > 0 || r.flaw != "" {
@@ -373,7 +375,7 @@ func BenchmarkRecordedEvent(b *testing.B) {
 	event := []byte(delta("abc"))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := &recorder{kind: kindChat}
+		r := &recorder{kind: openai.KindChat}
 		for range 100 {
 			r.event(event)
 		}
@@ -383,7 +385,7 @@ func BenchmarkRecordedEvent(b *testing.B) {
 
 // Many calls, each small enough, are together too much to be held.
 func TestCallsAreBoundedTogether(t *testing.T) {
-	r := &recorder{kind: kindChat, tools: true}
+	r := &recorder{kind: openai.KindChat, tools: true}
 	for i := range 8 {
 		r.event(fmt.Appendf(nil, `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":"c%d","type":"function","function":{"name":"f","arguments":"%s"}}]},"finish_reason":null}]}`+"\n\n",
 			i, i, strings.Repeat("a", callsLimit/4)))
@@ -410,27 +412,27 @@ func TestTwiceIsNeverStored(t *testing.T) {
 		return `{"choices":[{"index":0,"message":{"content":null,"tool_calls":[{"id":"x","type":"function","function":{` + members + `}}]},"finish_reason":"tool_calls"}]}`
 	}
 	for _, c := range []struct {
-		kind  kind
+		kind  openai.Kind
 		body  string
 		twice bool
 	}{
-		{kindChat, chat(`"message":{"role":"assistant","content":"a"}`), false},
-		{kindChat, chat(`"message":{"role":"assistant","content":"a","content":"b"}`), true},
-		{kindChat, chat(`"message":{"role":"assistant","content":"a","Content":""}`), true},
-		{kindChat, chat(`"message":{"role":"assistant","content":"a","c\u006fntent":""}`), true},
-		{kindChat, chat(`"message":{"role":"a","content":"a"},"message":{"content":"b"}`), true},
-		{kindChat, chat(`"message":{"content":"a","role":"assistant","role":"user"}`), true},
-		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"choices":[]`, 1), true},
-		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"id":"b"`, 1), true},
-		{kindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, `"usage":{"prompt_tokens":1,"prompt_tokens":9}`, 1), true},
-		{kindText, `{"choices":[{"index":0,"text":"a","text":"b","finish_reason":"stop"}]}`, true},
-		{kindMessages, message(`"text":"a"`), false},
-		{kindMessages, message(`"text":"a","text":"b"`), true},
-		{kindResponses, response(`"text":"a"`, ``), false},
-		{kindResponses, response(`"text":"a","text":"b"`, ``), true},
-		{kindResponses, response(`"text":"a"`, `,"instructions":"a","Instructions":"b"`), true},
-		{kindChat, call(`"name":"f","arguments":"{}"`), false},
-		{kindChat, call(`"name":"f","arguments":"{}","name":"g"`), true},
+		{openai.KindChat, chat(`"message":{"role":"assistant","content":"a"}`), false},
+		{openai.KindChat, chat(`"message":{"role":"assistant","content":"a","content":"b"}`), true},
+		{openai.KindChat, chat(`"message":{"role":"assistant","content":"a","Content":""}`), true},
+		{openai.KindChat, chat(`"message":{"role":"assistant","content":"a","c\u006fntent":""}`), true},
+		{openai.KindChat, chat(`"message":{"role":"a","content":"a"},"message":{"content":"b"}`), true},
+		{openai.KindChat, chat(`"message":{"content":"a","role":"assistant","role":"user"}`), true},
+		{openai.KindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"choices":[]`, 1), true},
+		{openai.KindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, usage+`,"id":"b"`, 1), true},
+		{openai.KindChat, strings.Replace(chat(`"message":{"content":"a"}`), usage, `"usage":{"prompt_tokens":1,"prompt_tokens":9}`, 1), true},
+		{openai.KindText, `{"choices":[{"index":0,"text":"a","text":"b","finish_reason":"stop"}]}`, true},
+		{openai.KindMessages, message(`"text":"a"`), false},
+		{openai.KindMessages, message(`"text":"a","text":"b"`), true},
+		{openai.KindResponses, response(`"text":"a"`, ``), false},
+		{openai.KindResponses, response(`"text":"a","text":"b"`, ``), true},
+		{openai.KindResponses, response(`"text":"a"`, `,"instructions":"a","Instructions":"b"`), true},
+		{openai.KindChat, call(`"name":"f","arguments":"{}"`), false},
+		{openai.KindChat, call(`"name":"f","arguments":"{}","name":"g"`), true},
 	} {
 		r := &recorder{kind: c.kind, tools: true}
 		r.body([]byte(c.body))
@@ -444,11 +446,11 @@ func TestTwiceIsNeverStored(t *testing.T) {
 		choice(`"delta":{"content":"a","content":"b"}`), choice(`"delta":{"content":"a"},"delta":{"content":"b"}`),
 		"data: {\"model\":\"m\",\ndata: \"choices\":[{\"delta\":{\"content\":\"a\"}}],\"choices\":[]}\n\n",
 	} {
-		if r := recordEvents(&recorder{kind: kindChat}, event, stop, doneEvent); r.flaw != flawTwice || r.faithful() {
+		if r := recordEvents(&recorder{kind: openai.KindChat}, event, stop, doneEvent); r.flaw != flawTwice || r.faithful() {
 			t.Errorf("%s: flaw %q", event, r.flaw)
 		}
 	}
-	if r := recordEvents(&recorder{kind: kindChat}, choice(`"delta":{"content":"a"}`), choice(`"delta":{"content":"a"}`), stop, doneEvent); !r.storable() {
+	if r := recordEvents(&recorder{kind: openai.KindChat}, choice(`"delta":{"content":"a"}`), choice(`"delta":{"content":"a"}`), stop, doneEvent); !r.storable() {
 		t.Errorf("one event after the other is no member twice: flaw %q", r.flaw)
 	}
 }

@@ -1,6 +1,8 @@
 // Recorded calls: the pieces of streamed tool calls, joined.
 package proxy
 
+import "kvasir/openai"
+
 // A heldCall is a call that comes in pieces. Its strings are as written in
 // JSON, escapes and all: their pieces follow each other in that form too.
 type heldCall struct {
@@ -12,15 +14,15 @@ type heldCall struct {
 const maxCalls = 64
 
 // toolCalls reads the calls of a message or a delta.
-func (r *recorder) toolCalls(w *replyWalker) {
+func (r *recorder) toolCalls(w *openai.Walker) {
 	switch {
-	case !r.tools || w.peek() != '[':
+	case !r.tools || w.Peek() != '[':
 		r.unknown(w)
-	case w.sse:
+	case w.Sse:
 		r.callPieces(w)
 	default:
-		calls := w.value()
-		if r.calls = lineOf(nil, calls, callsLimit); r.calls == nil || !single(r.calls) {
+		calls := w.Value()
+		if r.calls = lineOf(nil, calls, callsLimit); r.calls == nil || !openai.UniqueNames(r.calls) {
 			r.spoil("tool_calls")
 		} else if string(r.calls) == "[]" {
 			r.calls = nil
@@ -29,56 +31,56 @@ func (r *recorder) toolCalls(w *replyWalker) {
 }
 
 // callPieces reads the pieces of calls that a delta brings.
-func (r *recorder) callPieces(w *replyWalker) {
-	w.enter('[')
-	for w.element() {
+func (r *recorder) callPieces(w *openai.Walker) {
+	w.Enter('[')
+	for w.Element() {
 		at := *w // the index may stand behind what it numbers
-		n := at.indexOf()
-		if n < 0 || n > len(r.held) || n >= maxCalls || !w.enter('{') {
-			w.skip()
+		n := indexOf(at)
+		if n < 0 || n > len(r.held) || n >= maxCalls || !w.Enter('{') {
+			w.Skip()
 			r.spoil("tool_calls")
 			continue
 		}
 		if n == len(r.held) {
 			r.held = append(r.held, heldCall{})
 		}
-		for w.key() {
+		for w.Key() {
 			r.callPiece(w, &r.held[n])
 		}
 	}
 }
 
 // indexOf is the number in the index of the object that begins here, -1 without one.
-func (w *replyWalker) indexOf() int {
+func indexOf(w openai.Walker) int {
 	n := -1
-	if !w.enter('{') {
+	if !w.Enter('{') {
 		return n
 	}
-	for w.key() {
-		if string(w.name) == "index" {
-			n = w.count()
+	for w.Key() {
+		if string(w.Name) == "index" {
+			n = w.Count()
 		} else {
-			w.skip()
+			w.Skip()
 		}
 	}
 	return n
 }
 
-func (r *recorder) callPiece(w *replyWalker, c *heldCall) {
-	switch string(w.name) {
+func (r *recorder) callPiece(w *openai.Walker, c *heldCall) {
+	switch string(w.Name) {
 	case "index":
-		w.skip()
+		w.Skip()
 	case "id":
 		r.piece(w, &c.id, false)
 	case "type":
 		r.piece(w, &c.kind, false)
 	case "function":
-		if !w.enter('{') {
+		if !w.Enter('{') {
 			r.unknown(w)
 			return
 		}
-		for w.key() {
-			switch string(w.name) {
+		for w.Key() {
+			switch string(w.Name) {
 			case "name":
 				r.piece(w, &c.name, false)
 			case "arguments":
@@ -95,12 +97,12 @@ func (r *recorder) callPiece(w *replyWalker, c *heldCall) {
 
 // piece takes a string as it is written. One that does not grow is said once,
 // or again as it was.
-func (r *recorder) piece(w *replyWalker, to *[]byte, grows bool) {
-	if w.peek() != '"' {
+func (r *recorder) piece(w *openai.Walker, to *[]byte, grows bool) {
+	if w.Peek() != '"' {
 		r.unknown(w)
 		return
 	}
-	s, _ := w.text()
+	s, _ := w.Text()
 	switch {
 	case r.heldBytes+len(s) > callsLimit:
 		r.spoil("length")

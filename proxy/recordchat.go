@@ -1,14 +1,16 @@
 // Recorded completions: the answers of /v1/chat/completions and /v1/completions.
 package proxy
 
+import "kvasir/openai"
+
 // object reads a chat completion, a completion, or a chunk of one.
-func (r *recorder) object(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) object(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.spoil("data")
 		return
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "choices":
 			r.choices(w)
 		case "usage":
@@ -18,75 +20,75 @@ func (r *recorder) object(w *replyWalker) {
 		case "system_fingerprint":
 			r.name(w, &r.fingerprint)
 		case "created":
-			if n := w.count(); n > 0 && r.created == 0 {
+			if n := w.Count(); n > 0 && r.created == 0 {
 				r.created = int64(n)
 			}
 		case "id", "object", "service_tier", "metadata", "metrics", "provider", "obfuscation", "timings", "x_groq":
-			w.skip()
+			w.Skip()
 		default:
 			r.unknown(w)
 		}
 	}
-	if !w.end() {
+	if !w.End() {
 		r.spoil("data")
 	}
 }
 
-func (r *recorder) choices(w *replyWalker) {
-	if !w.enter('[') {
-		w.skip()
+func (r *recorder) choices(w *openai.Walker) {
+	if !w.Enter('[') {
+		w.Skip()
 		r.spoil("choices")
 		return
 	}
-	for count := 0; w.element(); count++ {
-		if count > 0 || !w.enter('{') {
-			w.skip()
+	for count := 0; w.Element(); count++ {
+		if count > 0 || !w.Enter('{') {
+			w.Skip()
 			r.spoil("choices")
 			continue
 		}
-		for w.key() {
+		for w.Key() {
 			r.choice(w)
 		}
 	}
 }
 
 // choice reads one member of the one choice.
-func (r *recorder) choice(w *replyWalker) {
-	switch string(w.name) {
+func (r *recorder) choice(w *openai.Walker) {
+	switch string(w.Name) {
 	case "delta", "message":
-		if r.kind == kindChat && w.enter('{') {
-			for w.key() {
+		if r.kind == openai.KindChat && w.Enter('{') {
+			for w.Key() {
 				r.said(w)
 			}
 			return
 		}
 		r.unknown(w)
 	case "text":
-		if r.kind == kindText {
+		if r.kind == openai.KindText {
 			r.addText(w)
 			return
 		}
 		r.unknown(w)
 	case "finish_reason":
-		if s, ok := w.text(); ok && len(s) > 0 {
+		if s, ok := w.Text(); ok && len(s) > 0 {
 			r.finishes(string(s))
 		}
 	case "index":
-		if w.count() != 0 {
+		if w.Count() != 0 {
 			r.spoil("choices")
 		}
 	case "stop_reason", "matched_stop", "native_finish_reason": // which token it was
-		w.skip()
+		w.Skip()
 	default:
 		r.unknown(w)
 	}
 }
 
 // said reads one member of a message or a delta.
-func (r *recorder) said(w *replyWalker) {
-	switch name := string(w.name); name {
+func (r *recorder) said(w *openai.Walker) {
+	switch name := string(w.Name); name {
 	case "role":
-		w.skip()
+		w.Skip()
 	case "content":
 		r.addText(w)
 	case "reasoning_content", "reasoning":

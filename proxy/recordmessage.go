@@ -1,30 +1,32 @@
 // Recorded messages: the answers of /v1/messages.
 package proxy
 
+import "kvasir/openai"
+
 // messageEvent reads one event of a stream of messages. Which member stands in
 // which event is not asked: each is read the same wherever it is.
-func (r *recorder) messageEvent(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) messageEvent(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.spoil("data")
 		return
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "type":
-			switch s, _ := w.text(); string(s) {
+			switch s, _ := w.Text(); string(s) {
 			case "message_stop":
 				r.over = true
 			case "error":
 				r.spoil(flawError)
 			}
 		case "message":
-			if !w.enter('{') {
+			if !w.Enter('{') {
 				r.unknown(w)
 				continue
 			}
-			for w.key() {
-				if string(w.name) == "usage" { // not yet counted
-					w.skip()
+			for w.Key() {
+				if string(w.Name) == "usage" { // not yet counted
+					w.Skip()
 				} else {
 					r.messageMember(w)
 				}
@@ -32,41 +34,41 @@ func (r *recorder) messageEvent(w *replyWalker) {
 		case "content_block", "delta":
 			r.block(w)
 		case "index":
-			if w.count() != 0 {
+			if w.Count() != 0 {
 				r.spoil("content")
 			}
 		default:
 			r.messageMember(w)
 		}
 	}
-	if !w.end() {
+	if !w.End() {
 		r.spoil("data")
 	}
 }
 
 // wholeMessage reads a body.
-func (r *recorder) wholeMessage(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) wholeMessage(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.spoil("data")
 		return
 	}
-	for w.key() {
-		if string(w.name) != "type" {
+	for w.Key() {
+		if string(w.Name) != "type" {
 			r.messageMember(w)
-		} else if s, _ := w.text(); string(s) != "message" {
+		} else if s, _ := w.Text(); string(s) != "message" {
 			r.spoil("type")
 		}
 	}
-	if !w.end() {
+	if !w.End() {
 		r.spoil("data")
 	}
 }
 
 // messageMember reads one member of a message.
-func (r *recorder) messageMember(w *replyWalker) {
-	switch string(w.name) {
+func (r *recorder) messageMember(w *openai.Walker) {
+	switch string(w.Name) {
 	case "id", "type", "role":
-		w.skip()
+		w.Skip()
 	case "model":
 		r.name(w, &r.model)
 	case "usage":
@@ -74,11 +76,11 @@ func (r *recorder) messageMember(w *replyWalker) {
 	case "stop_reason":
 		r.stops(w)
 	case "content":
-		if !w.enter('[') {
+		if !w.Enter('[') {
 			r.unknown(w)
 			return
 		}
-		for count := 0; w.element(); count++ {
+		for count := 0; w.Element(); count++ {
 			if count > 0 {
 				r.spoil("content")
 			}
@@ -90,15 +92,15 @@ func (r *recorder) messageMember(w *replyWalker) {
 }
 
 // block reads a block of content, or what a delta adds to it or to the message.
-func (r *recorder) block(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) block(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.unknown(w)
 		return
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "type":
-			if s, _ := w.text(); string(s) != "text" && string(s) != "text_delta" {
+			if s, _ := w.Text(); string(s) != "text" && string(s) != "text_delta" {
 				r.spoil("content") // a call, thinking and its signature, a citation
 			}
 		case "text":
@@ -112,8 +114,8 @@ func (r *recorder) block(w *replyWalker) {
 }
 
 // stops notes the stop_reason in the words of chat completions.
-func (r *recorder) stops(w *replyWalker) {
-	switch s, _ := w.text(); string(s) {
+func (r *recorder) stops(w *openai.Walker) {
+	switch s, _ := w.Text(); string(s) {
 	case "":
 	case "end_turn":
 		r.finishes("stop")

@@ -1,11 +1,15 @@
 // Recorded responses: the answers of /v1/responses.
 package proxy
 
-import "bytes"
+import (
+	"bytes"
+
+	"kvasir/openai"
+)
 
 // responseEvent reads one event of a stream of responses. The text comes in
 // deltas, and once more with all that there is of the response in the last event.
-func (r *recorder) responseEvent(name []byte, w *replyWalker) {
+func (r *recorder) responseEvent(name []byte, w *openai.Walker) {
 	switch string(name) {
 	case "response.output_text.delta":
 		r.responseDelta(w, false)
@@ -25,9 +29,9 @@ func (r *recorder) responseEvent(name []byte, w *replyWalker) {
 	}
 }
 
-func (r *recorder) responseDelta(w *replyWalker, thought bool) {
-	for ok := w.enter('{'); ok && w.key(); {
-		switch string(w.name) {
+func (r *recorder) responseDelta(w *openai.Walker, thought bool) {
+	for ok := w.Enter('{'); ok && w.Key(); {
+		switch string(w.Name) {
 		case "delta":
 			if thought {
 				r.add(w, &r.reasoning)
@@ -37,47 +41,47 @@ func (r *recorder) responseDelta(w *replyWalker, thought bool) {
 		case "logprobs":
 			r.unknown(w)
 		default: // which item and part it belongs to: there is one that is text
-			w.skip()
+			w.Skip()
 		}
 	}
-	if !w.end() {
+	if !w.End() {
 		r.spoil("data")
 	}
 }
 
-func (r *recorder) lastResponse(w *replyWalker) {
-	for ok := w.enter('{'); ok && w.key(); {
-		if string(w.name) == "response" {
+func (r *recorder) lastResponse(w *openai.Walker) {
+	for ok := w.Enter('{'); ok && w.Key(); {
+		if string(w.Name) == "response" {
 			r.wholeResponse(w)
 		} else {
-			w.skip()
+			w.Skip()
 		}
 	}
-	if !w.end() {
+	if !w.End() {
 		r.spoil("data")
 	}
 }
 
 // wholeResponse reads the object. What it says of the request, and of the
 // engine's defaults, is none of the answer.
-func (r *recorder) wholeResponse(w *replyWalker) {
-	if !w.enter('{') {
-		w.skip()
+func (r *recorder) wholeResponse(w *openai.Walker) {
+	if !w.Enter('{') {
+		w.Skip()
 		r.spoil("data")
 		return
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "model":
 			r.name(w, &r.model)
 		case "usage":
 			r.readUsage(w)
 		case "created_at":
-			if n := w.count(); n > 0 {
+			if n := w.Count(); n > 0 {
 				r.created = int64(n)
 			}
 		case "status":
-			switch s, _ := w.text(); string(s) {
+			switch s, _ := w.Text(); string(s) {
 			case "completed":
 				r.finishes("stop")
 			case "incomplete": // incomplete_details say why
@@ -89,25 +93,25 @@ func (r *recorder) wholeResponse(w *replyWalker) {
 		case "error":
 			r.unknown(w)
 		case "store":
-			if w.peek() == 't' {
+			if w.Peek() == 't' {
 				r.spoil("state") // it can be asked for by its id
 			}
-			w.skip()
+			w.Skip()
 		case "output":
 			r.responseOutput(w)
 		default:
-			w.skip()
+			w.Skip()
 		}
 	}
 }
 
-func (r *recorder) incompleteDetails(w *replyWalker) {
-	if !w.enter('{') {
-		w.skip()
+func (r *recorder) incompleteDetails(w *openai.Walker) {
+	if !w.Enter('{') {
+		w.Skip()
 		return
 	}
-	for w.key() {
-		if s, _ := w.text(); string(s) == "max_output_tokens" {
+	for w.Key() {
+		if s, _ := w.Text(); string(s) == "max_output_tokens" {
 			r.finishes("length")
 		} else {
 			r.finishes(string(s))
@@ -116,15 +120,15 @@ func (r *recorder) incompleteDetails(w *replyWalker) {
 }
 
 // responseOutput reads the items. They say what the deltas said, or come alone.
-func (r *recorder) responseOutput(w *replyWalker) {
+func (r *recorder) responseOutput(w *openai.Walker) {
 	streamed := len(r.text)+len(r.reasoning) > 0
 	whole := recorder{kind: r.kind}
-	if !w.enter('[') {
-		w.skip()
+	if !w.Enter('[') {
+		w.Skip()
 		r.spoil("data")
 		return
 	}
-	for w.element() {
+	for w.Element() {
 		whole.responseItem(w)
 	}
 	switch {
@@ -141,25 +145,25 @@ func (r *recorder) responseOutput(w *replyWalker) {
 }
 
 // responseItem reads one item: the message, or the reasoning before it.
-func (r *recorder) responseItem(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) responseItem(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.unknown(w)
 		return
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "id", "role", "status", "phase":
-			w.skip()
+			w.Skip()
 		case "type":
-			if s, _ := w.text(); string(s) != "message" && string(s) != "reasoning" {
+			if s, _ := w.Text(); string(s) != "message" && string(s) != "reasoning" {
 				r.spoil("tool_calls")
 			}
 		case "content":
-			if !w.enter('[') {
+			if !w.Enter('[') {
 				r.unknown(w)
 				continue
 			}
-			for w.element() {
+			for w.Element() {
 				r.responsePart(w)
 			}
 		default: // a summary, encrypted reasoning
@@ -169,17 +173,17 @@ func (r *recorder) responseItem(w *replyWalker) {
 }
 
 // responsePart reads a part, of which there is one of each type.
-func (r *recorder) responsePart(w *replyWalker) {
-	if !w.enter('{') {
+func (r *recorder) responsePart(w *openai.Walker) {
+	if !w.Enter('{') {
 		r.unknown(w)
 		return
 	}
 	var said []byte
 	to := &r.text
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "type":
-			switch s, _ := w.text(); string(s) {
+			switch s, _ := w.Text(); string(s) {
 			case "output_text":
 			case "reasoning_text":
 				if to = &r.reasoning; len(r.text) > 0 {

@@ -4,6 +4,8 @@ package proxy
 import (
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 const (
@@ -14,10 +16,10 @@ const (
 func TestRecordedResponses(t *testing.T) {
 	for _, thought := range []string{"", responseThink} {
 		body := strings.Replace(responseSaid, "REASON", thought, 1)
-		r := &recorder{kind: kindResponses}
+		r := &recorder{kind: openai.KindResponses}
 		r.body([]byte(body))
 		r.seal()
-		streamed := &recorder{kind: kindResponses}
+		streamed := &recorder{kind: openai.KindResponses}
 		var events []string
 		for _, e := range [][2]string{
 			{"response.created", `"response":{"object":"response","output":[],"status":"in_progress"}`},
@@ -67,7 +69,7 @@ func TestResponsesThatAreNotStored(t *testing.T) {
 		if body == plain {
 			t.Fatalf("%s is not there", c.old)
 		}
-		r := &recorder{kind: kindResponses}
+		r := &recorder{kind: openai.KindResponses}
 		r.body([]byte(body))
 		r.seal()
 		if r.storable() || c.flaw != "" && r.flaw != c.flaw {
@@ -83,7 +85,7 @@ func TestResponsesThatAreNotStored(t *testing.T) {
 		"more behind its end":      {completed, "event: response.output_text.delta\ndata: {\"delta\":\"x\"}\n\n"},
 		"no names":                 {"data: {\"type\":\"response.completed\",\"response\":" + plain + "}\n\n"},
 	} {
-		if r := recordEvents(&recorder{kind: kindResponses}, events...); r.storable() {
+		if r := recordEvents(&recorder{kind: openai.KindResponses}, events...); r.storable() {
 			t.Errorf("%s: stored as %+v", name, r.answer)
 		}
 	}

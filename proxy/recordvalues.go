@@ -4,13 +4,15 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+
+	"kvasir/openai"
 )
 
 // unknown steps over a member that the answer has no place for. One that says
 // something cannot be left out.
-func (r *recorder) unknown(w *replyWalker) {
-	why := flawOf(w.name)
-	if !w.empty() {
+func (r *recorder) unknown(w *openai.Walker) {
+	why := flawOf(w.Name)
+	if !w.Empty() {
 		r.spoil(why)
 	}
 }
@@ -30,7 +32,7 @@ func flawOf(name []byte) string {
 }
 
 // addText adds a piece to the text.
-func (r *recorder) addText(w *replyWalker) {
+func (r *recorder) addText(w *openai.Walker) {
 	before := len(r.text)
 	if r.add(w, &r.text) && len(r.text) > before {
 		r.pieces = append(r.pieces, int32(len(r.text)))
@@ -38,19 +40,19 @@ func (r *recorder) addText(w *replyWalker) {
 }
 
 // add appends the string that stands next; null and what is empty add nothing.
-func (r *recorder) add(w *replyWalker, to *[]byte) bool {
-	if w.peek() != '"' {
+func (r *recorder) add(w *openai.Walker, to *[]byte) bool {
+	if w.Peek() != '"' {
 		r.unknown(w)
 		return false
 	}
-	start := w.i
-	w.string()
-	if w.bad {
+	start := w.I
+	w.String()
+	if w.Bad {
 		return false
 	}
-	quoted := w.b[start:w.i]
-	s := jsonScanner{body: quoted}
-	end, escaped := s.str(0)
+	quoted := w.B[start:w.I]
+	s := openai.Scanner{Body: quoted}
+	end, escaped := s.Str(0)
 	switch {
 	case end != len(quoted):
 		r.spoil("string") // half a character, a lone surrogate
@@ -59,7 +61,7 @@ func (r *recorder) add(w *replyWalker, to *[]byte) bool {
 		r.spoil("length")
 		return false
 	case escaped:
-		*to = appendUnescaped(*to, quoted[1:end-1])
+		*to = openai.AppendUnescaped(*to, quoted[1:end-1])
 	default:
 		*to = append(*to, quoted[1:end-1]...)
 	}
@@ -67,9 +69,9 @@ func (r *recorder) add(w *replyWalker, to *[]byte) bool {
 }
 
 // name notes a short string, once: engines repeat it in every event.
-func (r *recorder) name(w *replyWalker, to *string) {
-	if *to != "" || w.peek() != '"' {
-		w.skip()
+func (r *recorder) name(w *openai.Walker, to *string) {
+	if *to != "" || w.Peek() != '"' {
+		w.Skip()
 		return
 	}
 	var name []byte
@@ -82,22 +84,14 @@ func (r *recorder) name(w *replyWalker, to *string) {
 
 // readUsage keeps the usage as it stands, the last if there are several. One
 // that is too long or broken is left out: nobody's answer hangs on it.
-func (r *recorder) readUsage(w *replyWalker) {
-	if w.peek() != '{' {
-		w.skip()
+func (r *recorder) readUsage(w *openai.Walker) {
+	if w.Peek() != '{' {
+		w.Skip()
 		return
 	}
-	if r.counts = lineOf(r.counts[:0], w.value(), usageLimit); r.counts != nil && !single(r.counts) {
+	if r.counts = lineOf(r.counts[:0], w.Value(), usageLimit); r.counts != nil && !openai.UniqueNames(r.counts) {
 		r.spoil(flawTwice)
 	}
-}
-
-// value steps over the next value and returns it as it stands.
-func (w *replyWalker) value() []byte {
-	w.peek()
-	start := w.i
-	w.skip()
-	return w.b[start:w.i]
 }
 
 // lineOf appends raw JSON on one line, nil if it is none or too long.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // redact splices a placeholder in the place of each piece of personal data
@@ -20,7 +21,7 @@ func (x *exchange) redact() {
 	}
 	count := x.facts.judgement.redacted == 0 && x.conn != nil // once, and not of what is only explained
 	x.veil.reset()
-	others := splices{edits: x.edit.edits[:len(x.edit.edits):len(x.edit.edits)]}
+	others := openai.Splices{Edits: x.edit.Edits[:len(x.edit.Edits):len(x.edit.Edits)]}
 	seek := offsets{text: -1}
 	numbers := int32(0) // the end of the last one that is replaced
 	var own []byte      // where nothing is put back, the client's placeholders are ours of an earlier turn
@@ -32,14 +33,14 @@ func (x *exchange) redact() {
 		if !v.PII.Denies(e.Type) {
 			continue
 		}
-		t := x.req.texts[e.Text]
+		t := x.req.Texts[e.Text]
 		if e.Text != seek.text {
-			seek = offsets{text: e.Text, raw: int(t.inside().start)}
+			seek = offsets{text: e.Text, raw: int(t.Inside().Start)}
 		}
 		value := x.asked.Texts[e.Text].Bytes[e.Start:e.End]
-		at := span{seek.to(x.body, int(e.Start), t.escaped), 0}
-		at.end = seek.to(x.body, int(e.End), t.escaped)
-		if others.covers(at) {
+		at := openai.Span{Start: seek.to(x.body, int(e.Start), t.Escaped)}
+		at.End = seek.to(x.body, int(e.End), t.Escaped)
+		if others.Covers(at) {
 			continue
 		}
 		name := e.Type.String()
@@ -47,18 +48,18 @@ func (x *exchange) redact() {
 			x.p.metrics.redacted.WithLabelValues(name).Inc()
 		}
 		with := x.veil.placeholder(own, name, value)
-		if t.bare && x.req.whole.given() { // a number: the whole of it, once
-			if at.start >= numbers {
-				x.edit.replace(t.at, append(append([]byte{'"'}, with...), '"'))
+		if t.Bare && x.req.Whole.Given() { // a number: the whole of it, once
+			if at.Start >= numbers {
+				x.edit.Replace(t.At, append(append([]byte{'"'}, with...), '"'))
 			}
-			numbers = t.at.end
+			numbers = t.At.End
 			continue
 		}
-		x.edit.replace(at, with)
+		x.edit.Replace(at, with)
 	}
 	x.facts.judgement.redacted = x.veil.count
 	if x.unveil = nil; x.state.settings.Guards.Restore {
-		x.unveil = newUnveiler(&x.veil, x.route.kind)
+		x.unveil = newUnveiler(&x.veil, x.route.Kind)
 	}
 }
 
@@ -85,7 +86,7 @@ func (o *offsets) to(body []byte, at int, escaped bool) int32 {
 			o.raw += 2
 			o.plain++
 		default:
-			r := hexUnit(body[o.raw+2:])
+			r := openai.HexUnit(body[o.raw+2:])
 			o.raw += 6
 			if r>>10 == 0xD800>>10 {
 				r = 0x10000
@@ -183,14 +184,3 @@ const maxNumber = 6
 // maxHidden is how many different values of a request are told apart: each is
 // compared with those before it.
 const maxHidden = 256
-
-// covers says whether what stands at at is going already. It looks at every
-// edit: redact asks it of the few that were there before its own.
-func (s *splices) covers(at span) bool {
-	for _, e := range s.edits {
-		if e.kind != editInsert && e.at.start < at.end && at.start < e.at.end {
-			return true
-		}
-	}
-	return false
-}

@@ -9,38 +9,40 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"kvasir/openai"
 )
 
 // errorLimit is how much of a worker's error reply is read.
 const errorLimit = 1 << 20
 
 // upstream is a failure of the workers: nothing the client did.
-func upstream(status int, format string, args ...any) *apiError {
-	return &apiError{status: status, kind: "server_error", code: "upstream_error", message: fmt.Sprintf(format, args...)}
+func upstream(status int, format string, args ...any) *openai.Error {
+	return &openai.Error{Status: status, Type: "server_error", Code: "upstream_error", Message: fmt.Sprintf(format, args...)}
 }
 
 // unavailable is a 503 that tells the client when to come back.
-func unavailable(message string, after time.Duration) *apiError {
-	return &apiError{status: 503, kind: "server_error", code: "overloaded", message: message, retryAfter: after}
+func unavailable(message string, after time.Duration) *openai.Error {
+	return &openai.Error{Status: 503, Type: "server_error", Code: "overloaded", Message: message, RetryAfter: after}
 }
 
-func shuttingDown() *apiError {
+func shuttingDown() *openai.Error {
 	return unavailable("the gateway is shutting down; ask again, another instance may answer", time.Second)
 }
 
-func unknownModel(name string) *apiError {
-	return &apiError{
-		status: 404, kind: "invalid_request_error", code: "model_not_found", param: "model",
-		message: "The model " + strconv.Quote(name) + " does not exist or is not served here; GET /v1/models lists those that are",
+func unknownModel(name string) *openai.Error {
+	return &openai.Error{
+		Status: 404, Type: "invalid_request_error", Code: "model_not_found", Param: "model",
+		Message: "The model " + strconv.Quote(name) + " does not exist or is not served here; GET /v1/models lists those that are",
 	}
 }
 
 // clientGone is nginx's 499: it is logged, nobody reads it.
-var clientGone = &apiError{status: 499, kind: "invalid_request_error", message: "the client closed the connection before the answer"}
+var clientGone = &openai.Error{Status: 499, Type: "invalid_request_error", Message: "the client closed the connection before the answer"}
 
 // refuse answers with an error of our own.
-func (x *exchange) refuse(err *apiError) {
-	x.facts.status = err.status
+func (x *exchange) refuse(err *openai.Error) {
+	x.facts.status = err.Status
 	if x.facts.why == "" {
 		x.facts.why = reasonOf(err)
 	}
@@ -57,11 +59,11 @@ func (x *exchange) refuse(err *apiError) {
 	writeError(x.ctx, err)
 }
 
-func reasonOf(err *apiError) string {
-	if err.code != "" {
-		return err.code
+func reasonOf(err *openai.Error) string {
+	if err.Code != "" {
+		return err.Code
 	}
-	return err.kind
+	return err.Type
 }
 
 // refusal reads a worker's error reply and decides what it means. The client is
@@ -73,17 +75,17 @@ func (c *call) refusal() (*failure, error) {
 	}
 	f := &failure{reason: strconv.Itoa(status), header: c.head.appendHeaders(nil)}
 	if f.err = workerError(status, c.payload()); f.err == nil {
-		f.err = &apiError{status: status}
+		f.err = &openai.Error{Status: status}
 		f.body = bytes.Clone(c.payload())
 	} else {
 		f.conceal(c.b.Name(), c.payload())
 		f.header = appendHeader(nil, "Content-Type", "application/json")
-		f.body = f.err.appendJSON(nil)
+		f.body = f.err.AppendJSON(nil)
 		if c.head.retryAfter != nil {
 			f.header = appendHeader(f.header, "Retry-After", string(c.head.retryAfter))
 		}
 	}
-	f.err.retryAfter = parseRetryAfter(c.head.retryAfter)
+	f.err.RetryAfter = parseRetryAfter(c.head.retryAfter)
 	switch status {
 	case 429, 503:
 		f.retry, f.busy = true, true
@@ -98,8 +100,8 @@ func (c *call) refusal() (*failure, error) {
 // conceal names the worker in an error of no known shape, and keeps the beginning
 // of what it said for the log.
 func (f *failure) conceal(worker string, said []byte) {
-	if f.err.message == internalError {
-		f.err.message = "internal error of worker " + strconv.Quote(worker) + "; Kvasir's log has the beginning of what it said"
+	if f.err.Message == internalError {
+		f.err.Message = "internal error of worker " + strconv.Quote(worker) + "; Kvasir's log has the beginning of what it said"
 		f.said = bytes.Clone(said[:min(len(said), maxErrorText)])
 	}
 }
@@ -113,8 +115,8 @@ func (r *relay) failedFirst(event []byte) (*failure, error) {
 		header: appendHeader(nil, "Content-Type", "application/json"),
 	}
 	f.conceal(r.call.b.Name(), event)
-	f.busy = f.err.status == 429 || f.err.status == 503
-	f.body = f.err.appendJSON(nil)
+	f.busy = f.err.Status == 429 || f.err.Status == 503
+	f.body = f.err.AppendJSON(nil)
 	return f, nil
 }
 
@@ -128,9 +130,9 @@ func isTooLong(body []byte) bool {
 
 // eventError reads the error that an event carries. Its status is the code that
 // engines put there; 502 without one.
-func eventError(event []byte) *apiError {
-	_, data := eventFields(event)
-	if end := indexEOL(data); end >= 0 {
+func eventError(event []byte) *openai.Error {
+	_, data := openai.EventFields(event)
+	if end := openai.IndexEOL(data); end >= 0 {
 		data = data[:end]
 	}
 	var coded struct {
@@ -155,7 +157,7 @@ func eventError(event []byte) *apiError {
 }
 
 // passedError keeps the fields of an error that has OpenAI's shape.
-func passedError(status int, data []byte) *apiError {
+func passedError(status int, data []byte) *openai.Error {
 	var shaped struct {
 		Error struct {
 			Message string `json:"message"`
@@ -164,9 +166,9 @@ func passedError(status int, data []byte) *apiError {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(data, &shaped) // what is there is taken; a code may be a number
-	e := &apiError{status: status, kind: shaped.Error.Type, param: shaped.Error.Param, message: shaped.Error.Message}
-	if e.kind == "" {
-		e.kind = errorType(status)
+	e := &openai.Error{Status: status, Type: shaped.Error.Type, Param: shaped.Error.Param, Message: shaped.Error.Message}
+	if e.Type == "" {
+		e.Type = errorType(status)
 	}
 	return e
 }

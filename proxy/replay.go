@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"kvasir/openai"
 )
 
 // A replay gives an answer to a client, as a body or as the events of a stream,
@@ -12,7 +14,7 @@ import (
 // made by it. Its parts follow real engines' and OpenAI's own replies, member by
 // member; testdata/transcripts has them.
 //
-//	body := r.appendTo(nil, stream)
+//	body := r.AppendTo(nil, stream)
 //
 // or, while the answer still grows, piece by piece:
 //
@@ -20,12 +22,12 @@ import (
 //	events = r.think(nil, piece); events = r.say(nil, piece)
 //	events = r.close(nil)
 type replay struct {
-	*answer        // whole at close and in a body; before that only its model is read
-	kind    kind   // of the route
-	id      string // of the reply, behind the prefix of its route
-	at      int64  // when it is made, Unix seconds
-	counts  bool   // the client asked for usage at the end of the stream
-	joined  bool   // one chunk says who speaks, the text, and the end: how semantic routers refuse
+	*answer             // whole at close and in a body; before that only its model is read
+	kind    openai.Kind // of the route
+	id      string      // of the reply, behind the prefix of its route
+	at      int64       // when it is made, Unix seconds
+	counts  bool        // the client asked for usage at the end of the stream
+	joined  bool        // one chunk says who speaks, the text, and the end: how semantic routers refuse
 
 	head   []byte // of each chunk, up to its choices
 	block  block  // what is being said now
@@ -45,7 +47,7 @@ const (
 
 // newReplay is a replay of a kept answer. Its id is its own, and says that no
 // worker gave it.
-func newReplay(a *answer, k kind, now int64, counts bool) replay {
+func newReplay(a *answer, k openai.Kind, now int64, counts bool) replay {
 	const digits = 16
 	id := append(make([]byte, 0, len("cache-")+digits), "cache-"...)
 	return replay{answer: a, kind: k, id: string(strconv.AppendUint(id, rand.Uint64()|1<<63, 16)), at: now, counts: counts}
@@ -53,13 +55,13 @@ func newReplay(a *answer, k kind, now int64, counts bool) replay {
 
 // replays says whether the answer can be told on a route of the kind: calls of
 // tools only as chat completions have them.
-func (a *answer) replays(k kind) bool { return a.calls == nil || k == kindChat }
+func (a *answer) replays(k openai.Kind) bool { return a.calls == nil || k == openai.KindChat }
 
 const doneText = "data: [DONE]\n\n"
 
 // tell answers the request with a reply of our own, in one write.
 func (x *exchange) tell(r *replay) {
-	stream := x.req.stream
+	stream := x.req.Stream
 	buf := takeBuffer(r.size(stream))
 	body := r.appendTo(buf[:0], stream)
 	header, length := jsonHeader, int64(len(body))
@@ -81,16 +83,16 @@ var (
 	streamHeader = []byte("Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n")
 )
 
-// appendTo appends the whole reply: a body, or all events of a stream.
+// AppendTo appends the whole reply: a body, or all events of a stream.
 func (r *replay) appendTo(dst []byte, stream bool) []byte {
 	switch {
 	case stream:
 		return r.events(dst)
-	case r.kind == kindChat:
+	case r.kind == openai.KindChat:
 		return r.chat(dst)
-	case r.kind == kindText:
+	case r.kind == openai.KindText:
 		return r.completion(dst)
-	case r.kind == kindResponses:
+	case r.kind == openai.KindResponses:
 		return responseReplay{r}.object(dst, true)
 	default:
 		return messageReplay{r}.object(dst)
@@ -112,7 +114,7 @@ func (r *replay) size(stream bool) int {
 
 // events appends a stream from its first event to its last.
 func (r *replay) events(dst []byte) []byte {
-	if r.joined && r.kind == kindChat {
+	if r.joined && r.kind == openai.KindChat {
 		return r.chatClose(r.chatJoined(dst))
 	}
 	dst = r.open(dst)
@@ -131,11 +133,11 @@ func (r *replay) events(dst []byte) []byte {
 // open appends what comes before the first word.
 func (r *replay) open(dst []byte) []byte {
 	switch r.kind {
-	case kindChat:
+	case openai.KindChat:
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
-	case kindResponses:
+	case openai.KindResponses:
 		dst = responseReplay{r}.open(dst)
-	case kindMessages:
+	case openai.KindMessages:
 		dst = messageReplay{r}.open(dst)
 	}
 	return dst
@@ -144,13 +146,13 @@ func (r *replay) open(dst []byte) []byte {
 // think appends a piece of the reasoning, whole characters.
 func (r *replay) think(dst, piece []byte) []byte {
 	switch r.kind {
-	case kindChat:
+	case openai.KindChat:
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"`...)
 		dst = append(append(dst, r.reasoningKey...), `":`...)
-		dst = append(appendJSONText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
-	case kindResponses:
+		dst = append(openai.AppendText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+	case openai.KindResponses:
 		dst = responseReplay{r}.piece(dst, blockReasoning, piece)
-	case kindMessages:
+	case openai.KindMessages:
 		dst = messageReplay{r}.piece(dst, blockReasoning, piece)
 	}
 	return dst // completions have none
@@ -159,15 +161,15 @@ func (r *replay) think(dst, piece []byte) []byte {
 // say appends a piece of the text, whole characters.
 func (r *replay) say(dst, piece []byte) []byte {
 	switch r.kind {
-	case kindChat:
+	case openai.KindChat:
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"content":`...)
-		dst = append(appendJSONText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
-	case kindText:
+		dst = append(openai.AppendText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+	case openai.KindText:
 		dst = append(r.chunk(dst, "cmpl-", "text_completion"), `{"index":0,"text":`...)
-		dst = append(appendJSONText(dst, piece), `,"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
-	case kindResponses:
+		dst = append(openai.AppendText(dst, piece), `,"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+	case openai.KindResponses:
 		dst = responseReplay{r}.piece(dst, blockText, piece)
-	case kindMessages:
+	case openai.KindMessages:
 		dst = messageReplay{r}.piece(dst, blockText, piece)
 	}
 	return dst
@@ -176,25 +178,25 @@ func (r *replay) say(dst, piece []byte) []byte {
 // close appends the end. The answer must be whole by now.
 func (r *replay) close(dst []byte) []byte {
 	switch r.kind {
-	case kindChat:
+	case openai.KindChat:
 		if r.calls != nil {
 			dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"tool_calls":`...)
 			dst = append(appendNumberedCalls(dst, r.calls), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 		}
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{},"logprobs":null,"finish_reason":`...)
-		dst = append(appendJSONString(dst, r.finish), "}]"...)
+		dst = append(openai.AppendString(dst, r.finish), "}]"...)
 		dst = append(r.appendFingerprint(dst), "}\n\n"...)
 		return r.chatClose(dst)
-	case kindText:
+	case openai.KindText:
 		dst = append(r.chunk(dst, "cmpl-", "text_completion"), `{"index":0,"text":"","logprobs":null,"finish_reason":`...)
-		dst = append(appendJSONString(dst, r.finish), "}]"...)
+		dst = append(openai.AppendString(dst, r.finish), "}]"...)
 		dst = append(r.appendFingerprint(dst), "}\n\n"...)
 		if r.counts {
 			dst = append(r.chunk(dst, "cmpl-", "text_completion"), "],"...)
 			dst = append(r.appendFingerprint(r.appendUsage(dst)), "}\n\n"...)
 		}
 		return append(dst, doneText...)
-	case kindResponses:
+	case openai.KindResponses:
 		return responseReplay{r}.close(dst)
 	default:
 		return messageReplay{r}.close(dst)
@@ -217,7 +219,7 @@ func (r *replay) begin(dst []byte, prefix, object string) []byte {
 	dst = append(append(append(dst, `","object":"`...), object...), `","created":`...)
 	dst = strconv.AppendInt(dst, r.at, 10)
 	dst = append(dst, `,"model":`...)
-	return append(appendJSONString(dst, r.model), ',')
+	return append(openai.AppendString(dst, r.model), ',')
 }
 
 // appendID appends an id, which needs no escapes.
@@ -229,7 +231,7 @@ func (r *replay) appendFingerprint(dst []byte) []byte {
 	if r.fingerprint == "" {
 		return dst
 	}
-	return appendJSONString(append(dst, `,"system_fingerprint":`...), r.fingerprint)
+	return openai.AppendString(append(dst, `,"system_fingerprint":`...), r.fingerprint)
 }
 
 // appendUsage appends the usage as a member: that of the worker that gave the
@@ -239,9 +241,9 @@ func (r *replay) appendUsage(dst []byte) []byte {
 	switch {
 	case r.usage != nil:
 		return append(dst, r.usage...)
-	case r.kind == kindResponses:
+	case r.kind == openai.KindResponses:
 		return append(dst, `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0,"cache_write_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`...)
-	case r.kind == kindMessages:
+	case r.kind == openai.KindMessages:
 		return append(dst, `{"input_tokens":0,"output_tokens":0}`...)
 	}
 	return append(dst, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`...)
@@ -253,25 +255,25 @@ func (r *replay) chat(dst []byte) []byte {
 	if r.calls != nil && len(r.text) == 0 {
 		dst = append(dst, "null"...)
 	} else {
-		dst = appendJSONText(dst, r.text)
+		dst = openai.AppendText(dst, r.text)
 	}
 	if r.reasoning != nil {
 		dst = append(append(append(dst, `,"`...), r.reasoningKey...), `":`...)
-		dst = appendJSONText(dst, r.reasoning)
+		dst = openai.AppendText(dst, r.reasoning)
 	}
 	if r.calls != nil {
 		dst = append(append(dst, `,"tool_calls":`...), r.calls...)
 	}
 	dst = append(dst, `},"logprobs":null,"finish_reason":`...)
-	dst = append(appendJSONString(dst, r.finish), "}]"...)
+	dst = append(openai.AppendString(dst, r.finish), "}]"...)
 	return append(r.appendUsage(append(r.appendFingerprint(dst), ',')), '}')
 }
 
 // chatJoined appends the one chunk of a refusal.
 func (r *replay) chatJoined(dst []byte) []byte {
 	dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"role":"assistant","content":`...)
-	dst = append(appendJSONText(dst, r.text), `},"logprobs":null,"finish_reason":`...)
-	return append(appendJSONString(dst, r.finish), "}]}\n\n"...)
+	dst = append(openai.AppendText(dst, r.text), `},"logprobs":null,"finish_reason":`...)
+	return append(openai.AppendString(dst, r.finish), "}]}\n\n"...)
 }
 
 // chatClose appends what comes behind the last chunk of the answer.
@@ -286,18 +288,18 @@ func (r *replay) chatClose(dst []byte) []byte {
 // completion appends a text completion.
 func (r *replay) completion(dst []byte) []byte {
 	dst = append(r.begin(dst, "cmpl-", "text_completion"), `"choices":[{"index":0,"text":`...)
-	dst = append(appendJSONText(dst, r.text), `,"logprobs":null,"finish_reason":`...)
-	dst = append(appendJSONString(dst, r.finish), "}]"...)
+	dst = append(openai.AppendText(dst, r.text), `,"logprobs":null,"finish_reason":`...)
+	dst = append(openai.AppendString(dst, r.finish), "}]"...)
 	return append(r.appendUsage(append(r.appendFingerprint(dst), ',')), '}')
 }
 
 // appendNumberedCalls appends the calls as a chunk has them: each with its index.
 func appendNumberedCalls(dst, calls []byte) []byte {
-	w := replyWalker{b: calls}
+	w := openai.Walker{B: calls}
 	dst = append(dst, '[')
-	for n, ok := 0, w.enter('['); ok && w.element(); n++ {
-		at := w.span()
-		call := at.of(calls)
+	for n, ok := 0, w.Enter('['); ok && w.Element(); n++ {
+		at := w.Span()
+		call := at.Of(calls)
 		if n > 0 {
 			dst = append(dst, ',')
 		}
@@ -312,9 +314,9 @@ func appendNumberedCalls(dst, calls []byte) []byte {
 }
 
 func hasIndex(call []byte) bool {
-	w := replyWalker{b: call}
-	for ok := w.enter('{'); ok && w.key(); w.skip() {
-		if string(w.name) == "index" {
+	w := openai.Walker{B: call}
+	for ok := w.Enter('{'); ok && w.Key(); w.Skip() {
+		if string(w.Name) == "index" {
 			return true
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // Requests that are refused before a worker hears of them.
@@ -25,8 +27,8 @@ var refusedHere = map[string]bool{
 // reply, and a stream that was cut ends with an error event.
 func TestTranscripts(t *testing.T) {
 	served := map[string]bool{}
-	for _, rt := range routes {
-		served[rt.path] = true
+	for _, rt := range openai.Routes {
+		served[rt.Path] = true
 	}
 	files, err := filepath.Glob("../testdata/transcripts/*/*.request")
 	if err != nil || len(files) < 100 {

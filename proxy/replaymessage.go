@@ -1,7 +1,11 @@
 // Replays as Anthropic's messages: the object and its events.
 package proxy
 
-import "strconv"
+import (
+	"strconv"
+
+	"kvasir/openai"
+)
 
 // A messageReplay is a replay on /v1/messages.
 type messageReplay struct{ *replay }
@@ -24,17 +28,17 @@ func (r messageReplay) object(dst []byte) []byte {
 	dst = append(r.head(dst), `,"content":[`...)
 	if r.reasoning != nil {
 		dst = append(dst, `{"type":"thinking","thinking":`...)
-		dst = append(appendJSONText(dst, r.reasoning), `,"signature":""},`...)
+		dst = append(openai.AppendText(dst, r.reasoning), `,"signature":""},`...)
 	}
 	dst = append(dst, `{"type":"text","text":`...)
-	dst = append(appendJSONText(dst, r.text), `}],"stop_reason":`...)
-	dst = append(appendJSONString(dst, r.stopReason()), `,"stop_sequence":null,`...)
+	dst = append(openai.AppendText(dst, r.text), `}],"stop_reason":`...)
+	dst = append(openai.AppendString(dst, r.stopReason()), `,"stop_sequence":null,`...)
 	return append(r.appendUsage(dst), '}')
 }
 
 func (r messageReplay) head(dst []byte) []byte {
 	dst = append(r.appendID(append(dst, `{"id":"`...), "msg-"), `","type":"message","role":"assistant","model":`...)
-	return appendJSONString(dst, r.model)
+	return openai.AppendString(dst, r.model)
 }
 
 func messageEvent(dst []byte, name string) []byte {
@@ -45,7 +49,7 @@ func messageEvent(dst []byte, name string) []byte {
 // open appends message_start, which says how long the prompt was.
 func (r messageReplay) open(dst []byte) []byte {
 	prompt := replyObject{tokenCounts: noCounts}
-	prompt.readUsage(&replyWalker{b: r.usage})
+	prompt.readUsage(&openai.Walker{B: r.usage})
 	dst = r.head(append(messageEvent(dst, "message_start"), `,"message":`...))
 	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":`...)
 	dst = strconv.AppendInt(dst, int64(max(prompt.promptTokens, 0)), 10)
@@ -79,7 +83,7 @@ func (r messageReplay) piece(dst []byte, b block, piece []byte) []byte {
 	} else {
 		dst = append(dst, `"text_delta","text":`...)
 	}
-	return append(append(appendJSONText(dst, piece), '}'), eventEnd...)
+	return append(append(openai.AppendText(dst, piece), '}'), eventEnd...)
 }
 
 // end ends the block at hand.
@@ -96,7 +100,7 @@ func (r messageReplay) end(dst []byte) []byte {
 func (r messageReplay) close(dst []byte) []byte {
 	dst = r.end(r.begin(dst, blockText))
 	dst = append(messageEvent(dst, "message_delta"), `,"delta":{"stop_reason":`...)
-	dst = append(appendJSONString(dst, r.stopReason()), `,"stop_sequence":null},`...)
+	dst = append(openai.AppendString(dst, r.stopReason()), `,"stop_sequence":null},`...)
 	dst = append(r.appendUsage(dst), eventEnd...)
 	return append(messageEvent(dst, "message_stop"), eventEnd...)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"kvasir/openai"
 )
 
 var rewriteReplays = flag.Bool("rewrite-replays", false, "write the replies into testdata/replays.txt")
@@ -21,8 +23,8 @@ func kept() *answer {
 	}
 }
 
-func usageOfKind(k kind) []byte {
-	if k == kindChat || k == kindText {
+func usageOfKind(k openai.Kind) []byte {
+	if k == openai.KindChat || k == openai.KindText {
 		return []byte(`{"prompt_tokens":7,"total_tokens":27,"completion_tokens":20}`)
 	}
 	return []byte(`{"input_tokens":7,"output_tokens":20}`)
@@ -34,25 +36,25 @@ func TestRepliesAreThese(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct {
 		name   string
-		kind   kind
+		kind   openai.Kind
 		stream bool
 		counts bool
 		change func(*answer)
 	}{
-		{"chat", kindChat, false, false, nil},
-		{"chat, streamed, usage asked for", kindChat, true, true, nil},
-		{"chat, streamed in the worker's pieces", kindChat, true, false, func(a *answer) {
+		{"chat", openai.KindChat, false, false, nil},
+		{"chat, streamed, usage asked for", openai.KindChat, true, true, nil},
+		{"chat, streamed in the worker's pieces", openai.KindChat, true, false, func(a *answer) {
 			a.reasoning, a.text, a.pieces, a.fingerprint = nil, []byte("One, two"), []int32{3, 4, 8}, ""
 		}},
-		{"chat that ends in calls", kindChat, false, false, calling},
-		{"chat that ends in calls, streamed", kindChat, true, false, calling},
-		{"completion", kindText, false, false, nil},
-		{"completion, streamed, usage asked for", kindText, true, true, nil},
-		{"response", kindResponses, false, false, nil},
-		{"response, streamed", kindResponses, true, false, nil},
-		{"response cut at its length", kindResponses, false, false, func(a *answer) { a.finish, a.reasoning, a.usage = "length", nil, nil }},
-		{"message", kindMessages, false, false, nil},
-		{"message, streamed", kindMessages, true, false, nil},
+		{"chat that ends in calls", openai.KindChat, false, false, calling},
+		{"chat that ends in calls, streamed", openai.KindChat, true, false, calling},
+		{"completion", openai.KindText, false, false, nil},
+		{"completion, streamed, usage asked for", openai.KindText, true, true, nil},
+		{"response", openai.KindResponses, false, false, nil},
+		{"response, streamed", openai.KindResponses, true, false, nil},
+		{"response cut at its length", openai.KindResponses, false, false, func(a *answer) { a.finish, a.reasoning, a.usage = "length", nil, nil }},
+		{"message", openai.KindMessages, false, false, nil},
+		{"message, streamed", openai.KindMessages, true, false, nil},
 	} {
 		a := kept()
 		a.usage = usageOfKind(c.kind)
@@ -90,10 +92,10 @@ func TestStreamsLoseNothing(t *testing.T) {
 		"", " ", "\n", "a", "one two", "  leading", "trailing  \n", "a\n\n\nb\t\tc \r\n d", strings.Repeat("x", 1000), "你好,世界。很高兴见到你!" + strings.Repeat("好", 50),
 		"👩‍👩‍👧 🗼", strings.Repeat("word ", 20_000), strings.Repeat(" ", 100), strings.Repeat("\n", 100), "\"quoted\" \\ back\\slash \u2028 \x7f \x00",
 	} {
-		for _, k := range []kind{kindChat, kindText, kindResponses, kindMessages} {
+		for _, k := range []openai.Kind{openai.KindChat, openai.KindText, openai.KindResponses, openai.KindMessages} {
 			a := kept()
 			a.text, a.reasoning, a.usage = []byte(text), []byte(text+"?"), usageOfKind(k)
-			if k == kindText {
+			if k == openai.KindText {
 				a.reasoning = nil
 			}
 			said, thought, events := told(t, a, k)
@@ -108,7 +110,7 @@ func TestStreamsLoseNothing(t *testing.T) {
 }
 
 // told streams the answer and puts together what the events say.
-func told(t *testing.T, a *answer, k kind) (said, thought string, count int) {
+func told(t *testing.T, a *answer, k openai.Kind) (said, thought string, count int) {
 	t.Helper()
 	r := newReplay(a, k, 1700000000, true)
 	events := r.appendTo(nil, true)
@@ -178,11 +180,11 @@ func TestPiecesFollowTheWorker(t *testing.T) {
 
 // JSON and stream say the same.
 func TestBodiesSayWhatStreamsSay(t *testing.T) {
-	for k, paths := range map[kind][3]string{
-		kindChat:      {"choices 0 message content", "choices 0 message reasoning_content", "choices 0 finish_reason"},
-		kindText:      {"choices 0 text", "", "choices 0 finish_reason"},
-		kindResponses: {"", "output 0 content 0 text", "status"},
-		kindMessages:  {"", "content 0 thinking", "stop_reason"},
+	for k, paths := range map[openai.Kind][3]string{
+		openai.KindChat:      {"choices 0 message content", "choices 0 message reasoning_content", "choices 0 finish_reason"},
+		openai.KindText:      {"choices 0 text", "", "choices 0 finish_reason"},
+		openai.KindResponses: {"", "output 0 content 0 text", "status"},
+		openai.KindMessages:  {"", "content 0 thinking", "stop_reason"},
 	} {
 		a := kept()
 		a.usage = usageOfKind(k)
@@ -221,7 +223,7 @@ func FuzzReplay(f *testing.F) {
 			end += int32(n)
 			a.pieces = append(a.pieces, end)
 		}
-		for _, k := range []kind{kindChat, kindResponses, kindMessages} {
+		for _, k := range []openai.Kind{openai.KindChat, openai.KindResponses, openai.KindMessages} {
 			if said, thought, _ := told(t, a, k); said != string(text) || thought != string(reasoning) {
 				t.Errorf("kind %d says %q and thinks %q", k, said, thought)
 			}
@@ -238,12 +240,12 @@ func TestReplayAllocations(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		dst := make([]byte, 0, 1<<20)
 		if allocs := testing.AllocsPerRun(100, func() {
-			r := newReplay(a, kindChat, 1700000000, false)
+			r := newReplay(a, openai.KindChat, 1700000000, false)
 			dst = r.appendTo(dst[:0], stream)
 		}); allocs > 2 { // the id, and the beginning of each chunk
 			t.Errorf("stream %v: %v allocations", stream, allocs)
 		}
-		r := newReplay(a, kindChat, 1700000000, false)
+		r := newReplay(a, openai.KindChat, 1700000000, false)
 		if size := r.size(stream); size < len(dst) {
 			t.Errorf("stream %v: %d bytes, guessed %d", stream, len(dst), size)
 		}
@@ -258,7 +260,7 @@ func BenchmarkReplay(b *testing.B) {
 			b.ReportAllocs()
 			dst := make([]byte, 0, 1<<20)
 			for b.Loop() {
-				r := newReplay(a, kindChat, 1700000000, false)
+				r := newReplay(a, openai.KindChat, 1700000000, false)
 				dst = r.appendTo(dst[:0], stream)
 			}
 			b.SetBytes(int64(len(dst)))

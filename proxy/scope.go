@@ -13,6 +13,7 @@ import (
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
@@ -113,12 +114,12 @@ func (s *scoper) flag(v bool) {
 }
 
 // scope hashes the request without the question, which stands at question.
-func (x inquiry) scope(s *scoper, question span) cache.Scope {
+func (x inquiry) scope(s *scoper, question openai.Span) cache.Scope {
 	s.begin()
 	s.text(scopeVersion)
 	s.text(x.tenant())
 	s.flag(x.key != nil && x.key.Tenant != "") // a key of its own may have the name of a tenant
-	s.text(x.route.path)
+	s.text(x.route.Path)
 	s.text(x.model)
 	s.decision(x.decision(), x.state.models[x.model].Reasoning)
 	s.field(x.ctx.URI().QueryString()) // workers are sent it
@@ -287,34 +288,28 @@ func neutralParameter(key []byte) bool {
 
 // body hashes the members of the body in the order of their keys, white space
 // dropped and everything within a member in its order.
-func (s *scoper) body(r *request, question span) {
-	slices.SortFunc(r.parameters, func(a, b parameterAt) int { return bytes.Compare(r.keyOf(a), r.keyOf(b)) })
-	for _, p := range r.parameters {
-		key := r.keyOf(p)
+func (s *scoper) body(r *openai.Request, question openai.Span) {
+	slices.SortFunc(r.Parameters, func(a, b openai.ParameterAt) int { return bytes.Compare(r.KeyOf(a), r.KeyOf(b)) })
+	for _, p := range r.Parameters {
+		key := r.KeyOf(p)
 		if neutralParameter(key) {
 			continue
 		}
 		s.field(key)
-		s.value(r, p.value, question)
+		s.value(r, p.Value, question)
 		s.byte(0) // the end: JSON has none
 	}
 }
 
-// keyOf is the key of a member as it is written, without its quotes.
-func (r *request) keyOf(p parameterAt) []byte {
-	end, _ := r.str(int(p.key))
-	return r.body[p.key+1 : end-1]
-}
-
 // value hashes a JSON value without the white space between its tokens.
-func (s *scoper) value(r *request, at, question span) {
-	b := r.body
-	from := int(at.start) // b[from:i] is not yet hashed
-	for i, end := from, int(at.end); i < end; {
+func (s *scoper) value(r *openai.Request, at, question openai.Span) {
+	b := r.Body
+	from := int(at.Start) // b[from:i] is not yet hashed
+	for i, end := from, int(at.End); i < end; {
 		switch b[i] {
 		case '"':
-			next, _ := r.str(i)
-			if i == int(question.start) {
+			next, _ := r.Str(i)
+			if i == int(question.Start) {
 				s.bytes(b[from:i])
 				s.byte(questionMark)
 				from = next
@@ -322,11 +317,11 @@ func (s *scoper) value(r *request, at, question span) {
 			i = next
 		case ' ', '\n', '\r', '\t':
 			s.bytes(b[from:i])
-			i = skipSpace(b, i)
+			i = openai.SkipSpace(b, i)
 			from = i
 		default:
 			i++
 		}
 	}
-	s.bytes(b[min(from, int(at.end)):at.end])
+	s.bytes(b[min(from, int(at.End)):at.End])
 }

@@ -5,13 +5,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // scopeTwin is the scope as one would write it without a thought for speed:
 // the body decoded, without what is neutral and without the question, written
 // out again. false: there is no question.
 func scopeTwin(body []byte) (string, bool) {
-	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte(byteOrderMark))))
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte(openai.ByteOrderMark))))
 	d.UseNumber()
 	var all map[string]any
 	if d.Decode(&all) != nil {
@@ -58,7 +60,7 @@ func FuzzScope(f *testing.F) {
 	}
 	p := scoped(f)
 	s := p.state.Load()
-	rt := routes[0]
+	rt := openai.Routes[0]
 	f.Fuzz(func(t *testing.T, body []byte, at uint16, by byte) {
 		if len(body) == 0 {
 			return
@@ -67,11 +69,11 @@ func FuzzScope(f *testing.F) {
 		changed[int(at)%len(body)] = by
 		scopeOf := func(body []byte) (string, bool) {
 			x := exchange{turn: turn{p: p, state: s, route: &rt}}
-			if x.req.parse(rt, body, nil) != nil || x.req.crowded {
+			if x.req.Parse(rt, body, nil) != nil || x.req.Crowded {
 				return "", false
 			}
-			asks, _ := x.req.question()
-			if !asks.given() {
+			asks, _ := x.req.Question()
+			if !asks.Given() {
 				return "", false
 			}
 			var h scoper

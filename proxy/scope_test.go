@@ -14,6 +14,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/openai"
 )
 
 // posed takes a request as far as the cache is asked: what may be done with it,
@@ -35,23 +36,23 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 	}
 	x := &exchange{}
 	x.p, x.ctx, x.state, x.conn = p, ctx, p.state.Load(), &clientConn{}
-	for i := range routes {
-		if path, _, _ := strings.Cut(path, "?"); routes[i].path == path {
-			x.route = &routes[i]
+	for i := range openai.Routes {
+		if path, _, _ := strings.Cut(path, "?"); openai.Routes[i].Path == path {
+			x.route = &openai.Routes[i]
 		}
 	}
-	for _, step := range []func() *apiError{x.identify, x.read} {
+	for _, step := range []func() *openai.Error{x.identify, x.read} {
 		if err := step(); err != nil {
-			t.Fatalf("%s: %s", body, err.message)
+			t.Fatalf("%s: %s", body, err.Message)
 		}
 	}
 	x.choose()
 	x.judge()
 	if err := x.decide(); err != nil {
-		t.Fatal(err.message)
+		t.Fatal(err.Message)
 	}
 	x.rule = inquiry{x}.cacheRule()
-	if x.rule.asks.given() {
+	if x.rule.asks.Given() {
 		inquiry{x}.pose()
 	}
 	return x

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"kvasir/header"
+	"kvasir/openai"
 )
 
 // eventLimit is how long one event may be. Longer is a broken worker.
@@ -28,7 +29,7 @@ type relay struct {
 // client was sent nothing, and another worker may still be asked.
 func (r *relay) from(by asker, b *backend) *failure {
 	defer r.letGo(by)
-	single := r.req.generatesOne() // the body may be gone at the end
+	single := r.req.GeneratesOne() // the body may be gone at the end
 	var f *failure
 	err := r.call.open(by, b, r.state.settings.Timeouts)
 	if err == nil {
@@ -107,7 +108,7 @@ func (r *relay) body() error {
 			payload = r.unveil.body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = usageNear(r.route.kind, c.payload())
+		r.facts.usage = usageNear(r.route.Kind, c.payload())
 		r.spend(r.facts.usage.total())
 	} else {
 		tail = tailOf(c.payload())
@@ -134,7 +135,7 @@ func (r *relay) rest(tail *bodyTail) error {
 		c.pass(len(c.payload()))
 		switch err := c.more(); {
 		case errors.Is(err, io.EOF):
-			r.facts.usage = tail.usage(r.route.kind)
+			r.facts.usage = tail.usage(r.route.Kind)
 			r.spend(r.facts.usage.total())
 			return r.reply.end()
 		case err != nil:
@@ -168,7 +169,7 @@ func (c *call) hold(limit int) error {
 func (r *relay) stream() (*failure, error) {
 	c := &r.call
 	s := &r.events
-	s.begin(r.route.kind, r.hidesUsage)
+	s.begin(r.route.Kind, r.hidesUsage)
 	s.recorder = r.recording()
 	for {
 		f, err := r.passEvents()
@@ -348,12 +349,12 @@ func (r *relay) interrupted(tell bool) {
 }
 
 // interruption is the error that ends a broken stream.
-func (r *relay) interruption() *apiError {
+func (r *relay) interruption() *openai.Error {
 	e := upstream(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
 	if r.facts.why == "shutdown" {
 		e = upstream(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
 	}
-	e.code = "stream_interrupted"
+	e.Code = "stream_interrupted"
 	return e
 }
 
@@ -381,7 +382,7 @@ func (t *bodyTail) add(payload []byte) {
 }
 
 // usage reads the counts of the last `"usage":{...}`.
-func (t *bodyTail) usage(k kind) tokenCounts {
+func (t *bodyTail) usage(k openai.Kind) tokenCounts {
 	if t == nil {
 		return noCounts
 	}
@@ -391,7 +392,7 @@ func (t *bodyTail) usage(k kind) tokenCounts {
 // usageNear reads the counts of the "usage" member near the end of a body, where
 // engines put it: walking the whole answer for it costs as much as parsing the
 // request. Quotes inside strings are escaped, so text cannot hold it.
-func usageNear(k kind, body []byte) tokenCounts {
+func usageNear(k openai.Kind, body []byte) tokenCounts {
 	near := body[max(len(body)-tailLength, 0):]
 	for {
 		at := bytes.Index(near, usageMember)
@@ -400,8 +401,8 @@ func usageNear(k kind, body []byte) tokenCounts {
 		}
 		near = near[at+len(usageMember):]
 		o := replyObject{tokenCounts: noCounts}
-		w := replyWalker{b: bytes.TrimLeft(near, " :")}
-		if o.readUsage(&w); o.counted && !w.bad {
+		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
+		if o.readUsage(&w); o.counted && !w.Bad {
 			return o.tokenCounts
 		}
 	}

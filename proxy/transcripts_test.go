@@ -11,16 +11,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // A transcript is one recorded exchange.
 type transcript struct {
-	name     string // "vllm/chat_stream"
-	kind     kind   // of the route that was asked
-	response []byte // exact bytes
-	head     int    // of them, blank line included
-	body     []byte // decoded, as far as it came
-	cut      bool   // the body has no right end
+	name     string      // "vllm/chat_stream"
+	kind     openai.Kind // of the route that was asked
+	response []byte      // exact bytes
+	head     int         // of them, blank line included
+	body     []byte      // decoded, as far as it came
+	cut      bool        // the body has no right end
 }
 
 // readTranscripts returns every exchange that has a reply. The body is decoded
@@ -54,13 +56,13 @@ func readTranscripts(tb testing.TB) []transcript {
 	return all
 }
 
-func kindOf(path string) kind {
-	for _, r := range routes {
-		if r.path == path {
-			return r.kind
+func kindOf(path string) openai.Kind {
+	for _, r := range openai.Routes {
+		if r.Path == path {
+			return r.Kind
 		}
 	}
-	return kindOpaque
+	return openai.KindOpaque
 }
 
 func (t *transcript) decode(tb testing.TB) {

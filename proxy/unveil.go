@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"kvasir/openai"
 )
 
 // An unveiler puts what a veil hid back into one answer. Placeholders are
@@ -13,7 +15,7 @@ import (
 // it is known what it is.
 type unveiler struct {
 	hidden []hidden
-	kind   kind
+	kind   openai.Kind
 	held   []heldText
 	inside bool   // an event that comes in pieces is not at its end
 	out    []byte // of the last call
@@ -81,7 +83,7 @@ const (
 // newUnveiler is nil when there is nothing to put back. A value that JSON
 // would have to escape stays hidden: in the arguments of a call it would have
 // to be escaped twice, and nobody can tell from the outside.
-func newUnveiler(v *veil, k kind) *unveiler {
+func newUnveiler(v *veil, k openai.Kind) *unveiler {
 	u := &unveiler{kind: k}
 	for _, h := range v.hidden {
 		if !strings.ContainsFunc(h.value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f || r == 0xFFFD }) {
@@ -148,8 +150,8 @@ func (u *unveiler) unfinished(text []byte) int {
 func (u *unveiler) events(b []byte) []byte {
 	u.out = u.out[:0]
 	for len(b) > 0 {
-		var s eventScanner
-		n := s.next(b)
+		var s openai.EventScanner
+		n := s.Next(b)
 		whole := n > 0
 		if !whole {
 			n = len(b) // a piece of an event too long to hold, or the last without its blank line
@@ -175,7 +177,7 @@ func (u *unveiler) event(event []byte) {
 		u.out = append(u.out, event...)
 		return
 	}
-	_, data := eventFields(event)
+	_, data := openai.EventFields(event)
 	if len(data) == 0 {
 		u.out = append(u.out, event...)
 		return
@@ -216,9 +218,9 @@ func (u *unveiler) holding() bool {
 // continue.
 func (u *unveiler) isDelta(data []byte) bool {
 	switch u.kind {
-	case kindResponses:
+	case openai.KindResponses:
 		return bytes.Contains(data, deltaOf)
-	case kindMessages:
+	case openai.KindMessages:
 		return bytes.Contains(data, blockDelta)
 	}
 	return true
@@ -238,7 +240,7 @@ func (u *unveiler) delta(event []byte, from int, final bool) {
 		if !s.isText() {
 			continue
 		}
-		if texts++; index[0].depth == 0 && (u.kind == kindChat || u.kind == kindText) {
+		if texts++; index[0].depth == 0 && (u.kind == openai.KindChat || u.kind == openai.KindText) {
 			index.ahead(s)
 		}
 		h := u.slot(textSlot{string(s.key), index})

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 func testVeil() *veil {
@@ -26,7 +28,7 @@ const (
 
 func TestUnveilBody(t *testing.T) {
 	body, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]any{"content": veiledText}}}})
-	got := newUnveiler(testVeil(), kindChat).body(body)
+	got := newUnveiler(testVeil(), openai.KindChat).body(body)
 	var back any
 	if err := json.Unmarshal(got, &back); err != nil {
 		t.Fatal(err)
@@ -40,23 +42,23 @@ func TestUnveilBody(t *testing.T) {
 // puts together the same text, in the end all of it.
 func TestUnveilEventsHoweverCut(t *testing.T) {
 	kinds := []struct {
-		kind  kind
+		kind  openai.Kind
 		event func(s string) string
 		end   string
 		path  string
 	}{
-		{kindChat, func(s string) string {
+		{openai.KindChat, func(s string) string {
 			return `data: {"id":"c","choices":[{"index":0,"delta":{"content":` + s + `},"finish_reason":null}]}`
 		},
 			`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" + doneText, "choices 0 delta content"},
-		{kindChat, func(s string) string {
+		{openai.KindChat, func(s string) string {
 			return `data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":` + s + `}}]},"finish_reason":null}]}`
 		}, doneText, "choices 0 delta tool_calls 0 function arguments"},
-		{kindText, func(s string) string { return `data: {"choices":[{"text":` + s + `,"index":0,"finish_reason":null}]}` }, doneText, "choices 0 text"},
-		{kindResponses, func(s string) string {
+		{openai.KindText, func(s string) string { return `data: {"choices":[{"text":` + s + `,"index":0,"finish_reason":null}]}` }, doneText, "choices 0 text"},
+		{openai.KindResponses, func(s string) string {
 			return "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":" + s + "}"
 		}, `data: {"type":"response.completed","response":{}}` + "\n\n", "delta"},
-		{kindMessages, func(s string) string {
+		{openai.KindMessages, func(s string) string {
 			return "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":" + s + "}}"
 		}, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n", "delta text"},
 	}
@@ -103,7 +105,7 @@ func textOf(t *testing.T, stream, path string) string {
 
 // The texts of two choices do not run into each other.
 func TestUnveilTellsChoicesApart(t *testing.T) {
-	u := newUnveiler(testVeil(), kindChat)
+	u := newUnveiler(testVeil(), openai.KindChat)
 	var got bytes.Buffer
 	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
 		index, text, _ := strings.Cut(part, " ")
@@ -121,7 +123,7 @@ func FuzzUnveilEvents(f *testing.F) {
 	f.Add([]byte("data: {\"delta\":\"a\\\"[\",\"x"), 1)
 	f.Add([]byte("event: e\r\rdata: \"[PERSON"), 0)
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
-		for k := kindOpaque; k <= kindForm; k++ {
+		for k := openai.KindOpaque; k <= openai.KindForm; k++ {
 			u := newUnveiler(testVeil(), k)
 			cut := min(max(cut, 0), len(b))
 			n := len(u.events(b[:cut])) + len(u.events(b[cut:])) + len(u.last())

@@ -1,7 +1,11 @@
 // Verdicts: what one event of a worker's stream means, and what its replies count.
 package proxy
 
-import "bytes"
+import (
+	"bytes"
+
+	"kvasir/openai"
+)
 
 // A tokenCounts is what a worker counted, in tokens; -1: it did not say.
 type tokenCounts struct {
@@ -32,9 +36,9 @@ type verdict struct {
 //     and messages also type "error" and response.failed.
 //   - content: what readChoice, judgeResponses and judgeMessages say; never with failure.
 //   - done of a responses stream is also response.failed and .incomplete.
-func weigh(k kind, event []byte) verdict {
+func weigh(k openai.Kind, event []byte) verdict {
 	v := verdict{tokenCounts: noCounts}
-	name, data := eventFields(event)
+	name, data := openai.EventFields(event)
 	switch {
 	case string(name) == "error":
 		v.failure = true
@@ -44,10 +48,10 @@ func weigh(k kind, event []byte) verdict {
 		return v
 	case data[0] != '{':
 		v.content = true
-		v.done = (k == kindChat || k == kindText) && bytes.HasPrefix(data, []byte("[DONE]"))
+		v.done = (k == openai.KindChat || k == openai.KindText) && bytes.HasPrefix(data, []byte("[DONE]"))
 		return v
 	}
-	w := replyWalker{b: data, sse: true}
+	w := openai.Walker{B: data, Sse: true}
 	o, ok := readObject(k, &w)
 	switch {
 	case !ok:
@@ -59,13 +63,13 @@ func weigh(k kind, event []byte) verdict {
 	}
 	v.tokenCounts = o.tokenCounts
 	switch k {
-	case kindChat, kindText:
+	case openai.KindChat, openai.KindText:
 		v.content = o.shown || !o.choices
 		v.finished = o.finished
 		v.usageOnly = o.choices && !o.choice && o.counted
-	case kindResponses:
+	case openai.KindResponses:
 		v.judgeResponses(eventType(o.kind, name))
-	case kindMessages:
+	case openai.KindMessages:
 		v.judgeMessages(eventType(o.kind, name))
 	default:
 		v.content = true
@@ -118,8 +122,8 @@ func (v *verdict) judgeMessages(typ []byte) {
 // That is seen without reading it: a quote inside a JSON string is escaped, so
 // "usage" with both quotes bare is never part of a longer text. It may be a
 // whole string ("content":"usage"), and then the exact way decides.
-func late(k kind, event []byte) verdict {
-	if (k == kindChat || k == kindText) && midChunk(event) {
+func late(k openai.Kind, event []byte) verdict {
+	if (k == openai.KindChat || k == openai.KindText) && midChunk(event) {
 		return verdict{content: true, tokenCounts: noCounts}
 	}
 	v := weigh(k, event)
@@ -160,8 +164,8 @@ func hasMember(b []byte, key string, pivot int) bool {
 }
 
 // usageOf returns what a whole JSON reply of a route of kind k counts.
-func usageOf(k kind, body []byte) tokenCounts {
-	w := replyWalker{b: body}
+func usageOf(k openai.Kind, body []byte) tokenCounts {
+	w := openai.Walker{B: body}
 	o, ok := readObject(k, &w)
 	if !ok {
 		return noCounts
@@ -182,21 +186,21 @@ type replyObject struct {
 }
 
 // readObject walks one JSON object; false if it is none, or broken.
-func readObject(k kind, w *replyWalker) (o replyObject, ok bool) {
+func readObject(k openai.Kind, w *openai.Walker) (o replyObject, ok bool) {
 	o.tokenCounts = noCounts
-	if !w.enter('{') {
+	if !w.Enter('{') {
 		return o, false
 	}
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "error":
-			o.failure = !w.noError() || o.failure
+			o.failure = !noError(w) || o.failure
 		case "object":
-			if s, _ := w.text(); string(s) == "error" {
+			if s, _ := w.Text(); string(s) == "error" {
 				o.failure = true
 			}
 		case "type":
-			o.kind, _ = w.text()
+			o.kind, _ = w.Text()
 		case "choices":
 			o.readChoices(w)
 		case "usage":
@@ -204,49 +208,49 @@ func readObject(k kind, w *replyWalker) (o replyObject, ok bool) {
 		case "response", "message":
 			o.readNested(k, w)
 		default:
-			w.skip()
+			w.Skip()
 		}
 	}
-	return o, w.end()
+	return o, w.End()
 }
 
 // noError steps over the next value: is it null or an empty string?
-func (w *replyWalker) noError() bool {
-	if w.peek() == '"' {
-		return len(w.string()) == 0
+func noError(w *openai.Walker) bool {
+	if w.Peek() == '"' {
+		return len(w.String()) == 0
 	}
-	return w.null()
+	return w.Null()
 }
 
 // readNested finds the usage in the response of a responses event and in the
 // message of message_start.
-func (o *replyObject) readNested(k kind, w *replyWalker) {
-	if k != kindResponses && k != kindMessages || !w.enter('{') {
-		w.skip()
+func (o *replyObject) readNested(k openai.Kind, w *openai.Walker) {
+	if k != openai.KindResponses && k != openai.KindMessages || !w.Enter('{') {
+		w.Skip()
 		return
 	}
-	for w.key() {
-		if string(w.name) == "usage" {
+	for w.Key() {
+		if string(w.Name) == "usage" {
 			o.readUsage(w)
 		} else {
-			w.skip()
+			w.Skip()
 		}
 	}
 }
 
-func (o *replyObject) readChoices(w *replyWalker) {
-	if !w.enter('[') {
-		w.skip()
+func (o *replyObject) readChoices(w *openai.Walker) {
+	if !w.Enter('[') {
+		w.Skip()
 		return
 	}
 	o.choices = true
-	for w.element() {
+	for w.Element() {
 		o.choice = true
-		if !w.enter('{') {
-			w.skip()
+		if !w.Enter('{') {
+			w.Skip()
 			continue
 		}
-		for w.key() {
+		for w.Key() {
 			o.readChoice(w)
 		}
 	}
@@ -257,74 +261,74 @@ func (o *replyObject) readChoices(w *replyWalker) {
 // not empty besides the role and token ids: content, reasoning,
 // reasoning_content, refusal, tool_calls, function_call, audio and whatever
 // engines add.
-func (o *replyObject) readChoice(w *replyWalker) {
-	switch string(w.name) {
+func (o *replyObject) readChoice(w *openai.Walker) {
+	switch string(w.Name) {
 	case "delta":
-		if !w.enter('{') {
-			w.skip()
+		if !w.Enter('{') {
+			w.Skip()
 			return
 		}
-		for w.key() {
-			switch string(w.name) {
+		for w.Key() {
+			switch string(w.Name) {
 			case "role", "token_ids":
-				w.skip()
+				w.Skip()
 			default:
-				o.shown = !w.empty() || o.shown
+				o.shown = !w.Empty() || o.shown
 			}
 		}
 	case "text", "message":
-		o.shown = !w.empty() || o.shown
+		o.shown = !w.Empty() || o.shown
 	case "finish_reason":
-		if !w.empty() {
+		if !w.Empty() {
 			o.shown, o.finished = true, true
 		}
 	default:
-		w.skip()
+		w.Skip()
 	}
 }
 
 // readUsage reads the counts in the names of chat and text, and in those of
 // responses and messages. A count that is not there leaves the former one:
 // messages say the prompt's first and the completion's last.
-func (o *replyObject) readUsage(w *replyWalker) {
-	if !w.enter('{') {
-		w.skip()
+func (o *replyObject) readUsage(w *openai.Walker) {
+	if !w.Enter('{') {
+		w.Skip()
 		return
 	}
 	o.counted = true
-	for w.key() {
-		switch string(w.name) {
+	for w.Key() {
+		switch string(w.Name) {
 		case "prompt_tokens", "input_tokens":
-			w.countInto(&o.promptTokens)
+			countInto(w, &o.promptTokens)
 		case "completion_tokens", "output_tokens":
-			w.countInto(&o.completionTokens)
+			countInto(w, &o.completionTokens)
 		case "cache_read_input_tokens":
-			w.countInto(&o.cachedTokens)
+			countInto(w, &o.cachedTokens)
 		case "prompt_tokens_details", "input_tokens_details":
 			o.readDetails(w)
 		default:
-			w.skip()
+			w.Skip()
 		}
 	}
 }
 
-func (o *replyObject) readDetails(w *replyWalker) {
-	if !w.enter('{') {
-		w.skip()
+func (o *replyObject) readDetails(w *openai.Walker) {
+	if !w.Enter('{') {
+		w.Skip()
 		return
 	}
-	for w.key() {
-		if string(w.name) == "cached_tokens" {
-			w.countInto(&o.cachedTokens)
+	for w.Key() {
+		if string(w.Name) == "cached_tokens" {
+			countInto(w, &o.cachedTokens)
 		} else {
-			w.skip()
+			w.Skip()
 		}
 	}
 }
 
 // countInto steps over the next value and stores it in n if it is a count.
-func (w *replyWalker) countInto(n *int) {
-	if c := w.count(); c >= 0 {
+func countInto(w *openai.Walker, n *int) {
+	if c := w.Count(); c >= 0 {
 		*n = c
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"kvasir/openai"
 )
 
 // marks is a verdict in words.
@@ -29,118 +31,118 @@ func TestClassify(t *testing.T) {
 	const chunk = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":null}]}` + "\n\n"
 	delta := func(d string) string { return strings.Replace(chunk, "%s", d, 1) }
 	for _, c := range []struct {
-		kind  kind
+		kind  openai.Kind
 		event string
 		want  string
 	}{
-		{kindChat, ": keep-alive\n\n", "comment"},
-		{kindChat, "event: token_ids\n: \"[1,2]\"\n\n", "comment"},
-		{kindChat, "\n", "comment"},
-		{kindChat, "data:\n\n", "comment"},
-		{kindChat, "id: 3\nretry: 10\n\n", "comment"},
+		{openai.KindChat, ": keep-alive\n\n", "comment"},
+		{openai.KindChat, "event: token_ids\n: \"[1,2]\"\n\n", "comment"},
+		{openai.KindChat, "\n", "comment"},
+		{openai.KindChat, "data:\n\n", "comment"},
+		{openai.KindChat, "id: 3\nretry: 10\n\n", "comment"},
 
-		{kindChat, delta(`{"role":"assistant","content":""}`), ""},
-		{kindChat, delta(`{"role":"assistant","content":null,"reasoning_content":null}`), ""},
-		{kindChat, delta(`{"role":"assistant"}`), ""},
-		{kindChat, delta(`{}`), ""},
-		{kindChat, delta(`null`), ""},
-		{kindChat, delta(`{"token_ids":[1,2]}`), ""},
-		{kindChat, delta(`{"content":null,"tool_calls":[]}`), ""},
-		{kindChat, delta(`{"content":"hi"}`), "content"},
-		{kindChat, delta(`{"content": " "}`), "content"},
-		{kindChat, delta(`{"reasoning":"hm"}`), "content"},
-		{kindChat, delta(`{"content":"","reasoning_content":"hm"}`), "content"},
-		{kindChat, delta(`{"refusal":"no"}`), "content"},
-		{kindChat, delta(`{"content":null,"tool_calls":[{"index":0}]}`), "content"},
-		{kindChat, delta(`{"function_call":{"name":"f"}}`), "content"},
-		{kindChat, delta(`{"audio":{"id":"a"}}`), "content"},
-		{kindChat, delta(`{"content":[{"type":"text"}]}`), "content"},
-		{kindChat, `data: {"choices":[{"delta":{},"token_ids":[172],"finish_reason":null}]}` + "\n\n", ""},
-		{kindChat, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
-		{kindChat, `data: {"choices":[{"delta":{"content":"x"},"finish_reason" : "length"}]}` + "\n\n", "content finished"},
-		{kindChat, `data: {"choices":[{"finish_reason":"","delta":{}}]}` + "\n\n", ""},
-		{kindChat, `data: {"choices":[{"delta":{},"finish_reason":null},{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
-		{kindChat, "data: [DONE]\n\n", "content done"},
-		{kindChat, "data:[DONE]\r\n\r\n", "content done"},
-		{kindText, "data: [DONE]\n\n", "content done"},
-		{kindResponses, "data: [DONE]\n\n", "content"},
-		{kindOpaque, "data: [DONE]\n\n", "content"},
+		{openai.KindChat, delta(`{"role":"assistant","content":""}`), ""},
+		{openai.KindChat, delta(`{"role":"assistant","content":null,"reasoning_content":null}`), ""},
+		{openai.KindChat, delta(`{"role":"assistant"}`), ""},
+		{openai.KindChat, delta(`{}`), ""},
+		{openai.KindChat, delta(`null`), ""},
+		{openai.KindChat, delta(`{"token_ids":[1,2]}`), ""},
+		{openai.KindChat, delta(`{"content":null,"tool_calls":[]}`), ""},
+		{openai.KindChat, delta(`{"content":"hi"}`), "content"},
+		{openai.KindChat, delta(`{"content": " "}`), "content"},
+		{openai.KindChat, delta(`{"reasoning":"hm"}`), "content"},
+		{openai.KindChat, delta(`{"content":"","reasoning_content":"hm"}`), "content"},
+		{openai.KindChat, delta(`{"refusal":"no"}`), "content"},
+		{openai.KindChat, delta(`{"content":null,"tool_calls":[{"index":0}]}`), "content"},
+		{openai.KindChat, delta(`{"function_call":{"name":"f"}}`), "content"},
+		{openai.KindChat, delta(`{"audio":{"id":"a"}}`), "content"},
+		{openai.KindChat, delta(`{"content":[{"type":"text"}]}`), "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{},"token_ids":[172],"finish_reason":null}]}` + "\n\n", ""},
+		{openai.KindChat, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"content":"x"},"finish_reason" : "length"}]}` + "\n\n", "content finished"},
+		{openai.KindChat, `data: {"choices":[{"finish_reason":"","delta":{}}]}` + "\n\n", ""},
+		{openai.KindChat, `data: {"choices":[{"delta":{},"finish_reason":null},{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
+		{openai.KindChat, "data: [DONE]\n\n", "content done"},
+		{openai.KindChat, "data:[DONE]\r\n\r\n", "content done"},
+		{openai.KindText, "data: [DONE]\n\n", "content done"},
+		{openai.KindResponses, "data: [DONE]\n\n", "content"},
+		{openai.KindOpaque, "data: [DONE]\n\n", "content"},
 
-		{kindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}` + "\n\n", "usageOnly 5/2/4"},
-		{kindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":null}}` + "\n\n", "usageOnly 5/2/-1"},
-		{kindChat, `data: {"choices":[],"usage":null}` + "\n\n", ""},
-		{kindChat, `data: {"choices":[],"prompt_filter_results":[{}]}` + "\n\n", ""},
-		{kindChat, `data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}` + "\n\n", "content 5/1/-1"},
-		{kindChat, `data: {"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":-5,"completion_tokens":1.5,"prompt_tokens_details":{"cached_tokens":1e3}}}` + "\n\n", ""},
+		{openai.KindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4}}}` + "\n\n", "usageOnly 5/2/4"},
+		{openai.KindChat, `data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":null}}` + "\n\n", "usageOnly 5/2/-1"},
+		{openai.KindChat, `data: {"choices":[],"usage":null}` + "\n\n", ""},
+		{openai.KindChat, `data: {"choices":[],"prompt_filter_results":[{}]}` + "\n\n", ""},
+		{openai.KindChat, `data: {"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}` + "\n\n", "content 5/1/-1"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"content":""}}],"usage":{"prompt_tokens":-5,"completion_tokens":1.5,"prompt_tokens_details":{"cached_tokens":1e3}}}` + "\n\n", ""},
 
-		{kindText, `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n", ""},
-		{kindText, `data: {"choices":[{"index":0,"text":"x","finish_reason":null}],"usage":null}` + "\n\n", "content"},
-		{kindText, `data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}` + "\n\n", "content finished"},
+		{openai.KindText, `data: {"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n", ""},
+		{openai.KindText, `data: {"choices":[{"index":0,"text":"x","finish_reason":null}],"usage":null}` + "\n\n", "content"},
+		{openai.KindText, `data: {"choices":[{"index":0,"text":"","finish_reason":"length"}]}` + "\n\n", "content finished"},
 
-		{kindChat, `data: {"error": {"message": "m", "code": 500}}` + "\n\n", "failure"},
-		{kindChat, `data: {"error":"busy"}` + "\n\n", "failure"},
-		{kindChat, `data: {"choices":[{"delta":{"content":"x"}}],"error":{"message":"m"}}` + "\n\n", "failure"},
-		{kindChat, `data: {"error":null,"choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
-		{kindChat, `data: {"error":"","choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
-		{kindText, `data: {"object":"error","message":"m","code":503}` + "\n\n", "failure"},
-		{kindOpaque, `data: {"error":{"message":"m"}}` + "\n\n", "failure"},
-		{kindChat, "event: error\ndata: it broke\n\n", "failure"},
-		{kindChat, "data: {\"a\":1}\nevent: error\n\n", "failure"},
-		{kindChat, "event: error\n: {\"message\":\"m\"}\n\n", "failure"},
+		{openai.KindChat, `data: {"error": {"message": "m", "code": 500}}` + "\n\n", "failure"},
+		{openai.KindChat, `data: {"error":"busy"}` + "\n\n", "failure"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"content":"x"}}],"error":{"message":"m"}}` + "\n\n", "failure"},
+		{openai.KindChat, `data: {"error":null,"choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"error":"","choices":[{"delta":{"content":"x"}}]}` + "\n\n", "content"},
+		{openai.KindText, `data: {"object":"error","message":"m","code":503}` + "\n\n", "failure"},
+		{openai.KindOpaque, `data: {"error":{"message":"m"}}` + "\n\n", "failure"},
+		{openai.KindChat, "event: error\ndata: it broke\n\n", "failure"},
+		{openai.KindChat, "data: {\"a\":1}\nevent: error\n\n", "failure"},
+		{openai.KindChat, "event: error\n: {\"message\":\"m\"}\n\n", "failure"},
 
 		// Words that mean something, where they mean nothing.
-		{kindChat, delta(`{"content":"\"error\": [DONE] \"finish_reason\":\"stop\" \"usage\":{}"}`), "content"},
-		{kindChat, delta(`{"content":"error"}`), "content"},
-		{kindChat, delta(`{"content":"usage"}`), "content"},
-		{kindChat, delta(`{"content":"finish_reason"}`), "content"},
-		{kindChat, delta(`{"content":"[DONE]"}`), "content"},
-		{kindChat, delta(`{"content":"data: [DONE]\n\nevent: error\n\n"}`), "content"},
-		{kindChat, delta(`{"tool_calls":[{"function":{"arguments":"{\"error\":{\"message\":1}}"}}]}`), "content"},
-		{kindChat, delta(`{"content":"a\\"}`), "content"},
-		{kindChat, delta(`{"role":"assistant","content":"","meta":{"error":{"code":1},"usage":{"prompt_tokens":1}}}`), "content"},
-		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"},"error":{"code":1},"usage":{"prompt_tokens":1},"finish_reason":null}]}` + "\n\n", ""},
-		{kindChat, "data: [DONE", "content"},
+		{openai.KindChat, delta(`{"content":"\"error\": [DONE] \"finish_reason\":\"stop\" \"usage\":{}"}`), "content"},
+		{openai.KindChat, delta(`{"content":"error"}`), "content"},
+		{openai.KindChat, delta(`{"content":"usage"}`), "content"},
+		{openai.KindChat, delta(`{"content":"finish_reason"}`), "content"},
+		{openai.KindChat, delta(`{"content":"[DONE]"}`), "content"},
+		{openai.KindChat, delta(`{"content":"data: [DONE]\n\nevent: error\n\n"}`), "content"},
+		{openai.KindChat, delta(`{"tool_calls":[{"function":{"arguments":"{\"error\":{\"message\":1}}"}}]}`), "content"},
+		{openai.KindChat, delta(`{"content":"a\\"}`), "content"},
+		{openai.KindChat, delta(`{"role":"assistant","content":"","meta":{"error":{"code":1},"usage":{"prompt_tokens":1}}}`), "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"role":"assistant"},"error":{"code":1},"usage":{"prompt_tokens":1},"finish_reason":null}]}` + "\n\n", ""},
+		{openai.KindChat, "data: [DONE", "content"},
 
 		// What is not understood belongs to the client.
-		{kindChat, "data: hello\n\n", "content"},
-		{kindChat, `data: [{"error":1}]` + "\n\n", "content"},
-		{kindChat, `data: {"message":"Model not found","type":"Not Found","code":404}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]}}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"}}],}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[{"delta":{"role":"assistant"} "x":1}]}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[],"a":[{]}}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[],"a":"b}` + "\n\n", "content"},
-		{kindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}\n\n", ""},
-		{kindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + "}\n\n", "content"},
+		{openai.KindChat, "data: hello\n\n", "content"},
+		{openai.KindChat, `data: [{"error":1}]` + "\n\n", "content"},
+		{openai.KindChat, `data: {"message":"Model not found","type":"Not Found","code":404}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"role":"assistant"}}]}}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"role":"assistant"}}],}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[{"delta":{"role":"assistant"} "x":1}]}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[],"a":[{]}}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[],"a":"b}` + "\n\n", "content"},
+		{openai.KindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}\n\n", ""},
+		{openai.KindChat, `data: {"choices":[],"a":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + "}\n\n", "content"},
 
 		// One object over several data lines.
-		{kindChat, "data: {\"choices\":[\ndata: {\"delta\":\r\n: a comment\r\ndata\rid: 7\ndata:{\"role\":\"assistant\"}}\n" +
+		{openai.KindChat, "data: {\"choices\":[\ndata: {\"delta\":\r\n: a comment\r\ndata\rid: 7\ndata:{\"role\":\"assistant\"}}\n" +
 			"data: ],\"usage\":null}\n\n", ""},
-		{kindChat, "data:\ndata: {\"choices\":\ndata: [{\"delta\":{\"content\":\"x\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n", "content finished"},
-		{kindChat, "data: {\"choices\":[],\ndata: \"error\":{}}\n\n", "failure"},
-		{kindChat, "data: {\"choices\":[]\n: no more\n\n", "content"},
+		{openai.KindChat, "data:\ndata: {\"choices\":\ndata: [{\"delta\":{\"content\":\"x\"},\ndata: \"finish_reason\":\"stop\"}]}\n\n", "content finished"},
+		{openai.KindChat, "data: {\"choices\":[],\ndata: \"error\":{}}\n\n", "failure"},
+		{openai.KindChat, "data: {\"choices\":[]\n: no more\n\n", "content"},
 
-		{kindResponses, "event: response.created\ndata: {\"response\":{\"error\":null,\"usage\":null},\"type\":\"response.created\"}\n\n", ""},
-		{kindResponses, "event: response.queued\ndata: {}\n\n", ""},
-		{kindResponses, "data: {\"type\":\"response.output_item.added\"}\n\n", ""},
-		{kindResponses, "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n", "content"},
-		{kindResponses, "data: {\"type\":\"response.function_call_arguments.done\"}\n\n", "content"},
-		{kindResponses, "event: response.created\ndata: {\"type\":\"response.output_text.delta\"}\n\n", "content"},
-		{kindResponses, "data: {\"type\":\"response.incomplete\",\"response\":{\"usage\":{\"input_tokens\":3,\"input_tokens_details\":{\"cached_tokens\":2},\"output_tokens\":1}}}\n\n", "content done 3/1/2"},
-		{kindResponses, "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n", "failure done"},
-		{kindResponses, "data: {\"type\":\"error\",\"message\":\"m\"}\n\n", "failure"},
-		{kindChat, "data: {\"type\":\"error\",\"choices\":[]}\n\n", ""},
+		{openai.KindResponses, "event: response.created\ndata: {\"response\":{\"error\":null,\"usage\":null},\"type\":\"response.created\"}\n\n", ""},
+		{openai.KindResponses, "event: response.queued\ndata: {}\n\n", ""},
+		{openai.KindResponses, "data: {\"type\":\"response.output_item.added\"}\n\n", ""},
+		{openai.KindResponses, "data: {\"type\":\"response.output_text.delta\",\"delta\":\"x\"}\n\n", "content"},
+		{openai.KindResponses, "data: {\"type\":\"response.function_call_arguments.done\"}\n\n", "content"},
+		{openai.KindResponses, "event: response.created\ndata: {\"type\":\"response.output_text.delta\"}\n\n", "content"},
+		{openai.KindResponses, "data: {\"type\":\"response.incomplete\",\"response\":{\"usage\":{\"input_tokens\":3,\"input_tokens_details\":{\"cached_tokens\":2},\"output_tokens\":1}}}\n\n", "content done 3/1/2"},
+		{openai.KindResponses, "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}\n\n", "failure done"},
+		{openai.KindResponses, "data: {\"type\":\"error\",\"message\":\"m\"}\n\n", "failure"},
+		{openai.KindChat, "data: {\"type\":\"error\",\"choices\":[]}\n\n", ""},
 
-		{kindMessages, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":30,\"output_tokens\":0}}}\n\n", "30/0/-1"},
-		{kindMessages, "event: ping\ndata: {\"type\":\"ping\"}\n\n", ""},
-		{kindMessages, "event: content_block_delta\ndata: {\"delta\":{\"text\":\"x\"}}\n\n", "content"},
-		{kindMessages, "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":3,\"cache_read_input_tokens\":9}}\n\n", "content -1/3/9"},
-		{kindMessages, "data: {\"type\":\"message_stop\"}\n\n", "content done"},
-		{kindMessages, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n", "failure"},
+		{openai.KindMessages, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":30,\"output_tokens\":0}}}\n\n", "30/0/-1"},
+		{openai.KindMessages, "event: ping\ndata: {\"type\":\"ping\"}\n\n", ""},
+		{openai.KindMessages, "event: content_block_delta\ndata: {\"delta\":{\"text\":\"x\"}}\n\n", "content"},
+		{openai.KindMessages, "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":3,\"cache_read_input_tokens\":9}}\n\n", "content -1/3/9"},
+		{openai.KindMessages, "data: {\"type\":\"message_stop\"}\n\n", "content done"},
+		{openai.KindMessages, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n", "failure"},
 
-		{kindOpaque, `data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", "content"},
-		{kindForm, `data: {"type":"transcript.text.done","usage":{"input_tokens":1,"output_tokens":2}}` + "\n\n", "content 1/2/-1"},
+		{openai.KindOpaque, `data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", "content"},
+		{openai.KindForm, `data: {"type":"transcript.text.done","usage":{"input_tokens":1,"output_tokens":2}}` + "\n\n", "content 1/2/-1"},
 	} {
 		if got := weigh(c.kind, []byte(c.event)).marks(); got != c.want {
 			t.Errorf("kind %d %q:\n got %q\nwant %q", c.kind, c.event, got, c.want)
@@ -150,7 +152,7 @@ func TestClassify(t *testing.T) {
 }
 
 // sameLate checks that late says what weigh says, but for content.
-func sameLate(t *testing.T, k kind, event []byte) {
+func sameLate(t *testing.T, k openai.Kind, event []byte) {
 	t.Helper()
 	want, got := weigh(k, event), late(k, event)
 	want.content = !want.comment && !want.failure
@@ -213,7 +215,7 @@ func TestClassifyTranscripts(t *testing.T) {
 // Every finished stream of the four routes says so, and no other does.
 func TestEveryStreamsEnd(t *testing.T) {
 	for _, tr := range readTranscripts(t) {
-		if tr.events() == nil || tr.kind == kindOpaque {
+		if tr.events() == nil || tr.kind == openai.KindOpaque {
 			continue
 		}
 		ended := false
@@ -287,9 +289,9 @@ func TestEventsAllocs(t *testing.T) {
 	whole := findTranscript(t, "vllm/chat_plain").body
 	if n := testing.AllocsPerRun(20, func() {
 		for i := range streams {
-			var s eventScanner
+			var s openai.EventScanner
 			for b := streams[i].body; ; {
-				n := s.next(b)
+				n := s.Next(b)
 				if n == 0 {
 					break
 				}
@@ -298,7 +300,7 @@ func TestEventsAllocs(t *testing.T) {
 				b = b[n:]
 			}
 		}
-		usageOf(kindChat, whole)
+		usageOf(openai.KindChat, whole)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -315,7 +317,7 @@ func FuzzClassify(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, event []byte, k uint8) {
-		kind := kind(k % 6)
+		kind := openai.Kind(k % 6)
 		sameLate(t, kind, event)
 		got := weigh(kind, event)
 		if want, ok := slowClassify(kind, event); ok && got != want {
@@ -327,11 +329,11 @@ func FuzzClassify(f *testing.F) {
 // slowClassify is weigh by encoding/json. It has no opinion on other kinds
 // than chat and text, more than one line, escapes (keys are compared as
 // written), duplicate keys, and what is nearly too deep.
-func slowClassify(k kind, event []byte) (v verdict, ok bool) {
+func slowClassify(k openai.Kind, event []byte) (v verdict, ok bool) {
 	line, ok := strings.CutPrefix(string(event), "data: {")
 	line, ended := strings.CutSuffix(line, "}\n\n")
 	line = "{" + line + "}"
-	if !ok || !ended || k != kindChat && k != kindText || strings.ContainsAny(line, "\r\n\\") ||
+	if !ok || !ended || k != openai.KindChat && k != openai.KindText || strings.ContainsAny(line, "\r\n\\") ||
 		strings.Count(line, "{")+strings.Count(line, "[") > 60 || !json.Valid([]byte(line)) || duplicateKey(json.NewDecoder(strings.NewReader(line))) {
 		return v, false
 	}
@@ -420,15 +422,15 @@ func BenchmarkClassify(b *testing.B) {
 	messages := findTranscript(b, "vllm/messages_stream").events()
 	for _, c := range []struct {
 		name  string
-		kind  kind
+		kind  openai.Kind
 		event string
 	}{
-		{"chat", kindChat, chat[3]},
-		{"chat-finish", kindChat, chat[8]},
-		{"chat-logprobs", kindChat, logprobs[1]},
-		{"responses", kindResponses, responses[4]},
-		{"responses-completed", kindResponses, responses[9]},
-		{"messages", kindMessages, messages[3]},
+		{"chat", openai.KindChat, chat[3]},
+		{"chat-finish", openai.KindChat, chat[8]},
+		{"chat-logprobs", openai.KindChat, logprobs[1]},
+		{"responses", openai.KindResponses, responses[4]},
+		{"responses-completed", openai.KindResponses, responses[9]},
+		{"messages", openai.KindMessages, messages[3]},
 	} {
 		event := []byte(c.event)
 		b.Run("exact/"+c.name, func(b *testing.B) {
@@ -454,9 +456,9 @@ func BenchmarkUsageOf(b *testing.B) {
 		strings.Repeat("-0.012345678,", 4095) + `0.1]}],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`)
 	for _, c := range []struct {
 		name string
-		kind kind
+		kind openai.Kind
 		body []byte
-	}{{"chat", kindChat, chat}, {"embedding", kindOpaque, vector}} {
+	}{{"chat", openai.KindChat, chat}, {"embedding", openai.KindOpaque, vector}} {
 		b.Run(c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(c.body)))
 			b.ReportAllocs()

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"kvasir/openai"
 )
 
 const (
@@ -30,14 +32,14 @@ const (
 // All else, and whatever has a traceback in it, is an internalError.
 //
 // The Retry-After is the caller's to add.
-func workerError(status int, body []byte) *apiError {
-	e := &apiError{status: status, kind: errorType(status)}
+func workerError(status int, body []byte) *openai.Error {
+	e := &openai.Error{Status: status, Type: errorType(status)}
 	trimmed := bytes.TrimSpace(body)
 	var fields map[string]json.RawMessage
 	switch {
 	case len(trimmed) == 0:
 	case bytes.Contains(body, []byte("Traceback (most recent call last)")): // in any shape: its last line may hold a secret
-		e.message = internalError
+		e.Message = internalError
 	case trimmed[0] == '{' && json.Unmarshal(trimmed, &fields) == nil:
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(fields["error"], &inner) == nil && inner != nil {
@@ -46,15 +48,15 @@ func workerError(status int, body []byte) *apiError {
 			}
 			fields = inner
 		}
-		e.readFields(fields)
+		readFields(e, fields)
 	default:
-		e.message = internalError // text, HTML: of nobody knows what
+		e.Message = internalError // text, HTML: of nobody knows what
 	}
-	if e.message == "" {
-		e.message = fmt.Sprintf("the worker answered with status %d and no message", status)
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("the worker answered with status %d and no message", status)
 	}
-	if e.code == "" && status >= 502 {
-		e.code = "upstream_error"
+	if e.Code == "" && status >= 502 {
+		e.Code = "upstream_error"
 	}
 	return e
 }
@@ -74,28 +76,28 @@ func errorType(status int) string {
 
 // readFields takes the message from where an engine puts it. A code is kept if
 // it is a word; the number that engines send is only the status again.
-func (e *apiError) readFields(fields map[string]json.RawMessage) {
+func readFields(e *openai.Error, fields map[string]json.RawMessage) {
 	if code := jsonText(fields["code"]); codeWord.MatchString(code) {
-		e.code = code
+		e.Code = code
 	}
 	if param := jsonText(fields["param"]); len(param) <= 200 {
-		e.param = cleanMessage(param, 200)
+		e.Param = cleanMessage(param, 200)
 	}
 	for _, name := range []string{"message", "error", "detail", "msg", "error_message"} {
 		if m := jsonText(fields[name]); m != "" {
-			e.message = cleanMessage(m, maxErrorMessage)
+			e.Message = cleanMessage(m, maxErrorMessage)
 			return
 		}
 	}
-	if e.readDetail(fields["detail"]) || len(fields) == 0 {
+	if readDetail(e, fields["detail"]) || len(fields) == 0 {
 		return
 	}
-	e.message = internalError
+	e.Message = internalError
 }
 
 // readDetail reads FastAPI's validation errors: a list of what is wrong, each
 // with its place in the request. What the request held there is not repeated.
-func (e *apiError) readDetail(detail json.RawMessage) bool {
+func readDetail(e *openai.Error, detail json.RawMessage) bool {
 	var faults []struct {
 		Loc []any  `json:"loc"`
 		Msg string `json:"msg"`
@@ -105,7 +107,7 @@ func (e *apiError) readDetail(detail json.RawMessage) bool {
 		if json.Unmarshal(detail, &inner) != nil || jsonText(inner["message"]) == "" {
 			return false
 		}
-		e.message = cleanMessage(jsonText(inner["message"]), maxErrorMessage)
+		e.Message = cleanMessage(jsonText(inner["message"]), maxErrorMessage)
 		return true
 	}
 	var message strings.Builder
@@ -115,7 +117,7 @@ func (e *apiError) readDetail(detail json.RawMessage) bool {
 		}
 		place := faultPlace(fault.Loc)
 		if i == 0 {
-			e.param = cleanMessage(place, 200)
+			e.Param = cleanMessage(place, 200)
 		} else {
 			message.WriteString("; ")
 		}
@@ -124,7 +126,7 @@ func (e *apiError) readDetail(detail json.RawMessage) bool {
 		}
 		message.WriteString(fault.Msg)
 	}
-	e.message = cleanMessage(message.String(), maxErrorMessage)
+	e.Message = cleanMessage(message.String(), maxErrorMessage)
 	return true
 }
 

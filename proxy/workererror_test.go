@@ -75,14 +75,14 @@ func TestWorkerError(t *testing.T) {
 		e := workerError(c.status, []byte(c.body))
 		if c.want == "" {
 			if e != nil {
-				t.Errorf("%s: %s", c.name, e.appendJSON(nil))
+				t.Errorf("%s: %s", c.name, e.AppendJSON(nil))
 			}
 			continue
 		}
 		if e == nil {
 			t.Errorf("%s: passes as it is", c.name)
-		} else if got := string(e.appendJSON(nil)); got != c.want || e.status != c.status {
-			t.Errorf("%s: %d\n got %s\nwant %s", c.name, e.status, got, c.want)
+		} else if got := string(e.AppendJSON(nil)); got != c.want || e.Status != c.status {
+			t.Errorf("%s: %d\n got %s\nwant %s", c.name, e.Status, got, c.want)
 		}
 	}
 }
@@ -141,8 +141,8 @@ func TestWorkerErrorOfEveryTranscript(t *testing.T) {
 		}
 		body := tr.body
 		if e := workerError(h.status, tr.body); e != nil {
-			body = e.appendJSON(nil)
-			reshaped[tr.name] = fmt.Sprintf("%d %s: %s", e.status, e.kind, e.message)
+			body = e.AppendJSON(nil)
+			reshaped[tr.name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 		}
 		checkOpenAI(t, tr.name, body)
 	}
@@ -208,10 +208,10 @@ func FuzzWorkerError(f *testing.F) {
 		e := workerError(400+int(status%200), body)
 		out := body
 		if e != nil {
-			if len(e.message) > maxErrorMessage || !utf8.ValidString(e.message) || len(e.param) > 200 {
-				t.Fatalf("%q: message %q", body, e.message)
+			if len(e.Message) > maxErrorMessage || !utf8.ValidString(e.Message) || len(e.Param) > 200 {
+				t.Fatalf("%q: message %q", body, e.Message)
 			}
-			out = e.appendJSON(nil)
+			out = e.AppendJSON(nil)
 		}
 		var shape struct {
 			Error struct{ Message any }

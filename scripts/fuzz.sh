@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # rank is the place of a package in the order, by who can reach it.
 rank() {
   case $1 in
-    proxy) echo 1 ;;
+    proxy | openai*) echo 1 ;;
     zmtp | kvroute/kvevents) echo 2 ;;
     kvroute/template | kvroute/tokenize | kvroute/prompt) echo 3 ;;
     classify*) echo 4 ;;

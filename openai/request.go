@@ -1,48 +1,54 @@
 // Request: what Kvasir knows of a request body, as sub-slices and byte ranges of it.
-package proxy
+package openai
 
 import (
 	"bytes"
 	"math"
 )
 
-// A request is one parsed body. The zero value is ready; parse resets it, so
+// A Request is one parsed body. The zero value is ready; parse resets it, so
 // that one request serves many bodies without allocating. Everything in it is
 // valid until the body is reused, and nothing of it may outlive the body.
 //
 // Spans are of the body as the client sent it, byte order mark included.
-type request struct {
+type Request struct {
 	textReader
-	kind kind
+	kind Kind
 	open int // where the top-level object begins, behind a byte order mark and white space
 
-	whole span // the top-level object, braces included; zero for a form
+	Whole Span // the top-level object, braces included; zero for a form
 
-	model   []byte // decoded; empty only where the route can do without
-	modelAt span   // the JSON string, or the form field's value; null where it was null
+	Model   []byte // decoded; empty only where the route can do without
+	modelAt Span   // the JSON string, or the form field's value; null where it was null
 
-	stream   bool
-	streamAt span
-	usage    usageOptions
+	Stream   bool
+	streamAt Span
+	Usage    usageOptions
 
-	messagesAt span
-	askedAt    span  // the value of prompt or input, on the routes that need one
-	given      needs // what the body has of what a route can need
-	fields     requestFields
-	strip      []span   // members that only Kvasir itself may send, in the body's order
-	choice     choiceAt // what is said in those of where the request is to go
+	MessagesAt Span
+	AskedAt    Span  // the value of prompt or input, on the routes that need one
+	Given      needs // what the body has of what a route can need
+	Fields     requestFields
+	strip      []Span   // members that only Kvasir itself may send, in the body's order
+	Choice     choiceAt // what is said in those of where the request is to go
 
 	boundary []byte     // of a form; empty: it is JSON
 	heads    []formHead // of a form, where they are sent otherwise than they came
 
-	parameters []parameterAt // the members of the top-level object, in the body's order
-	crowded    bool          // it has more members than are noted
+	Parameters []ParameterAt // the members of the top-level object, in the body's order
+	Crowded    bool          // it has more members than are noted
 }
 
-// A parameterAt is where a member of the top-level object stands.
-type parameterAt struct {
+// A ParameterAt is where a member of the top-level object stands.
+type ParameterAt struct {
 	key   int32 // its quote
-	value span
+	Value Span
+}
+
+// KeyOf is the key of a member as it is written, without its quotes.
+func (r *Request) KeyOf(p ParameterAt) []byte {
+	end, _ := r.Str(int(p.key))
+	return r.Body[p.key+1 : end-1]
 }
 
 // maxParameters is how many members are noted: more than any API has.
@@ -50,31 +56,31 @@ const maxParameters = 128
 
 // usageOptions is what the client wants to know of its stream's tokens.
 type usageOptions struct {
-	at         span // the value of stream_options
-	includeAt  span // the value of include_usage in it
-	include    bool // the client asked for usage at the end
-	continuous bool // and with every event
+	at         Span // the value of stream_options
+	includeAt  Span // the value of include_usage in it
+	Include    bool // the client asked for usage at the end
+	Continuous bool // and with every event
 }
 
 // requestFields are where the values of single parameters stand, null included
 // where a splice may have to replace it; elsewhere null counts as absent.
 type requestFields struct {
-	tools          span
-	user           span
-	n              span // integer
-	bestOf         span
-	maxTokens      span // integer: max_tokens
-	maxCompletion  span // integer: max_completion_tokens of chat; engines take it before max_tokens
-	maxOutput      span // integer: max_output_tokens of /v1/responses
-	temperature    span // number
-	seed           span
-	responseFormat span
-	cacheSalt      span
-	instructions   span // of /v1/responses
-	system         span // of /v1/messages
-	effort         span // reasoning_effort
-	reasoning      span // of /v1/responses; reasoningEffort is in it
-	templateArgs   span // chat_template_kwargs; thinkingArgs are in it
+	Tools          Span
+	user           Span
+	N              Span // integer
+	bestOf         Span
+	MaxTokens      Span // integer: max_tokens
+	MaxCompletion  Span // integer: max_completion_tokens of chat; engines take it before max_tokens
+	MaxOutput      Span // integer: max_output_tokens of /v1/responses
+	Temperature    Span // number
+	seed           Span
+	responseFormat Span
+	CacheSalt      Span
+	Instructions   Span // of /v1/responses
+	System         Span // of /v1/messages
+	Effort         Span // reasoning_effort
+	Reasoning      Span // of /v1/responses; reasoningEffort is in it
+	TemplateArgs   Span // chat_template_kwargs; thinkingArgs are in it
 }
 
 // needs is what a route's body must have.
@@ -82,7 +88,7 @@ type needs uint8
 
 const (
 	needsModel    needs = 1 << iota
-	needsMessages       // an array of messages
+	NeedsMessages       // an array of messages
 	needsPrompt
 	needsInput
 	readsItems // input is that of /v1/responses
@@ -93,7 +99,7 @@ const (
 func needsOf(path string) needs {
 	switch path {
 	case "/v1/chat/completions", "/v1/messages":
-		return needsModel | needsMessages | readsChat
+		return needsModel | NeedsMessages | readsChat
 	case "/v1/completions":
 		return needsModel | needsPrompt
 	case "/v1/responses":
@@ -108,35 +114,35 @@ func needsOf(path string) needs {
 	return needsModel
 }
 
-// parse reads the body of a request to rt. It returns nil or a 400 that says
+// Parse reads the body of a request to rt. It returns nil or a 400 that says
 // what is wrong, where, and what to do. body is kept, not copied; contentType
 // is read only where the route takes a form.
-func (r *request) parse(rt route, body, contentType []byte) *apiError {
-	r.reset()
-	r.kind = rt.kind
+func (r *Request) Parse(rt Route, body, contentType []byte) *Error {
+	r.Reset()
+	r.kind = rt.Kind
 	if len(body) > math.MaxInt32 {
-		return invalid("", "The body has %d bytes. Send less than 2 GiB.", len(body))
+		return Invalid("", "The body has %d bytes. Send less than 2 GiB.", len(body))
 	}
-	r.body = body
-	if rt.kind == kindForm && !isJSON(contentType) {
+	r.Body = body
+	if rt.Kind == KindForm && !IsJSON(contentType) {
 		return r.parseForm(contentType)
 	}
-	r.document(needsOf(rt.path))
+	r.document(needsOf(rt.Path))
 	if r.failed() {
 		return r.fault.refusal(body)
 	}
 	return nil
 }
 
-// reset forgets the body and keeps the memory, unless it has grown far beyond
+// Reset forgets the body and keeps the memory, unless it has grown far beyond
 // what requests use.
-func (r *request) reset() {
+func (r *Request) Reset() {
 	keep := textReader{message: -1}
-	if cap(r.systems) <= maxSystems {
-		keep.systems = r.systems[:0]
+	if cap(r.Systems) <= maxSystems {
+		keep.Systems = r.Systems[:0]
 	}
-	if cap(r.texts) <= 4096 {
-		keep.texts = r.texts[:0]
+	if cap(r.Texts) <= 4096 {
+		keep.Texts = r.Texts[:0]
 	}
 	if cap(r.keys.list) <= 4096 {
 		keep.keys.list = r.keys.list[:0]
@@ -147,17 +153,17 @@ func (r *request) reset() {
 	if cap(r.unescaped) <= 16384 {
 		keep.unescaped = r.unescaped[:0]
 	}
-	*r = request{textReader: keep, strip: r.strip[:0], parameters: r.parameters[:0]}
+	*r = Request{textReader: keep, strip: r.strip[:0], Parameters: r.Parameters[:0]}
 }
 
 // document reads the whole body: one JSON object and white space around it.
-func (r *request) document(need needs) {
-	if bytes.HasPrefix(r.body, []byte(byteOrderMark)) {
-		r.pos = len(byteOrderMark)
+func (r *Request) document(need needs) {
+	if bytes.HasPrefix(r.Body, []byte(ByteOrderMark)) {
+		r.pos = len(ByteOrderMark)
 	}
 	r.pos = r.space(r.pos)
 	r.open = r.pos
-	if r.peek() != '{' || seemsUTF16(r.body) {
+	if r.peek() != '{' || seemsUTF16(r.Body) {
 		r.noObject()
 		return
 	}
@@ -165,19 +171,19 @@ func (r *request) document(need needs) {
 	if r.failed() {
 		return
 	}
-	r.whole = span{int32(r.open), int32(r.pos)}
-	if end := r.space(r.pos); end < len(r.body) {
+	r.Whole = Span{int32(r.open), int32(r.pos)}
+	if end := r.space(r.pos); end < len(r.Body) {
 		r.broken(end, "data after the end of the JSON object")
 		return
 	}
 	r.checkNeeds(need)
 }
 
-const byteOrderMark = "\ufeff"
+const ByteOrderMark = "\ufeff"
 
 // noObject stops at a body that is no JSON object.
-func (r *request) noObject() {
-	b := r.body
+func (r *Request) noObject() {
+	b := r.Body
 	switch {
 	case r.pos >= len(b):
 		r.broken(r.pos, "the body is empty")
@@ -188,7 +194,7 @@ func (r *request) noObject() {
 	case b[r.pos] == '[' || b[r.pos] == '"':
 		r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
 	default:
-		if r.value(r.pos, 0) >= 0 {
+		if r.Value(r.pos, 0) >= 0 {
 			r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
 		}
 	}
@@ -201,15 +207,15 @@ func seemsUTF16(b []byte) bool {
 }
 
 // checkNeeds judges what is not there.
-func (r *request) checkNeeds(need needs) {
-	if need&readsChat != 0 && r.given&needsMessages != 0 {
-		r.given |= needsInput // embeddings of a conversation
+func (r *Request) checkNeeds(need needs) {
+	if need&readsChat != 0 && r.Given&NeedsMessages != 0 {
+		r.Given |= needsInput // embeddings of a conversation
 	}
-	missing := need &^ r.given
+	missing := need &^ r.Given
 	switch {
-	case missing&needsModel != 0 && len(r.model) == 0:
+	case missing&needsModel != 0 && len(r.Model) == 0:
 		r.missing(r.open, "model")
-	case missing&needsMessages != 0:
+	case missing&NeedsMessages != 0:
 		r.missing(r.open, "messages")
 	case missing&needsPrompt != 0:
 		r.missing(r.open, "prompt")

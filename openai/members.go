@@ -1,5 +1,5 @@
 // Members: the objects and arrays of a body that are read and not only validated.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type members struct {
 //	}
 //
 // The loop also ends after a fault, with m.key the member that has it.
-func (s *jsonScanner) object() members {
+func (s *Scanner) object() members {
 	m := members{first: len(s.keys.list)}
 	if s.enter() {
 		s.pos++
@@ -35,7 +35,7 @@ func (s *jsonScanner) object() members {
 	return m
 }
 
-func (s *jsonScanner) enter() bool {
+func (s *Scanner) enter() bool {
 	if s.depth++; s.depth > maxDepth {
 		s.broken(s.pos, tooDeep)
 		return false
@@ -45,11 +45,11 @@ func (s *jsonScanner) enter() bool {
 
 // member goes to the value of the object's next member. A key that the object
 // has had before is a fault; keys are compared decoded.
-func (s *jsonScanner) member(m *members) bool {
+func (s *Scanner) member(m *members) bool {
 	if s.failed() {
 		return false
 	}
-	b, i := s.body, s.space(s.pos)
+	b, i := s.Body, s.space(s.pos)
 	if i >= len(b) {
 		s.broken(i, cutOff)
 		return false
@@ -70,7 +70,7 @@ func (s *jsonScanner) member(m *members) bool {
 		return false
 	}
 	m.start = i
-	end, escaped := s.str(i)
+	end, escaped := s.Str(i)
 	if end < 0 {
 		return false
 	}
@@ -82,7 +82,7 @@ func (s *jsonScanner) member(m *members) bool {
 	ref := keyRef{int32(i + 1), int32(end - 1)}
 	if escaped {
 		at := len(s.unescaped)
-		s.unescaped = appendUnescaped(s.unescaped, m.key)
+		s.unescaped = AppendUnescaped(s.unescaped, m.key)
 		m.key = s.unescaped[at:]
 		ref = keyRef{^int32(at), ^int32(len(s.unescaped))}
 	}
@@ -90,7 +90,7 @@ func (s *jsonScanner) member(m *members) bool {
 }
 
 // leaveObject ends the walk at the brace at i.
-func (s *jsonScanner) leaveObject(m *members, i int) bool {
+func (s *Scanner) leaveObject(m *members, i int) bool {
 	if len(s.keys.list)-m.first > few {
 		if twice := s.keys.twice(s, m.first); twice >= 0 {
 			ref := s.keys.list[twice]
@@ -107,7 +107,7 @@ func (s *jsonScanner) leaveObject(m *members, i int) bool {
 
 // fresh notes the key and tells whether the object has not had it before. In
 // an object of more than few keys that is only known at its end.
-func (s *jsonScanner) fresh(m *members, ref keyRef) bool {
+func (s *Scanner) fresh(m *members, ref keyRef) bool {
 	k := &s.keys
 	n := len(k.list) - m.first
 	if bit := keyBit(m.key); m.seen&bit == 0 {
@@ -134,15 +134,15 @@ const few = 16
 // A keyRef is where a key stands: in the body, or complemented in unescaped.
 type keyRef struct{ start, end int32 }
 
-func (s *jsonScanner) key(r keyRef) []byte {
+func (s *Scanner) key(r keyRef) []byte {
 	if r.end < 0 {
 		return s.unescaped[^r.start:^r.end]
 	}
-	return s.body[r.start:r.end]
+	return s.Body[r.start:r.end]
 }
 
 // keyOffset is where the key stands in the body, or else if that was not kept.
-func (s *jsonScanner) keyOffset(r keyRef, otherwise int) int {
+func (s *Scanner) keyOffset(r keyRef, otherwise int) int {
 	if r.end < 0 {
 		return otherwise
 	}
@@ -170,7 +170,7 @@ var keySeed = maphash.MakeSeed()
 
 // twice returns the index of a key from first on that is there a second time,
 // or -1. Linear: few keys were compared already, more go through a hash table.
-func (k *keySet) twice(s *jsonScanner, first int) int {
+func (k *keySet) twice(s *Scanner, first int) int {
 	keys := k.list[first:]
 	size := 4 * few
 	for size < 2*len(keys) {
@@ -200,7 +200,7 @@ type elements struct {
 }
 
 // array begins a walk over the array at pos, as object does.
-func (s *jsonScanner) array() elements {
+func (s *Scanner) array() elements {
 	if s.enter() {
 		s.pos++
 	}
@@ -208,11 +208,11 @@ func (s *jsonScanner) array() elements {
 }
 
 // element goes to the array's next element.
-func (s *jsonScanner) element(e *elements) bool {
+func (s *Scanner) element(e *elements) bool {
 	if s.failed() {
 		return false
 	}
-	b, i := s.body, s.space(s.pos)
+	b, i := s.Body, s.space(s.pos)
 	if i >= len(b) {
 		s.broken(i, cutOff)
 		return false

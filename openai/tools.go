@@ -1,5 +1,5 @@
 // Tools: what a model may call, and the calls that it made.
-package proxy
+package openai
 
 import "slices"
 
@@ -31,7 +31,7 @@ func (r *textReader) objects(what string, read func(*textReader)) {
 // not. Anything but an object is text.
 func (r *textReader) callOrText() {
 	if r.peek() != '{' {
-		r.anyText(roleUser)
+		r.anyText(RoleUser)
 		return
 	}
 	m := r.object()
@@ -40,11 +40,11 @@ func (r *textReader) callOrText() {
 		case "function", "custom":
 			r.callOrText()
 		case "arguments", "input", "text", "content":
-			r.anyText(roleUser)
+			r.anyText(RoleUser)
 		case "id", "call_id":
-			r.idText(roleUser)
+			r.idText(RoleUser)
 		default:
-			r.unknownMember(&m, roleUser)
+			r.unknownMember(&m, RoleUser)
 		}
 	}
 	r.fault.in(m.key)
@@ -53,7 +53,7 @@ func (r *textReader) callOrText() {
 // tools reads the tools, or legacy functions, that the model may call.
 func (r *textReader) tools() {
 	r.objects("an array of tools", func(r *textReader) {
-		r.toolCount++
+		r.ToolCount++
 		r.tool()
 	})
 }
@@ -76,11 +76,11 @@ func (r *textReader) tool() {
 				kind = r.nameIfString()
 				r.pos = start
 			}
-			r.looseText(roleTools)
+			r.looseText(RoleTools)
 		case "server_url", "authorization", "headers":
-			from := len(r.texts)
-			r.anyText(roleTools)
-			access[n].from, access[n].to = from, len(r.texts)
+			from := len(r.Texts)
+			r.anyText(RoleTools)
+			access[n].from, access[n].to = from, len(r.Texts)
 			n++
 		default:
 			r.toolMember(&m)
@@ -91,7 +91,7 @@ func (r *textReader) tool() {
 		return
 	}
 	for n--; n >= 0; n-- {
-		r.texts = slices.Delete(r.texts, access[n].from, access[n].to)
+		r.Texts = slices.Delete(r.Texts, access[n].from, access[n].to)
 	}
 }
 
@@ -109,12 +109,12 @@ func (r *textReader) toolMember(m *members) {
 			r.unlike("an object")
 		}
 	case "description":
-		r.anyText(roleTools)
+		r.anyText(RoleTools)
 	default:
 		if r.otherCase(m, memberNames) {
 			return
 		}
-		r.keyText(m, roleTools)
-		r.looseText(roleTools)
+		r.keyText(m, RoleTools)
+		r.looseText(RoleTools)
 	}
 }

@@ -1,11 +1,11 @@
 // Items: the input of /v1/responses.
-package proxy
+package openai
 
 // input reads what /v1/responses is asked: a string or an array of items.
 func (r *textReader) input() {
 	switch r.peek() {
 	case '"':
-		r.text(roleUser)
+		r.text(RoleUser)
 	case '[':
 		e := r.array()
 		for r.element(&e) {
@@ -25,7 +25,7 @@ func (r *textReader) item() {
 		r.unlike("an input item: an object with a type or a role")
 		return
 	}
-	start, mark := r.pos, len(r.texts)
+	start, mark := r.pos, len(r.Texts)
 	var kind, role []byte
 	m := r.object()
 	for r.member(&m) {
@@ -37,15 +37,15 @@ func (r *textReader) item() {
 		case "content", "summary":
 			r.content()
 		case "arguments", "input", "code", "results", "queries":
-			r.anyText(roleUser)
+			r.anyText(RoleUser)
 		case "output":
 			r.output()
 		case "id", "call_id":
-			r.idText(roleUser)
+			r.idText(RoleUser)
 		case "encrypted_content", "result": // of an image_generation_call, an image
 			r.skip()
 		default:
-			r.unknownMember(&m, roleUser)
+			r.unknownMember(&m, RoleUser)
 		}
 	}
 	switch {
@@ -54,7 +54,7 @@ func (r *textReader) item() {
 	case role != nil:
 		r.itemBy(roleOf(role), mark, start)
 		if kind != nil && string(kind) != "message" {
-			r.unread++
+			r.Unread++
 		}
 	case kind == nil:
 		r.missing(start, "type")
@@ -62,7 +62,7 @@ func (r *textReader) item() {
 		said := roleOfItem(kind)
 		r.itemBy(said, mark, start)
 		if !isItem(kind) {
-			r.unread++
+			r.Unread++
 		}
 	}
 }
@@ -70,14 +70,14 @@ func (r *textReader) item() {
 // itemBy notes whose item it was.
 func (r *textReader) itemBy(said textRole, mark, start int) {
 	r.setRole(mark, said)
-	r.turns.all++
-	r.turn = span{int32(start), int32(r.pos)}
+	r.Turns.All++
+	r.turn = Span{int32(start), int32(r.pos)}
 	switch said {
-	case roleUser:
-		r.turns.user++
+	case RoleUser:
+		r.Turns.User++
 		r.userTurn = r.turn
-	case roleTool:
-		r.results++
+	case RoleTool:
+		r.Results++
 	}
 }
 
@@ -101,14 +101,14 @@ func (r *textReader) output() {
 		r.content()
 		return
 	}
-	r.anyText(roleTool)
+	r.anyText(RoleTool)
 }
 
 // roleOfItem is who says an item that has no role: the results of calls come
 // from tools, everything else was said by the model.
 func roleOfItem(kind []byte) textRole {
 	if k := string(kind); len(k) > 7 && k[len(k)-7:] == "_output" {
-		return roleTool
+		return RoleTool
 	}
-	return roleAssistant
+	return RoleAssistant
 }

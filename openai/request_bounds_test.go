@@ -1,5 +1,5 @@
 // What a body may cost: time, memory and allocations, however it is made.
-package proxy
+package openai
 
 import (
 	"strconv"
@@ -19,26 +19,26 @@ func best(run func()) time.Duration {
 	return least
 }
 
-func wantRefused(t *testing.T, rt route, body, param, message string) {
+func wantRefused(t *testing.T, rt Route, body, param, message string) {
 	t.Helper()
-	var r request
-	e := r.parse(rt, []byte(body), nil)
+	var r Request
+	e := r.Parse(rt, []byte(body), nil)
 	if e == nil {
 		t.Fatalf("accepted; want %q", message)
 	}
-	if e.param != param || !strings.Contains(e.message, message) {
-		t.Fatalf("param %q, message %q; want %q and %q", e.param, e.message, param, message)
+	if e.Param != param || !strings.Contains(e.Message, message) {
+		t.Fatalf("param %q, message %q; want %q and %q", e.Param, e.Message, param, message)
 	}
-	if len(e.message) > 1000 {
-		t.Fatalf("the message has %d bytes", len(e.message))
+	if len(e.Message) > 1000 {
+		t.Fatalf("the message has %d bytes", len(e.Message))
 	}
 }
 
 func TestRequestMillionDeep(t *testing.T) {
 	for _, open := range []string{"[", `{"a":`} {
 		body := []byte(`{"model":"m","x":` + strings.Repeat(open, 1_000_000))
-		var r request
-		if took := best(func() { r.parse(chatRoute, body, nil) }); took > time.Millisecond {
+		var r Request
+		if took := best(func() { r.Parse(chatRoute, body, nil) }); took > time.Millisecond {
 			t.Errorf("a million %q took %v", open, took)
 		}
 		wantRefused(t, chatRoute, string(body), "", "more than 64 levels deep")
@@ -68,9 +68,9 @@ func manyKeys(n int, last string) string {
 func TestRequestManyKeys(t *testing.T) {
 	body := []byte(manyKeys(100_000, ""))
 	rt := routeAt(t, "/v1/rerank")
-	var r request
+	var r Request
 	took := best(func() {
-		if e := r.parse(rt, body, nil); e != nil {
+		if e := r.Parse(rt, body, nil); e != nil {
 			t.Fatal(e)
 		}
 	})
@@ -81,7 +81,7 @@ func TestRequestManyKeys(t *testing.T) {
 	wantRefused(t, rt, manyKeys(100_000, `\u006bey77`), "key77", "Duplicate parameter: 'key77'")
 	wantRefused(t, rt, manyKeys(100_000, "model"), "model", "Duplicate parameter: 'model'")
 	wantRefused(t, rt, manyKeys(maxMembers+1, ""), "last", "An object has more than 131072 members")
-	if e := r.parse(rt, []byte(manyKeys(maxMembers, "")), nil); e != nil {
+	if e := r.Parse(rt, []byte(manyKeys(maxMembers, "")), nil); e != nil {
 		t.Fatal(e)
 	}
 }
@@ -91,34 +91,34 @@ func TestRequestManyTexts(t *testing.T) {
 		return `{"model":"m","prompt":[` + strings.Repeat(`"a",`, n-1) + `"a"]}`
 	}
 	rt := routeAt(t, "/v1/completions")
-	wantRefused(t, rt, body(maxTexts+1), "prompt[65536]", "The request has more than 65536 texts")
-	var r request
-	if e := r.parse(rt, []byte(body(maxTexts)), nil); e != nil || len(r.texts) != maxTexts {
-		t.Fatal(e, len(r.texts))
+	wantRefused(t, rt, body(MaxTexts+1), "prompt[65536]", "The request has more than 65536 texts")
+	var r Request
+	if e := r.Parse(rt, []byte(body(MaxTexts)), nil); e != nil || len(r.Texts) != MaxTexts {
+		t.Fatal(e, len(r.Texts))
 	}
 	// Token ids cost nothing that lasts, however many.
-	if e := r.parse(rt, []byte(`{"model":"m","prompt":[`+strings.Repeat("1,", maxTexts)+`1]}`), nil); e != nil {
+	if e := r.Parse(rt, []byte(`{"model":"m","prompt":[`+strings.Repeat("1,", MaxTexts)+`1]}`), nil); e != nil {
 		t.Fatal(e)
 	}
 	// What one request needed is not kept for the next.
-	if cap(r.texts) > 4096 {
-		t.Errorf("%d texts are kept", cap(r.texts))
+	if cap(r.Texts) > 4096 {
+		t.Errorf("%d texts are kept", cap(r.Texts))
 	}
 }
 
 // TestRequestResetDropsGiants: a pool must not keep what one client blew up.
 func TestRequestResetDropsGiants(t *testing.T) {
-	var r request
+	var r Request
 	escaped := strings.Repeat(`\u006d`, 20_000)
 	body := strings.TrimSuffix(manyKeys(50_000, ""), "}") + `,"` + escaped + `":[],"bootstrap_a":1}`
-	if e := r.parse(routeAt(t, "/v1/rerank"), []byte(body), nil); e != nil {
+	if e := r.Parse(routeAt(t, "/v1/rerank"), []byte(body), nil); e != nil {
 		t.Fatal(e)
 	}
 	if cap(r.keys.list) < 50_000 || len(r.unescaped) != 20_000 {
 		t.Fatal("the body is not the giant that it should be")
 	}
-	r.reset()
-	if cap(r.keys.list) > 4096 || cap(r.keys.table) > 16384 || cap(r.unescaped) > 16384 || r.body != nil || len(r.strip) != 0 {
+	r.Reset()
+	if cap(r.keys.list) > 4096 || cap(r.keys.table) > 16384 || cap(r.unescaped) > 16384 || r.Body != nil || len(r.strip) != 0 {
 		t.Errorf("kept: %d keys, a table of %d, %d bytes, %d to strip", cap(r.keys.list), cap(r.keys.table), cap(r.unescaped), len(r.strip))
 	}
 }
@@ -129,8 +129,8 @@ func TestRequestManyHandoverFields(t *testing.T) {
 		b.WriteString(`,"bootstrap_` + strconv.Itoa(i) + `":0`)
 	}
 	rt := routeAt(t, "/v1/rerank")
-	var r request
-	if e := r.parse(rt, []byte(`{"model":"m"`+b.String()+`}`), nil); e != nil || len(r.strip) != maxHandover {
+	var r Request
+	if e := r.Parse(rt, []byte(`{"model":"m"`+b.String()+`}`), nil); e != nil || len(r.strip) != maxHandover {
 		t.Fatal(e, len(r.strip))
 	}
 	wantRefused(t, rt, `{"model":"m"`+b.String()+`,"vllm_xargs":{"nvext":{}}}`, "vllm_xargs.nvext",
@@ -140,7 +140,7 @@ func TestRequestManyHandoverFields(t *testing.T) {
 func TestRequestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		rt   route
+		rt   Route
 		body []byte
 	}{
 		{"plain", chatRoute, chatBody(2 << 10)},
@@ -149,19 +149,19 @@ func TestRequestAllocations(t *testing.T) {
 		{"twenty keys", routeAt(t, "/v1/rerank"), []byte(manyKeys(20, ""))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var r request
-			var s splices
+			var r Request
+			var s Splices
 			var pieces [][]byte
 			if n := testing.AllocsPerRun(100, func() {
-				if e := r.parse(c.rt, c.body, nil); e != nil {
+				if e := r.Parse(c.rt, c.body, nil); e != nil {
 					t.Fatal(e)
 				}
-				s.reset()
-				r.stripHandover(&s)
-				r.askUsage(&s)
-				r.setModel(&s, "another-model")
-				pieces = s.segments(pieces[:0], c.body)
-				if s.length(c.body) == len(c.body) {
+				s.Reset()
+				r.StripHandover(&s)
+				r.AskUsage(&s)
+				r.SetModel(&s, "another-model")
+				pieces = s.Segments(pieces[:0], c.body)
+				if s.Length(c.body) == len(c.body) {
 					t.Fatal("nothing was spliced")
 				}
 			}); n != 0 {
@@ -185,13 +185,13 @@ func TestFormBounds(t *testing.T) {
 		{"a big file", part("file", "", strings.Repeat("\r\n--xY", 1<<20)) + part("model", "", "m") + "--xYz--", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var r request
-			e := r.parse(rt, []byte(c.body), form)
+			var r Request
+			e := r.Parse(rt, []byte(c.body), form)
 			if c.message == "" {
-				if e != nil || string(r.model) != "m" {
-					t.Fatalf("%v, model %q", e, r.model)
+				if e != nil || string(r.Model) != "m" {
+					t.Fatalf("%v, model %q", e, r.Model)
 				}
-			} else if e == nil || !strings.Contains(e.message, c.message) {
+			} else if e == nil || !strings.Contains(e.Message, c.message) {
 				t.Fatalf("%v; want %q", e, c.message)
 			}
 		})

@@ -1,5 +1,5 @@
 // Splices change what they are asked to change and no other byte.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func pairsOf(t testing.TB, object []byte) (pairs []pair) {
 	return pairs
 }
 
-func spliced(s *splices, body []byte) []byte { return bytes.Join(s.segments(nil, body), nil) }
+func spliced(s *Splices, body []byte) []byte { return bytes.Join(s.Segments(nil, body), nil) }
 
 func randomSpace(rng *rand.Rand) string {
 	if rng.IntN(2) == 0 {
@@ -52,12 +52,12 @@ func randomSpace(rng *rand.Rand) string {
 func TestSplicesRandomDocuments(t *testing.T) {
 	values := []string{`0`, `"a,}{"`, `null`, `{"x" : [1, 2] }`, `[ ]`, `{}`, `"\u00e9\\"`, `-1.5e3`}
 	rng := rand.New(rand.NewPCG(1, 2))
-	var s splices
+	var s Splices
 	for round := range 10_000 {
 		var doc strings.Builder
 		var ops []func()
 		var want []pair
-		s.reset()
+		s.Reset()
 		space := func() { doc.WriteString(randomSpace(rng)) }
 		space()
 		open := doc.Len()
@@ -80,16 +80,16 @@ func TestSplicesRandomDocuments(t *testing.T) {
 			space()
 			switch rng.IntN(3) {
 			case 0:
-				ops = append(ops, func() { s.remove(span{int32(start), int32(end)}) })
+				ops = append(ops, func() { s.Remove(Span{int32(start), int32(end)}) })
 			case 1:
-				ops = append(ops, func() { s.replace(span{int32(from), int32(end)}, []byte(`"new"`)) })
+				ops = append(ops, func() { s.Replace(Span{int32(from), int32(end)}, []byte(`"new"`)) })
 				want = append(want, pair{fmt.Sprint("k", i), `"new"`})
 			default:
 				want = append(want, pair{fmt.Sprint("k", i), value})
 			}
 		}
 		doc.WriteString("}")
-		whole := span{int32(open), int32(doc.Len())}
+		whole := Span{int32(open), int32(doc.Len())}
 		space()
 		rng.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 		// Insertions keep their order; the other edits come between them anyhow.
@@ -99,15 +99,15 @@ func TestSplicesRandomDocuments(t *testing.T) {
 				ops = ops[1:]
 				continue
 			}
-			s.insertMember(whole, fmt.Appendf(nil, `"in%d":[%d]`, i, i))
+			s.InsertMember(whole, fmt.Appendf(nil, `"in%d":[%d]`, i, i))
 			want = append(want, pair{fmt.Sprint("in", i), fmt.Sprintf("[%d]", i)})
 			i, left = i+1, left-1
-			s.length([]byte(doc.String())) // asked for in between, to no effect
+			s.Length([]byte(doc.String())) // asked for in between, to no effect
 		}
 		body := []byte(doc.String())
 		got := spliced(&s, body)
-		if found := pairsOf(t, got); !slices.Equal(found, want) || len(got) != s.length(body) {
-			t.Fatalf("round %d\nbody %q\ngot  %q\nhas  %q\nwant %q\nlength %d", round, body, got, found, want, s.length(body))
+		if found := pairsOf(t, got); !slices.Equal(found, want) || len(got) != s.Length(body) {
+			t.Fatalf("round %d\nbody %q\ngot  %q\nhas  %q\nwant %q\nlength %d", round, body, got, found, want, s.Length(body))
 		}
 		if !bytes.Equal(body, []byte(doc.String())) {
 			t.Fatal("the body itself was changed")
@@ -116,48 +116,48 @@ func TestSplicesRandomDocuments(t *testing.T) {
 }
 
 func TestSplicesTable(t *testing.T) {
-	at := func(body, part string) span {
+	at := func(body, part string) Span {
 		i := strings.Index(body, part)
 		if i < 0 {
 			t.Fatalf("%q is not in %q", part, body)
 		}
-		return span{int32(i), int32(i + len(part))}
+		return Span{int32(i), int32(i + len(part))}
 	}
-	all := func(body string) span { return span{0, int32(len(body))} }
+	all := func(body string) Span { return Span{0, int32(len(body))} }
 	for _, c := range []struct {
 		name, body, want string
-		do               func(s *splices, body string)
+		do               func(s *Splices, body string)
 	}{
-		{"nothing", `{"a":1}`, `{"a":1}`, func(*splices, string) {}},
-		{"the first member", `{"a":1, "b":2}`, `{"b":2}`, func(s *splices, b string) { s.remove(at(b, `"a":1`)) }},
-		{"a member between", `{"a":1,"b":2 ,  "c":3}`, `{"a":1,"c":3}`, func(s *splices, b string) { s.remove(at(b, `"b":2`)) }},
-		{"the last member", `{"a":1 , "b":2 }`, `{"a":1  }`, func(s *splices, b string) { s.remove(at(b, `"b":2`)) }},
-		{"the only member", `{ "a":1 }`, `{  }`, func(s *splices, b string) { s.remove(at(b, `"a":1`)) }},
-		{"the last two, the last first", `{"a":1,"b":2,"c":3}`, `{"a":1}`, func(s *splices, b string) {
-			s.remove(at(b, `"c":3`))
-			s.remove(at(b, `"b":2`))
+		{"nothing", `{"a":1}`, `{"a":1}`, func(*Splices, string) {}},
+		{"the first member", `{"a":1, "b":2}`, `{"b":2}`, func(s *Splices, b string) { s.Remove(at(b, `"a":1`)) }},
+		{"a member between", `{"a":1,"b":2 ,  "c":3}`, `{"a":1,"c":3}`, func(s *Splices, b string) { s.Remove(at(b, `"b":2`)) }},
+		{"the last member", `{"a":1 , "b":2 }`, `{"a":1  }`, func(s *Splices, b string) { s.Remove(at(b, `"b":2`)) }},
+		{"the only member", `{ "a":1 }`, `{  }`, func(s *Splices, b string) { s.Remove(at(b, `"a":1`)) }},
+		{"the last two, the last first", `{"a":1,"b":2,"c":3}`, `{"a":1}`, func(s *Splices, b string) {
+			s.Remove(at(b, `"c":3`))
+			s.Remove(at(b, `"b":2`))
 		}},
-		{"into an empty object", `{ }`, `{"z":0 }`, func(s *splices, b string) { s.insertMember(all(b), []byte(`"z":0`)) }},
-		{"behind the last member", "{\"a\":1\n}", "{\"a\":1,\"z\":0\n}", func(s *splices, b string) { s.insertMember(all(b), []byte(`"z":0`)) }},
-		{"two, in place of the only member", `{"a":1}`, `{"y":0,"z":0}`, func(s *splices, b string) {
-			s.insertMember(all(b), []byte(`"y":0`))
-			s.remove(at(b, `"a":1`))
-			s.insertMember(all(b), []byte(`"z":0`))
+		{"into an empty object", `{ }`, `{"z":0 }`, func(s *Splices, b string) { s.InsertMember(all(b), []byte(`"z":0`)) }},
+		{"behind the last member", "{\"a\":1\n}", "{\"a\":1,\"z\":0\n}", func(s *Splices, b string) { s.InsertMember(all(b), []byte(`"z":0`)) }},
+		{"two, in place of the only member", `{"a":1}`, `{"y":0,"z":0}`, func(s *Splices, b string) {
+			s.InsertMember(all(b), []byte(`"y":0`))
+			s.Remove(at(b, `"a":1`))
+			s.InsertMember(all(b), []byte(`"z":0`))
 		}},
-		{"into the inner and the outer object", `{"a":{}}`, `{"a":{"y":0},"z":0}`, func(s *splices, b string) {
-			s.insertMember(all(b), []byte(`"z":0`))
-			s.insertMember(at(b, `{}`), []byte(`"y":0`))
+		{"into the inner and the outer object", `{"a":{}}`, `{"a":{"y":0},"z":0}`, func(s *Splices, b string) {
+			s.InsertMember(all(b), []byte(`"z":0`))
+			s.InsertMember(at(b, `{}`), []byte(`"y":0`))
 		}},
-		{"behind a replaced value", `{"a":1}`, `{"a":{},"z":0}`, func(s *splices, b string) {
-			s.insertMember(all(b), []byte(`"z":0`))
-			s.replace(at(b, `1`), []byte(`{}`))
+		{"behind a replaced value", `{"a":1}`, `{"a":{},"z":0}`, func(s *Splices, b string) {
+			s.InsertMember(all(b), []byte(`"z":0`))
+			s.Replace(at(b, `1`), []byte(`{}`))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var s splices
+			var s Splices
 			c.do(&s, c.body)
-			if got := string(spliced(&s, []byte(c.body))); got != c.want || s.length([]byte(c.body)) != len(c.want) {
-				t.Errorf("got %q, %d bytes; want %q", got, s.length([]byte(c.body)), c.want)
+			if got := string(spliced(&s, []byte(c.body))); got != c.want || s.Length([]byte(c.body)) != len(c.want) {
+				t.Errorf("got %q, %d bytes; want %q", got, s.Length([]byte(c.body)), c.want)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Names: the members that are known by name, and keys that differ from one of those only by case.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -113,7 +113,7 @@ func appendFolded(dst, key []byte) []byte {
 }
 
 // otherCase stops at a key that is a known one but for its case, and says so.
-func (s *jsonScanner) otherCase(m *members, known names) bool {
+func (s *Scanner) otherCase(m *members, known names) bool {
 	name := known.otherCase(m.key)
 	if name != "" {
 		s.stop(faultCase, m.start, name)

@@ -1,5 +1,5 @@
 // Faults: what is wrong with a request body, told so that the client can mend it.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -44,9 +44,9 @@ func (f *fault) in(key []byte) {
 	switch {
 	case f.kind == faultNone || f.kind == faultSyntax:
 	case f.param == "" || f.param[0] == '[':
-		f.param = clip(string(key)) + f.param
+		f.param = Clip(string(key)) + f.param
 	default:
-		f.param = clip(string(key)) + "." + f.param
+		f.param = Clip(string(key)) + "." + f.param
 	}
 }
 
@@ -63,30 +63,30 @@ func (f *fault) inElement(i int) {
 
 // refusal tells the fault as OpenAI would. It quotes the body, so it is for
 // the client and not for a log.
-func (f *fault) refusal(body []byte) *apiError {
+func (f *fault) refusal(body []byte) *Error {
 	switch f.kind {
 	case faultSyntax:
-		return invalid("", "We could not parse the JSON body of your request: %s, at byte %d%s. "+
+		return Invalid("", "We could not parse the JSON body of your request: %s, at byte %d%s. "+
 			"(HINT: The body must be one JSON object in UTF-8, as a JSON library writes it.)", f.what, f.at, near(body, f.at))
 	case faultDuplicate:
-		return invalid(f.param, "Duplicate parameter: '%s' is given a second time at byte %d%s. "+
+		return Invalid(f.param, "Duplicate parameter: '%s' is given a second time at byte %d%s. "+
 			"Send it once: readers of JSON differ in which one they take.", f.param, f.at, near(body, f.at))
 	case faultCase:
-		return invalid(f.param, "Unknown parameter: '%s' differs from '%s' only by case, at byte %d%s. "+
+		return Invalid(f.param, "Unknown parameter: '%s' differs from '%s' only by case, at byte %d%s. "+
 			"Write it as '%s': readers of JSON differ in whether case counts.", f.param, f.what, f.at, near(body, f.at), f.what)
 	case faultType:
-		return invalid(f.param, "Invalid type for '%s': expected %s, but got %s instead, at byte %d%s.",
+		return Invalid(f.param, "Invalid type for '%s': expected %s, but got %s instead, at byte %d%s.",
 			f.param, f.what, typeAt(body, f.at), f.at, near(body, f.at))
 	case faultMissing:
 		if f.param == "model" {
-			return invalid("model", "you must provide a model parameter")
+			return Invalid("model", "you must provide a model parameter")
 		}
 		if !strings.ContainsAny(f.param, ".[") {
-			return invalid(f.param, "Missing required parameter: '%s'.", f.param)
+			return Invalid(f.param, "Missing required parameter: '%s'.", f.param)
 		}
-		return invalid(f.param, "Missing required parameter: '%s', in the object at byte %d%s.", f.param, f.at, near(body, f.at))
+		return Invalid(f.param, "Missing required parameter: '%s', in the object at byte %d%s.", f.param, f.at, near(body, f.at))
 	default:
-		return invalid(f.param, "%s, at byte %d%s.", f.what, f.at, near(body, f.at))
+		return Invalid(f.param, "%s, at byte %d%s.", f.what, f.at, near(body, f.at))
 	}
 }
 
@@ -121,7 +121,7 @@ func near(body []byte, at int) string {
 	for to < len(body) && to > at && !utf8.RuneStart(body[to]) {
 		to--
 	}
-	quote := quoted(string(body[from:to]))
+	quote := Quoted(string(body[from:to]))
 	if from > 0 {
 		quote = "..." + quote
 	}
@@ -131,8 +131,8 @@ func near(body []byte, at int) string {
 	return ", near `" + quote + "`"
 }
 
-// quoted returns s with everything that does not print as an escape.
-func quoted(s string) string {
+// Quoted returns s with everything that does not print as an escape.
+func Quoted(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -152,8 +152,8 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// clip shortens a client's name to at most 64 bytes and escapes what does not print.
-func clip(s string) string {
+// Clip shortens a client's name to at most 64 bytes and escapes what does not print.
+func Clip(s string) string {
 	if len(s) > 64 {
 		n := 61
 		for n > 0 && !utf8.RuneStart(s[n]) {
@@ -161,12 +161,12 @@ func clip(s string) string {
 		}
 		s = s[:n] + "..."
 	}
-	return quoted(s)
+	return Quoted(s)
 }
 
 // noValue stops where no value can begin.
-func (s *jsonScanner) noValue(i int) int {
-	switch c, rest := s.body[i], s.body[i:]; {
+func (s *Scanner) noValue(i int) int {
+	switch c, rest := s.Body[i], s.Body[i:]; {
 	case c == ']' || c == '}':
 		return s.broken(i, "expected a value, but the array or object ends (a comma too many?)")
 	case c == '+':
@@ -184,11 +184,11 @@ func (s *jsonScanner) noValue(i int) int {
 }
 
 // noKey stops where a key should begin.
-func (s *jsonScanner) noKey(i int) int {
+func (s *Scanner) noKey(i int) int {
 	switch {
-	case i >= len(s.body):
+	case i >= len(s.Body):
 		return s.broken(i, cutOff)
-	case s.body[i] == '}':
+	case s.Body[i] == '}':
 		return s.broken(i, "expected a key, but the object ends (a comma too many?)")
 	}
 	return s.broken(i, "expected a key in double quotes")

@@ -1,23 +1,23 @@
 // Events: server-sent events told apart in a byte stream, and the fields of one.
-package proxy
+package openai
 
 import "bytes"
 
-// An eventScanner finds the ends of server-sent events in bytes that come
+// An EventScanner finds the ends of server-sent events in bytes that come
 // piece by piece. No byte is looked at twice. The zero value is ready.
-type eventScanner struct {
+type EventScanner struct {
 	at   int  // bytes at the front of b already looked at
 	line int  // where the current line begins in b; negative: before b
 	cr   bool // the last byte looked at is a CR whose LF may follow
 	gone int  // bytes of the current event that were passed on
 }
 
-// next returns the length of the first event in b, blank line included, or 0
+// Next returns the length of the first event in b, blank line included, or 0
 // while it is incomplete: call again with the same bytes and more behind them.
 // After n > 0 the next call begins at b[n:]. Lines end in LF, CRLF or CR
 // (WHATWG HTML, 9.2.5). An event that ends in CR is returned at once, and if
 // an LF follows it stands at the front of the next event.
-func (s *eventScanner) next(b []byte) int {
+func (s *EventScanner) Next(b []byte) int {
 	if s.cr && s.at < len(b) {
 		s.cr = false
 		if b[s.at] == '\n' {
@@ -26,7 +26,7 @@ func (s *eventScanner) next(b []byte) int {
 		}
 	}
 	for {
-		n := indexEOL(b[s.at:])
+		n := IndexEOL(b[s.at:])
 		if n < 0 {
 			s.at = len(b)
 			return 0
@@ -43,26 +43,26 @@ func (s *eventScanner) next(b []byte) int {
 	}
 }
 
-// passed tells the scanner that the first n bytes of b, which next has seen
+// Passed tells the scanner that the first n bytes of b, which next has seen
 // and which hold no whole event, were passed on: b[n:] comes at the next call.
-func (s *eventScanner) passed(n int) {
+func (s *EventScanner) Passed(n int) {
 	s.at -= n
 	s.line -= n
 	s.gone += n
 }
 
-// pending is how many bytes of an unfinished event were seen so far, passed
+// Pending is how many bytes of an unfinished event were seen so far, passed
 // on or not.
-func (s *eventScanner) pending() int { return s.gone + s.at }
+func (s *EventScanner) Pending() int { return s.gone + s.at }
 
-// eventFields returns an event's name and where its data begins: the value of
+// EventFields returns an event's name and where its data begins: the value of
 // its first data line and everything behind. data is empty if all data lines
 // are. A byte order mark before the first line is skipped.
-func eventFields(event []byte) (name, data []byte) {
+func EventFields(event []byte) (name, data []byte) {
 	rest := bytes.TrimPrefix(event, []byte("\xef\xbb\xbf"))
 	for len(rest) > 0 {
 		line := rest
-		if n := indexEOL(rest); n >= 0 {
+		if n := IndexEOL(rest); n >= 0 {
 			line = rest[:n]
 		}
 		if value, ok := fieldValue(line, "event"); ok {
@@ -112,11 +112,11 @@ func eolLen(b []byte) int {
 	return 1
 }
 
-// indexEOL is the index of the first LF or CR in b, -1 if there is none. It
+// IndexEOL is the index of the first LF or CR in b, -1 if there is none. It
 // looks for both in windows that double, since the search for one alone would
 // be quadratic over many short lines that end in the other. Measured for events
 // of 210 bytes against eight bytes at a step: 43 ns an event, not 117.
-func indexEOL(b []byte) int {
+func IndexEOL(b []byte) int {
 	if len(b) > 0 && (b[0] == '\n' || b[0] == '\r') {
 		return 0 // every second line is blank
 	}

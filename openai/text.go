@@ -1,5 +1,5 @@
 // Texts: every part of a request that a model reads as text, and who says it.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -11,80 +11,80 @@ import (
 type textRole uint8
 
 const (
-	roleUser      textRole = iota // also prompts, inputs and queries
-	roleSystem                    // system, developer, instructions
-	roleAssistant                 // earlier answers, reasoning, arguments of calls
-	roleTool                      // results of tools and functions
-	roleTools                     // the descriptions of the tools on offer
-	roleDocument                  // documents to answer from or to rank
-	roleOther                     // a message with a role that we do not know
+	RoleUser      textRole = iota // also prompts, inputs and queries
+	RoleSystem                    // system, developer, instructions
+	RoleAssistant                 // earlier answers, reasoning, arguments of calls
+	RoleTool                      // results of tools and functions
+	RoleTools                     // the descriptions of the tools on offer
+	RoleDocument                  // documents to answer from or to rank
+	RoleOther                     // a message with a role that we do not know
 )
 
-// A text is one string of a request.
-type text struct {
-	at      span     // the JSON string as it stands in the body, quotes included
-	message int32    // index of its message or input item; -1: in none
-	role    textRole // who says it
-	escaped bool     // its bytes are not yet the text: there is an escape in it
-	bare    bool     // a form's field, or a number: at has no quotes around it
+// A Text is one string of a request.
+type Text struct {
+	At      Span     // the JSON string as it stands in the body, quotes included
+	Message int32    // index of its message or input item; -1: in none
+	Role    textRole // who says it
+	Escaped bool     // its bytes are not yet the text: there is an escape in it
+	Bare    bool     // a form's field, or a number: at has no quotes around it
 }
 
-// maxTexts is how many texts one request may have: a bound on what is kept of
+// MaxTexts is how many texts one request may have: a bound on what is kept of
 // a body, 2 MiB.
-const maxTexts = 1 << 16
+const MaxTexts = 1 << 16
 
 const tooManyTexts = "The request has more than 65536 texts"
 
-// appendTo appends the text as it is meant, escapes resolved, to dst. body is
+// AppendTo appends the text as it is meant, escapes resolved, to dst. body is
 // the body that was parsed.
-func (t text) appendTo(dst, body []byte) []byte {
-	raw := t.inside().of(body)
-	if t.escaped {
-		return appendUnescaped(dst, raw)
+func (t Text) AppendTo(dst, body []byte) []byte {
+	raw := t.Inside().Of(body)
+	if t.Escaped {
+		return AppendUnescaped(dst, raw)
 	}
 	return append(dst, raw...)
 }
 
-// inside is where the text stands without its quotes.
-func (t text) inside() span {
-	if t.bare {
-		return t.at
+// Inside is where the text stands without its quotes.
+func (t Text) Inside() Span {
+	if t.Bare {
+		return t.At
 	}
-	return span{t.at.start + 1, t.at.end - 1}
+	return Span{t.At.Start + 1, t.At.End - 1}
 }
 
-// A textReader is a jsonScanner that collects texts.
+// A textReader is a Scanner that collects texts.
 type textReader struct {
-	jsonScanner
-	texts     []text
-	unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
+	Scanner
+	Texts     []Text
+	Unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
 	numbers   int // elements of arrays that are numbers, where any value is taken for text
 	fractions int // of them, numbers such as 0.5, which are no ids but those of a vector
-	media     int // images, audio and video
-	results   int // of tools
-	toolCount int // tools on offer
-	turns     turns
-	systems   []systemAt // system and developer messages
-	turn      span       // the last message or item
-	userTurn  span       // the last one of the user's
-	args      [2]span    // the values of enable_thinking and thinking in chat_template_kwargs
-	effortAt  span       // the value of effort in reasoning
+	Media     int // images, audio and video
+	Results   int // of tools
+	ToolCount int // tools on offer
+	Turns     turns
+	Systems   []systemAt // system and developer messages
+	turn      Span       // the last message or item
+	userTurn  Span       // the last one of the user's
+	Args      [2]Span    // the values of enable_thinking and thinking in chat_template_kwargs
+	EffortAt  Span       // the value of effort in reasoning
 	message   int32      // the message or item at hand, -1 between them
-	tokenIDs  []span     // values with token ids, each counted in unread
-	template  span       // the first chat_template that is not null
-	adapters  []adapterAt
+	TokenIDs  []Span     // values with token ids, each counted in unread
+	template  Span       // the first chat_template that is not null
+	Adapters  []adapterAt
 }
 
 // A systemAt is where a message with the system prompt stands.
 type systemAt struct {
-	whole   span
-	content span // zero: it has none
+	Whole   Span
+	Content Span // zero: it has none
 }
 
 // An adapterAt is a member that names an adapter of a model.
 type adapterAt struct {
-	name  string
-	value span
+	Name  string
+	value Span
 	bare  bool // a form's field
 }
 
@@ -93,7 +93,7 @@ const maxSystems = 64
 
 // turns counts the messages or items of a conversation.
 type turns struct {
-	all, user int
+	All, User int
 }
 
 // text reads the string at pos as a text.
@@ -106,13 +106,13 @@ func (r *textReader) text(role textRole) {
 // keep takes the string at start for a text, if it is not empty, and returns
 // the offset behind it.
 func (r *textReader) keep(start int, role textRole) int {
-	end, escaped := r.str(start)
+	end, escaped := r.Str(start)
 	switch {
 	case end < 0 || end-start == 2:
-	case len(r.texts) == maxTexts:
+	case len(r.Texts) == MaxTexts:
 		return r.stop(faultOther, start, tooManyTexts)
 	default:
-		r.texts = append(r.texts, text{at: span{int32(start), int32(end)}, message: r.message, role: role, escaped: escaped})
+		r.Texts = append(r.Texts, Text{At: Span{int32(start), int32(end)}, Message: r.message, Role: role, Escaped: escaped})
 	}
 	return end
 }
@@ -123,7 +123,7 @@ func (r *textReader) nameText(role textRole) { r.textUnless(isName, role) }
 
 // idText reads an id. Templates write those of calls and their results into the
 // prompt (Kimi's, Mistral's), so one that is not written as ids are is text.
-func (r *textReader) idText(role textRole) { r.textUnless(isID, role) }
+func (r *textReader) idText(role textRole) { r.textUnless(IsID, role) }
 
 // textUnless reads a string, which is no text if is holds of its bytes as they
 // stand; anything but a string is text.
@@ -132,10 +132,10 @@ func (r *textReader) textUnless(is func([]byte) bool, role textRole) {
 		r.anyText(role)
 		return
 	}
-	mark := len(r.texts)
+	mark := len(r.Texts)
 	r.text(role)
-	if len(r.texts) > mark && is(r.texts[mark].inside().of(r.body)) {
-		r.texts = r.texts[:mark]
+	if len(r.Texts) > mark && is(r.Texts[mark].Inside().Of(r.Body)) {
+		r.Texts = r.Texts[:mark]
 	}
 }
 
@@ -144,7 +144,7 @@ func (r *textReader) textUnless(is func([]byte) bool, role textRole) {
 func (r *textReader) roleName() []byte {
 	name, at := r.name()
 	if !r.failed() && !isName(name) {
-		r.keep(int(at.start), roleOther)
+		r.keep(int(at.Start), RoleOther)
 	}
 	return name
 }
@@ -182,18 +182,18 @@ func isHarmlessName(s []byte) bool {
 	return isName(s) && (len(s) < shortestKey || !bytes.ContainsAny(s, "0123456789") || !pii.HasKey(s))
 }
 
-// maxID is more than any id that engines and clients make, signatures that some
+// MaxID is more than any id that engines and clients make, signatures that some
 // put into them left aside.
-const maxID = 128
+const MaxID = 128
 
 // maxIDDigits is as many as a time in milliseconds has, and fewer than a card.
 const maxIDDigits = 13
 
-// isID tells whether s is written as ids of calls are: short, without blank
+// IsID tells whether s is written as ids of calls are: short, without blank
 // space, and without a number of its own that is long enough to mean somebody.
 // Digits that touch a letter, as those of hexadecimal ids, are no number.
-func isID(s []byte) bool {
-	if len(s) > maxID {
+func IsID(s []byte) bool {
+	if len(s) > MaxID {
 		return false
 	}
 	number, group := 0, 0 // digits of the number, and of its group under way
@@ -285,7 +285,7 @@ func (r *textReader) looseText(role textRole) {
 			} else {
 				r.looseText(role)
 			}
-			if role != roleTools { // a tool's parameters have any name
+			if role != RoleTools { // a tool's parameters have any name
 				r.steers(&m, start)
 			}
 		}
@@ -302,23 +302,23 @@ func (r *textReader) looseText(role textRole) {
 // out by whoever shows it to the model, and nobody here reads it so.
 func (r *textReader) number(role textRole) {
 	at := r.skip()
-	if at.end-at.start < 7 { // isName
+	if at.End-at.Start < 7 { // isName
 		return
 	}
-	whole := at.of(r.body)
+	whole := at.Of(r.Body)
 	if end := bytes.IndexAny(whole, ".eE"); end >= 0 {
 		if exponent := bytes.IndexAny(whole, "eE"); exponent >= longMantissa && whole[exponent+1] != '-' {
-			r.unread++
+			r.Unread++
 			return
 		}
 		whole = whole[:end]
 	}
 	switch {
 	case isName(whole):
-	case len(r.texts) == maxTexts:
-		r.stop(faultOther, int(at.start), tooManyTexts)
+	case len(r.Texts) == MaxTexts:
+		r.stop(faultOther, int(at.Start), tooManyTexts)
 	default:
-		r.texts = append(r.texts, text{at: at, message: r.message, role: role, bare: true})
+		r.Texts = append(r.Texts, Text{At: at, Message: r.message, Role: role, Bare: true})
 	}
 }
 
@@ -338,7 +338,7 @@ func (r *textReader) keyText(m *members, role textRole) {
 func (r *textReader) prompt() {
 	switch r.peek() {
 	case '"', '[':
-		r.textOrTokens(roleUser)
+		r.textOrTokens(RoleUser)
 	default:
 		r.unlike("a string, an array of strings or token ids")
 	}
@@ -361,7 +361,7 @@ func (r *textReader) countNumber() {
 	case '"', '[', '{':
 	default:
 		r.numbers++
-		if isFraction(r.body[r.pos:]) {
+		if isFraction(r.Body[r.pos:]) {
 			r.fractions++
 		}
 	}
@@ -389,7 +389,7 @@ func (r *textReader) unknown(m *members, role textRole) {
 	start, before := r.pos, r.numbers-r.fractions
 	r.looseText(role)
 	if r.numbers-r.fractions-before > fewNumbers {
-		r.unread++
+		r.Unread++
 	}
 	r.steers(m, start)
 }
@@ -408,20 +408,28 @@ func (r *textReader) unknownMember(m *members, role textRole) {
 // take it for a chat template, for token ids or for the name of an adapter.
 func (r *textReader) steers(m *members, start int) {
 	switch {
-	case r.failed() || r.body[start] == 'n':
+	case r.failed() || r.Body[start] == 'n':
 	case isTemplate(m.key):
-		if !r.template.given() {
-			r.template = span{int32(start), int32(r.pos)}
+		if !r.template.Given() {
+			r.template = Span{int32(start), int32(r.pos)}
 		}
-	case isTokenIDs(m.key) && (r.body[start] == '[' || r.body[start] == '"'): // a number is a count
-		r.unread++
+	case isTokenIDs(m.key) && (r.Body[start] == '[' || r.Body[start] == '"'): // a number is a count
+		r.Unread++
 	case !isAdapter(m.key):
-	case len(r.adapters) == maxAdapters:
+	case len(r.Adapters) == maxAdapters:
 		r.stop(faultOther, m.start, "More than 64 parameters that name adapters. Send one")
 	default:
-		r.adapters = append(r.adapters, adapterAt{name: string(m.key), value: span{int32(start), int32(r.pos)}})
+		r.Adapters = append(r.Adapters, adapterAt{Name: string(m.key), value: Span{int32(start), int32(r.pos)}})
 	}
 }
 
 // maxAdapters is how many parameters may name adapters: a bound on what is kept.
 const maxAdapters = 64
+
+// tokensMember notes the value from start on, which has token ids in it, as unread.
+func (r *textReader) tokensMember(start int) {
+	r.Unread++
+	if !r.failed() {
+		r.TokenIDs = append(r.TokenIDs, Span{int32(start), int32(r.pos)})
+	}
+}

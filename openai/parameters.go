@@ -1,5 +1,5 @@
 // Parameters: the members of a request's top-level object.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 const maxModelName = 256
 
 // members reads the members of the top-level object at pos.
-func (r *request) members(need needs) {
+func (r *Request) members(need needs) {
 	m := r.object()
 	for r.member(&m) {
 		at := r.pos
@@ -28,49 +28,49 @@ func (r *request) members(need needs) {
 }
 
 // note notes where the member just read stands, whose value began at at.
-func (r *request) note(m *members, at int) {
-	if r.crowded = len(r.parameters) == maxParameters; !r.crowded {
-		r.parameters = append(r.parameters, parameterAt{int32(m.start), span{int32(at), int32(r.pos)}})
+func (r *Request) note(m *members, at int) {
+	if r.Crowded = len(r.Parameters) == maxParameters; !r.Crowded {
+		r.Parameters = append(r.Parameters, ParameterAt{int32(m.start), Span{int32(at), int32(r.pos)}})
 	}
 }
 
 // parameter reads a parameter that is no text, and tells whether it is one.
-func (r *request) parameter(key []byte) bool {
+func (r *Request) parameter(key []byte) bool {
 	switch string(key) {
 	case "model":
 		r.readModel()
 	case "stream":
-		r.stream, r.streamAt = r.boolean()
+		r.Stream, r.streamAt = r.boolean()
 	case "stream_options":
 		r.streamOptions()
 	case "tools":
-		r.fields.tools = r.located((*textReader).tools)
+		r.Fields.Tools = r.located((*textReader).tools)
 	case "functions":
 		r.tools()
 	case "user":
-		r.fields.user = r.optional()
+		r.Fields.user = r.optional()
 	case "n":
-		r.fields.n = r.orNull((*request).integer)
+		r.Fields.N = r.orNull((*Request).integer)
 	case "best_of":
-		r.fields.bestOf = r.loose()
+		r.Fields.bestOf = r.loose()
 	case "max_tokens":
-		r.fields.maxTokens = r.orNull((*request).integer)
+		r.Fields.MaxTokens = r.orNull((*Request).integer)
 	case "max_completion_tokens":
-		r.fields.maxCompletion = r.orNull((*request).integer)
+		r.Fields.MaxCompletion = r.orNull((*Request).integer)
 	case "max_output_tokens":
-		r.fields.maxOutput = r.orNull((*request).integer)
+		r.Fields.MaxOutput = r.orNull((*Request).integer)
 	case "temperature":
-		r.fields.temperature = r.orNull((*request).real)
+		r.Fields.Temperature = r.orNull((*Request).real)
 	case "reasoning_effort":
-		r.fields.effort = r.loose()
+		r.Fields.Effort = r.loose()
 	case "reasoning":
-		r.fields.reasoning = r.orNull(func(r *request) span { return r.located((*textReader).effort) })
+		r.Fields.Reasoning = r.orNull(func(r *Request) Span { return r.located((*textReader).effort) })
 	case "seed":
-		r.fields.seed = r.optional()
+		r.Fields.seed = r.optional()
 	case "response_format":
-		r.fields.responseFormat = r.located(func(t *textReader) { t.looseText(roleTools) })
+		r.Fields.responseFormat = r.located(func(t *textReader) { t.looseText(RoleTools) })
 	case "cache_salt":
-		r.fields.cacheSalt = r.optional()
+		r.Fields.CacheSalt = r.optional()
 	case "vllm_xargs":
 		r.extraArgs()
 	default:
@@ -82,42 +82,42 @@ func (r *request) parameter(key []byte) bool {
 // textParameter reads a parameter that is text on some route, and tells
 // whether it is one. It is collected on every route, whatever the worker there
 // makes of it; its shape is judged on the routes that are known to read it.
-func (r *request) textParameter(key []byte, need needs) bool {
+func (r *Request) textParameter(key []byte, need needs) bool {
 	switch string(key) {
 	case "messages":
 		if need&readsChat == 0 {
-			r.textOrTokens(roleUser)
-		} else if r.messagesAt = r.located((*textReader).messages); r.messagesAt.given() {
-			r.given |= needsMessages
+			r.textOrTokens(RoleUser)
+		} else if r.MessagesAt = r.located((*textReader).messages); r.MessagesAt.Given() {
+			r.Given |= NeedsMessages
 		}
 	case "prompt":
 		if need&needsPrompt == 0 {
-			r.textOrTokens(roleUser)
-		} else if r.askedAt = r.located((*textReader).prompt); r.askedAt.given() {
-			r.given |= needsPrompt
+			r.textOrTokens(RoleUser)
+		} else if r.AskedAt = r.located((*textReader).prompt); r.AskedAt.Given() {
+			r.Given |= needsPrompt
 		}
 	case "prompt_embeds", // vLLM: in place of a prompt
 		"input_embeds", "inputs_embeds": // SGLang
-		if r.optional().given() {
-			r.given |= needsPrompt
-			r.unread++
+		if r.optional().Given() {
+			r.Given |= needsPrompt
+			r.Unread++
 		}
 	case "input":
 		r.readInput(need)
 	case "system":
 		r.system(need)
 	case "instructions":
-		r.fields.instructions = r.orNull(func(r *request) span { return r.located(func(t *textReader) { t.anyText(roleSystem) }) })
+		r.Fields.Instructions = r.orNull(func(r *Request) Span { return r.located(func(t *textReader) { t.anyText(RoleSystem) }) })
 	case "chat_template":
-		r.template = r.located(func(t *textReader) { t.anyText(roleSystem) })
+		r.template = r.located(func(t *textReader) { t.anyText(RoleSystem) })
 	case "chat_template_kwargs": // what templates make of it is theirs: any string may come to stand in the prompt
-		r.fields.templateArgs = r.orNull(func(r *request) span { return r.located((*textReader).templateArgs) })
+		r.Fields.TemplateArgs = r.orNull(func(r *Request) Span { return r.located((*textReader).templateArgs) })
 	case "suffix", "query", "queries", "text_1", "data_1":
-		r.textOrTokens(roleUser)
+		r.textOrTokens(RoleUser)
 	case "documents", "text_2", "data_2", "items":
-		r.textOrTokens(roleDocument)
+		r.textOrTokens(RoleDocument)
 	case "previous_input_messages": // vLLM: before the input
-		r.textOrTokens(roleUser)
+		r.textOrTokens(RoleUser)
 	case "prediction":
 		r.predicted()
 	default:
@@ -136,10 +136,10 @@ func isTokenIDs(key []byte) bool {
 	return false
 }
 
-func (r *request) tokenParameter() bool {
-	if at := r.optional(); at.given() {
-		r.given |= needsPrompt
-		r.tokensMember(int(at.start))
+func (r *Request) tokenParameter() bool {
+	if at := r.optional(); at.Given() {
+		r.Given |= needsPrompt
+		r.tokensMember(int(at.Start))
 	}
 	return true
 }
@@ -147,7 +147,7 @@ func (r *request) tokenParameter() bool {
 // furtherParameter reads a parameter that we do nothing with. Engines have
 // hundreds and invent more, such as the schemas and choices that guide an
 // answer: whatever is not known to stay away from the model may be text.
-func (r *request) furtherParameter(m *members) {
+func (r *Request) furtherParameter(m *members) {
 	switch string(m.key) {
 	case "metadata", "stop", "stop_sequences", "stop_regex", "logit_bias", "safety_identifier", "prompt_cache_key",
 		"mcp_servers", "custom_logit_processor":
@@ -155,76 +155,76 @@ func (r *request) furtherParameter(m *members) {
 	case "image", "images", "mask", "ref_audio", "input_reference":
 		if !r.null() {
 			r.skip()
-			r.media++
+			r.Media++
 		}
 	case "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "structural_tag",
 		"regex", "ebnf", "json_schema", "text":
-		r.looseText(roleTools) // what an answer must look like, as much the developer's as tools are
+		r.looseText(RoleTools) // what an answer must look like, as much the developer's as tools are
 	case "stop_token_ids", "allowed_token_ids", "logprob_token_ids", "bad_words_ids", "token_ids_logprob", "suppress_tokens",
 		"begin_suppress_tokens", "sigmas", "timesteps": // numbers that no prompt is made of
-		r.looseText(roleOther)
+		r.looseText(RoleOther)
 	default:
-		r.unknown(m, roleOther)
+		r.unknown(m, RoleOther)
 	}
 }
 
-func (r *request) readInput(need needs) {
+func (r *Request) readInput(need needs) {
 	switch {
 	case need&needsInput == 0:
-		r.textOrTokens(roleUser)
+		r.textOrTokens(RoleUser)
 		return
 	case need&readsItems != 0:
-		r.askedAt = r.located((*textReader).input)
+		r.AskedAt = r.located((*textReader).input)
 	default:
-		r.askedAt = r.located((*textReader).prompt)
+		r.AskedAt = r.located((*textReader).prompt)
 	}
-	if r.askedAt.given() {
-		r.given |= needsInput
+	if r.AskedAt.Given() {
+		r.Given |= needsInput
 	}
 }
 
 // system reads Anthropic's system prompt: a string or an array of parts.
-func (r *request) system(need needs) {
+func (r *Request) system(need needs) {
 	if need&readsChat == 0 {
-		r.anyText(roleSystem)
+		r.anyText(RoleSystem)
 		return
 	}
-	mark := len(r.texts)
-	r.fields.system = r.orNull(func(r *request) span { return r.located((*textReader).content) })
-	r.setRole(mark, roleSystem)
+	mark := len(r.Texts)
+	r.Fields.System = r.orNull(func(r *Request) Span { return r.located((*textReader).content) })
+	r.setRole(mark, RoleSystem)
 }
 
 // predicted reads the answer that the client expects: OpenAI's predicted outputs.
-func (r *request) predicted() {
-	mark := len(r.texts)
+func (r *Request) predicted() {
+	mark := len(r.Texts)
 	r.callOrText()
-	r.setRole(mark, roleAssistant)
+	r.setRole(mark, RoleAssistant)
 }
 
-// templateArgs reads the arguments of the chat template. Nobody knows where a
+// TemplateArgs reads the arguments of the chat template. Nobody knows where a
 // template puts them.
 func (r *textReader) templateArgs() {
 	if r.peek() != '{' {
-		r.anyText(roleSystem)
+		r.anyText(RoleSystem)
 		return
 	}
 	m := r.object()
 	for r.member(&m) {
 		switch string(m.key) {
 		case "enable_thinking":
-			r.args[0] = r.loose()
+			r.Args[0] = r.loose()
 		case "thinking":
-			r.args[1] = r.loose()
+			r.Args[1] = r.loose()
 		case "chat_template":
 			start := r.pos
-			r.anyText(roleSystem)
+			r.anyText(RoleSystem)
 			r.steers(&m, start)
 		default:
 			if r.otherCase(&m, templateNames) {
 				break
 			}
-			r.keyText(&m, roleOther)
-			r.unknown(&m, roleOther)
+			r.keyText(&m, RoleOther)
+			r.unknown(&m, RoleOther)
 		}
 	}
 	r.fault.in(m.key)
@@ -239,9 +239,9 @@ func (r *textReader) effort() {
 	m := r.object()
 	for r.member(&m) {
 		if string(m.key) == "effort" {
-			r.effortAt = r.loose()
+			r.EffortAt = r.loose()
 		} else {
-			r.unknownMember(&m, roleOther)
+			r.unknownMember(&m, RoleOther)
 		}
 	}
 	r.fault.in(m.key)
@@ -249,17 +249,17 @@ func (r *textReader) effort() {
 
 // loose reads a value that has its own words, which templates write into the
 // prompt as they come ("Reasoning: low"), and returns where it stands.
-func (r *textReader) loose() span {
+func (r *textReader) loose() Span {
 	start := r.pos
-	r.looseText(roleOther)
+	r.looseText(RoleOther)
 	if r.failed() {
-		return span{}
+		return Span{}
 	}
-	return span{int32(start), int32(r.pos)}
+	return Span{int32(start), int32(r.pos)}
 }
 
 // orNull returns where the value stands that read reads, also where it is null.
-func (r *request) orNull(read func(*request) span) span {
+func (r *Request) orNull(read func(*Request) Span) Span {
 	if r.peek() == 'n' {
 		return r.skip()
 	}
@@ -267,20 +267,20 @@ func (r *request) orNull(read func(*request) span) span {
 }
 
 // located returns where the value stands that read reads; null counts as absent.
-func (r *request) located(read func(*textReader)) span {
+func (r *Request) located(read func(*textReader)) Span {
 	start := r.pos
 	if r.null() {
-		return span{}
+		return Span{}
 	}
 	read(&r.textReader)
 	if r.failed() {
-		return span{}
+		return Span{}
 	}
-	return span{int32(start), int32(r.pos)}
+	return Span{int32(start), int32(r.pos)}
 }
 
 // readModel reads the model's name.
-func (r *request) readModel() {
+func (r *Request) readModel() {
 	start := r.pos
 	if r.peek() == 'n' {
 		r.modelAt = r.skip()
@@ -294,7 +294,7 @@ func (r *request) readModel() {
 		r.stop(faultOther, start, why)
 		return
 	}
-	r.model, r.modelAt = name, at
+	r.Model, r.modelAt = name, at
 }
 
 // badModel says why name cannot be a model's; "" when it can.
@@ -325,10 +325,10 @@ func plainName(name []byte) bool {
 }
 
 // streamOptions reads the object that asks for usage on a stream.
-func (r *request) streamOptions() {
+func (r *Request) streamOptions() {
 	start := r.pos
 	if r.peek() == 'n' {
-		r.usage.at = r.skip()
+		r.Usage.at = r.skip()
 		return
 	}
 	if r.peek() != '{' {
@@ -339,19 +339,19 @@ func (r *request) streamOptions() {
 	for r.member(&m) {
 		switch string(m.key) {
 		case "include_usage":
-			r.usage.include, r.usage.includeAt = r.boolean()
+			r.Usage.Include, r.Usage.includeAt = r.boolean()
 		case "continuous_usage_stats":
-			r.usage.continuous, _ = r.boolean()
+			r.Usage.Continuous, _ = r.boolean()
 		default:
 			r.skipUnknown(&m)
 		}
 	}
 	r.fault.in(m.key)
-	r.usage.at = span{int32(start), int32(r.pos)}
+	r.Usage.at = Span{int32(start), int32(r.pos)}
 }
 
 // skipUnknown steps over a member that is not known by its name.
-func (r *request) skipUnknown(m *members) {
+func (r *Request) skipUnknown(m *members) {
 	if !r.otherCase(m, memberNames) {
 		r.skip()
 	}
@@ -361,7 +361,7 @@ func (r *request) skipUnknown(m *members) {
 // by which a router tells two engines of each other. From a client they name
 // hosts to connect to and crash engines (SGLang #40125: a bootstrap_room that
 // comes twice takes both schedulers down).
-func (r *request) noteHandover(m *members) {
+func (r *Request) noteHandover(m *members) {
 	if !handoverMember(m.key) || r.failed() {
 		return
 	}
@@ -369,7 +369,7 @@ func (r *request) noteHandover(m *members) {
 		r.stop(faultOther, m.start, "More than 64 parameters that only a router may send. Send none of them")
 		return
 	}
-	r.strip = append(r.strip, span{int32(m.start), int32(r.pos)})
+	r.strip = append(r.strip, Span{int32(m.start), int32(r.pos)})
 }
 
 // maxHandover is how many members are stripped from one body: five times what
@@ -389,7 +389,7 @@ func handoverMember(key []byte) bool {
 // extraArgs reads vLLM's vllm_xargs. Its members land in the same map as
 // kv_transfer_params, so the same names are stripped from it; the others are
 // for extensions, of which nobody knows what they make of them.
-func (r *request) extraArgs() {
+func (r *Request) extraArgs() {
 	if r.peek() != '{' {
 		r.skip()
 		return
@@ -401,7 +401,7 @@ func (r *request) extraArgs() {
 			r.skip()
 			r.noteHandover(&m)
 		case !r.otherCase(&m, extraNames):
-			r.unknown(&m, roleOther)
+			r.unknown(&m, RoleOther)
 		}
 	}
 	r.fault.in(m.key)

@@ -1,5 +1,5 @@
 // Bodies of any bytes, read side by side with the standard library.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 )
 
 // addTranscripts gives the bodies of testdata/requests to a fuzz target.
-func addTranscripts(f *testing.F, add func(rt route, contentType, body string)) {
+func addTranscripts(f *testing.F, add func(rt Route, contentType, body string)) {
 	files, err := filepath.Glob("testdata/requests/*.txt")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("transcripts are missing: %v", err)
@@ -42,22 +42,22 @@ func addTranscripts(f *testing.F, add func(rt route, contentType, body string)) 
 // FuzzRequest: what we accept, encoding/json accepts and reads as we do; what
 // it refuses, we refuse; and what we refuse as bytes, we refuse for a reason.
 func FuzzRequest(f *testing.F) {
-	addTranscripts(f, func(rt route, _, body string) {
-		if rt.kind != kindForm {
-			f.Add(uint8(slices.Index(routes, rt)), []byte(body))
+	addTranscripts(f, func(rt Route, _, body string) {
+		if rt.Kind != KindForm {
+			f.Add(uint8(slices.Index(Routes, rt)), []byte(body))
 		}
 	})
 	f.Add(uint8(0), []byte(`{"model":"m","nvex\u0074":{"backend_instance_id":"a","router_config_override":{"router_temperature":1}},"messages":[{"role":"user","content":"hi"}]}`))
 	f.Add(uint8(0), []byte(`{"model":"m","router_config_override":{"router_temperature":1,"router_temperature":2},"messages":[{"role":"user","content":"hi"}]}`))
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
-		rt := routes[int(path)%len(routes)]
-		var r request
+		rt := Routes[int(path)%len(Routes)]
+		var r Request
 		before := bytes.Clone(body)
-		refused := r.parse(rt, body, []byte("application/json"))
+		refused := r.Parse(rt, body, []byte("application/json"))
 		if !bytes.Equal(before, body) {
 			t.Fatal("parse changed the body")
 		}
-		document := bytes.TrimPrefix(body, []byte(byteOrderMark))
+		document := bytes.TrimPrefix(body, []byte(ByteOrderMark))
 		if refused != nil {
 			checkRefusal(t, &r, refused, document)
 			return
@@ -92,15 +92,15 @@ func depthOf(document []byte) (deepest int) {
 	}
 }
 
-func checkRefusal(t *testing.T, r *request, refused *apiError, document []byte) {
-	if refused.status != 400 || refused.kind != "invalid_request_error" || refused.message == "" {
+func checkRefusal(t *testing.T, r *Request, refused *Error, document []byte) {
+	if refused.Status != 400 || refused.Type != "invalid_request_error" || refused.Message == "" {
 		t.Fatalf("refused with %+v", refused)
 	}
-	if len(refused.message) > 2000 || !utf8.ValidString(refused.message) || strings.ContainsFunc(refused.message, func(c rune) bool { return c < ' ' }) {
-		t.Fatalf("message %q", refused.message)
+	if len(refused.Message) > 2000 || !utf8.ValidString(refused.Message) || strings.ContainsFunc(refused.Message, func(c rune) bool { return c < ' ' }) {
+		t.Fatalf("message %q", refused.Message)
 	}
-	if r.fault.at < 0 || r.fault.at > len(r.body) {
-		t.Fatalf("fault at %d of %d", r.fault.at, len(r.body))
+	if r.fault.at < 0 || r.fault.at > len(r.Body) {
+		t.Fatalf("fault at %d of %d", r.fault.at, len(r.Body))
 	}
 	if r.fault.kind != faultSyntax || !json.Valid(document) || !utf8.Valid(document) {
 		return
@@ -108,22 +108,22 @@ func checkRefusal(t *testing.T, r *request, refused *apiError, document []byte) 
 	if surrogateEscape.Match(document) || bytes.TrimLeft(document, " \t\r\n")[0] != '{' || depthOf(document) > maxDepth {
 		return
 	}
-	t.Fatalf("refused without a reason: %s\n%q", refused.message, document)
+	t.Fatalf("refused without a reason: %s\n%q", refused.Message, document)
 }
 
 // checkReading compares what was read with encoding/json, which folds the case
 // of keys and takes the last of two: hence by way of pairsOf.
-func checkReading(t *testing.T, r *request, document []byte) {
+func checkReading(t *testing.T, r *Request, document []byte) {
 	seen := uniquePairs(t, string(bytes.TrimSpace(document)))
 	var model *string
 	var stream *bool
 	decode(t, seen["model"], &model)
 	decode(t, seen["stream"], &stream)
-	if model == nil && len(r.model) > 0 || model != nil && *model != string(r.model) {
-		t.Fatalf("model %q, want %s", r.model, seen["model"])
+	if model == nil && len(r.Model) > 0 || model != nil && *model != string(r.Model) {
+		t.Fatalf("model %q, want %s", r.Model, seen["model"])
 	}
-	if r.stream != (stream != nil && *stream) {
-		t.Fatalf("stream %v, want %s", r.stream, seen["stream"])
+	if r.Stream != (stream != nil && *stream) {
+		t.Fatalf("stream %v, want %s", r.Stream, seen["stream"])
 	}
 	var options struct {
 		Include    *bool `json:"include_usage"`
@@ -137,15 +137,15 @@ func checkReading(t *testing.T, r *request, document []byte) {
 			decode(t, p.value, &options.Continuous)
 		}
 	}
-	if r.usage.include != (options.Include != nil && *options.Include) || r.usage.continuous != (options.Continuous != nil && *options.Continuous) {
-		t.Fatalf("usage %+v, want %s", r.usage, seen["stream_options"])
+	if r.Usage.Include != (options.Include != nil && *options.Include) || r.Usage.Continuous != (options.Continuous != nil && *options.Continuous) {
+		t.Fatalf("usage %+v, want %s", r.Usage, seen["stream_options"])
 	}
-	for key, at := range map[string]span{
-		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.usage.at, "tools": r.fields.tools, "user": r.fields.user,
-		"n": r.fields.n, "max_tokens": r.fields.maxTokens, "max_completion_tokens": r.fields.maxCompletion, "max_output_tokens": r.fields.maxOutput, "temperature": r.fields.temperature, "seed": r.fields.seed,
-		"response_format": r.fields.responseFormat, "cache_salt": r.fields.cacheSalt,
+	for key, at := range map[string]Span{
+		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.Usage.at, "tools": r.Fields.Tools, "user": r.Fields.user,
+		"n": r.Fields.N, "max_tokens": r.Fields.MaxTokens, "max_completion_tokens": r.Fields.MaxCompletion, "max_output_tokens": r.Fields.MaxOutput, "temperature": r.Fields.Temperature, "seed": r.Fields.seed,
+		"response_format": r.Fields.responseFormat, "cache_salt": r.Fields.CacheSalt,
 	} {
-		if got := string(at.of(r.body)); got != seen[key] && !(got == "" && seen[key] == "null") {
+		if got := string(at.Of(r.Body)); got != seen[key] && !(got == "" && seen[key] == "null") {
 			t.Fatalf("%s is %q, want %q", key, got, seen[key])
 		}
 	}
@@ -154,27 +154,27 @@ func checkReading(t *testing.T, r *request, document []byte) {
 
 // checkChoice: what a request chooses by is found wherever it stands, and names
 // nothing twice.
-func checkChoice(t *testing.T, r *request, seen map[string]string) {
+func checkChoice(t *testing.T, r *Request, seen map[string]string) {
 	nvext := uniquePairs(t, seen["nvext"])
 	for name, got := range map[string]struct {
 		want string
-		at   span
+		at   Span
 	}{
-		"nvext":                  {seen["nvext"], r.choice.nvext},
-		"backend_instance_id":    {nvext["backend_instance_id"], r.choice.backend},
-		"prefill_worker_id":      {nvext["prefill_worker_id"], r.choice.prefill},
-		"decode_worker_id":       {nvext["decode_worker_id"], r.choice.decode},
-		"nvext's weights":        {nvext["router_config_override"], r.choice.within.whole},
-		"router_config_override": {seen["router_config_override"], r.choice.weights.whole},
+		"nvext":                  {seen["nvext"], r.Choice.Nvext},
+		"backend_instance_id":    {nvext["backend_instance_id"], r.Choice.Backend},
+		"prefill_worker_id":      {nvext["prefill_worker_id"], r.Choice.Prefill},
+		"decode_worker_id":       {nvext["decode_worker_id"], r.Choice.Decode},
+		"nvext's weights":        {nvext["router_config_override"], r.Choice.Within.Whole},
+		"router_config_override": {seen["router_config_override"], r.Choice.Weights.Whole},
 	} {
-		if at := string(got.at.of(r.body)); at != got.want {
+		if at := string(got.at.Of(r.Body)); at != got.want {
 			t.Fatalf("%s is %q, want %q", name, at, got.want)
 		}
 	}
-	for raw, at := range map[string]weightsAt{nvext["router_config_override"]: r.choice.within, seen["router_config_override"]: r.choice.weights} {
+	for raw, at := range map[string]WeightsAt{nvext["router_config_override"]: r.Choice.Within, seen["router_config_override"]: r.Choice.Weights} {
 		weights := uniquePairs(t, raw)
-		if string(at.credit.of(r.body)) != weights["overlap_score_credit"] || string(at.scale.of(r.body)) != weights["prefill_load_scale"] ||
-			string(at.temperature.of(r.body)) != weights["router_temperature"] {
+		if string(at.Credit.Of(r.Body)) != weights["overlap_score_credit"] || string(at.Scale.Of(r.Body)) != weights["prefill_load_scale"] ||
+			string(at.Temperature.Of(r.Body)) != weights["router_temperature"] {
 			t.Fatalf("weights %+v, want %s", at, raw)
 		}
 	}
@@ -197,7 +197,7 @@ type asGo struct {
 }
 
 // checkCase: a reader that knows no case finds what one that knows it does.
-func checkCase(t *testing.T, r *request, document []byte) {
+func checkCase(t *testing.T, r *Request, document []byte) {
 	var loose asGo
 	if json.Unmarshal(document, &loose) != nil {
 		return // a shape that Go's readers refuse
@@ -211,7 +211,7 @@ func checkCase(t *testing.T, r *request, document []byte) {
 			t.Fatalf("%s is %s to a reader that knows no case, and %q here: %q", name, got, exact[name], document)
 		}
 	}
-	if !r.messagesAt.given() {
+	if !r.MessagesAt.Given() {
 		return // not read message by message on this route
 	}
 	var messages []json.RawMessage
@@ -254,30 +254,30 @@ func pairsIfObject(t *testing.T, raw string) []pair {
 
 // checkTexts: every text decodes as encoding/json decodes it, texts are told in
 // the body's order, and the plain contents of messages are all among them.
-func checkTexts(t *testing.T, r *request, document []byte) {
+func checkTexts(t *testing.T, r *Request, document []byte) {
 	found := map[string]bool{}
 	last := int32(0)
-	for _, x := range r.texts {
+	for _, x := range r.Texts {
 		var want string
-		if x.bare { // a number
-			want = string(x.at.of(r.body))
+		if x.Bare { // a number
+			want = string(x.At.Of(r.Body))
 		} else {
-			decode(t, string(x.at.of(r.body)), &want)
+			decode(t, string(x.At.Of(r.Body)), &want)
 		}
-		if got := string(x.appendTo(nil, r.body)); got != want || got == "" {
+		if got := string(x.AppendTo(nil, r.Body)); got != want || got == "" {
 			t.Fatalf("text %q, want %q", got, want)
 		}
-		if x.at.start < last {
-			t.Fatalf("text at %d behind %d", x.at.start, last)
+		if x.At.Start < last {
+			t.Fatalf("text at %d behind %d", x.At.Start, last)
 		}
-		last = x.at.end
-		found[strconv.Itoa(int(x.message))+":"+want] = true
+		last = x.At.End
+		found[strconv.Itoa(int(x.Message))+":"+want] = true
 	}
-	if !r.messagesAt.given() {
+	if !r.MessagesAt.Given() {
 		return
 	}
 	var messages []json.RawMessage
-	decode(t, string(r.messagesAt.of(r.body)), &messages)
+	decode(t, string(r.MessagesAt.Of(r.Body)), &messages)
 	for i, message := range messages {
 		role := ""
 		for _, p := range pairsIfObject(t, string(message)) {
@@ -326,16 +326,16 @@ func contentTexts(t *testing.T, raw string) (texts []string) {
 
 // checkSending: what is sent has the new model, asks for usage where it should,
 // names no hand-over field, and is otherwise the same member for member.
-func checkSending(t *testing.T, r *request, document []byte) {
-	var s splices
-	r.setModel(&s, "new")
-	r.askUsage(&s)
-	r.stripHandover(&s)
-	sent := spliced(&s, r.body)
-	if !json.Valid(sent) || len(sent) != s.length(r.body) {
-		t.Fatalf("would send %q, length %d", sent, s.length(r.body))
+func checkSending(t *testing.T, r *Request, document []byte) {
+	var s Splices
+	r.SetModel(&s, "new")
+	r.AskUsage(&s)
+	r.StripHandover(&s)
+	sent := spliced(&s, r.Body)
+	if !json.Valid(sent) || len(sent) != s.Length(r.Body) {
+		t.Fatalf("would send %q, length %d", sent, s.Length(r.Body))
 	}
-	asks := r.stream && (r.kind == kindChat || r.kind == kindText)
+	asks := r.Stream && (r.kind == KindChat || r.kind == KindText)
 	var want []pair
 	hasModel, hasOptions := false, false
 	for _, p := range pairsOf(t, document) {
@@ -383,19 +383,19 @@ func checkSending(t *testing.T, r *request, document []byte) {
 
 // FuzzForm: a form that we accept, mime/multipart reads to the same model, once.
 func FuzzForm(f *testing.F) {
-	addTranscripts(f, func(rt route, contentType, body string) {
-		if rt.kind == kindForm && !isJSON([]byte(contentType)) {
+	addTranscripts(f, func(rt Route, contentType, body string) {
+		if rt.Kind == KindForm && !IsJSON([]byte(contentType)) {
 			f.Add(contentType, []byte(body))
 		}
 	})
 	rt := routeAt(f, "/v1/audio/transcriptions")
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		if isJSON([]byte(contentType)) {
+		if IsJSON([]byte(contentType)) {
 			return
 		}
-		var r request
-		if refused := r.parse(rt, body, []byte(contentType)); refused != nil {
-			if refused.status != 400 || !utf8.Valid(refused.appendJSON(nil)) || !json.Valid(refused.appendJSON(nil)) {
+		var r Request
+		if refused := r.Parse(rt, body, []byte(contentType)); refused != nil {
+			if refused.Status != 400 || !utf8.Valid(refused.AppendJSON(nil)) || !json.Valid(refused.AppendJSON(nil)) {
 				t.Fatalf("refused with %+v", refused)
 			}
 			return
@@ -407,35 +407,35 @@ func FuzzForm(f *testing.F) {
 // checkForm: mime/multipart finds one model, ours, in what came and in what is sent,
 // and every field that it finds there is a text here or written as a name. What is
 // sent is read here as what came was, and sent on as it is.
-func checkForm(t *testing.T, r *request, rt route, contentType string, body []byte) {
-	var heads, s splices
-	r.rewriteHeads(&heads)
-	r.rewriteHeads(&s)
-	r.setModel(&s, "new")
-	as := strings.TrimSuffix(strings.TrimPrefix(string(r.appendContentType(nil)), "Content-Type: "), "\r\n")
+func checkForm(t *testing.T, r *Request, rt Route, contentType string, body []byte) {
+	var heads, s Splices
+	r.RewriteHeads(&heads)
+	r.RewriteHeads(&s)
+	r.SetModel(&s, "new")
+	as := strings.TrimSuffix(strings.TrimPrefix(string(r.AppendContentType(nil)), "Content-Type: "), "\r\n")
 	sent := spliced(&heads, body)
 	for _, form := range []struct{ contentType, body, model string }{
-		{contentType, string(body), string(r.model)}, {as, string(sent), string(r.model)}, {as, string(spliced(&s, body)), "new"},
+		{contentType, string(body), string(r.Model)}, {as, string(sent), string(r.Model)}, {as, string(spliced(&s, body)), "new"},
 	} {
 		if models := formModels(t, form.contentType, []byte(form.body)); !slices.Equal(models, []string{form.model}) {
 			t.Fatalf("models %q, want %q\n%q", models, form.model, form.body)
 		}
 	}
 	texts := map[string]bool{}
-	for _, x := range r.texts {
-		texts[string(x.appendTo(nil, body))] = true
+	for _, x := range r.Texts {
+		texts[string(x.AppendTo(nil, body))] = true
 	}
 	for _, f := range formFields(t, as, sent) {
 		if f.value != "" && f.name != "model" && !f.file && !isName([]byte(f.value)) && !texts[f.value] {
 			t.Fatalf("the field %q with %q is no text here", f.name, f.value)
 		}
 	}
-	var again request
-	if refused := again.parse(rt, sent, []byte(as)); refused != nil {
-		t.Fatalf("what is sent is refused: %s\n%q", refused.message, sent)
+	var again Request
+	if refused := again.Parse(rt, sent, []byte(as)); refused != nil {
+		t.Fatalf("what is sent is refused: %s\n%q", refused.Message, sent)
 	}
-	if len(again.heads) != 0 || len(again.texts) != len(r.texts) || string(again.appendContentType(nil)) != string(r.appendContentType(nil)) {
-		t.Fatalf("%d heads of what is sent would be sent otherwise; %d texts of %d\n%q", len(again.heads), len(again.texts), len(r.texts), sent)
+	if len(again.heads) != 0 || len(again.Texts) != len(r.Texts) || string(again.AppendContentType(nil)) != string(r.AppendContentType(nil)) {
+		t.Fatalf("%d heads of what is sent would be sent otherwise; %d texts of %d\n%q", len(again.heads), len(again.Texts), len(r.Texts), sent)
 	}
 }
 

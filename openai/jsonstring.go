@@ -1,5 +1,5 @@
 // Strings of JSON: found valid eight bytes at a time, and decoded.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ const (
 	highs = 0x8080808080808080
 )
 
-// str validates the string whose opening quote is at i and returns the offset
+// Str validates the string whose opening quote is at i and returns the offset
 // behind its closing quote, and whether it holds an escape.
 //
 // Eight bytes are looked at together: in w^2 the quote and the control
@@ -21,8 +21,8 @@ const (
 // mark a byte above a right one; the switch steps over such a byte. 3 to 4
 // times the speed of a byte loop over prose, and going on behind an escape
 // within the same eight bytes twice that of looking anew over code.
-func (s *jsonScanner) str(i int) (end int, escaped bool) {
-	b := s.body
+func (s *Scanner) Str(i int) (end int, escaped bool) {
+	b := s.Body
 	i++
 next:
 	for {
@@ -69,8 +69,8 @@ next:
 }
 
 // escapes validates the run of escapes at i and returns the offset behind it.
-func (s *jsonScanner) escapes(i int) int {
-	b := s.body
+func (s *Scanner) escapes(i int) int {
+	b := s.Body
 	for i < len(b) && b[i] == '\\' {
 		if i+1 >= len(b) {
 			return s.broken(i+1, cutOff)
@@ -90,7 +90,7 @@ func (s *jsonScanner) escapes(i int) int {
 }
 
 // unicodeEscape validates the \uXXXX at i, or the two of a surrogate pair.
-func (s *jsonScanner) unicodeEscape(i int) int {
+func (s *Scanner) unicodeEscape(i int) int {
 	r := s.hex(i)
 	if r < 0 {
 		return -1
@@ -99,7 +99,7 @@ func (s *jsonScanner) unicodeEscape(i int) int {
 	if r>>11 != 0xD800>>11 {
 		return next
 	}
-	if b := s.body; r >= 0xDC00 || next+1 >= len(b) || b[next] != '\\' || b[next+1] != 'u' {
+	if b := s.Body; r >= 0xDC00 || next+1 >= len(b) || b[next] != '\\' || b[next+1] != 'u' {
 		return s.broken(i, loneSurrogate)
 	}
 	if r = s.hex(next); r < 0 {
@@ -112,19 +112,19 @@ func (s *jsonScanner) unicodeEscape(i int) int {
 }
 
 // hex returns the code unit of the escape \uXXXX at i.
-func (s *jsonScanner) hex(i int) rune {
-	if i+6 > len(s.body) {
-		return rune(s.broken(len(s.body), cutOff))
+func (s *Scanner) hex(i int) rune {
+	if i+6 > len(s.Body) {
+		return rune(s.broken(len(s.Body), cutOff))
 	}
-	r := hexUnit(s.body[i+2 : i+6])
+	r := HexUnit(s.Body[i+2 : i+6])
 	if r < 0 {
 		return rune(s.broken(i, `\u without four hex digits in a string`))
 	}
 	return r
 }
 
-// hexUnit is the value of four hex digits, negative if one of them is none.
-func hexUnit(b []byte) rune {
+// HexUnit is the value of four hex digits, negative if one of them is none.
+func HexUnit(b []byte) rune {
 	_ = b[3]
 	return hexDigit[b[0]]<<12 | hexDigit[b[1]]<<8 | hexDigit[b[2]]<<4 | hexDigit[b[3]]
 }
@@ -145,8 +145,8 @@ var hexDigit = func() (t [256]rune) {
 
 // wide validates the run of characters beyond ASCII at i: UTF-8 in its
 // shortest form, no surrogates, nothing above U+10FFFF (RFC 3629).
-func (s *jsonScanner) wide(i int) int {
-	b := s.body
+func (s *Scanner) wide(i int) int {
+	b := s.Body
 	for i < len(b) && b[i] >= 0x80 {
 		c := b[i]
 		if c < 0xE0 {
@@ -200,8 +200,8 @@ func wideLength(b []byte) int {
 	return 4
 }
 
-// appendUnescaped appends what the inside of a valid JSON string stands for.
-func appendUnescaped(dst, raw []byte) []byte {
+// AppendUnescaped appends what the inside of a valid JSON string stands for.
+func AppendUnescaped(dst, raw []byte) []byte {
 	for {
 		i := bytes.IndexByte(raw, '\\')
 		if i < 0 {
@@ -212,10 +212,10 @@ func appendUnescaped(dst, raw []byte) []byte {
 			dst, raw = append(dst, plainEscape[raw[1]]), raw[2:]
 			continue
 		}
-		r := hexUnit(raw[2:])
+		r := HexUnit(raw[2:])
 		raw = raw[6:]
 		if r>>10 == 0xD800>>10 {
-			r = 0x10000 + (r-0xD800)<<10 + (hexUnit(raw[2:]) - 0xDC00)
+			r = 0x10000 + (r-0xD800)<<10 + (HexUnit(raw[2:]) - 0xDC00)
 			raw = raw[6:]
 		}
 		dst = utf8.AppendRune(dst, r)
@@ -227,8 +227,8 @@ var plainEscape = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// appendJSONText appends valid UTF-8 as a JSON string.
-func appendJSONText(dst, text []byte) []byte {
+// AppendText appends valid UTF-8 as a JSON string.
+func AppendText(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	from := 0
 	for i, c := range text {

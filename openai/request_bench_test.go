@@ -1,5 +1,5 @@
 // The cost of a request body, beside what other readers of JSON cost.
-package proxy
+package openai
 
 import (
 	"encoding/json"
@@ -46,11 +46,11 @@ func BenchmarkRequest(b *testing.B) {
 		{"opaqueNumbers", []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}],"x":[` + strings.Repeat("12345,", 4000) + `1]}`)},
 	} {
 		b.Run("parse/"+c.name, func(b *testing.B) {
-			var r request
+			var r Request
 			b.SetBytes(int64(len(c.body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.parse(chatRoute, c.body, nil); err != nil {
+				if err := r.Parse(chatRoute, c.body, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -70,21 +70,21 @@ func BenchmarkRequest(b *testing.B) {
 // usage asked for, pieces for one writev.
 func BenchmarkSplices(b *testing.B) {
 	body := chatBody(2 << 10)
-	var r request
-	if e := r.parse(chatRoute, body, nil); e != nil {
+	var r Request
+	if e := r.Parse(chatRoute, body, nil); e != nil {
 		b.Fatal(e)
 	}
-	r.usage = usageOptions{} // as if the client had not asked
-	var s splices
+	r.Usage = usageOptions{} // as if the client had not asked
+	var s Splices
 	var pieces [][]byte
 	b.ReportAllocs()
 	for b.Loop() {
-		s.reset()
-		r.stripHandover(&s)
-		r.askUsage(&s)
-		r.setModel(&s, "another-model")
-		pieces = s.segments(pieces[:0], body)
-		if s.length(body) <= len(body) {
+		s.Reset()
+		r.StripHandover(&s)
+		r.AskUsage(&s)
+		r.SetModel(&s, "another-model")
+		pieces = s.Segments(pieces[:0], body)
+		if s.Length(body) <= len(body) {
 			b.Fatal("nothing was spliced")
 		}
 	}
@@ -95,14 +95,14 @@ func BenchmarkFormModel(b *testing.B) {
 	body := []byte("--xYz\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + strings.Repeat("RIFF\r\n\x00\xff", 1<<17) +
 		"\r\n--xYz\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--xYz--\r\n")
 	rt, contentType := routeAt(b, "/v1/audio/transcriptions"), []byte("multipart/form-data; boundary=xYz")
-	var r request
+	var r Request
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if e := r.parse(rt, body, contentType); e != nil {
+		if e := r.Parse(rt, body, contentType); e != nil {
 			b.Fatal(e)
 		}
 	}
 }
 
-var chatRoute = route{"/v1/chat/completions", kindChat}
+var chatRoute = Route{"/v1/chat/completions", KindChat}

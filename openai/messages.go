@@ -1,5 +1,5 @@
 // Messages: the turns of a conversation and the parts they are made of.
-package proxy
+package openai
 
 // messages reads the array of messages at pos, each an object with a role.
 func (r *textReader) messages() {
@@ -25,9 +25,9 @@ func (r *textReader) oneMessage() {
 		r.unlike("an object with a role and content")
 		return
 	}
-	start, mark := r.pos, len(r.texts)
+	start, mark := r.pos, len(r.Texts)
 	var role []byte
-	var content span
+	var content Span
 	m := r.object()
 	for r.member(&m) {
 		switch string(m.key) {
@@ -36,19 +36,19 @@ func (r *textReader) oneMessage() {
 		case "content":
 			at := r.pos
 			r.content()
-			content = span{int32(at), int32(r.pos)}
+			content = Span{int32(at), int32(r.pos)}
 		case "refusal", "reasoning_content", "reasoning", "thinking":
-			r.anyText(roleUser)
+			r.anyText(RoleUser)
 		case "function_call":
 			r.callOrText()
 		case "tool_calls":
 			r.toolCalls()
 		case "id", "tool_call_id":
-			r.idText(roleUser)
+			r.idText(RoleUser)
 		case "audio", "annotations", "logprobs":
 			r.skip()
 		default: // templates are handed more than we know, such as a developer's tools
-			r.unknownMember(&m, roleUser)
+			r.unknownMember(&m, RoleUser)
 		}
 	}
 	if r.failed() {
@@ -61,25 +61,25 @@ func (r *textReader) oneMessage() {
 	}
 	said := roleOf(role)
 	r.setRole(mark, said)
-	r.turns.all++
-	r.turn = span{int32(start), int32(r.pos)}
+	r.Turns.All++
+	r.turn = Span{int32(start), int32(r.pos)}
 	switch said {
-	case roleUser:
-		r.turns.user++
+	case RoleUser:
+		r.Turns.User++
 		r.userTurn = r.turn
-	case roleTool:
-		r.results++
-	case roleSystem:
-		r.systems = append(r.systems, systemAt{whole: r.turn, content: content})
+	case RoleTool:
+		r.Results++
+	case RoleSystem:
+		r.Systems = append(r.Systems, systemAt{Whole: r.turn, Content: content})
 	}
 }
 
 // setRole gives the texts from mark on, whose role stood nowhere near them,
 // the role of their message.
 func (r *textReader) setRole(mark int, role textRole) {
-	for i := mark; i < len(r.texts); i++ {
-		if r.texts[i].role == roleUser {
-			r.texts[i].role = role
+	for i := mark; i < len(r.Texts); i++ {
+		if r.Texts[i].Role == RoleUser {
+			r.Texts[i].Role = role
 		}
 	}
 }
@@ -87,15 +87,15 @@ func (r *textReader) setRole(mark int, role textRole) {
 func roleOf(name []byte) textRole {
 	switch string(name) {
 	case "user":
-		return roleUser
+		return RoleUser
 	case "system", "developer":
-		return roleSystem
+		return RoleSystem
 	case "assistant":
-		return roleAssistant
+		return RoleAssistant
 	case "tool", "function":
-		return roleTool
+		return RoleTool
 	}
-	return roleOther
+	return RoleOther
 }
 
 // missing stops at an object that lacks a member.
@@ -108,7 +108,7 @@ func (r *textReader) missing(object int, name string) {
 func (r *textReader) content() {
 	switch r.peek() {
 	case '"':
-		r.text(roleUser)
+		r.text(RoleUser)
 	case 'n':
 		r.skip()
 	case '[':
@@ -128,7 +128,7 @@ func (r *textReader) part() {
 		r.unlike("a content part: an object with a type")
 		return
 	}
-	start, mark := r.pos, len(r.texts)
+	start, mark := r.pos, len(r.Texts)
 	var kind []byte
 	hasText, readable := false, false
 	m := r.object()
@@ -138,18 +138,18 @@ func (r *textReader) part() {
 			kind, _ = r.name()
 		case "text":
 			if hasText = r.peek() == '"'; hasText {
-				r.text(roleUser)
+				r.text(RoleUser)
 			} else if !r.null() {
 				r.unlike("a string")
 			}
 		case "refusal", "thinking", "reasoning", "input", "title", "context":
-			r.anyText(roleUser)
+			r.anyText(RoleUser)
 		case "content":
 			r.content()
 		case "name":
-			r.nameText(roleUser)
+			r.nameText(RoleUser)
 		case "id", "tool_use_id":
-			r.idText(roleUser)
+			r.idText(RoleUser)
 		case "source":
 			readable = r.source()
 		default:
@@ -173,7 +173,7 @@ func (r *textReader) partMember(m *members) {
 		"encrypted_content", "extra_content":
 		r.skip()
 	default:
-		r.unknownMember(m, roleUser)
+		r.unknownMember(m, RoleUser)
 	}
 }
 
@@ -184,25 +184,25 @@ func (r *textReader) checkPart(start, mark int, kind []byte, hasText, readable b
 	case "":
 		r.missing(start, "type")
 	case "image_url", "image", "input_image", "input_audio", "audio_url", "video_url", "image_embeds", "input_video":
-		r.media++
+		r.Media++
 	case "text", "input_text", "output_text":
 		if !hasText {
 			r.missing(start, "text")
 		}
 	case "tool_result", "mcp_tool_result":
-		r.results++
-		r.setRole(mark, roleTool)
+		r.Results++
+		r.setRole(mark, RoleTool)
 	case "tool_use", "server_tool_use", "mcp_tool_use", "thinking", "refusal", "reasoning_text", "summary_text":
-		r.setRole(mark, roleAssistant)
+		r.setRole(mark, RoleAssistant)
 	case "search_result":
-		r.setRole(mark, roleDocument)
+		r.setRole(mark, RoleDocument)
 	case "document":
-		r.setRole(mark, roleDocument)
+		r.setRole(mark, RoleDocument)
 		if !readable {
-			r.unread++
+			r.Unread++
 		}
 	default:
-		r.unread++
+		r.Unread++
 	}
 }
 
@@ -210,10 +210,10 @@ func (r *textReader) checkPart(start, mark int, kind []byte, hasText, readable b
 // whether it is text itself: of type text or content.
 func (r *textReader) source() bool {
 	if r.peek() != '{' {
-		r.anyText(roleUser)
+		r.anyText(RoleUser)
 		return false
 	}
-	mark := len(r.texts)
+	mark := len(r.Texts)
 	var kind []byte
 	m := r.object()
 	for r.member(&m) {
@@ -221,7 +221,7 @@ func (r *textReader) source() bool {
 		case "type":
 			kind = r.nameIfString()
 		case "data":
-			r.anyText(roleUser)
+			r.anyText(RoleUser)
 		case "content":
 			r.content()
 		default:
@@ -234,7 +234,7 @@ func (r *textReader) source() bool {
 	k := string(kind)
 	readable := k == "text" || k == "content"
 	if !r.failed() && !readable {
-		r.texts = r.texts[:mark]
+		r.Texts = r.Texts[:mark]
 	}
 	return readable
 }

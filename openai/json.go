@@ -1,33 +1,33 @@
 // JSON: one strict pass over a request body, without a copy and without an allocation.
-package proxy
+package openai
 
 // maxDepth is how deep arrays and objects may nest, the outermost included.
 const maxDepth = 64
 
-// A span is the half-open byte range [start, end) of a body. The zero span
+// A Span is the half-open byte range [start, end) of a body. The zero span
 // means absent: no value begins at offset 0, the top-level object does.
-type span struct{ start, end int32 }
+type Span struct{ Start, End int32 }
 
-// given tells whether the span's value is in the body.
-func (s span) given() bool { return s.end != 0 }
+// Given tells whether the span's value is in the body.
+func (s Span) Given() bool { return s.End != 0 }
 
-// of returns the span's bytes: a sub-slice of body, nil if absent.
-func (s span) of(body []byte) []byte {
-	if !s.given() {
+// Of returns the span's bytes: a sub-slice of body, nil if absent.
+func (s Span) Of(body []byte) []byte {
+	if !s.Given() {
 		return nil
 	}
-	return body[s.start:s.end:s.end]
+	return body[s.Start:s.End:s.End]
 }
 
-// A jsonScanner goes once over a body and stops at its first fault. It accepts
+// A Scanner goes once over a body and stops at its first fault. It accepts
 // what RFC 8259 does and refuses what readers disagree about: invalid UTF-8,
 // lone surrogates, deep nesting and, in objects read with members, a key that
 // comes twice.
 //
 // The methods that take and return an offset (value, str, ...) return -1 after
 // a fault; those that move pos leave it where it was.
-type jsonScanner struct {
-	body  []byte
+type Scanner struct {
+	Body  []byte
 	pos   int // the next byte
 	depth int // arrays and objects open at pos
 	fault fault
@@ -37,10 +37,10 @@ type jsonScanner struct {
 }
 
 // failed tells whether there was a fault; from then on nothing moves.
-func (s *jsonScanner) failed() bool { return s.fault.kind != 0 }
+func (s *Scanner) failed() bool { return s.fault.kind != 0 }
 
 // stop notes the first fault of the body.
-func (s *jsonScanner) stop(kind faultKind, at int, what string) int {
+func (s *Scanner) stop(kind faultKind, at int, what string) int {
 	if s.fault.kind == 0 {
 		s.fault = fault{kind: kind, at: at, what: what}
 	}
@@ -48,11 +48,11 @@ func (s *jsonScanner) stop(kind faultKind, at int, what string) int {
 }
 
 // broken stops at bytes that are no JSON.
-func (s *jsonScanner) broken(at int, what string) int { return s.stop(faultSyntax, at, what) }
+func (s *Scanner) broken(at int, what string) int { return s.stop(faultSyntax, at, what) }
 
 // space returns the offset of the first byte from i on that is no white space.
-func (s *jsonScanner) space(i int) int {
-	b := s.body
+func (s *Scanner) space(i int) int {
+	b := s.Body
 	for ; i < len(b) && b[i] <= ' '; i++ {
 		if c := b[i]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
 			break
@@ -61,15 +61,15 @@ func (s *jsonScanner) space(i int) int {
 	return i
 }
 
-// value validates the value that begins at i, depth levels deep, and returns
+// Value validates the value that begins at i, depth levels deep, and returns
 // the offset behind it. It recurses at most maxDepth deep.
-func (s *jsonScanner) value(i, depth int) int {
-	if i >= len(s.body) {
+func (s *Scanner) Value(i, depth int) int {
+	if i >= len(s.Body) {
 		return s.broken(i, cutOff)
 	}
-	switch c := s.body[i]; c {
+	switch c := s.Body[i]; c {
 	case '"':
-		end, _ := s.str(i)
+		end, _ := s.Str(i)
 		return end
 	case '{':
 		return s.objectValue(i, depth+1)
@@ -89,11 +89,11 @@ func (s *jsonScanner) value(i, depth int) int {
 	}
 }
 
-func (s *jsonScanner) objectValue(i, depth int) int {
+func (s *Scanner) objectValue(i, depth int) int {
 	if depth > maxDepth {
 		return s.broken(i, tooDeep)
 	}
-	b := s.body
+	b := s.Body
 	if i = s.space(i + 1); i < len(b) && b[i] == '}' {
 		return i + 1
 	}
@@ -101,13 +101,13 @@ func (s *jsonScanner) objectValue(i, depth int) int {
 		if i >= len(b) || b[i] != '"' {
 			return s.noKey(i)
 		}
-		if i, _ = s.str(i); i < 0 {
+		if i, _ = s.Str(i); i < 0 {
 			return -1
 		}
 		if i = s.colon(i); i < 0 {
 			return -1
 		}
-		if i = s.value(i, depth); i < 0 {
+		if i = s.Value(i, depth); i < 0 {
 			return -1
 		}
 		if i = s.space(i); i >= len(b) {
@@ -124,16 +124,16 @@ func (s *jsonScanner) objectValue(i, depth int) int {
 	}
 }
 
-func (s *jsonScanner) arrayValue(i, depth int) int {
+func (s *Scanner) arrayValue(i, depth int) int {
 	if depth > maxDepth {
 		return s.broken(i, tooDeep)
 	}
-	b := s.body
+	b := s.Body
 	if i = s.space(i + 1); i < len(b) && b[i] == ']' {
 		return i + 1
 	}
 	for {
-		if i = s.value(i, depth); i < 0 {
+		if i = s.Value(i, depth); i < 0 {
 			return -1
 		}
 		if i = s.space(i); i >= len(b) {
@@ -151,25 +151,25 @@ func (s *jsonScanner) arrayValue(i, depth int) int {
 }
 
 // colon returns the offset of the value behind a key that ended before i.
-func (s *jsonScanner) colon(i int) int {
-	if i < len(s.body) && s.body[i] != ':' {
+func (s *Scanner) colon(i int) int {
+	if i < len(s.Body) && s.Body[i] != ':' {
 		i = s.space(i)
 	}
-	if i >= len(s.body) {
+	if i >= len(s.Body) {
 		return s.broken(i, cutOff)
 	}
-	if s.body[i] != ':' {
+	if s.Body[i] != ':' {
 		return s.broken(i, "expected ':' after a key")
 	}
 	return s.space(i + 1)
 }
 
-func (s *jsonScanner) literal(i int, word string) int {
+func (s *Scanner) literal(i int, word string) int {
 	for k := range len(word) {
-		if i+k >= len(s.body) {
+		if i+k >= len(s.Body) {
 			return s.broken(i+k, cutOff)
 		}
-		if s.body[i+k] != word[k] {
+		if s.Body[i+k] != word[k] {
 			return s.noValue(i)
 		}
 	}
@@ -177,8 +177,8 @@ func (s *jsonScanner) literal(i int, word string) int {
 }
 
 // number validates the number at i: -? (0 | [1-9][0-9]*) (.[0-9]+)? ([eE][+-]?[0-9]+)?
-func (s *jsonScanner) number(i int) int {
-	b := s.body
+func (s *Scanner) number(i int) int {
+	b := s.Body
 	if b[i] == '-' {
 		i++
 	}
@@ -210,8 +210,8 @@ func (s *jsonScanner) number(i int) int {
 	return i
 }
 
-func (s *jsonScanner) digits(i int, none string) int {
-	b, start := s.body, i
+func (s *Scanner) digits(i int, none string) int {
+	b, start := s.Body, i
 	for i < len(b) && b[i]-'0' <= 9 {
 		i++
 	}

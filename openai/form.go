@@ -1,5 +1,5 @@
 // Form: multipart bodies, of which the model and the texts are read (RFC 7578).
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ const (
 	maxBoundary     = 70 // RFC 2046
 )
 
-// isJSON tells whether a route that takes forms was sent JSON instead, as
+// IsJSON tells whether a route that takes forms was sent JSON instead, as
 // /v1/images/edits may be.
-func isJSON(contentType []byte) bool {
+func IsJSON(contentType []byte) bool {
 	kind, _, _ := strings.Cut(string(contentType), ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
 }
@@ -36,13 +36,13 @@ type formReader struct {
 // A formPart is one part of a form.
 type formPart struct {
 	head  textproto.MIMEHeader
-	at    span // its head's lines, without the blank line behind them
-	value span
+	at    Span // its head's lines, without the blank line behind them
+	value Span
 }
 
 // A formHead is a head that is sent otherwise than it came.
 type formHead struct {
-	at   span
+	at   Span
 	with []byte
 }
 
@@ -50,8 +50,8 @@ type formHead struct {
 // stepped over, the body is never copied. What readers of forms disagree about
 // is refused, and so are fields that are not UTF-8 as they stand. The heads of
 // parts are sent as they were read, and not as they came.
-func (r *request) parseForm(contentType []byte) *apiError {
-	form, refused := newForm(contentType, r.body)
+func (r *Request) parseForm(contentType []byte) *Error {
+	form, refused := newForm(contentType, r.Body)
 	if refused != nil {
 		return refused
 	}
@@ -65,35 +65,35 @@ func (r *request) parseForm(contentType []byte) *apiError {
 			break
 		}
 		if n == maxFormParts {
-			return badForm(int(part.value.start), "it has more than %d parts", maxFormParts)
+			return badForm(int(part.value.Start), "it has more than %d parts", maxFormParts)
 		}
 		if refused = r.readPart(&part); refused != nil {
 			return refused
 		}
 	}
-	if !r.modelAt.given() {
-		return invalid("model", "you must provide a model parameter")
+	if !r.modelAt.Given() {
+		return Invalid("model", "you must provide a model parameter")
 	}
 	return nil
 }
 
 // newForm begins at the first part of the body.
-func newForm(contentType, body []byte) (*formReader, *apiError) {
+func newForm(contentType, body []byte) (*formReader, *Error) {
 	kind, params, err := mime.ParseMediaType(string(contentType))
 	if err != nil || kind != "multipart/form-data" {
-		return nil, invalid("", "We could not read the form of your request: its Content-Type is `%s`. "+
-			"Send multipart/form-data with a boundary.", clip(string(contentType)))
+		return nil, Invalid("", "We could not read the form of your request: its Content-Type is `%s`. "+
+			"Send multipart/form-data with a boundary.", Clip(string(contentType)))
 	}
 	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return nil, invalid("", "We could not read the form of your request: its charset is `%s`. Send UTF-8.", clip(charset))
+		return nil, Invalid("", "We could not read the form of your request: its charset is `%s`. Send UTF-8.", Clip(charset))
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {
-		return nil, invalid("", "We could not read the form of your request: the boundary in its Content-Type has %d characters. "+
+		return nil, Invalid("", "We could not read the form of your request: the boundary in its Content-Type has %d characters. "+
 			"Send one of 1 to %d.", len(boundary), maxBoundary)
 	}
 	if hasExtended(string(contentType), "boundary") || strings.ContainsFunc(boundary, notOfBoundaries) {
-		return nil, invalid("", "We could not read the form of your request: the boundary in its Content-Type is written in a way that "+
+		return nil, Invalid("", "We could not read the form of your request: the boundary in its Content-Type is written in a way that "+
 			"servers read differently. Send one of letters, digits and '()+_,-./:=? only.")
 	}
 	delimiter := []byte("\r\n--" + boundary)
@@ -110,9 +110,9 @@ func notOfBoundaries(c rune) bool {
 		strings.ContainsRune("!#$%&*^`|~", c)
 }
 
-// appendContentType appends the Content-Type that the body is sent with, written
+// AppendContentType appends the Content-Type that the body is sent with, written
 // anew as the body was read: JSON, or a form with this boundary.
-func (r *request) appendContentType(dst []byte) []byte {
+func (r *Request) AppendContentType(dst []byte) []byte {
 	if len(r.boundary) == 0 {
 		return append(dst, "Content-Type: application/json\r\n"...)
 	}
@@ -123,23 +123,23 @@ func (r *request) appendContentType(dst []byte) []byte {
 	return append(append(dst, r.boundary...), "\r\n"...)
 }
 
-// rewriteHeads puts the heads of a form's parts as they were read in the place of
+// RewriteHeads puts the heads of a form's parts as they were read in the place of
 // those that came.
-func (r *request) rewriteHeads(s *splices) {
+func (r *Request) RewriteHeads(s *Splices) {
 	for _, head := range r.heads {
-		s.replace(head.at, head.with)
+		s.Replace(head.at, head.with)
 	}
 }
 
 // badForm refuses a form that cannot be read.
-func badForm(at int, what string, args ...any) *apiError {
+func badForm(at int, what string, args ...any) *Error {
 	args = append(args, at)
-	return invalid("", "We could not read the form of your request: "+what+", at byte %d. "+
+	return Invalid("", "We could not read the form of your request: "+what+", at byte %d. "+
 		"(HINT: Send multipart/form-data as an HTTP library writes it.)", args...)
 }
 
 // next returns the next part; one without a head after the last.
-func (f *formReader) next() (formPart, *apiError) {
+func (f *formReader) next() (formPart, *Error) {
 	rest := f.body[f.pos:]
 	if bytes.HasPrefix(rest, []byte("--")) {
 		if end := bytes.TrimRight(rest[2:], "\r\n\t "); len(end) > 0 {
@@ -164,13 +164,13 @@ func (f *formReader) next() (formPart, *apiError) {
 	if length < 0 {
 		return formPart{}, badForm(len(f.body), "it ends without its last boundary")
 	}
-	at := span{int32(f.pos + 2), int32(f.pos + max(2, end))}
+	at := Span{int32(f.pos + 2), int32(f.pos + max(2, end))}
 	f.pos = start - 2 + length + len(f.delimiter)
-	return formPart{head, at, span{int32(start), int32(max(start, start-2+length))}}, nil
+	return formPart{head, at, Span{int32(start), int32(max(start, start-2+length))}}, nil
 }
 
 // partHead reads the header fields of a part.
-func partHead(lines []byte, at int) (textproto.MIMEHeader, *apiError) {
+func partHead(lines []byte, at int) (textproto.MIMEHeader, *Error) {
 	head := textproto.MIMEHeader{}
 	for line := range strings.SplitSeq(string(lines), "\r\n") {
 		name, value, err := header.CutField([]byte(line + "\r\n"))
@@ -193,25 +193,25 @@ type field struct {
 
 // readPart reads a part, and notes how its head is written anew if it came
 // otherwise.
-func (r *request) readPart(part *formPart) *apiError {
-	f, refused := readField(part.head, int(part.value.start))
+func (r *Request) readPart(part *formPart) *Error {
+	f, refused := readField(part.head, int(part.value.Start))
 	if refused != nil {
 		return refused
 	}
-	if f.file && f.filename == "" && part.value.end > part.value.start { // browsers send empty ones so
-		return badForm(int(part.value.start), "the field `%s` has an empty filename, which some servers take for none; leave it out or name the file", clip(f.name))
+	if f.file && f.filename == "" && part.value.End > part.value.Start { // browsers send empty ones so
+		return badForm(int(part.value.Start), "the field `%s` has an empty filename, which some servers take for none; leave it out or name the file", Clip(f.name))
 	}
 	if refused = r.readField(f, part.value); refused != nil {
 		return refused
 	}
-	if head := f.appendHead(nil); !bytes.Equal(head, part.at.of(r.body)) {
+	if head := f.appendHead(nil); !bytes.Equal(head, part.at.Of(r.Body)) {
 		r.heads = append(r.heads, formHead{part.at, head})
 	}
 	return nil
 }
 
 // readField reads the head of a part.
-func readField(head textproto.MIMEHeader, at int) (f field, refused *apiError) {
+func readField(head textproto.MIMEHeader, at int) (f field, refused *Error) {
 	for _, name := range [...]string{"Content-Disposition", "Content-Type", "Content-Transfer-Encoding"} {
 		if n := len(head.Values(name)); n > 1 || n == 0 && name == "Content-Disposition" {
 			return f, badForm(at, "a part needs one %s, but has %d", name, n)
@@ -224,7 +224,7 @@ func readField(head textproto.MIMEHeader, at int) (f field, refused *apiError) {
 	}
 	f.name = params["name"]
 	if !utf8.ValidString(f.name) || strings.ContainsFunc(f.name, oddInNames) || strings.TrimSpace(f.name) != f.name {
-		return f, badForm(at, "the field `%s` has a name that servers read differently; use letters, digits and - _ . [ ]", clip(f.name))
+		return f, badForm(at, "the field `%s` has a name that servers read differently; use letters, digits and - _ . [ ]", Clip(f.name))
 	}
 	f.filename, f.file = params["filename"]
 	if f.encoding = strings.ToLower(head.Get("Content-Transfer-Encoding")); strings.ContainsFunc(f.encoding, oddInNames) {
@@ -235,9 +235,9 @@ func readField(head textproto.MIMEHeader, at int) (f field, refused *apiError) {
 		switch {
 		case err != nil && f.file && f.name != "prompt": // a file of no known type
 		case err != nil || (!f.file || f.name == "prompt") && !isUTF8(params["charset"]):
-			return f, badForm(at, "the field `%s` is encoded, or not UTF-8", clip(f.name))
+			return f, badForm(at, "the field `%s` is encoded, or not UTF-8", Clip(f.name))
 		case strings.HasPrefix(kind, "multipart/"): // RFC 2388 had forms within fields
-			return f, badForm(at, "the field `%s` is a form itself", clip(f.name))
+			return f, badForm(at, "the field `%s` is a form itself", Clip(f.name))
 		case f.file:
 			f.kind = mime.FormatMediaType(kind, params)
 		default:
@@ -277,58 +277,58 @@ func (f *field) appendHead(dst []byte) []byte {
 }
 
 // readField takes the value of a part if it is the model, or a text.
-func (r *request) readField(f field, value span) *apiError {
+func (r *Request) readField(f field, value Span) *Error {
 	if known := memberNames.otherCase([]byte(f.name)); known != "" {
-		return invalid(clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
-			clip(f.name), known, value.start, known)
+		return Invalid(Clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
+			Clip(f.name), known, value.Start, known)
 	}
 	switch {
 	case f.name == "model":
 		return r.modelField(f, value)
-	case f.name == "_charset_" && !isUTF8(string(r.body[value.start:value.end])): // RFC 7578, 4.6
-		return badForm(int(value.start), "it is not UTF-8, as its field `_charset_` says")
+	case f.name == "_charset_" && !isUTF8(string(r.Body[value.Start:value.End])): // RFC 7578, 4.6
+		return badForm(int(value.Start), "it is not UTF-8, as its field `_charset_` says")
 	case isAdapter([]byte(f.name)):
-		if len(r.adapters) == maxAdapters {
-			return badForm(int(value.start), "more than %d of its fields name adapters", maxAdapters)
+		if len(r.Adapters) == maxAdapters {
+			return badForm(int(value.Start), "more than %d of its fields name adapters", maxAdapters)
 		}
-		r.adapters = append(r.adapters, adapterAt{name: f.name, value: value, bare: true})
+		r.Adapters = append(r.Adapters, adapterAt{Name: f.name, value: value, bare: true})
 	}
 	return r.formText(f, value)
 }
 
-func (r *request) modelField(f field, value span) *apiError {
+func (r *Request) modelField(f field, value Span) *Error {
 	switch {
-	case r.modelAt.given():
-		return invalid("model", "Duplicate parameter: 'model' is given a second time at byte %d. Send it once.", value.start)
+	case r.modelAt.Given():
+		return Invalid("model", "Duplicate parameter: 'model' is given a second time at byte %d. Send it once.", value.Start)
 	case f.file:
-		return invalid("model", "Invalid type for 'model': expected a form field, but got a file instead, at byte %d.", value.start)
+		return Invalid("model", "Invalid type for 'model': expected a form field, but got a file instead, at byte %d.", value.Start)
 	case !f.asItStands():
-		return badForm(int(value.start), "the field `model` is encoded, or not UTF-8")
+		return badForm(int(value.Start), "the field `model` is encoded, or not UTF-8")
 	}
-	name := r.body[value.start:value.end:value.end]
+	name := r.Body[value.Start:value.End:value.End]
 	if why := badModel(name); why != "" {
-		return invalid("model", "%s, at byte %d.", why, value.start)
+		return Invalid("model", "%s, at byte %d.", why, value.Start)
 	}
-	r.model, r.modelAt = name, value
+	r.Model, r.modelAt = name, value
 	return nil
 }
 
 // formText takes a field's value for text, unless it is written as a name. Files
 // are media, but for one in the place of the prompt.
-func (r *request) formText(f field, value span) *apiError {
-	if f.file && f.name != "prompt" || value.start == value.end {
+func (r *Request) formText(f field, value Span) *Error {
+	if f.file && f.name != "prompt" || value.Start == value.End {
 		return nil
 	}
 	if !f.asItStands() {
-		return badForm(int(value.start), "the field `%s` is encoded, or not UTF-8", clip(f.name))
+		return badForm(int(value.Start), "the field `%s` is encoded, or not UTF-8", Clip(f.name))
 	}
-	role := roleOther
+	role := RoleOther
 	if f.name == "prompt" {
-		role = roleUser
-	} else if isName(r.body[value.start:value.end]) {
+		role = RoleUser
+	} else if isName(r.Body[value.Start:value.End]) {
 		return nil
 	}
-	r.texts = append(r.texts, text{at: value, message: -1, role: role, bare: true})
+	r.Texts = append(r.Texts, Text{At: value, Message: -1, Role: role, Bare: true})
 	return nil
 }
 

@@ -1,5 +1,5 @@
 // What is read from request bodies and what is refused, as transcripts.
-package proxy
+package openai
 
 import (
 	"bytes"
@@ -75,69 +75,69 @@ func runTranscript(t *testing.T, block string) string {
 	return strings.Join(out, "\n")
 }
 
-func routeAt(t testing.TB, path string) route {
-	for _, rt := range routes {
-		if rt.path == path {
+func routeAt(t testing.TB, path string) Route {
+	for _, rt := range Routes {
+		if rt.Path == path {
 			return rt
 		}
 	}
 	t.Fatalf("no route %q", path)
-	return route{}
+	return Route{}
 }
 
 // tellRequest says what parse found, and what a worker would be sent.
-func tellRequest(rt route, body, contentType []byte) (lines []string) {
+func tellRequest(rt Route, body, contentType []byte) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	var r request
-	if e := r.parse(rt, body, contentType); e != nil {
-		say("%d %s %s", e.status, e.kind, cmpOr(e.param, "null"))
-		say("%s", e.message)
+	var r Request
+	if e := r.Parse(rt, body, contentType); e != nil {
+		say("%d %s %s", e.Status, e.Type, cmpOr(e.Param, "null"))
+		say("%s", e.Message)
 		return lines
 	}
-	say("model %q at %s", r.model, r.modelAt.of(body))
-	if r.stream {
-		say("stream, usage asked: %v, continuous: %v", r.usage.include, r.usage.continuous)
+	say("model %q at %s", r.Model, r.modelAt.Of(body))
+	if r.Stream {
+		say("stream, usage asked: %v, continuous: %v", r.Usage.Include, r.Usage.Continuous)
 	}
 	roles := [...]string{"user", "system", "assistant", "tool", "tools", "document", "other"}
-	for _, x := range r.texts {
-		say("%s %d %q", roles[x.role], x.message, x.appendTo(nil, body))
+	for _, x := range r.Texts {
+		say("%s %d %q", roles[x.Role], x.Message, x.AppendTo(nil, body))
 	}
-	if r.media > 0 {
-		say("media %d", r.media)
+	if r.Media > 0 {
+		say("media %d", r.Media)
 	}
-	if r.unread > 0 {
-		say("unread %d", r.unread)
+	if r.Unread > 0 {
+		say("unread %d", r.Unread)
 	}
-	if r.template.given() {
-		say("template %s", r.template.of(body))
+	if r.template.Given() {
+		say("template %s", r.template.Of(body))
 	}
-	for _, a := range r.adapters {
-		say("adapter %s %s", a.name, a.value.of(body))
+	for _, a := range r.Adapters {
+		say("adapter %s %s", a.Name, a.value.Of(body))
 	}
 	for _, f := range []struct {
 		name string
-		at   span
+		at   Span
 	}{
-		{"tools", r.fields.tools}, {"user", r.fields.user}, {"n", r.fields.n}, {"max_tokens", r.fields.maxTokens},
-		{"max_completion_tokens", r.fields.maxCompletion}, {"max_output_tokens", r.fields.maxOutput}, {"temperature", r.fields.temperature}, {"seed", r.fields.seed},
-		{"response_format", r.fields.responseFormat}, {"cache_salt", r.fields.cacheSalt},
+		{"tools", r.Fields.Tools}, {"user", r.Fields.user}, {"n", r.Fields.N}, {"max_tokens", r.Fields.MaxTokens},
+		{"max_completion_tokens", r.Fields.MaxCompletion}, {"max_output_tokens", r.Fields.MaxOutput}, {"temperature", r.Fields.Temperature}, {"seed", r.Fields.seed},
+		{"response_format", r.Fields.responseFormat}, {"cache_salt", r.Fields.CacheSalt},
 	} {
-		if f.at.given() {
-			say("%s: %s", f.name, f.at.of(body))
+		if f.at.Given() {
+			say("%s: %s", f.name, f.at.Of(body))
 		}
 	}
-	var s splices
-	r.stripHandover(&s)
-	r.rewriteHeads(&s)
-	r.askUsage(&s)
-	if !s.empty() {
-		say("sent %s", quoteIfOdd(bytes.Join(s.segments(nil, body), nil)))
+	var s Splices
+	r.StripHandover(&s)
+	r.RewriteHeads(&s)
+	r.AskUsage(&s)
+	if !s.Empty() {
+		say("sent %s", quoteIfOdd(bytes.Join(s.Segments(nil, body), nil)))
 	}
-	r.setModel(&s, `new "one"`)
-	sent := bytes.Join(s.segments(nil, body), nil)
+	r.SetModel(&s, `new "one"`)
+	sent := bytes.Join(s.Segments(nil, body), nil)
 	say("sent %s", quoteIfOdd(sent))
-	if len(sent) != s.length(body) {
-		say("BUG: length says %d, it is %d", s.length(body), len(sent))
+	if len(sent) != s.Length(body) {
+		say("BUG: length says %d, it is %d", s.Length(body), len(sent))
 	}
 	return lines
 }

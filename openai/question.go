@@ -1,0 +1,91 @@
+// Question: the text of a request that may be worded otherwise and still have the same answer.
+package openai
+
+// Question finds the text that asks: that of the last user turn, or where there
+// are no turns the prompt. Of a turn in several parts it is the last part that
+// is text; the parts before it belong to what must be the same, so that their
+// borders cannot be forged. It is the span of a JSON string; zero where there is
+// no such text. last says that nothing was said after it.
+func (r *Request) Question() (at Span, last bool) {
+	switch r.kind {
+	case KindText:
+		return r.stringAt(r.AskedAt), true
+	case KindResponses:
+		if at := r.stringAt(r.AskedAt); at.Given() {
+			return at, true
+		}
+	case KindChat, KindMessages:
+	default:
+		return Span{}, false
+	}
+	if !r.userTurn.Given() {
+		return Span{}, false
+	}
+	return r.lastText(r.userTurn), r.userTurn == r.turn
+}
+
+// stringAt is at if there is a string that is not empty.
+func (r *Request) stringAt(at Span) Span {
+	if !at.Given() || r.Body[at.Start] != '"' || at.End-at.Start == 2 {
+		return Span{}
+	}
+	return at
+}
+
+// lastText finds the content of a turn, or its last part that is text. The turn
+// is valid JSON by now; a key written with escapes is not recognised, and what
+// is not recognised is no question.
+func (r *Request) lastText(turn Span) (at Span) {
+	w := Walker{B: r.Body[:turn.End], I: int(turn.Start)}
+	for ok := w.Enter('{'); ok && w.Key(); {
+		switch {
+		case string(w.Name) != "content":
+			w.Skip()
+		case !w.Enter('['):
+			at = w.Span()
+		default:
+			for w.Element() {
+				if text := w.textPart(); text.Given() {
+					at = text
+				}
+			}
+		}
+	}
+	if w.Bad {
+		return Span{}
+	}
+	return r.stringAt(at)
+}
+
+// textPart steps over a content part and returns where its text stands, if that
+// is all that it is.
+func (w *Walker) textPart() (at Span) {
+	if !w.Enter('{') {
+		w.Skip()
+		return Span{}
+	}
+	isText := false
+	for w.Key() {
+		switch string(w.Name) {
+		case "type":
+			kind, _ := w.Text()
+			isText = string(kind) == "text" || string(kind) == "input_text"
+		case "text":
+			at = w.Span()
+		default:
+			w.Skip()
+		}
+	}
+	if !isText {
+		return Span{}
+	}
+	return at
+}
+
+// Span steps over the next value and returns where it stands.
+func (w *Walker) Span() Span {
+	w.Peek()
+	start := w.I
+	w.Skip()
+	return Span{int32(start), int32(w.I)}
+}
