@@ -197,46 +197,21 @@ type piiConfig struct {
 }
 
 type signalConfig struct {
-	Name          string             `koanf:"name"`
-	Keywords      []string           `koanf:"keywords"`
-	Method        string             `koanf:"method" oneof:"exact regex fuzzy bm25"`
-	Operator      string             `koanf:"operator" oneof:"any all none"`
-	CaseSensitive bool               `koanf:"case_sensitive" default:"false"`
-	Phrases       []string           `koanf:"phrases"`
-	Aggregate     string             `koanf:"aggregate" oneof:"max mean any"`
-	Threshold     float64            `koanf:"threshold" min:"0" max:"1000"`
-	Tokens        rangeConfig        `koanf:"tokens"`
-	Conversation  conversationConfig `koanf:"conversation"`
-	Structure     structureConfig    `koanf:"structure"`
+	Name          string         `koanf:"name"`
+	Keywords      []string       `koanf:"keywords"`
+	Method        string         `koanf:"method" oneof:"exact regex fuzzy bm25"`
+	Operator      string         `koanf:"operator" oneof:"any all none"`
+	CaseSensitive bool           `koanf:"case_sensitive" default:"false"`
+	Phrases       []string       `koanf:"phrases"`
+	Aggregate     string         `koanf:"aggregate" oneof:"max mean any"`
+	Threshold     float64        `koanf:"threshold" min:"0" max:"1000"`
+	Bounds        map[string]any `koanf:",remain"` // of measures, by the keys of classify.Makings
 }
 
 // A rangeConfig asks for a count within bounds, both included. Without any it asks for nothing.
 type rangeConfig struct {
 	Min float64 `koanf:"min" default:"0" min:"0"`
 	Max float64 `koanf:"max" default:"-1" min:"-1"`
-}
-
-// anyCount is the range of a key that nobody has set.
-var anyCount = rangeConfig{Max: -1}
-
-type conversationConfig struct {
-	Turns    rangeConfig `koanf:"turns"`
-	Messages rangeConfig `koanf:"messages"`
-	Tools    rangeConfig `koanf:"tools"`
-	Images   rangeConfig `koanf:"images"`
-	Results  rangeConfig `koanf:"results"`
-}
-
-type structureConfig struct {
-	Bytes      rangeConfig `koanf:"bytes"`
-	Words      rangeConfig `koanf:"words"`
-	Lines      rangeConfig `koanf:"lines"`
-	CodeBlocks rangeConfig `koanf:"code_blocks"`
-	URLs       rangeConfig `koanf:"urls"`
-	Questions  rangeConfig `koanf:"questions"`
-	Numbers    rangeConfig `koanf:"numbers"`
-	Lists      rangeConfig `koanf:"lists"`
-	Math       rangeConfig `koanf:"math"`
 }
 
 type decisionConfig struct {

@@ -249,15 +249,18 @@ var fullDecisions = []classify.Decision{
 	{Name: "rest"},
 }
 
-// The features of structure are those that the classifier counts.
-func TestStructureHasAllFeatures(t *testing.T) {
+// What users make signals of has a key each, with the measures of the classifier under it.
+func TestSignalsHaveAllKeys(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for _, k := range knownKeys.child("signals").elem.child("structure").children {
-		names = append(names, k.name)
-	}
-	if !slices.Equal(names, classify.Structures) {
-		t.Errorf("the keys are %v, the features %v", names, classify.Structures)
+	for _, m := range classify.Makings() {
+		k := knownKeys.child("signals").elem.child(m.Key)
+		if k == nil {
+			t.Errorf("signals have no key %s", m.Key)
+			continue
+		}
+		if names := childNames(k); m.Measures != nil && !isAlone(&m) && !slices.Equal(names, m.Measures) {
+			t.Errorf("the keys of %s are %v, the measures %v", m.Key, names, m.Measures)
+		}
 	}
 }
 

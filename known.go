@@ -70,6 +70,10 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			n := f.Tag.Get("koanf")
+			if n == ",remain" {
+				k.children = append(k.children, boundKeys(path)...)
+				continue
+			}
 			k.children = append(k.children, keyOf(f.Type, f.Tag, n, join(path, n)))
 		}
 		return k
@@ -89,6 +93,27 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *knownKey {
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")
 	return k
+}
+
+// boundKeys are the keys of a signal that set bounds to measures, as the
+// classifier's table has them.
+func boundKeys(path string) (keys []*knownKey) {
+	ofRange := func(name, path string) *knownKey { return keyOf(reflect.TypeFor[rangeConfig](), "", name, path) }
+	for _, m := range classify.Makings() {
+		at := join(path, m.Key)
+		switch {
+		case m.Measures == nil:
+		case isAlone(&m):
+			keys = append(keys, ofRange(m.Key, at))
+		default:
+			group := &knownKey{name: m.Key, path: at, kind: kindGroup}
+			for _, name := range m.Measures {
+				group.children = append(group.children, ofRange(name, join(at, name)))
+			}
+			keys = append(keys, group)
+		}
+	}
+	return keys
 }
 
 func (k *knownKey) mustParse(tag reflect.StructTag, which string) any {

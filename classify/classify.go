@@ -74,7 +74,7 @@ type Waiter interface{ Gone() bool }
 // never changed; all its methods may be called at the same time.
 type Classifier struct {
 	options  Options
-	table    [rows]signal
+	table    []signal
 	own      []own  // signals of the user's making, in their order
 	auto     []rule // in the order in which they are asked
 	explicit []rule // those of auto that also concern requests that named a model

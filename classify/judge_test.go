@@ -383,14 +383,14 @@ func TestSpeaks(t *testing.T) {
 func TestSignalsTakeTheirOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSaying(t, Options{})
-		c.table[rowLanguage].find = func(j *judging) error {
+		c.table[c.row(KindLanguage)].find = func(j *judging) error {
 			time.Sleep(3 * time.Second)
-			err := j.find(rowStructure)
+			err := j.find(KindStructure)
 			time.Sleep(time.Second)
 			return err
 		}
-		c.table[rowStructure].find = func(*judging) error { time.Sleep(5 * time.Second); return nil }
-		c.table[rowComplexity].find = func(*judging) error { time.Sleep(time.Minute); return nil }
+		c.table[c.row(KindStructure)].find = func(*judging) error { time.Sleep(5 * time.Second); return nil }
+		c.table[c.row(KindComplexity)].find = func(*judging) error { time.Sleep(time.Minute); return nil }
 		r := said("anything")
 		r.Also = []Kind{KindLanguage, KindComplexity}
 		v := c.Judge(r)

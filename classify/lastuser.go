@@ -45,7 +45,7 @@ func lastMessage(texts []Text) (start, end int) {
 
 // wordsOfLast counts the words of the last user message.
 func (j *judging) wordsOfLast() int {
-	if j.find(rowStructure) != nil {
+	if j.find(KindStructure) != nil {
 		return 0
 	}
 	return j.shape.words

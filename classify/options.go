@@ -36,6 +36,8 @@ const (
 	Block                  // the request is refused
 )
 
+func (a Action) String() string { return [...]string{"off", "annotate", "redact", "block"}[a] }
+
 // GuardOptions are a guard's.
 type GuardOptions struct {
 	Action       Action
@@ -71,15 +73,8 @@ type SignalOptions struct {
 	Phrases   []string
 	Aggregate string // max, mean, any; default max
 
-	// context (tokens, without a feature), conversation, structure
+	// context, conversation, structure
 	Features []Feature // all of them
-}
-
-// A Feature asks whether a count lies within bounds, both included.
-type Feature struct {
-	Name string // conversation: turns, messages, tools, images, results; structure: see Structures; context: tokens
-	Min  float64
-	Max  *float64 // nil: no bound
 }
 
 // A Condition holds or does not. All parts that are set must hold; one without
