@@ -57,11 +57,13 @@ type companion struct {
 // asked is what decisions ask of the last user text.
 type asked struct{ category, sentence bool }
 
-func askedBy(rules []rule) (a asked) {
+func (c *Classifier) askedBy(rules []rule) (a asked) {
 	for i := range rules {
 		when := &rules[i].decision.When
 		a.category = a.category || when.asksFor(KindCategory)
-		a.sentence = a.sentence || when.asksFor(KindEmbedding)
+		for _, s := range c.table {
+			a.sentence = a.sentence || s.embeds && when.asksFor(s.kind)
+		}
 	}
 	return a
 }

@@ -14,7 +14,7 @@ type Feature struct {
 // compileBounds: all features must lie within their bounds. Where there is but
 // one measure, it is the score too; else the score is 1 or 0.
 func (s *signal) compileBounds(_ *Classifier, o *SignalOptions) (test, error) {
-	if err := checkFeatures(o.Features, s.measures); err != nil {
+	if err := s.checkFeatures(o.Features); err != nil {
 		return nil, err
 	}
 	features, measure, single := o.Features, s.measure, len(s.measures) == 1
@@ -40,16 +40,19 @@ func (s *signal) compileBounds(_ *Classifier, o *SignalOptions) (test, error) {
 }
 
 // checkFeatures looks at bounds and names.
-func checkFeatures(features []Feature, known []string) error {
+func (s *signal) checkFeatures(features []Feature) error {
 	if len(features) == 0 {
 		return fmt.Errorf("it asks for nothing")
 	}
 	for _, f := range features {
-		if err := oneOf("feature", f.Name, known); err != nil {
+		if err := oneOf("feature", f.Name, s.measures); err != nil {
 			return err
 		}
 		if f.Max != nil && (*f.Max < 0 || *f.Max < f.Min) {
 			return fmt.Errorf("the bounds of %s, %v to %v, hold for nothing", f.Name, f.Min, *f.Max)
+		}
+		if s.limit > 0 && f.Min > s.limit {
+			return fmt.Errorf("the least %s, %v, is above %v: nothing would reach it", f.Name, f.Min, s.limit)
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func newWith(o Options, w weights) (*Classifier, error) {
 	if err := c.compileDecisions(&o); err != nil {
 		return nil, err
 	}
-	c.autoAsked, c.explicitAsked = askedBy(c.auto), askedBy(c.explicit)
+	c.autoAsked, c.explicitAsked = c.askedBy(c.auto), c.askedBy(c.explicit)
 	c.line = newLine(c.options.Threads)
 	c.patience = c.waitsFor()
 	return c, nil

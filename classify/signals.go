@@ -25,10 +25,12 @@ type signal struct {
 	report func(*Verdict) string                           // the same in full, for Verdict.Report; nil: the names that hold
 
 	telling bool // Telling has it
+	embeds  bool // it needs the sentence embedding
 
 	key      string                                          // of an element of `signals` in the configuration, that makes one of this kind
 	measures []string                                        // what users may set bounds to; one of the same name as key stands for it
 	measure  func(*judging, string) (float64, error)         // one of them
+	limit    float64                                         // the greatest that a measure can be; 0: there is none
 	compile  func(*Classifier, *SignalOptions) (test, error) // where bounds of measures are not what users set
 }
 
@@ -49,7 +51,7 @@ func table() []signal {
 		{kind: KindLanguage, cost: 10, find: (*judging).findLanguage, is: isLanguage, values: languageCodes, found: foundLanguage, report: reportLanguage, telling: true},
 		{kind: KindComplexity, cost: 5, find: (*judging).findComplexity, is: isComplexity, values: complexities, found: foundComplexity, report: reportComplexity, telling: true},
 		{kind: KindKeyword, cost: 10, key: "keywords", compile: newKeyword},
-		{kind: KindEmbedding, cost: 81, key: "phrases", compile: newEmbedding},
+		{kind: KindEmbedding, cost: 81, key: "phrases", embeds: true, compile: newEmbedding},
 		{kind: KindContext, cost: 3, key: "tokens", measures: []string{"tokens"}, find: (*judging).findTokens, measure: measureContext, report: reportContext, telling: true},
 		{kind: KindConversation, cost: 0, key: "conversation", measures: conversationCounts, measure: measureConversation},
 		{kind: KindStructure, cost: 4, key: "structure", measures: structureCounts, find: (*judging).findShape, measure: measureStructure},
