@@ -314,7 +314,7 @@ func TestExplainsWhatFailed(t *testing.T) {
 
 // What the configuration layer asks for.
 func TestKindsAndValues(t *testing.T) {
-	if kinds := Kinds(); len(kinds) != 11 || slices.Contains(kinds, KindSentence) {
+	if kinds := Kinds(); len(kinds) != 12 || slices.Contains(kinds, KindSentence) {
 		t.Errorf("%v", kinds)
 	}
 	if v := Values(KindComplexity); !slices.Equal(v, []string{"easy", "medium", "hard"}) {

@@ -55,6 +55,7 @@ func table() []signal {
 		{kind: KindContext, cost: 3, key: "tokens", measures: []string{"tokens"}, find: (*judging).findTokens, measure: measureContext, report: reportContext, telling: true},
 		{kind: KindConversation, cost: 0, key: "conversation", measures: conversationCounts, measure: measureConversation},
 		{kind: KindStructure, cost: 4, key: "structure", measures: structureCounts, find: (*judging).findShape, measure: measureStructure},
+		{kind: KindReask, cost: 82, key: "reask", measures: []string{"reask"}, limit: 1, embeds: true, measure: measureReask},
 		{kind: KindModel, cost: 0, is: isModel, found: foundModel},
 	}
 }
