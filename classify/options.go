@@ -7,7 +7,7 @@ import "time"
 type Options struct {
 	Timeout   time.Duration // of judging one request, without waiting for a thread; 0: none
 	Threads   int           // requests judged at once; 0: one for each processor
-	Models    string        // a directory of own weights (model.Own), read by New; empty: the embedded ones
+	Models    string        // a directory of own weights (tagger.Own), read by New; empty: the embedded ones
 	Category  CategoryOptions
 	Jailbreak GuardOptions
 	PII       PIIOptions

@@ -1,9 +1,9 @@
 // Exact-span F1 of names, tagger and rules together: on rows made for this project, in many
 // languages, and on the rows under $KVASIR_DATA/pii where that is set:
 //
-//	KVASIR_DATA=../shared/data go test ./classify/model -run Measure -v
+//	KVASIR_DATA=../shared/data go test ./classify/tagger -run Measure -v
 
-package model
+package tagger
 
 import (
 	"bufio"
@@ -150,9 +150,9 @@ func places(text string) (at []int32) {
 }
 
 // findAll finds names and structured values, as the guard does.
-func findAll(m *Model, text string, s *Scratch) []pii.Span {
+func findAll(g *Tagger, text string, m *memory) []pii.Span {
 	b := []byte(text)
-	names := m.Tag(nil, b, m.Tokenize(nil, b, s), s)
+	names := m.tag(g, nil, b)
 	return pii.Merge(nil, pii.Find(nil, b), names)
 }
 
@@ -177,11 +177,11 @@ func readRows(t *testing.T, path string) (rows []markedRow) {
 
 // TestMeasureWritten measures on rows of templates that training did not see.
 func TestMeasureWritten(t *testing.T) {
-	m := embeddedModel(t)
-	var s Scratch
+	g := embeddedTagger(t)
+	var m memory
 	c := scores{}
 	for _, row := range readRows(t, "testdata/names.jsonl") {
-		c.judge(row, row.Lang, findAll(m, row.Text, &s))
+		c.judge(row, row.Lang, findAll(g, row.Text, &m))
 	}
 	c.log(t)
 	for _, floor := range []struct {
@@ -208,11 +208,11 @@ func TestMeasure(t *testing.T) {
 	if dir == "" {
 		t.Skip("KVASIR_DATA is not set")
 	}
-	m := embeddedModel(t)
-	var s Scratch
+	g := embeddedTagger(t)
+	var m memory
 	c := scores{}
 	for _, row := range keptRows(t, filepath.Join(dir, "pii")) {
-		c.judge(row, row.Source, findAll(m, row.Text, &s))
+		c.judge(row, row.Source, findAll(g, row.Text, &m))
 	}
 	c.log(t)
 	consistent := c.total(pii.Person, func(source string) bool {
