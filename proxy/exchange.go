@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -55,10 +56,8 @@ type turn struct {
 	events     eventFlow
 	reply      reply
 
-	recorder *recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight   // of equal requests; nil: it is alone
-	leading  bool      // the flight
-	pilot    pilot
+	recorder   *recorder  // takes the answer down; nil: it is for nobody else
+	recipients recipients // whom the answer is for
 
 	facts   facts
 	answers answers // the books of the route
@@ -98,6 +97,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
+	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
@@ -139,6 +139,10 @@ func (x *exchange) lostClient() {
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
+
+// bind and unbind are how a call to a worker names what stops it (holder).
+func (x *exchange) bind(c io.Closer) bool { return x.recipients.bind(c) }
+func (x *exchange) unbind() (held bool)   { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }

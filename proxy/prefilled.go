@@ -47,7 +47,7 @@ func (r *relay) retell() *failure {
 	}
 	if record := r.recording(); record != nil {
 		record.wholeBody(body, true)
-		sharer{r.exchange}.recorded()
+		shareWhole(r.recipients.leader, record)
 	}
 	r.facts.usage = usageNear(r.route.Kind, body)
 	r.spend(r.facts.usage.total())

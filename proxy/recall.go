@@ -45,6 +45,31 @@ type recalled struct {
 	age        time.Duration
 }
 
+// reuse answers without a worker of this request's own: from the cache, or with
+// what an equal request is getting now.
+func (x *exchange) reuse() (answered bool, err *openai.Error) {
+	for {
+		mark := x.p.coalesced.Mark()
+		if x.recall() {
+			return true, nil
+		}
+		if !x.mayCoalesce() {
+			return false, nil
+		}
+		switch leader, follower := x.p.coalesced.Join(coalesceKeyOf(&x.asking.query), mark); {
+		case leader != nil:
+			x.recipients.leader = leader
+			return false, nil
+		case follower != nil:
+			return x.follow(follower)
+		}
+	}
+}
+
+func (x *exchange) mayCoalesce() bool {
+	return mayCoalesce(&x.rule, &x.req, &x.state.settings.CacheOptions)
+}
+
 // recall answers from the cache if it can. Whatever is wrong with the cache,
 // the request goes on without it. After a miss x.rule says whether the answer
 // may be kept, and x.asking.query under what.
@@ -68,7 +93,7 @@ func (x *exchange) recall() (answered bool) {
 		return false
 	}
 	f.result = cacheMiss
-	if (sharer{x}).flies() { // who leads has looked
+	if x.mayCoalesce() && x.p.coalesced.Joinable(coalesceKeyOf(&x.asking.query)) { // who leads has looked
 		return false
 	}
 	start := time.Now()

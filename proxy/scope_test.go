@@ -414,7 +414,7 @@ func TestScopeHeaders(t *testing.T) {
 	p := scoped(t, func(s *Settings) { s.CacheOptions.ScopeHeaders = []string{"x-forwarded-host", "forwarded", "baggage"} })
 	body := strings.Replace(askedChat, `"seed":1`, `"seed":2`, 1)
 	seen := map[cache.Scope]int{}
-	seenFlights := map[flightKey]int{}
+	keys := map[coalesceKey]int{}
 	for i, headers := range [][]string{
 		{}, {"X-Forwarded-Host: red"}, {"X-Forwarded-Host: blue"}, {"X-Forwarded-Host:"}, {"X-Forwarded-Host: red", "X-Forwarded-Host: blue"},
 		{"X-Forwarded-Host: blue", "X-Forwarded-Host: red"}, {"X-Forwarded-Host: red, blue"}, {"X-Forwarded-Host: red", "X-Forwarded-Host:"},
@@ -425,11 +425,11 @@ func TestScopeHeaders(t *testing.T) {
 			t.Errorf("%v: the scope of %d", headers, other)
 		}
 		seen[q.Scope] = i
-		key := keyOfFlight(q)
-		if other, twice := seenFlights[key]; twice {
+		key := coalesceKeyOf(q)
+		if other, twice := keys[key]; twice {
 			t.Errorf("%v: waits for %d", headers, other)
 		}
-		seenFlights[key] = i
+		keys[key] = i
 	}
 	_, upper := posed(t, p, "/v1/chat/completions", body, "X-FORWARDED-HOST:  red ")
 	if seen[upper.Scope] != 1 {
