@@ -24,7 +24,7 @@ type exchange struct {
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
 	veil    veil
-	asking  *asking // of the cache; nil until it is first asked
+	lookup  *lookup // in the cache; nil until the first
 	placing placing
 	head    []byte      // of the request to the worker
 	pieces  net.Buffers // head and body of it
@@ -110,7 +110,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
-	x.asking.forget()
+	x.lookup.forget()
 	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse

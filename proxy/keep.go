@@ -32,7 +32,7 @@ func (x *exchange) keep() {
 		}
 	}()
 	if c := x.state.settings.Cache; c != nil && r != nil && x.rule.stores && isAsChosen(&x.facts, x.model) {
-		stored = store(c, &x.asking.query, r, &x.p.metrics.cacheMetrics)
+		stored = store(c, &x.lookup.query, r, &x.p.metrics.cacheMetrics)
 	}
 }
 
