@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -22,8 +24,8 @@ type exchange struct {
 	edit    openai.Splices
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
-	veil    veil
-	asking  *asking // of the cache; nil until it is first asked
+	veil    answer.Veil
+	lookup  *lookup // in the cache; nil until the first
 	placing placing
 	head    []byte      // of the request to the worker
 	pieces  net.Buffers // head and body of it
@@ -47,18 +49,16 @@ type turn struct {
 	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
 	verdictWas bool              // there was one
 	rule       cacheRule         // of the cache for this request
-	unveil     *unveiler         // puts hidden values back into the answer; nil: there is nothing to
+	unveil     *answer.Unveiler  // puts hidden values back into the answer; nil: there is nothing to
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
 	call       call
-	events     eventFlow
+	events     answer.Flow
 	reply      reply
 
-	recorder *recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight   // of equal requests; nil: it is alone
-	leading  bool      // the flight
-	pilot    pilot
+	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
+	recipients recipients       // whom the answer is for
 
 	facts   facts
 	answers answers // the books of the route
@@ -82,7 +82,7 @@ type facts struct {
 	total     time.Duration
 	waited    time.Duration // of it, waiting for workers or for a place
 	overhead  time.Duration // of firstByte, what was no waiting
-	usage     tokenCounts
+	usage     answer.Usage
 
 	judgement judgement
 	cache     recalled
@@ -98,10 +98,11 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
+	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
-	x.facts.usage, x.events.usage = noCounts, noCounts
+	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
 	return x
 }
@@ -110,7 +111,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
-	x.asking.forget()
+	x.lookup.forget()
 	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
@@ -133,12 +134,16 @@ func (x *exchange) overhead(now time.Time) time.Duration {
 // lostClient notes that the client did not stay to the end.
 func (x *exchange) lostClient() {
 	x.facts.why = whyGone
-	if x.facts.usage == noCounts && x.reply.began {
-		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
+	if x.facts.usage == answer.NoUsage && x.reply.began {
+		x.facts.usage = x.events.Usage // one that hangs up behind the last event has had them all
 	}
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
+
+// bind and unbind are how a call to a worker names what stops it (holder).
+func (x *exchange) bind(c io.Closer) bool { return x.recipients.bind(c) }
+func (x *exchange) unbind() (held bool)   { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }
@@ -159,7 +164,7 @@ func (x *exchange) forgetText() {
 		x.plain = nil
 	}
 	x.plain = x.plain[:0]
-	x.veil = veil{} // its values are the client's
+	x.veil = answer.Veil{} // its values are the client's
 }
 
 // emptied is list with nothing in it, and without its memory if that is more

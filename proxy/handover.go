@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 const (
@@ -100,9 +101,7 @@ func handOver(x *exchange) *failure {
 	if h.answered {
 		return h.passOwn()
 	}
-	if x.leading {
-		x.flight.sign()
-	}
+	x.recipients.heartbeat()
 	h.decode.write(h.to, x.placing.at.Rank)
 	r := relay{exchange: x, hand: h}
 	return h.weigh(r.from(&h.decode, h.to))
@@ -142,7 +141,7 @@ func (h *handover) compute() *failure {
 	h.said = h.call.now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.Kind, h.call.payload()).cachedTokens; cached >= 0 {
+		if cached := answer.UsageOf(h.x.route.Kind, h.call.payload()).Cached; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai/answer"
 )
 
 // A reply is one answer on its way to the client. It is written straight to
@@ -17,7 +19,7 @@ type reply struct {
 	began   bool
 	chunked bool
 	late    []byte // of a client that reads slowly: not yet sent, others need not wait
-	deaf    bool   // nobody reads it any more
+	unread  bool   // its client is lost; it goes on for followers
 	ending  bool   // what is late goes out now
 	open    bool   // only the end of the connection ends the body
 	single  bool   // the body is sent with the head, to its end
@@ -86,15 +88,15 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	return err
 }
 
-// put writes to the client. Without it, the reply goes on for those who wait
-// for the same answer, if there are any.
+// put writes to the client. When the client is lost, the reply goes on for the
+// followers of the same answer, if there are any.
 func (r *reply) put(b []byte, now time.Time) error {
-	if r.deaf {
+	if r.unread {
 		return nil
 	}
 	err := r.deliver(b, now)
-	if err != nil && r.x.leading && r.x.flight.lose(r.x.p.stopping.Load()) {
-		r.deaf, r.late = true, nil
+	if err != nil && r.x.recipients.loseClient() {
+		r.unread, r.late = true, nil
 		return nil
 	}
 	return err
@@ -153,6 +155,30 @@ func (r *reply) breakOff(last []byte) {
 	r.x.ctx.SetConnectionClose()
 	r.x.conn.abort(r.open)
 }
+
+// tell answers the request with a reply of our own, in one write.
+func (x *exchange) tell(r *answer.Replay) {
+	stream := x.req.Stream
+	buf := takeBuffer(r.Size(stream))
+	body := r.AppendTo(buf[:0], stream)
+	header, length := jsonHeader, int64(len(body))
+	if stream {
+		header, length = streamHeader, -1
+	}
+	x.call.now = time.Now() // of the writes: no worker was called
+	err := x.reply.whole(header, length, body)
+	x.answered()
+	giveBuffer(buf)
+	if err != nil {
+		x.lostClient()
+	}
+}
+
+// The headers of replies of our own, beside those of every reply.
+var (
+	jsonHeader   = []byte("Content-Type: application/json\r\n")
+	streamHeader = []byte("Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n")
+)
 
 // appendStatusLine appends the status line.
 func appendStatusLine(dst []byte, status int) []byte {
