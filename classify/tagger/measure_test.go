@@ -6,8 +6,6 @@
 package tagger
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +17,7 @@ import (
 	"testing"
 
 	"kvasir/classify/pii"
+	"kvasir/jsonltest"
 )
 
 var misses = flag.String("misses", "", "print what was missed and wrong of this type")
@@ -156,31 +155,12 @@ func findAll(g *Tagger, text string, m *memory) []pii.Span {
 	return pii.Merge(nil, pii.Find(nil, b), names)
 }
 
-func readRows(t *testing.T, path string) (rows []markedRow) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row markedRow
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // TestMeasureWritten measures on rows of templates that training did not see.
 func TestMeasureWritten(t *testing.T) {
 	g := embeddedTagger(t)
 	var m memory
 	c := scores{}
-	for _, row := range readRows(t, "testdata/names.jsonl") {
+	for _, row := range jsonltest.Read[markedRow](t, "testdata/names.jsonl") {
 		c.judge(row, row.Lang, findAll(g, row.Text, &m))
 	}
 	c.log(t)
@@ -226,8 +206,8 @@ func TestMeasure(t *testing.T) {
 }
 
 func keptRows(t *testing.T, dir string) []markedRow {
-	rows := readRows(t, filepath.Join(dir, "dev.jsonl"))
-	train := readRows(t, filepath.Join(dir, "train.jsonl"))
+	rows := jsonltest.Read[markedRow](t, filepath.Join(dir, "dev.jsonl"))
+	train := jsonltest.Read[markedRow](t, filepath.Join(dir, "train.jsonl"))
 	total, seen := map[string]int{}, map[string]int{}
 	for _, row := range train {
 		total[row.Source]++

@@ -3,9 +3,7 @@
 package tagger
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -16,6 +14,7 @@ import (
 
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
+	"kvasir/jsonltest"
 )
 
 // memory is that of one goroutine.
@@ -52,24 +51,13 @@ func tagged(g *Tagger, text string, m *memory) (names []string) {
 // are about 10, and one word in 100 may get another tag.
 func TestTaggerAgrees(t *testing.T) {
 	g := embeddedTagger(t)
-	file, err := os.Open("testdata/tagger.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	var m memory
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
 	words, other, off := 0, 0, 0.0
-	for lines.Scan() {
-		var row struct {
-			Text   string
-			Scores [][]float64
-			Tags   []uint8
-		}
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+	for _, row := range jsonltest.Read[struct {
+		Text   string
+		Scores [][]float64
+		Tags   []uint8
+	}](t, "testdata/tagger.jsonl") {
 		text := []byte(row.Text)
 		b := new(block)
 		b.begin(text)
