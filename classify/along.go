@@ -1,5 +1,6 @@
 // Along: who has a thread judges short texts of those who wait for one along
 // with its own.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Category: which of the 14 subjects of MMLU-Pro the last user text is about.
+
 package classify
 
 import (

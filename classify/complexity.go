@@ -1,5 +1,6 @@
 // Complexity: how hard the last user text is to answer, by a linear rule over
 // what it looks like. It costs no weights and no more than a pass.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Decisions: which one follows from the signals. Signals are asked for as the
 // conditions come to them, the cheap ones first.
+
 package classify
 
 import (

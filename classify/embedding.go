@@ -1,4 +1,5 @@
 // Embedding: how near the last user text is to phrases of the configuration.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Explain: why each decision holds or not.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Jailbreak: attacks in what is said to the model, and instructions in what it
 // is only meant to read.
+
 package classify
 
 import (

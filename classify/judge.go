@@ -1,4 +1,5 @@
 // Judge: the way of one request through guards, signals and decisions.
+
 package classify
 
 import (

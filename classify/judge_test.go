@@ -1,4 +1,5 @@
 // Tests of the way of a request: that nothing passes a guard unjudged, and that nothing more is computed than is asked for.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Language: that of the last user text.
+
 package classify
 
 import (

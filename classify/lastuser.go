@@ -1,4 +1,5 @@
 // The last user text: what category, language, complexity and embeddings judge.
+
 package classify
 
 // maxLast bounds the last user text in bytes. Of a longer one its beginning and

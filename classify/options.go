@@ -1,4 +1,5 @@
 // Options: what a Classifier is told.
+
 package classify
 
 import "time"

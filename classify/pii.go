@@ -1,5 +1,6 @@
 // PII: personal data in every text, by rules with check digits and, for names,
 // by the tagger.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Transcripts: testdata/*.txt say what a configuration makes of requests; -update writes the answers.
+
 package classify
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // vllm-router, the Rust router of the vLLM project: installed once, pinned, started as its users start it.
+
 package main
 
 import (
