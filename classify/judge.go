@@ -115,7 +115,7 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 	for _, kind := range r.Also {
 		j.find(kind)
 	}
-	asking{j}.decide()
+	decide(j)
 	j.deny()
 	v.PII.Err = piiErr // not before what may not pass is known
 }

@@ -9,9 +9,9 @@ package classify
 // ids, checksums and names, which people write about.
 const minNoise = 40
 
-// quiet returns text without its noise: text itself if there is none, else a
+// withoutNoise returns text without its noise: text itself if there is none, else a
 // copy in memory that the next call takes again.
-func (j attacks) quiet(text []byte) []byte {
+func withoutNoise(j *judging, text []byte) []byte {
 	from, to := noise(text, 0)
 	if from == to {
 		return text
