@@ -1,4 +1,5 @@
 // Bounds: how many answers a request asks for, and how long they may be.
+
 package openai
 
 import (
@@ -15,22 +16,22 @@ func (r *Request) Prompts() int {
 		return 1
 	}
 	n := 0
-	for _, t := range r.Texts {
+	for _, t := range r.Content.Texts {
 		if t.At.Start >= r.AskedAt.Start && t.At.End <= r.AskedAt.End {
 			n++
 		}
 	}
-	if r.AskedAt.Given() && r.Unread > 0 { // arrays of token ids
+	if r.AskedAt.Given() && r.Content.Unread > 0 { // arrays of token ids
 		n += bytes.Count(r.AskedAt.Of(r.Body), []byte("["))
 	}
 	return max(n, 1)
 }
 
-// AnswerBound is the most tokens that an answer may have, by the largest of the
-// bounds that are named, -1 where none is.
+// AnswerBound is how many tokens an answer may have at most: the largest of the
+// bounds that the body gives, -1 where it gives none.
 func (r *Request) AnswerBound() int {
 	most := -1
-	for _, at := range [...]Span{r.Fields.MaxTokens, r.Fields.MaxCompletion, r.Fields.MaxOutput} {
+	for _, at := range [...]Span{r.Fields.maxTokens, r.Fields.maxCompletion, r.Fields.maxOutput} {
 		if n, ok := r.number(at); ok {
 			most = max(most, n)
 		}
@@ -38,17 +39,17 @@ func (r *Request) AnswerBound() int {
 	return most
 }
 
-// maxChoices is how many answers a request may ask for and be believed.
+// maxChoices is the most answers that Choices reports, whatever a request asks for.
 const maxChoices = 128
 
-// Choices is how many answers are asked for.
+// Choices is how many answers are generated for each prompt.
 func (r *Request) Choices() int {
-	n, _ := r.number(r.Fields.N)
-	of, _ := r.number(r.Fields.bestOf) // so many are made, whatever n leaves of them
+	n, _ := r.number(r.Fields.n)
+	of, _ := r.number(r.Fields.bestOf) // so many are generated, and n of them returned
 	return min(max(n, of, 1), maxChoices)
 }
 
-// number is the number at at, at most 2^31-1; false: there is none above zero.
+// number is the number at at, at most 2^31-1; false unless there is one above zero.
 func (r *Request) number(at Span) (int, bool) {
 	if !at.Given() {
 		return 0, false

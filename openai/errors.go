@@ -1,4 +1,5 @@
 // Errors: everything the proxy refuses or fails with, in OpenAI's shape.
+
 package openai
 
 import (

@@ -1,4 +1,5 @@
 // The string scanner beside a slow twin that looks at one character at a time.
+
 package openai
 
 import (
@@ -73,21 +74,21 @@ func TestStringAgainstSlowTwin(t *testing.T) {
 			b.WriteByte('"')
 		}
 		b.WriteString([]string{"", "}", "#\"\\\xff      "}[rng.IntN(3)])
-		s := Scanner{Body: []byte(b.String())}
-		end, escaped := s.Str(0)
-		wantEnd, wantEscaped := slowString(s.Body)
+		s := validator{body: []byte(b.String())}
+		end, escaped := s.str(0)
+		wantEnd, wantEscaped := slowString(s.body)
 		if end != wantEnd || escaped != wantEscaped || (end < 0) != s.failed() {
-			t.Fatalf("%q: %d %v, want %d %v", s.Body, end, escaped, wantEnd, wantEscaped)
+			t.Fatalf("%q: %d %v, want %d %v", s.body, end, escaped, wantEnd, wantEscaped)
 		}
 		if end < 0 {
 			continue
 		}
 		var want string
-		if err := json.Unmarshal(s.Body[:end], &want); err != nil {
-			t.Fatalf("%q: %v", s.Body[:end], err)
+		if err := json.Unmarshal(s.body[:end], &want); err != nil {
+			t.Fatalf("%q: %v", s.body[:end], err)
 		}
-		if got := string(AppendUnescaped(nil, s.Body[1:end-1])); got != want {
-			t.Fatalf("%q: %q, want %q", s.Body[:end], got, want)
+		if got := string(AppendUnescaped(nil, s.body[1:end-1])); got != want {
+			t.Fatalf("%q: %q, want %q", s.body[:end], got, want)
 		}
 	}
 }

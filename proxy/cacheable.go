@@ -65,7 +65,7 @@ func (x inquiry) cacheRule() (c cacheRule) {
 // SGLang can be asked to: the text is no question then but a beginning.
 func (x inquiry) continues() bool {
 	for _, p := range x.req.Parameters {
-		switch value := p.Value.Of(x.body); string(x.req.KeyOf(p)) {
+		switch value := p.Value.Of(x.body); string(p.Key.Of(x.body)) {
 		case "continue_final_message":
 			if !isNothing(value) {
 				return true
@@ -139,7 +139,7 @@ func (x inquiry) bypass() string {
 		return bypassUnclear
 	}
 	for _, p := range x.req.Parameters {
-		if why := x.bypassFor(x.req.KeyOf(p), p.Value.Of(x.body)); why != "" {
+		if why := x.bypassFor(p.Key.Of(x.body), p.Value.Of(x.body)); why != "" {
 			return why
 		}
 	}
@@ -232,14 +232,14 @@ func (x inquiry) bypassFor(key, value []byte) string {
 func isNothing(value []byte) bool { return string(value) == "null" || string(value) == "false" }
 
 func isEmptyArray(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	return w.Enter('[') && !w.Element() && !w.Bad
 }
 
 // isTextOnly says whether the modalities asked for are those that everybody
 // has without asking.
 func isTextOnly(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if name, _ := w.Text(); string(name) != "text" {
 			return false
@@ -250,7 +250,7 @@ func isTextOnly(value []byte) bool {
 
 // forcesCall says whether a tool_choice leaves the model no choice but a call.
 func forcesCall(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	name, isName := []byte(nil), value[0] == '"'
 	if isName {
 		name, _ = w.Text()
@@ -263,7 +263,7 @@ func forcesCall(value []byte) bool {
 // runsItself says whether one of the tools is run by the worker: a search, a
 // sandbox, somebody's server. Its results are of the day.
 func runsItself(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		switch string(typeOf(&w)) {
 		case "", "function", "custom":
@@ -277,7 +277,7 @@ func runsItself(value []byte) bool {
 // refersBack says whether an item of the input stands for one that the worker
 // remembers, or may: its type is written with escapes.
 func refersBack(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if kind := typeOf(&w); string(kind) == "item_reference" || openai.HasEscape(kind) {
 			return true

@@ -21,7 +21,7 @@ const (
 // offer it may be a call, which is for nobody else unless calls are kept; who had
 // begun with the text before it would have half an answer.
 func (x sharer) shares() bool {
-	return x.rule.why == "" && x.rule.stores && (x.req.ToolCount == 0 || x.state.settings.CacheOptions.ToolCalls)
+	return x.rule.why == "" && x.rule.stores && (x.req.Content.Tools == 0 || x.state.settings.CacheOptions.ToolCalls)
 }
 
 // flies says whether an equal request is on its way to an answer, so that there

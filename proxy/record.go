@@ -78,8 +78,7 @@ func (r *recorder) event(event []byte) {
 		}
 		return
 	}
-	w := r.reader(data)
-	w.Sse = true
+	w := r.reader(openai.WalkEvent(data))
 	switch r.kind {
 	case openai.KindMessages:
 		r.messageEvent(&w)
@@ -91,10 +90,11 @@ func (r *recorder) event(event []byte) {
 	r.checkNames()
 }
 
-// reader reads an event's data or a body whose members' names are looked at.
-func (r *recorder) reader(of []byte) openai.Walker {
+// reader is w with the names of members looked at.
+func (r *recorder) reader(w openai.Walker) openai.Walker {
 	r.names.Reset()
-	return openai.Walker{B: of, Names: &r.names}
+	w.Names = &r.names
+	return w
 }
 
 func (r *recorder) checkNames() {
@@ -108,7 +108,7 @@ const flawTwice = "twice"
 
 // body takes down a whole body.
 func (r *recorder) body(body []byte) {
-	w := r.reader(body)
+	w := r.reader(openai.Walk(body))
 	switch r.kind {
 	case openai.KindMessages:
 		r.wholeMessage(&w)

@@ -18,7 +18,7 @@ func (r *recorder) toolCalls(w *openai.Walker) {
 	switch {
 	case !r.tools || w.Peek() != '[':
 		r.unknown(w)
-	case w.Sse:
+	case w.Event:
 		r.callPieces(w)
 	default:
 		calls := w.Value()

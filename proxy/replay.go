@@ -295,7 +295,7 @@ func (r *replay) completion(dst []byte) []byte {
 
 // appendNumberedCalls appends the calls as a chunk has them: each with its index.
 func appendNumberedCalls(dst, calls []byte) []byte {
-	w := openai.Walker{B: calls}
+	w := openai.Walk(calls)
 	dst = append(dst, '[')
 	for n, ok := 0, w.Enter('['); ok && w.Element(); n++ {
 		at := w.Span()
@@ -314,7 +314,7 @@ func appendNumberedCalls(dst, calls []byte) []byte {
 }
 
 func hasIndex(call []byte) bool {
-	w := openai.Walker{B: call}
+	w := openai.Walk(call)
 	for ok := w.Enter('{'); ok && w.Key(); w.Skip() {
 		if string(w.Name) == "index" {
 			return true

@@ -49,7 +49,8 @@ func messageEvent(dst []byte, name string) []byte {
 // open appends message_start, which says how long the prompt was.
 func (r messageReplay) open(dst []byte) []byte {
 	prompt := replyObject{tokenCounts: noCounts}
-	prompt.readUsage(&openai.Walker{B: r.usage})
+	w := openai.Walk(r.usage)
+	prompt.readUsage(&w)
 	dst = r.head(append(messageEvent(dst, "message_start"), `,"message":`...))
 	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":`...)
 	dst = strconv.AppendInt(dst, int64(max(prompt.promptTokens, 0)), 10)

@@ -401,7 +401,7 @@ func usageNear(k openai.Kind, body []byte) tokenCounts {
 		}
 		near = near[at+len(usageMember):]
 		o := replyObject{tokenCounts: noCounts}
-		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
+		w := openai.Walk(bytes.TrimLeft(near, " :"))
 		if o.readUsage(&w); o.counted && !w.Bad {
 			return o.tokenCounts
 		}

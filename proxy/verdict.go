@@ -51,7 +51,7 @@ func weigh(k openai.Kind, event []byte) verdict {
 		v.done = (k == openai.KindChat || k == openai.KindText) && bytes.HasPrefix(data, []byte("[DONE]"))
 		return v
 	}
-	w := openai.Walker{B: data, Sse: true}
+	w := openai.WalkEvent(data)
 	o, ok := readObject(k, &w)
 	switch {
 	case !ok:
@@ -165,7 +165,7 @@ func hasMember(b []byte, key string, pivot int) bool {
 
 // usageOf returns what a whole JSON reply of a route of kind k counts.
 func usageOf(k openai.Kind, body []byte) tokenCounts {
-	w := openai.Walker{B: body}
+	w := openai.Walk(body)
 	o, ok := readObject(k, &w)
 	if !ok {
 		return noCounts
