@@ -92,3 +92,36 @@ func TestStringAgainstSlowTwin(t *testing.T) {
 		}
 	}
 }
+
+// What AppendString writes, encoding/json reads as it was meant, and no byte of it
+// is an escape that need not be.
+func TestAppendString(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                        `""`,
+		"a\"b\\c/":                `"a\"b\\c/"`,
+		"\n\t\r\b\x00\x1f\x7f":    `"\n\t\r\u0008\u0000\u001f` + "\x7f\"",
+		"é日😀\u2028":               "\"é日😀\u2028\"",
+		"a\xffb\xe6\x97 \xc0\xaf": "\"a\ufffdb\ufffd\ufffd \ufffd\ufffd\"",
+	} {
+		if got := string(AppendString(nil, in)); got != want || string(AppendString(nil, []byte(in))) != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	var dst []byte
+	for range 100_000 {
+		in := make([]byte, rng.IntN(12))
+		for i := range in {
+			in[i] = "\x00\x1f \"\\a\x7f\x80\x97\xa5\xc3\xe6\xed\xf0\xff"[rng.IntN(15)]
+		}
+		var got string
+		dst = AppendString(dst[:0], in)
+		if err := json.Unmarshal(dst, &got); err != nil || got != string([]rune(string(in))) {
+			t.Fatalf("%q: %s: %v", in, dst, err)
+		}
+	}
+	text := []byte(strings.Repeat("a \"piece\" of an answer, 日本\n", 10))
+	if n := testing.AllocsPerRun(100, func() { dst = AppendString(dst[:0], text) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

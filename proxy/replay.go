@@ -149,7 +149,7 @@ func (r *replay) think(dst, piece []byte) []byte {
 	case openai.KindChat:
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"`...)
 		dst = append(append(dst, r.reasoningKey...), `":`...)
-		dst = append(openai.AppendText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+		dst = append(openai.AppendString(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 	case openai.KindResponses:
 		dst = responseReplay{r}.piece(dst, blockReasoning, piece)
 	case openai.KindMessages:
@@ -163,10 +163,10 @@ func (r *replay) say(dst, piece []byte) []byte {
 	switch r.kind {
 	case openai.KindChat:
 		dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"content":`...)
-		dst = append(openai.AppendText(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+		dst = append(openai.AppendString(dst, piece), `},"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 	case openai.KindText:
 		dst = append(r.chunk(dst, "cmpl-", "text_completion"), `{"index":0,"text":`...)
-		dst = append(openai.AppendText(dst, piece), `,"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
+		dst = append(openai.AppendString(dst, piece), `,"logprobs":null,"finish_reason":null}]}`+"\n\n"...)
 	case openai.KindResponses:
 		dst = responseReplay{r}.piece(dst, blockText, piece)
 	case openai.KindMessages:
@@ -255,11 +255,11 @@ func (r *replay) chat(dst []byte) []byte {
 	if r.calls != nil && len(r.text) == 0 {
 		dst = append(dst, "null"...)
 	} else {
-		dst = openai.AppendText(dst, r.text)
+		dst = openai.AppendString(dst, r.text)
 	}
 	if r.reasoning != nil {
 		dst = append(append(append(dst, `,"`...), r.reasoningKey...), `":`...)
-		dst = openai.AppendText(dst, r.reasoning)
+		dst = openai.AppendString(dst, r.reasoning)
 	}
 	if r.calls != nil {
 		dst = append(append(dst, `,"tool_calls":`...), r.calls...)
@@ -272,7 +272,7 @@ func (r *replay) chat(dst []byte) []byte {
 // chatJoined appends the one chunk of a refusal.
 func (r *replay) chatJoined(dst []byte) []byte {
 	dst = append(r.chunk(dst, "chatcmpl-", "chat.completion.chunk"), `{"index":0,"delta":{"role":"assistant","content":`...)
-	dst = append(openai.AppendText(dst, r.text), `},"logprobs":null,"finish_reason":`...)
+	dst = append(openai.AppendString(dst, r.text), `},"logprobs":null,"finish_reason":`...)
 	return append(openai.AppendString(dst, r.finish), "}]}\n\n"...)
 }
 
@@ -288,7 +288,7 @@ func (r *replay) chatClose(dst []byte) []byte {
 // completion appends a text completion.
 func (r *replay) completion(dst []byte) []byte {
 	dst = append(r.begin(dst, "cmpl-", "text_completion"), `"choices":[{"index":0,"text":`...)
-	dst = append(openai.AppendText(dst, r.text), `,"logprobs":null,"finish_reason":`...)
+	dst = append(openai.AppendString(dst, r.text), `,"logprobs":null,"finish_reason":`...)
 	dst = append(openai.AppendString(dst, r.finish), "}]"...)
 	return append(r.appendUsage(append(r.appendFingerprint(dst), ',')), '}')
 }

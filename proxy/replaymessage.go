@@ -28,10 +28,10 @@ func (r messageReplay) object(dst []byte) []byte {
 	dst = append(r.head(dst), `,"content":[`...)
 	if r.reasoning != nil {
 		dst = append(dst, `{"type":"thinking","thinking":`...)
-		dst = append(openai.AppendText(dst, r.reasoning), `,"signature":""},`...)
+		dst = append(openai.AppendString(dst, r.reasoning), `,"signature":""},`...)
 	}
 	dst = append(dst, `{"type":"text","text":`...)
-	dst = append(openai.AppendText(dst, r.text), `}],"stop_reason":`...)
+	dst = append(openai.AppendString(dst, r.text), `}],"stop_reason":`...)
 	dst = append(openai.AppendString(dst, r.stopReason()), `,"stop_sequence":null,`...)
 	return append(r.appendUsage(dst), '}')
 }
@@ -84,7 +84,7 @@ func (r messageReplay) piece(dst []byte, b block, piece []byte) []byte {
 	} else {
 		dst = append(dst, `"text_delta","text":`...)
 	}
-	return append(append(openai.AppendText(dst, piece), '}'), eventEnd...)
+	return append(append(openai.AppendString(dst, piece), '}'), eventEnd...)
 }
 
 // end ends the block at hand.

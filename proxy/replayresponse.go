@@ -90,10 +90,10 @@ func (r responseReplay) appendItemID(dst []byte, b block) []byte {
 // appendPart appends the one part of an item.
 func appendPart(dst []byte, b block, text []byte) []byte {
 	if b == blockReasoning {
-		return append(openai.AppendText(append(dst, `{"type":"reasoning_text","text":`...), text), '}')
+		return append(openai.AppendString(append(dst, `{"type":"reasoning_text","text":`...), text), '}')
 	}
 	dst = append(dst, `{"type":"output_text","text":`...)
-	return append(openai.AppendText(dst, text), `,"annotations":[],"logprobs":[]}`...)
+	return append(openai.AppendString(dst, text), `,"annotations":[],"logprobs":[]}`...)
 }
 
 // event begins the next event; it ends with eventEnd.
@@ -142,10 +142,10 @@ func (r responseReplay) piece(dst []byte, b block, piece []byte) []byte {
 	dst = r.begin(dst, b)
 	if r.block == blockReasoning {
 		dst = append(r.place(r.event(dst, "response.reasoning_text.delta"), r.block), `,"delta":`...)
-		return append(openai.AppendText(dst, piece), eventEnd...)
+		return append(openai.AppendString(dst, piece), eventEnd...)
 	}
 	dst = append(r.place(r.event(dst, "response.output_text.delta"), r.block), `,"logprobs":[],"delta":`...)
-	return append(openai.AppendText(dst, piece), eventEnd...)
+	return append(openai.AppendString(dst, piece), eventEnd...)
 }
 
 // end ends the block at hand, whose text must be whole.
@@ -160,7 +160,7 @@ func (r responseReplay) end(dst []byte) []byte {
 	case blockText:
 		dst = append(r.place(r.event(dst, "response.output_text.done"), r.block), `,"logprobs":[],"text":`...)
 	}
-	dst = append(openai.AppendText(dst, whole), eventEnd...)
+	dst = append(openai.AppendString(dst, whole), eventEnd...)
 	dst = append(r.place(r.event(dst, "response.content_part.done"), r.block), `,"part":`...)
 	dst = append(appendPart(dst, r.block, whole), eventEnd...)
 	dst = r.itemEvent(dst, "response.output_item.done", true)
