@@ -18,7 +18,7 @@ func (r *Request) RefuseTemplate(allowed bool) *Error {
 		"Leave it out, or set guards.client_templates: allow in Kvasir's configuration", r.Content.template.Start)
 }
 
-// An Adapter is a member that names an adapter of a model.
+// An Adapter is a member that names an adapter of the model, or another model.
 type Adapter struct {
 	Name  string // of the member
 	value Span

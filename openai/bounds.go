@@ -15,23 +15,36 @@ func (r *Request) Prompts() int {
 	if r.kind != KindText {
 		return 1
 	}
-	n := 0
-	for _, t := range r.Content.Texts {
-		if t.At.Start >= r.AskedAt.Start && t.At.End <= r.AskedAt.End {
-			n++
-		}
+	w := Walk(r.AskedAt.Of(r.Body))
+	if !w.Enter('[') {
+		return 1
 	}
-	if r.AskedAt.Given() && r.Content.Unread > 0 { // arrays of token ids
-		n += bytes.Count(r.AskedAt.Of(r.Body), []byte("["))
+	n := 0
+	for w.Element() {
+		if c := w.Peek(); c != '"' && c != '[' {
+			return 1 // the token ids of one
+		}
+		w.Skip()
+		n++ // an empty one gets an answer, too
 	}
 	return max(n, 1)
 }
 
 // AnswerBound is how many tokens an answer may have at most: the largest of the
-// bounds that the body gives, -1 where it gives none.
+// bounds that the body gives by a name of its route, -1 where it gives none. By
+// the name of another route it bounds nothing: workers pass over that.
 func (r *Request) AnswerBound() int {
+	var bounds [2]Span
+	switch r.kind {
+	case KindChat:
+		bounds = [2]Span{r.Fields.maxTokens, r.Fields.maxCompletion}
+	case KindText, KindMessages:
+		bounds[0] = r.Fields.maxTokens
+	case KindResponses:
+		bounds[0] = r.Fields.maxOutput
+	}
 	most := -1
-	for _, at := range [...]Span{r.Fields.maxTokens, r.Fields.maxCompletion, r.Fields.maxOutput} {
+	for _, at := range bounds {
 		if n, ok := r.number(at); ok {
 			most = max(most, n)
 		}
@@ -50,11 +63,12 @@ func (r *Request) Choices() int {
 }
 
 // number is the number at at, at most 2^31-1; false unless there is one above zero.
+// One in quotes is a number to vLLM and SGLang (pydantic).
 func (r *Request) number(at Span) (int, bool) {
 	if !at.Given() {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(string(at.Of(r.Body)), 64)
+	v, err := strconv.ParseFloat(string(bytes.Trim(at.Of(r.Body), `" `)), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v <= 0 {
 		return 0, false
 	}

@@ -165,8 +165,30 @@ func (f *formReader) next() (formPart, *Error) {
 		return formPart{}, badForm(len(f.body), "it ends without its last boundary")
 	}
 	at := Span{int32(f.pos + 2), int32(f.pos + max(2, end))}
+	value := Span{int32(start), int32(max(start, start-2+length))}
+	if other := f.looseDelimiter(value.Of(f.body)); other >= 0 {
+		return formPart{}, badForm(start+other, "its boundary stands behind a line end that is not CR LF, which some servers take for one")
+	}
 	f.pos = start - 2 + length + len(f.delimiter)
-	return formPart{head, at, Span{int32(start), int32(max(start, start-2+length))}}, nil
+	return formPart{head, at, value}, nil
+}
+
+// looseDelimiter is where in a value the boundary stands at the beginning of a line
+// after CR or LF alone; -1 if nowhere. Werkzeug, and so Flask, takes that for the
+// end of the part: it would find a field within a field there, and a model in it,
+// that nobody else does.
+func (f *formReader) looseDelimiter(value []byte) int {
+	delimiter := f.delimiter[2:]
+	for from := 0; ; {
+		at := bytes.Index(value[from:], delimiter)
+		if at < 0 {
+			return -1
+		}
+		if at += from; at == 0 || value[at-1] == '\n' || value[at-1] == '\r' {
+			return at
+		}
+		from = at + 1
+	}
 }
 
 // partHead reads the header fields of a part.
@@ -282,12 +304,21 @@ func takeField(r *Request, f field, value Span) *Error {
 		return Invalid(Clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
 			Clip(f.name), known, value.Start, known)
 	}
+	name := []byte(f.name)
 	switch {
 	case f.name == "model":
 		return takeModel(r, f, value)
+	case isRouterField(name): // in JSON they are taken out; no library sends them in a form
+		return Invalid(Clip(f.name), "Unknown parameter: '%s' is for routers only, at byte %d. Leave it out.", Clip(f.name), value.Start)
+	case isTokenIDs(name):
+		r.Content.Unread++
+	case isTemplate(name):
+		if !r.Content.template.Given() {
+			r.Content.template = value
+		}
 	case f.name == "_charset_" && !isUTF8(string(r.Body[value.Start:value.End])): // RFC 7578, 4.6
 		return badForm(int(value.Start), "it is not UTF-8, as its field `_charset_` says")
-	case isAdapter([]byte(f.name)):
+	case namesModel(name):
 		if len(r.Content.Adapters) == maxAdapters {
 			return badForm(int(value.Start), "more than %d of its fields name adapters", maxAdapters)
 		}
@@ -313,10 +344,12 @@ func takeModel(r *Request, f field, value Span) *Error {
 	return nil
 }
 
-// takeText takes a field's value for text, unless it is written as a name. Files
-// are media, but for one in the place of the prompt.
+// takeText takes a field's value for text, unless it is written as a name. A file
+// is media, except in the place of the prompt, and except one that is text in a
+// field that media are not sent in: there are servers that read it as the field's
+// value.
 func takeText(r *Request, f field, value Span) *Error {
-	if f.file && f.name != "prompt" || value.Start == value.End {
+	if value.Start == value.End || f.file && f.name != "prompt" && (isMedia(f.name) || !utf8.Valid(value.Of(r.Body))) {
 		return nil
 	}
 	if !f.asItStands() {
@@ -330,6 +363,15 @@ func takeText(r *Request, f field, value Span) *Error {
 	}
 	r.Content.Texts = append(r.Content.Texts, Text{At: value, Message: -1, Role: role, Bare: true})
 	return nil
+}
+
+// isMedia tells whether a field is one of those that files are sent in.
+func isMedia(name string) bool {
+	switch strings.TrimSuffix(name, "[]") {
+	case "file", "files", "image", "images", "mask", "audio", "ref_audio", "input_reference":
+		return true
+	}
+	return false
 }
 
 // asItStands tells whether a part is text that nobody decodes any further.

@@ -58,7 +58,8 @@ func needsOf(path string) needs {
 func (p *parser) parse(r *Request, need needs) *Error {
 	t := &p.texts
 	t.json.check.body = r.Body
-	t.into, t.message, t.numbers, t.fractions = &r.Content, -1, 0, 0
+	t.into, t.message = &r.Content, -1
+	t.numbers, t.fractions, t.strays = 0, 0, 0
 	p.json = &t.json
 	p.turns = turnReader{json: &t.json, texts: t, into: &r.Turns}
 	p.into, p.need, p.given = r, need, 0

@@ -80,7 +80,7 @@ type Content struct {
 	Media    int    // images, audio and video
 	Tools    int    // tools and functions on offer
 
-	Adapters []Adapter // members that name an adapter of the model
+	Adapters []Adapter // members that name an adapter, or another model
 	template Span      // the first chat_template
 }
 

@@ -13,6 +13,7 @@ type textReader struct {
 	message   int32 // index of the message or item at hand, -1 between them
 	numbers   int   // elements of arrays so far that are numbers, in values read for their texts
 	fractions int   // of them, numbers such as 0.5: elements of a vector, and no token ids
+	strays    int   // whole numbers in arrays of members that nobody here knows
 }
 
 // text reads the string at pos as a text.
@@ -237,12 +238,20 @@ func isFraction(b []byte) bool {
 // few to give a model an order.
 const fewNumbers = 8
 
+// Bounds of the numbers in arrays that may be token ids all the same.
+const (
+	manyStrays   = 4 * fewNumbers // whole ones, in all members together that nobody knows
+	fewFractions = 64             // in one such member, fractions included: more may be an embedding
+)
+
 // unknown reads the value of a member that nobody here knows. Many numbers in it
 // may be token ids, by a name that engines came up with later.
 func (t *textReader) unknown(m *members, role Role) {
-	start, before := t.json.pos, t.numbers-t.fractions
+	start, before, whole := t.json.pos, t.numbers, t.numbers-t.fractions
 	t.looseText(role)
-	if t.numbers-t.fractions-before > fewNumbers {
+	whole = t.numbers - t.fractions - whole
+	t.strays += whole
+	if whole > fewNumbers || t.strays > manyStrays || t.numbers-before > fewFractions {
 		t.into.Unread++
 	}
 	t.noteSteering(m, start)
@@ -260,7 +269,7 @@ func (t *textReader) unknownMember(m *members, role Role) {
 
 // noteSteering notes the member just read, whose value began at start, if by its
 // name engines may take it for a chat template, for token ids or for the name of
-// an adapter.
+// an adapter or of another model.
 func (t *textReader) noteSteering(m *members, start int) {
 	b := t.json.body()
 	switch {
@@ -271,7 +280,7 @@ func (t *textReader) noteSteering(m *members, start int) {
 		}
 	case isTokenIDs(m.key) && (b[start] == '[' || b[start] == '"'): // a number is a count
 		t.into.Unread++
-	case !isAdapter(m.key):
+	case !namesModel(m.key):
 	case len(t.into.Adapters) == maxAdapters:
 		t.json.stop(faultOther, m.start(), "More than 64 parameters that name adapters. Send one")
 	default:
