@@ -157,9 +157,7 @@ func (x *exchange) forgetText() {
 	}
 	x.asked.Texts = emptied(x.asked.Texts, 4096)
 	x.pieces = emptied(x.pieces, 4096)
-	if x.edit.Reset(); cap(x.edit.Edits) > 4096 {
-		x.edit = openai.Splices{}
-	}
+	x.edit.Reset()
 	if cap(x.plain) > 64<<10 {
 		x.plain = nil
 	}

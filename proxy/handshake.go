@@ -97,7 +97,7 @@ var nixlAsk = []byte(`"kv_transfer_params":{"do_remote_decode":true,"do_remote_p
 // Without remote_request_id a decode engine waits for ever, and dies when the
 // client has left (vLLM 0.32.0).
 func nixlBlocks(params []byte) (blocks, whole bool) {
-	w := openai.Walker{B: params}
+	w := openai.Walk(params)
 	given := 0
 	for ok := w.Enter('{'); ok && w.Key(); {
 		switch string(w.Name) {
@@ -146,7 +146,7 @@ func isUnfetched(reply []byte) bool { return bytes.Contains(reply, []byte("KVTra
 
 // firstOf is the first element of an array; nil: there is none.
 func firstOf(array []byte) []byte {
-	w := openai.Walker{B: array}
+	w := openai.Walk(array)
 	if !w.Enter('[') || !w.Element() {
 		return nil
 	}
@@ -244,5 +244,5 @@ func memberOf(b []byte, name string) (member, value []byte) {
 	if m == nil {
 		return nil, nil
 	}
-	return b[m.Key:m.Value.End:m.Value.End], m.Value.Of(b)
+	return b[m.Start:m.Value.End:m.Value.End], m.Value.Of(b)
 }

@@ -71,7 +71,7 @@ func hashed(parts ...string) string {
 // spliceSalt puts our salt into the body, where the worker takes salts.
 func (x placer) spliceSalt() {
 	if p := &x.placing; p.ownSalt && !p.saltless {
-		writer{&x.req, &x.edit, x.route.Kind}.set(x.req.Fields.CacheSalt, "cache_salt", openai.AppendString(nil, p.salt))
+		openai.SetCacheSalt(&x.edit, &x.req, p.salt)
 	}
 }
 

@@ -67,8 +67,8 @@ func (c *call) cut(member []byte) {
 	from := offset(held, member)
 	var s openai.Splices
 	s.Remove(openai.Span{Start: int32(from), End: int32(from + len(member))})
-	gone := s.Settled(held)[0]
-	c.end = c.start + gone.Start + copy(held[gone.Start:], held[gone.End:])
+	start, end := s.Removal(held)
+	c.end = c.start + start + copy(held[start:], held[end:])
 }
 
 // handoverMetrics are what is counted of requests that two workers share.

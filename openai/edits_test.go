@@ -1,17 +1,16 @@
-// Effects of decisions on bodies, as transcripts.
-package proxy
+// Edits that a decision asks for, as transcripts.
+
+package openai
 
 import (
 	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
-
-	"kvasir/classify"
-	"kvasir/openai"
 )
 
 var rewriteEffects = flag.Bool("rewrite-effects", false, "write what was found into testdata/effects.txt")
@@ -53,72 +52,60 @@ func TestEffects(t *testing.T) {
 func applied(t *testing.T, how, body string) string {
 	t.Helper()
 	fields := strings.Fields(how)
-	rt := routeOf(t, fields[0])
-	var r openai.Request
+	rt := routeAt(t, fields[0])
+	var r Request
 	if err := r.Parse(rt, []byte(body), nil); err != nil {
 		t.Fatalf("%s: %s", body, err.Message)
 	}
-	var s openai.Splices
-	w := writer{&r, &s, rt.Kind}
-	var d classify.Decision
+	var s Splices
+	tokens, choices, temperature := 0, 0, math.Inf(1)
 	for _, f := range fields[2:] {
 		name, value, _ := strings.Cut(f, ":")
 		value = strings.ReplaceAll(value, "_", " ")
 		switch name {
 		case "replace", "insert":
-			w.systemPrompt(value, name == "insert")
+			SetSystemPrompt(&s, &r, value, name == "insert")
 		case "reasoning":
-			w.reasoning(fields[1], value)
+			SetReasoning(&s, &r, fields[1], value)
 		case "tokens":
-			_, _ = fmt.Sscan(value, &d.MaxTokens)
+			_, _ = fmt.Sscan(value, &tokens)
 		case "choices":
-			_, _ = fmt.Sscan(value, &d.MaxChoices)
+			_, _ = fmt.Sscan(value, &choices)
 		case "temperature":
-			d.CapTemperature = true
-			_, _ = fmt.Sscan(value, &d.MaxTemperature)
+			_, _ = fmt.Sscan(value, &temperature)
 		default:
 			t.Fatalf("unknown effect %q", f)
 		}
 	}
-	w.caps(&d)
+	if tokens > 0 {
+		CapTokens(&s, &r, tokens)
+	}
+	if choices > 0 {
+		CapChoices(&s, &r, choices)
+	}
+	if !math.IsInf(temperature, 1) {
+		CapTemperature(&s, &r, temperature)
+	}
 	sent := bytes.Join(s.Segments(nil, r.Body), nil)
 	if !json.Valid(sent) {
 		t.Errorf("not JSON: %s", sent)
 	}
-	var again openai.Request
+	var again Request
 	if err := again.Parse(rt, sent, nil); err != nil {
 		t.Errorf("what is sent is not what is taken: %s: %s", err.Message, sent)
 	}
 	return string(sent)
 }
 
-func routeOf(t *testing.T, path string) openai.Route {
-	t.Helper()
-	for _, rt := range openai.Routes {
-		if rt.Path == path {
-			return rt
-		}
+// Engines take a negative limit for none, and the cap let it pass; the cap of a
+// system prompt's place ended at 64 of them.
+func TestCapsHoldWhateverIsAsked(t *testing.T) {
+	if got := applied(t, "/v1/chat/completions none tokens:16", `{"model":"m","max_tokens":-1,"messages":[{"role":"user","content":"a"}]}`); !strings.Contains(got, `"max_tokens":16`) {
+		t.Error(got)
 	}
-	t.Fatalf("no route %q", path)
-	return openai.Route{}
-}
-
-// Offsets go from the text as it is meant to its bytes in the body.
-func TestOffsetsOfEscapedText(t *testing.T) {
-	body := []byte(`{"model":"m","messages":[{"role":"user","content":"a\n\"\u00e9\ud83d\ude00 x@y.zz é\/ end"}]}`)
-	var r openai.Request
-	if err := r.Parse(openai.Route{Path: "/v1/chat/completions", Kind: openai.KindChat}, body, nil); err != nil {
-		t.Fatal(err.Message)
-	}
-	text := r.Texts[0]
-	plain := text.AppendTo(nil, body)
-	for _, part := range []string{"a", "\n", `"`, "é", "😀", "x@y.zz", "é/", "end"} {
-		start := bytes.Index(plain, []byte(part))
-		o := offsets{raw: int(text.Inside().Start)}
-		from := o.to(body, start, true)
-		to := o.to(body, start+len(part), true)
-		if got := openai.AppendUnescaped(nil, body[from:to]); string(got) != part {
-			t.Errorf("%q is found at %q", part, body[from:to])
-		}
+	many := strings.Repeat(`{"role":"system","content":"mine"},`, 100)
+	got := applied(t, "/v1/chat/completions none replace:ours", `{"model":"m","messages":[`+many+`{"role":"user","content":"a"}]}`)
+	if want := `{"model":"m","messages":[{"role":"system","content":"ours"},{"role":"user","content":"a"}]}`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
