@@ -4,7 +4,6 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 
 	"kvasir/header"
 	"kvasir/kvroute"
+	"kvasir/wire"
 )
 
 const (
@@ -169,8 +169,8 @@ type workerConn struct {
 	net.Conn
 	raw     net.Conn
 	write   time.Duration
-	reading clock
-	writing clock
+	reading wire.Clock
+	writing wire.Clock
 	used    bool   // has answered a request before this one
 	keep    func() // back into the pool
 	drop    func() // closed
@@ -185,7 +185,7 @@ func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
 
 // readWithin reads once and waits at most d for it, from now on.
 func (c *workerConn) readWithin(b []byte, now time.Time, d time.Duration) (int, error) {
-	if err := c.reading.wind(c.Conn.SetReadDeadline, now, d); err != nil {
+	if err := c.reading.Wind(c.Conn.SetReadDeadline, now, d); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
@@ -197,7 +197,7 @@ const gatherLimit = 32 << 10
 
 // send writes head and body in as few system calls as there are.
 func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
-	if err := c.writing.wind(c.Conn.SetWriteDeadline, now, c.write); err != nil {
+	if err := c.writing.Wind(c.Conn.SetWriteDeadline, now, c.write); err != nil {
 		return err
 	}
 	n := 0
@@ -208,13 +208,13 @@ func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
 		return writePieces(c.raw, bufs)
 	}
 	// TLS would make a record of each piece: it always gets them in one.
-	buf := takeBuffer(n)
+	buf := wire.TakeBuffer(n)
 	all := buf[:0]
 	for _, b := range bufs {
 		all = append(all, b...)
 	}
 	_, err := c.Conn.Write(all)
-	giveBuffer(buf)
+	wire.GiveBuffer(buf)
 	return err
 }
 
@@ -223,12 +223,6 @@ func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
 func writePieces(raw net.Conn, bufs net.Buffers) error {
 	_, err := bufs.WriteTo(raw)
 	return err
-}
-
-// isTimeout tells a clock that ran out from a connection that broke.
-func isTimeout(err error) bool {
-	var t net.Error
-	return errors.As(err, &t) && t.Timeout()
 }
 
 // take lends a connection: a kept one, else a fresh one, for which those that lie

@@ -6,14 +6,12 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"kvasir/wire"
 )
 
 const (
-	headroom = 16 // bytes kept free before a payload, for our own chunk head
-	tailroom = 2  // and after it, for the chunk's CRLF
-
-	smallBuffer = 4 << 10  // what an idle stream holds
-	holdLimit   = 64 << 10 // what may be held back of a reply, and queued of a stream
+	holdLimit = 64 << 10 // what may be held back of a reply, and queued of a stream
 
 	// maxInterim is how many interim replies a worker may send before its reply.
 	// Each is bounded as a head is, and dropped when the next one is read.
@@ -46,7 +44,7 @@ type call struct {
 	heard time.Time // when the head of the reply was there
 
 	head  replyHead // points into front
-	frame framing
+	frame wire.Framing
 	buf   []byte
 	front []byte // the buffer that the head lies in, once buf is another
 	start int
@@ -108,7 +106,7 @@ func (c *call) try(by asker) error {
 	if err == nil {
 		return c.readHead()
 	}
-	if isTimeout(err) || c.readHead() != nil {
+	if wire.IsTimeout(err) || c.readHead() != nil {
 		return c.stale(err)
 	}
 	// It has answered before it read all, and hung up: 413 and 401 come so.
@@ -118,7 +116,7 @@ func (c *call) try(by asker) error {
 
 // stale turns the end of a kept connection without a byte of reply into errStale.
 func (c *call) stale(err error) error {
-	if c.conn.used && c.end == 0 && !isTimeout(err) && !errors.Is(err, errFirstByte) && !errors.Is(err, net.ErrClosed) {
+	if c.conn.used && c.end == 0 && !wire.IsTimeout(err) && !errors.Is(err, errFirstByte) && !errors.Is(err, net.ErrClosed) {
 		return errStale
 	}
 	return err
@@ -128,10 +126,10 @@ func (c *call) stale(err error) error {
 // (1xx) are dropped as they come; a worker that sends many has no reply.
 func (c *call) readHead() error {
 	if c.buf == nil {
-		c.buf = takeBuffer(smallBuffer)
+		c.buf = wire.TakeBuffer(wire.SmallBuffer)
 	}
-	c.start = headroom
-	at := headroom // where the bytes of the reply end
+	c.start = wire.Headroom
+	at := wire.Headroom // where the bytes of the reply end
 	for interim := 0; ; {
 		n, err := c.read(at)
 		if err != nil {
@@ -155,8 +153,8 @@ func (c *call) readHead() error {
 				return &badHead{errInterim}
 			}
 		}
-		at = headroom + copy(c.buf[headroom:], c.buf[c.start:at])
-		c.start = headroom
+		at = wire.Headroom + copy(c.buf[wire.Headroom:], c.buf[c.start:at])
+		c.start = wire.Headroom
 	}
 }
 
@@ -164,34 +162,34 @@ func (c *call) readHead() error {
 func (c *call) headRead(at int) error {
 	c.conn.used = true
 	c.heard = c.now
-	c.frame.init(&c.head, false)
+	c.frame = c.head.framing()
 	c.end = c.start
 	return c.decode(at)
 }
 
 // read reads once from the worker into the buffer from at on.
 func (c *call) read(at int) (int, error) {
-	if at > headroom {
+	if at > wire.Headroom {
 		c.conn.ack.say()
 	}
-	if len(c.buf)-tailroom-at < smallBuffer/4 {
+	if len(c.buf)-wire.Tailroom-at < wire.SmallBuffer/4 {
 		c.grow(at)
 	}
-	if at > headroom { // between the request and its reply, nothing else is done
+	if at > wire.Headroom { // between the request and its reply, nothing else is done
 		c.now = time.Now()
 	}
 	limit := c.clock.Idle
 	if !c.body {
 		limit = c.clock.FirstByte - c.now.Sub(c.sent)
 	}
-	n, err := c.conn.readWithin(c.buf[at:len(c.buf)-tailroom], c.now, limit)
+	n, err := c.conn.readWithin(c.buf[at:len(c.buf)-wire.Tailroom], c.now, limit)
 	c.wait(time.Now())
 	switch {
 	case n > 0:
 		return n, nil
-	case isTimeout(err) && !c.body:
+	case wire.IsTimeout(err) && !c.body:
 		return 0, errFirstByte
-	case isTimeout(err):
+	case wire.IsTimeout(err):
 		return 0, errIdle
 	default:
 		return 0, err
@@ -214,7 +212,7 @@ func (c *call) more() error {
 	}
 	n, err := c.read(c.end)
 	if errors.Is(err, io.EOF) {
-		if err = c.frame.atEOF(); err == nil {
+		if err = c.frame.AtEOF(); err == nil {
 			c.ended = true
 			return io.EOF
 		}
@@ -228,17 +226,17 @@ func (c *call) more() error {
 
 // decode takes the framing off what lies between end and at.
 func (c *call) decode(at int) error {
-	payload, _, err := c.frame.decode(c.buf[c.end:at])
+	payload, _, err := c.frame.Decode(c.buf[c.end:at])
 	if len(payload) > 0 {
 		c.body = true
-		from := offset(c.buf, payload)
+		from := wire.Offset(c.buf, payload)
 		if c.start == c.end { // nothing is held: the payload stays where it is
 			c.start, c.end = from, from+len(payload)
 		} else {
 			c.end += copy(c.buf[c.end:], payload)
 		}
 	}
-	c.ended = c.frame.done()
+	c.ended = c.frame.Done()
 	c.broken = err
 	if len(payload) > 0 {
 		return nil // what came before the fault is still good; more tells of it
@@ -252,26 +250,26 @@ func (c *call) payload() []byte { return c.buf[c.start:c.end] }
 // pass says that the first n bytes of the payload were passed on. The rest
 // moves to the front; the head must have been sent.
 func (c *call) pass(n int) {
-	c.end = headroom + copy(c.buf[headroom:], c.buf[c.start+n:c.end])
-	c.start = headroom
+	c.end = wire.Headroom + copy(c.buf[wire.Headroom:], c.buf[c.start+n:c.end])
+	c.start = wire.Headroom
 }
 
 // grow makes room for another read behind the first at bytes.
 func (c *call) grow(at int) {
-	bigger := takeBuffer(2 * len(c.buf))
+	bigger := wire.TakeBuffer(2 * len(c.buf))
 	copy(bigger, c.buf[:at])
 	if c.front == nil && c.head.status >= 200 {
 		c.front = c.buf
 	} else {
-		giveBuffer(c.buf) // the head does not point into it, or not yet
+		wire.GiveBuffer(c.buf) // the head does not point into it, or not yet
 	}
 	c.buf = bigger
 }
 
 // shrink gives grown buffers back while a stream waits, when it holds nothing.
 func (c *call) shrink() {
-	if c.front != nil && c.end == headroom {
-		giveBuffer(c.buf)
+	if c.front != nil && c.end == wire.Headroom {
+		wire.GiveBuffer(c.buf)
 		c.buf, c.front = c.front, nil
 	}
 }
@@ -283,7 +281,7 @@ func (c *call) letGo(by holder) {
 	if c.conn == nil {
 		return
 	}
-	if held := by.unbind(); held && c.ended && !c.frame.dirty && !c.head.close {
+	if held := by.unbind(); held && c.ended && !c.frame.Dirty() && !c.head.close {
 		c.conn.keep()
 	} else {
 		c.conn.drop()
@@ -296,7 +294,7 @@ func (c *call) finish(by holder) {
 	c.letGo(by)
 	for _, b := range [...]*[]byte{&c.buf, &c.front} {
 		if *b != nil {
-			giveBuffer(*b)
+			wire.GiveBuffer(*b)
 			*b = nil
 		}
 	}

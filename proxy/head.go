@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"kvasir/header"
+	"kvasir/wire"
 )
 
 // maxReplyHead bounds the head of a reply, blank line included, in bytes.
@@ -142,7 +143,7 @@ func (h *replyHead) parseFields() error {
 			}
 		case len("Content-Length"):
 			if header.Is(name, "content-length") {
-				n := parseLength(value)
+				n := header.ParseLength(value)
 				if n < 0 || lengthSeen && n != h.length {
 					return fmt.Errorf("reply head: bad or second Content-Length %.40q", value)
 				}
@@ -171,25 +172,24 @@ func (h *replyHead) parseFields() error {
 	return nil
 }
 
+// framing is how the body behind the head is framed: the body of a reply to POST
+// or GET, not to HEAD. An interim reply (1xx) has none and is not asked for one.
+func (h *replyHead) framing() wire.Framing {
+	switch {
+	case h.status == 204 || h.status == 304 || h.status < 200:
+		return wire.Sized(0)
+	case h.chunked:
+		return wire.Chunked()
+	case h.length >= 0:
+		return wire.Sized(h.length)
+	}
+	return wire.UntilClose()
+}
+
 // appendHeaders appends the end-to-end header lines to dst, byte for byte.
 // Left out are hop-by-hop lines and Content-Length, because the body is framed
 // anew, and what Kvasir says itself: X-Request-Id, X-Kvasir-*, X-Vsr-* and
 // Access-Control-*.
 func (h *replyHead) appendHeaders(dst []byte) []byte {
-	return appendLines(dst, h.lines, droppedFromReply)
-}
-
-// parseLength reads a Content-Length: digits only. -1: it is none, or over 2^62.
-func parseLength(b []byte) int64 {
-	if len(b) == 0 {
-		return -1
-	}
-	var n int64
-	for _, c := range b {
-		if c < '0' || c > '9' || n > 1<<62/10-1 {
-			return -1
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n
+	return header.AppendEndToEnd(dst, h.lines, droppedFromReply)
 }

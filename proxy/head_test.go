@@ -179,7 +179,7 @@ func TestReplyHeadAllocs(t *testing.T) {
 		if checkRequestHead(raw) != nil {
 			t.Fatal("refused")
 		}
-		dst = appendLines(dst[:0], raw, droppedFromRequest)
+		dst = header.AppendEndToEnd(dst[:0], raw, droppedFromRequest)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

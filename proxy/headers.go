@@ -32,7 +32,7 @@ func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, len
 	}
 	dst = append(dst, " HTTP/1.1\r\nHost: "...)
 	dst = append(append(dst, b.host...), "\r\n"...)
-	dst = appendLines(dst, h.RawHeaders(), b.drops)
+	dst = header.AppendEndToEnd(dst, h.RawHeaders(), b.drops)
 	dst = x.req.AppendContentType(append(dst, b.fixed...))
 	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)

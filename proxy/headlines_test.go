@@ -85,7 +85,7 @@ func TestRequestHeaders(t *testing.T) {
 		"x-gateway-destination-endpoint-served: a\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
 	const want = "User-Agent: openai\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
-	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
+	if got := header.AppendEndToEnd([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -114,7 +114,7 @@ func FuzzRequestHeaders(f *testing.F) {
 	f.Add([]byte("Transfer-Encoding: chunked\r\ncontent-length: 1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := checkRequestHead(raw)
-		out := appendLines(nil, raw, droppedFromRequest)
+		out := header.AppendEndToEnd(nil, raw, droppedFromRequest)
 		if e != nil {
 			if len(e.Message) > 1200 {
 				t.Fatalf("a message of %d bytes", len(e.Message))
@@ -153,6 +153,6 @@ func BenchmarkRequestHeaders(b *testing.B) {
 		if checkRequestHead(raw) != nil {
 			b.Fatal("refused")
 		}
-		dst = appendLines(dst[:0], raw, droppedFromRequest)
+		dst = header.AppendEndToEnd(dst[:0], raw, droppedFromRequest)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kvasir/wire"
 )
 
 const interimReply = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
@@ -24,7 +26,7 @@ func TestInterimRepliesAreDropped(t *testing.T) {
 	if err := c.readHead(); err != nil || c.head.status != 200 {
 		t.Fatalf("status %d, %v", c.head.status, err)
 	}
-	if len(c.buf) != smallBuffer {
+	if len(c.buf) != wire.SmallBuffer {
 		t.Errorf("the buffer has grown to %d bytes", len(c.buf))
 	}
 	var err error

@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
@@ -64,7 +65,7 @@ func (c *call) cut(member []byte) {
 		return
 	}
 	held := c.payload()
-	from := offset(held, member)
+	from := wire.Offset(held, member)
 	var s openai.Splices
 	s.Remove(openai.Span{Start: int32(from), End: int32(from + len(member))})
 	gone := s.Settled(held)[0]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 // A replay gives an answer to a client, as a body or as the events of a stream,
@@ -62,7 +63,7 @@ const doneText = "data: [DONE]\n\n"
 // tell answers the request with a reply of our own, in one write.
 func (x *exchange) tell(r *replay) {
 	stream := x.req.Stream
-	buf := takeBuffer(r.size(stream))
+	buf := wire.TakeBuffer(r.size(stream))
 	body := r.appendTo(buf[:0], stream)
 	header, length := jsonHeader, int64(len(body))
 	if stream {
@@ -71,7 +72,7 @@ func (x *exchange) tell(r *replay) {
 	x.call.now = time.Now() // of the writes: no worker was called
 	err := x.reply.whole(header, length, body)
 	x.answered()
-	giveBuffer(buf)
+	wire.GiveBuffer(buf)
 	if err != nil {
 		x.lostClient()
 	}

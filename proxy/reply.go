@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/wire"
 )
 
 // A reply is one answer on its way to the client. It is written straight to
@@ -48,7 +50,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	if x.p.draining.Load() {
 		x.ctx.SetConnectionClose()
 	}
-	out := takeBuffer(len(header) + len(first) + 2<<10)
+	out := wire.TakeBuffer(len(header) + len(first) + 2<<10)
 	b := appendStatusLine(out[:0], status)
 	b = append(b, header...)
 	x.facts.status = status
@@ -71,18 +73,18 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	}
 	b = append(b, "\r\n"...)
 	if r.chunked && len(first) > 0 {
-		b = appendChunkHead(b, len(first))
+		b = wire.AppendChunkHead(b, len(first))
 		b = append(b, first...)
 		b = append(b, "\r\n"...)
 	} else {
 		b = append(b, first...)
 	}
 	if r.chunked && r.single {
-		b = append(b, lastChunk...)
+		b = append(b, wire.LastChunk...)
 	}
 	r.began = true
 	err := r.put(b, now)
-	giveBuffer(out)
+	wire.GiveBuffer(out)
 	return err
 }
 
@@ -100,14 +102,14 @@ func (r *reply) put(b []byte, now time.Time) error {
 	return err
 }
 
-// write sends buf[start:end]. buf has headroom before start, which is
-// written over, and tailroom behind end, which is left as it was.
+// write sends buf[start:end]. buf has wire.Headroom before start, which is
+// written over, and wire.Tailroom behind end, which is left as it was.
 func (r *reply) write(buf []byte, start, end int) error {
 	if !r.chunked {
 		return r.put(buf[start:end], r.x.call.now)
 	}
-	behind := [tailroom]byte(buf[end : end+tailroom]) // may be the next event's
-	s, e := frameChunk(buf, start, end)
+	behind := [wire.Tailroom]byte(buf[end : end+wire.Tailroom]) // may be the next event's
+	s, e := wire.FrameChunk(buf, start, end)
 	err := r.put(buf[s:e], r.x.call.now)
 	copy(buf[end:], behind[:])
 	return err
@@ -119,9 +121,9 @@ func (r *reply) send(b []byte) error {
 		return nil
 	}
 	if r.chunked {
-		out := takeBuffer(len(b) + headroom + tailroom)
-		defer giveBuffer(out)
-		b = append(append(appendChunkHead(out[:0], len(b)), b...), "\r\n"...)
+		out := wire.TakeBuffer(len(b) + wire.Headroom + wire.Tailroom)
+		defer wire.GiveBuffer(out)
+		b = append(append(wire.AppendChunkHead(out[:0], len(b)), b...), "\r\n"...)
 	}
 	return r.put(b, r.x.call.now)
 }
@@ -131,7 +133,7 @@ func (r *reply) end() error {
 	r.ending = true
 	switch {
 	case r.chunked:
-		return r.put([]byte(lastChunk), r.x.call.now)
+		return r.put([]byte(wire.LastChunk), r.x.call.now)
 	case len(r.late)+r.x.conn.beneath.waiting() > 0:
 		return r.put(nil, r.x.call.now)
 	}
@@ -143,7 +145,7 @@ func (r *reply) end() error {
 func (r *reply) breakOff(last []byte) {
 	if len(last) > 0 {
 		if r.chunked {
-			b := appendChunkHead(nil, len(last))
+			b := wire.AppendChunkHead(nil, len(last))
 			last = append(append(b, last...), "\r\n"...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 // eventLimit is how long one event may be. Longer is a broken worker.
@@ -113,9 +114,9 @@ func (r *relay) body() error {
 	} else {
 		tail = tailOf(c.payload())
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
+	header := c.head.appendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
 	err = r.reply.begin(c.head.status, header, length, payload)
-	giveBuffer(header[:cap(header)])
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	if err == nil && !whole {
 		r.forgetBody()
@@ -264,9 +265,9 @@ func (r *relay) sendEvents(n int) error {
 	case r.reply.began:
 		return r.reply.write(c.buf, c.start, c.start+n)
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
+	header := c.head.appendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
 	err := r.reply.begin(c.head.status, header, -1, events)
-	giveBuffer(header[:cap(header)])
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	r.forgetBody()
 	return err

@@ -1,9 +1,9 @@
-// Framing: where a reply's body ends, decoded out of raw reads in place, and chunks written around a read.
-package proxy
+// Framing: where a body ends, and its bytes taken out of raw reads in place.
+
+package wire
 
 import (
 	"errors"
-	"strconv"
 
 	"kvasir/header"
 )
@@ -14,8 +14,8 @@ const (
 	maxChunk     = 1 << 40  // bytes of one chunk
 )
 
-// errCut is a body that ended before its framing says so: the worker died.
-var errCut = errors.New("the reply was cut before its end")
+// ErrCut is a body that ended before its framing says so: the peer died.
+var ErrCut = errors.New("the reply was cut before its end")
 
 var (
 	errChunkSize = errors.New("broken chunked body: a chunk's size is no hexadecimal number up to 2^40")
@@ -24,22 +24,22 @@ var (
 	errTrailers  = errors.New("broken chunked body: trailers over 64 KiB or malformed")
 )
 
-// A framing decodes one reply body (RFC 9112, section 6 and 7). Raw reads go
-// in, in order, each once; whatever they split, nothing has to be kept between
-// them. Trailers are read and dropped.
+// A Framing decodes one body (RFC 9112, sections 6 and 7). Every raw read goes in
+// once, in order. Nothing has to be kept between reads, wherever they split the
+// body. Trailers are read and dropped. The zero value is UntilClose.
 //
-//  1. done is true exactly when the body has ended as its framing says.
+//  1. Done is true exactly when the body has ended as its framing says.
 //  2. After an error nothing more is decoded, and the connection is dead.
-//  3. dirty is true once bytes came behind the end; such a connection must not
-//     be used again, they would be taken for the next reply.
-type framing struct {
+//  3. Dirty is true once bytes came behind the end. Such a connection must not be
+//     used again: they would be taken for the next message.
+type Framing struct {
 	how   frameKind
-	state chunkState
-	left  int64 // bytes still to come, of the body or of the chunk
-	line  int   // bytes so far of the size line, or of the trailers
-	ended bool
-	dirty bool
-	err   error
+	state chunkState // of a chunked body: what the next byte has to be
+	left  int64      // bytes still to come: of the body, or of the chunk
+	line  int        // bytes so far of the size line, or of the trailers
+	ended bool       // the body has ended rightly
+	dirty bool       // bytes came behind its end
+	err   error      // what was wrong with it, for good
 }
 
 type frameKind uint8
@@ -67,27 +67,37 @@ const (
 	atLastLF                      // behind the last CR of the body
 )
 
-// init starts the body that follows h; isHead says that the request was HEAD.
-// An interim reply (1xx) has no body and is not to be given here.
-func (f *framing) init(h *replyHead, isHead bool) {
-	*f = framing{}
-	switch {
-	case isHead || h.status == 204 || h.status == 304 || h.status < 200:
-		f.how, f.ended = frameLength, true
-	case h.chunked:
-		f.how = frameChunked
-	case h.length >= 0:
-		f.how, f.left, f.ended = frameLength, h.length, h.length == 0
-	}
-}
+// UntilClose is the framing of a body that ends when its connection does.
+func UntilClose() Framing { return Framing{} }
 
-// done says whether the body has ended rightly. One that is framed by the
-// connection's close is done with atEOF.
-func (f *framing) done() bool { return f.ended }
+// Sized is the framing of a body of n bytes, n >= 0. Of 0 bytes it is done.
+func Sized(n int64) Framing { return Framing{how: frameLength, left: n, ended: n == 0} }
 
-// atEOF tells what the end of the connection means for the body: nil if it is
-// a right end, else errCut or the error that decode returned.
-func (f *framing) atEOF() error {
+// Chunked is the framing of Transfer-Encoding: chunked.
+func Chunked() Framing { return Framing{how: frameChunked} }
+
+// Done says whether the body has ended rightly. A body that ends with its
+// connection is done after AtEOF.
+func (f *Framing) Done() bool { return f.ended }
+
+// Dirty says whether bytes came behind the end of the body.
+func (f *Framing) Dirty() bool { return f.dirty }
+
+// Left is how many bytes are known to be still to come, of the body or, where it
+// is chunked, of the chunk that has begun.
+func (f *Framing) Left() int64 { return f.left }
+
+// Size is how many bytes are left of a body whose length was given; false: that
+// was not so.
+func (f *Framing) Size() (int64, bool) { return f.left, f.how == frameLength }
+
+// Plain says whether the next Left bytes are the body's own, with no framing
+// between them.
+func (f *Framing) Plain() bool { return f.how == frameLength || f.state == inData }
+
+// AtEOF tells what the end of the connection means for the body: nil if it is a
+// right end, else ErrCut or the error that Decode returned.
+func (f *Framing) AtEOF() error {
 	if f.err == nil && f.how == frameClose {
 		f.ended = true
 	}
@@ -95,17 +105,17 @@ func (f *framing) atEOF() error {
 	case f.err != nil:
 		return f.err
 	case !f.ended:
-		return errCut
+		return ErrCut
 	}
 	return nil
 }
 
-// decode takes one raw read. payload is the body's bytes in it, a sub-slice of
-// b: where b holds several chunks they are moved together, over the framing
-// between them, so a read inside one chunk is not copied. rest is what b holds
-// behind the end of the body (dirty is set then); before the end it is always
-// empty. With an error, payload is what came before it.
-func (f *framing) decode(b []byte) (payload, rest []byte, err error) {
+// Decode takes one raw read. payload is the bytes of the body in it, a sub-slice
+// of b. Where b holds several chunks they are moved together, over the framing
+// between them; a read inside one chunk is not moved. rest is what b holds behind
+// the end of the body, and then the framing is dirty; before the end it is empty.
+// With an error, payload is what came before the fault.
+func (f *Framing) Decode(b []byte) (payload, rest []byte, err error) {
 	switch {
 	case f.err != nil:
 		return nil, nil, f.err
@@ -126,7 +136,7 @@ func (f *framing) decode(b []byte) (payload, rest []byte, err error) {
 	return payload, rest, err
 }
 
-func (f *framing) decodeChunks(b []byte) (payload, rest []byte, err error) {
+func (f *Framing) decodeChunks(b []byte) (payload, rest []byte, err error) {
 	start, end := 0, 0 // the payload is b[start:end]
 	for i := 0; i < len(b); {
 		if f.state != inData {
@@ -158,7 +168,7 @@ func (f *framing) decodeChunks(b []byte) (payload, rest []byte, err error) {
 }
 
 // step takes one byte of what stands around the chunks' bytes.
-func (f *framing) step(c byte) error {
+func (f *Framing) step(c byte) error {
 	switch f.state {
 	case atSize, inSize, behindSize, inExtension:
 		if f.line++; f.line > maxChunkLine {
@@ -192,7 +202,7 @@ func (f *framing) step(c byte) error {
 	return nil
 }
 
-func (f *framing) stepSize(c byte) error {
+func (f *Framing) stepSize(c byte) error {
 	if f.state <= inSize {
 		if v := chunkDigit[c]; v >= 0 {
 			f.left = f.left<<4 | int64(v)
@@ -223,7 +233,7 @@ func (f *framing) stepSize(c byte) error {
 	return nil
 }
 
-func (f *framing) stepTrailer(c byte) error {
+func (f *Framing) stepTrailer(c byte) error {
 	switch {
 	case f.state == atTrailer && c == '\r':
 		f.state = atLastLF
@@ -240,40 +250,6 @@ func (f *framing) stepTrailer(c byte) error {
 		return errTrailers
 	}
 	return nil
-}
-
-// Room that frameChunk needs around a payload, in bytes.
-const (
-	chunkHeadroom = 10 // 8 hexadecimal digits and CRLF
-	chunkTailroom = 2
-)
-
-// lastChunk ends a chunked body without trailers.
-const lastChunk = "0\r\n\r\n"
-
-// appendChunkHead appends the size line of a chunk of n bytes, n > 0. The
-// chunk's bytes and CRLF have to follow.
-func appendChunkHead(dst []byte, n int) []byte {
-	return append(strconv.AppendUint(dst, uint64(n), 16), '\r', '\n')
-}
-
-// frameChunk makes buf[start:end] a chunk: it writes the size line directly
-// before it and CRLF directly behind it, so that buf[s:e] can be sent in one
-// write and the payload was not copied. chunkHeadroom bytes before start and
-// chunkTailroom behind end are overwritten. An empty payload is a bug: its
-// chunk would end the body.
-func frameChunk(buf []byte, start, end int) (s, e int) {
-	if start < chunkHeadroom || end <= start || uint64(end-start) >= 1<<32 {
-		panic("BUG: frameChunk of an empty or huge payload, or without headroom")
-	}
-	buf[end], buf[end+1] = '\r', '\n'
-	s = start - 2
-	buf[s], buf[s+1] = '\r', '\n'
-	for n := end - start; n > 0; n >>= 4 {
-		s--
-		buf[s] = "0123456789abcdef"[n&15]
-	}
-	return s, end + chunkTailroom
 }
 
 // chunkDigit is the value of a hexadecimal digit, -1 for every other byte.

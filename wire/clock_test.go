@@ -1,5 +1,6 @@
 // Clocks: late by a little, never early, and never by another wait's measure.
-package proxy
+
+package wire
 
 import (
 	"testing"
@@ -20,7 +21,7 @@ func TestClock(t *testing.T) {
 		{"one moment, from read to read", 60 * time.Second, 10 * time.Second, 50 * time.Second, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var k clock
+			var k Clock
 			var rings time.Time
 			moves := 0
 			set := func(at time.Time) error {
@@ -29,9 +30,9 @@ func TestClock(t *testing.T) {
 				return nil
 			}
 			now := time.Unix(1000, 0)
-			_ = k.wind(set, now, tc.before)
+			_ = k.Wind(set, now, tc.before)
 			now = now.Add(tc.gone)
-			_ = k.wind(set, now, tc.wait)
+			_ = k.Wind(set, now, tc.wait)
 			if got := rings.Sub(now); got < tc.wait || got > tc.wait+tc.wait/4 {
 				t.Errorf("a wait of %v rings after %v", tc.wait, got)
 			}

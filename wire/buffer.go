@@ -1,11 +1,16 @@
-// Buffers: lent to calls in a few sizes.
-package proxy
+// Buffers, lent in a few sizes.
+
+package wire
 
 import (
 	"math/bits"
 	"sync"
 	"unsafe"
 )
+
+// SmallBuffer is the size of the smallest buffer, in bytes: what an idle stream
+// holds.
+const SmallBuffer = 1 << smallestBuffer
 
 const (
 	smallestBuffer = 12 // log2: 4 KiB
@@ -16,8 +21,9 @@ const (
 // costs an allocation for its header each time.
 var buffers [largestBuffer - smallestBuffer + 1]sync.Pool
 
-// takeBuffer lends a buffer of at least n bytes. The caller owns it until giveBuffer.
-func takeBuffer(n int) []byte {
+// TakeBuffer lends a buffer of at least n bytes, n > 0. The caller owns it until
+// GiveBuffer. Its bytes are whatever they were.
+func TakeBuffer(n int) []byte {
 	class := max(bits.Len(uint(n-1)), smallestBuffer)
 	if class > largestBuffer {
 		return make([]byte, n)
@@ -28,8 +34,8 @@ func takeBuffer(n int) []byte {
 	return make([]byte, 1<<class)
 }
 
-// bufferSize is how large a buffer takeBuffer lends for n bytes.
-func bufferSize(n int64) int64 {
+// BufferSize is the size of the buffer that TakeBuffer lends for n bytes.
+func BufferSize(n int64) int64 {
 	class := max(bits.Len64(uint64(n-1)), smallestBuffer)
 	if class > largestBuffer {
 		return n
@@ -37,15 +43,16 @@ func bufferSize(n int64) int64 {
 	return 1 << class
 }
 
-// giveBuffer takes back what takeBuffer lent; nobody may use it after.
-func giveBuffer(b []byte) {
+// GiveBuffer takes back what TakeBuffer lent, in its full length. Nobody may use
+// it after.
+func GiveBuffer(b []byte) {
 	class := bits.Len(uint(len(b) - 1))
 	if class >= smallestBuffer && class <= largestBuffer && len(b) == 1<<class {
 		buffers[class-smallestBuffer].Put(unsafe.SliceData(b))
 	}
 }
 
-// offset is where sub begins in b; sub must be a sub-slice of b.
-func offset(b, sub []byte) int {
+// Offset is where sub begins in b. sub must be a sub-slice of b.
+func Offset(b, sub []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(sub))) - uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
