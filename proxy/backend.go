@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -10,22 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
 	"kvasir/kvroute"
-	"kvasir/wire"
-)
-
-const (
-	// idleConn is below the 5 s after which uvicorn, and so vLLM, closes a
-	// connection that nobody used: the race for it is lost least often so.
-	idleConn = 4 * time.Second
-
-	// maxConns to one worker: one stream is one connection.
-	maxConns = 1 << 16
+	"kvasir/upstream"
 )
 
 // A backend is how one worker is reached. It lives as long as a configuration
@@ -34,10 +21,9 @@ type backend struct {
 	*kvroute.Worker
 	settings Worker
 
-	client *fasthttp.HostClient // the pool of connections; the requests are our own
-	spare  func()               // closes what lies idle to other workers, where no descriptor is left
-	base   string               // path before the route's, "" or "/like/this"
-	host   string               // Host header
+	conns *upstream.Pool
+	base  string // path before the route's, "" or "/like/this"
+	host  string // Host header
 
 	fixed    []byte                 // header lines of the configuration, each with its CRLF
 	drops    func(name []byte) bool // a client's headers that do not go on
@@ -92,16 +78,7 @@ func newBackend(w Worker, t Timeouts) (*backend, error) {
 			conf.ServerName = u.Hostname()
 		}
 	}
-	b.client = &fasthttp.HostClient{
-		Addr:                address,
-		MaxConns:            maxConns,
-		MaxIdleConnDuration: idleConn,
-		ConnPoolStrategy:    fasthttp.LIFO,
-		Dial: func(addr string) (net.Conn, error) {
-			return dialApart(addr, conf, t)
-		},
-		MaxResponseBodySize: probeBody,
-	}
+	b.conns = upstream.NewPool(address, conf, t.upstream())
 	return b, nil
 }
 
@@ -120,126 +97,13 @@ func hostPort(u *url.URL) string {
 // a client could else say first what the worker takes for ours.
 func dropsOf(headers map[string]string) func(name []byte) bool {
 	if len(headers) == 0 {
-		return droppedFromRequest
+		return upstream.DroppedFromRequest
 	}
 	var own []string
 	for name := range headers {
 		own = append(own, strings.ToLower(name))
 	}
 	return func(name []byte) bool {
-		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Is(name, o) })
+		return upstream.DroppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Is(name, o) })
 	}
-}
-
-// dialApart connects on a goroutine of its own. Dialling needs a deep stack, and
-// a stack that has grown stays: on the request's own it would cost each stream
-// 8 KiB, and more with TLS, for as long as it lives.
-func dialApart(addr string, conf *tls.Config, t Timeouts) (conn net.Conn, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, err = dialWorker(addr, conf, t)
-	}()
-	<-done
-	return conn, err
-}
-
-// dialWorker connects within the connect clock, TLS included.
-func dialWorker(addr string, conf *tls.Config, t Timeouts) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), t.Connect)
-	defer cancel()
-	var d net.Dialer
-	raw, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	if conf == nil {
-		return newWorkerConn(raw, raw, t), nil
-	}
-	secure := tls.Client(raw, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = raw.Close()
-		return nil, err
-	}
-	return newWorkerConn(secure, raw, t), nil
-}
-
-// A workerConn is one connection to a worker, with a clock for each read.
-type workerConn struct {
-	net.Conn
-	raw     net.Conn
-	write   time.Duration
-	reading wire.Clock
-	writing wire.Clock
-	used    bool   // has answered a request before this one
-	keep    func() // back into the pool
-	drop    func() // closed
-	ack     ackNow
-}
-
-func newWorkerConn(conn, raw net.Conn, t Timeouts) *workerConn {
-	c := &workerConn{Conn: conn, raw: raw, write: t.Write}
-	c.ack.init(raw)
-	return c
-}
-
-// readWithin reads once and waits at most d for it, from now on.
-func (c *workerConn) readWithin(b []byte, now time.Time, d time.Duration) (int, error) {
-	if err := c.reading.Wind(c.Conn.SetReadDeadline, now, d); err != nil {
-		return 0, err
-	}
-	return c.Conn.Read(b)
-}
-
-// gatherLimit is up to which size a request is copied together: below it, one
-// write of a copy is cheaper than one of several pieces.
-const gatherLimit = 32 << 10
-
-// send writes head and body in as few system calls as there are.
-func (c *workerConn) send(bufs net.Buffers, now time.Time) error {
-	if err := c.writing.Wind(c.Conn.SetWriteDeadline, now, c.write); err != nil {
-		return err
-	}
-	n := 0
-	for _, b := range bufs {
-		n += len(b)
-	}
-	if c.Conn == c.raw && n > gatherLimit {
-		return writePieces(c.raw, bufs)
-	}
-	// TLS would make a record of each piece: it always gets them in one.
-	buf := wire.TakeBuffer(n)
-	all := buf[:0]
-	for _, b := range bufs {
-		all = append(all, b...)
-	}
-	_, err := c.Conn.Write(all)
-	wire.GiveBuffer(buf)
-	return err
-}
-
-// writePieces is apart because WriteTo lets its receiver escape: small requests
-// would pay for it too.
-func writePieces(raw net.Conn, bufs net.Buffers) error {
-	_, err := bufs.WriteTo(raw)
-	return err
-}
-
-// take lends a connection: a kept one, else a fresh one, for which those that lie
-// idle to all workers make place.
-func (b *backend) take() (*workerConn, error) {
-	cc, err := b.client.AcquireConn(0, false)
-	if err != nil && isOurs(err) && b.spare != nil {
-		b.spare()
-		cc, err = b.client.AcquireConn(0, false)
-	}
-	if err != nil {
-		return nil, err
-	}
-	conn := cc.Conn().(*workerConn)
-	if conn.keep == nil {
-		conn.keep = func() { b.client.ReleaseConn(cc) }
-		conn.drop = func() { b.client.CloseConn(cc) }
-	}
-	return conn, nil
 }

@@ -2,15 +2,12 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
 )
 
 const (
@@ -60,7 +57,7 @@ func (d *descriptors) share(workers int) {
 // each client has one coming.
 func (p *Proxy) closeIdle() {
 	for _, b := range p.state.Load().ordered {
-		b.client.CloseIdleConnections()
+		b.conns.CloseIdle()
 	}
 }
 
@@ -89,17 +86,6 @@ func (d *descriptors) reasons(now time.Time) []string {
 	}
 	return []string{fmt.Sprintf("file descriptors run short: %d client connections are open, at most %d are taken under the limit of %d open files; raise it (ulimit -n)",
 		d.clients.Load(), d.most.Load(), d.limit)}
-}
-
-// isOurs says that a connection could not be made because this host has no
-// descriptor or memory left for it. It tells nothing of the other side.
-func isOurs(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return errors.Is(err, fasthttp.ErrNoFreeConns)
 }
 
 // whyDescriptors is the reason of a failure for want of descriptors.

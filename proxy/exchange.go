@@ -10,6 +10,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -51,7 +52,7 @@ type turn struct {
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
-	call       call
+	call       upstream.Call
 	events     eventFlow
 	reply      reply
 
@@ -127,7 +128,7 @@ func (x *exchange) arrived() time.Time {
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
-	return max(now.Sub(x.arrived())-x.facts.waited-x.call.waited, 0)
+	return max(now.Sub(x.arrived())-x.facts.waited-x.call.Waited, 0)
 }
 
 // lostClient notes that the client did not stay to the end.

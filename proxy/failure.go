@@ -10,6 +10,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // A failure is a try that gave the client nothing.
@@ -41,10 +42,10 @@ const (
 	partTime                 // nobody: what the prefill worker had said was no longer good
 )
 
-// blame says what a broken call means: to the client, and to the next worker.
-func blame(x *exchange, c *call, err error) *failure {
-	name := c.b.Name()
-	var head *badHead
+// blame says what a broken call of the worker means: to the client, and to the next
+// worker.
+func blame(x *exchange, c *upstream.Call, name string, err error) *failure {
+	var head *upstream.HeadError
 	switch {
 	case x.lost():
 		return &failure{err: clientGone, reason: whyGone}
@@ -52,14 +53,14 @@ func blame(x *exchange, c *call, err error) *failure {
 		return &failure{err: shuttingDown(), reason: "shutdown"}
 	case errors.As(err, &head):
 		return broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
-	case errors.Is(err, errFirstByte):
+	case errors.Is(err, upstream.ErrFirstByte):
 		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
-	case errors.Is(err, errIdle):
+	case errors.Is(err, upstream.ErrIdle):
 		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
-	case c.conn == nil && isOurs(err):
+	case !c.Connected() && upstream.IsShort(err):
 		x.p.descriptors.noteShort(&x.p.descriptors.shortDialling)
 		return noDescriptors()
-	case c.conn == nil:
+	case !c.Connected():
 		return broken(502, "connect", "worker %q cannot be reached", name)
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 		return broken(502, "no_reply", "worker %q closed the connection before it answered", name)
@@ -70,7 +71,7 @@ func blame(x *exchange, c *call, err error) *failure {
 
 // broken is a failure that another worker may make good.
 func broken(status int, reason, format, worker string) *failure {
-	return &failure{err: upstream(status, format, worker), retry: true, reason: reason}
+	return &failure{err: workersFault(status, format, worker), retry: true, reason: reason}
 }
 
 // logUnknown has the log say what clients are not told of an error of no known shape.

@@ -244,7 +244,7 @@ func (w *follower) send(s *sight) (done, answered bool) {
 
 // write sends events, the head before the first.
 func (w *follower) write(out []byte, last bool) error {
-	w.call.now = time.Now() // of the writes: no worker was called
+	w.call.Now = time.Now() // of the writes: no worker was called
 	if !w.reply.began {
 		w.waits()
 		w.facts.streamed = true

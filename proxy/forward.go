@@ -214,6 +214,6 @@ func (j *journey) attempt(place kvroute.Placement) *failure {
 	}
 	r := relay{exchange: j.exchange}
 	f := r.from(j.exchange, b)
-	j.p.noteTry(b, f, j.facts.why, j.call.now)
+	j.p.noteTry(b, f, j.facts.why, j.call.Now)
 	return f
 }

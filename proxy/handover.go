@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 const (
@@ -42,11 +43,11 @@ type handover struct {
 	x     *exchange
 	from  *backend // computes the prompt
 	to    *backend // answers
-	clock Timeouts
+	clock upstream.Timeouts
 
 	prefill leg
 	decode  leg
-	call    call // of the prefill leg; what decode is told lies in its buffer
+	call    upstream.Call // of the prefill leg; what decode is told lies in its buffer
 
 	life     uint64    // of from, when it was asked
 	said     time.Time // when it answered; zero: nothing of it is used
@@ -76,20 +77,20 @@ type leg struct {
 // the answer on, as attempt does.
 func handOver(x *exchange) *failure {
 	h := &handover{
-		x: x, clock: x.state.settings.Timeouts,
+		x: x, clock: x.state.settings.Timeouts.upstream(),
 		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
 	}
 	h.life = h.from.life.Load()
 	x.facts.prefill = h.from.Name()
 	defer h.end()
-	if !x.bind(h) {
-		return blame(x, &call{b: h.to}, errGone)
+	if !x.Bind(h) {
+		return blame(x, &upstream.Call{}, h.to.Name(), upstream.ErrGone)
 	}
 	h.draft()
 	f := protocolOf(&x.placing.at).shake(h)
 	if f != nil {
 		f.part = partPrefill
-		x.p.noteTry(h.from, f, "", h.call.now)
+		x.p.noteTry(h.from, f, "", h.call.Now)
 		result := "prefill_failed"
 		if f.isNobodys() {
 			result = "stopped"
@@ -127,9 +128,9 @@ func (l *leg) write(b *backend, rank int) {
 	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.Edit.Length(l.Body))
 }
 
-// request is asker's. It looks at nothing of the exchange, which may have let go
+// Request is upstream.Asker. It looks at nothing of the exchange, which may have let go
 // of the body when a leg that runs beside is sent once more.
-func (l *leg) request(*backend) net.Buffers {
+func (l *leg) Request() net.Buffers {
 	l.pieces = l.Edit.Segments(append(l.pieces[:0], l.head), l.Body)
 	return l.pieces
 }
@@ -139,15 +140,15 @@ func (h *handover) compute() *failure {
 	began := time.Now()
 	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
 	f := h.ask()
-	h.said = h.call.now
+	h.said = h.call.Now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.Kind, h.call.payload()).cachedTokens; cached >= 0 {
+		if cached := usageNear(h.x.route.Kind, h.call.Payload()).cachedTokens; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}
 	h.x.placing.at.Prefilled(h.said, f == nil)
-	h.x.facts.waited += h.call.waited
+	h.x.facts.waited += h.call.Waited
 	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
 	return f
 }
@@ -156,30 +157,30 @@ func (h *handover) compute() *failure {
 func (h *handover) ask() *failure {
 	c := &h.call
 	var f *failure
-	err := c.open(&h.prefill, h.from, h.clock)
+	err := c.Open(&h.prefill, h.from.conns, h.clock)
 	if err == nil {
 		f, err = h.readReply()
 	}
 	if err != nil {
-		f = blame(h.x, c, err)
+		f = blame(h.x, c, h.from.Name(), err)
 	}
-	c.letGo(&h.prefill)
+	c.LetGo(&h.prefill)
 	return f
 }
 
 // readReply holds the prefill worker's whole reply.
 func (h *handover) readReply() (*failure, error) {
 	c := &h.call
-	if c.head.status >= 400 {
-		return c.refusal()
+	if c.Head.Status >= 400 {
+		return readRefusal(c, h.from.Name())
 	}
-	err := c.hold(saidLimit)
+	err := c.Hold(saidLimit)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
-	case !c.ended:
+	case !c.Ended():
 		return broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
-	case c.head.status != 200:
+	case c.Head.Status != 200:
 		return broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
 	}
 	return nil, nil
@@ -210,15 +211,15 @@ func (h *handover) runBeside() {
 	}()
 	f := h.ask()
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
-	h.x.placing.at.Prefilled(h.call.now, false)
-	if f == nil && isAborted(h.call.payload()) {
+	h.x.placing.at.Prefilled(h.call.Now, false)
+	if f == nil && isAborted(h.call.Payload()) {
 		f = broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
 	if f != nil {
 		h.fail(f)
 		return
 	}
-	h.from.Succeeded(h.call.now)
+	h.from.Succeeded(h.call.Now)
 }
 
 // fail stops the decode leg, unless it has what it needs.
@@ -251,9 +252,9 @@ func (l *leg) stop() {
 	}
 }
 
-// bind names what stops the leg. It refuses the decode leg when it would be too
+// Bind names what stops the leg. It refuses the decode leg when it would be too
 // late, with the connection made and nothing sent yet.
-func (l *leg) bind(c io.Closer) bool {
+func (l *leg) Bind(c io.Closer) bool {
 	h := l.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,8 +268,8 @@ func (l *leg) bind(c io.Closer) bool {
 	return true
 }
 
-// unbind takes it back.
-func (l *leg) unbind() bool {
+// Unbind takes it back.
+func (l *leg) Unbind() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	held := l.conn != nil
@@ -295,7 +296,7 @@ func (h *handover) commit() error {
 		return nil
 	case h.fault != nil:
 		return errPrefill
-	case h.expired(h.x.call.sent), h.x.facts.streamed && h.expired(h.x.call.heard):
+	case h.expired(h.x.call.Sent), h.x.facts.streamed && h.expired(h.x.call.Heard):
 		// It took so long to send, or to be read: a stream has its head before its
 		// prompt is looked at, so a worker that lets it wait has stood still.
 		h.late = true
@@ -303,11 +304,11 @@ func (h *handover) commit() error {
 	}
 	h.committed = true
 	// Where both legs run at once the prompt was computed before this, nobody knows when.
-	h.x.placing.at.Prefilled(h.x.call.now, false)
+	h.x.placing.at.Prefilled(h.x.call.Now, false)
 	h.decode.forget()
 	if h.beside == nil {
 		h.prefill.forget()
-		h.call.finish(nil) // its connection was let go
+		h.call.Finish(nil) // its connection was let go
 	}
 	return nil
 }
@@ -318,7 +319,7 @@ func (l *leg) forget() { l.Draft, l.head, l.pieces = openai.Draft{}, nil, nil }
 // did not come over shows as a 500, or as an error event before any content. The
 // prefill worker did well when it answered: it may be dead since.
 func (h *handover) weigh(f *failure) *failure {
-	x, now := h.x, h.x.call.now
+	x, now := h.x, h.x.call.Now
 	result := "decode_failed"
 	h.mu.Lock()
 	fault, late, stopped := h.fault, h.late, h.stopped
@@ -378,6 +379,6 @@ func (h *handover) end() {
 			<-h.beside
 		}
 	}
-	h.x.unbind()
-	h.call.finish(&h.prefill)
+	h.x.Unbind()
+	h.call.Finish(&h.prefill)
 }

@@ -457,11 +457,11 @@ func TestWhatWasSaidExpires(t *testing.T) {
 			t.Errorf("%s: expired is %t", tc.name, got)
 		}
 		if tc.name != "20 s" {
-			if got := h.decode.bind(io.NopCloser(nil)); got == tc.expired {
+			if got := h.decode.Bind(io.NopCloser(nil)); got == tc.expired {
 				t.Errorf("%s: the decode leg is bound: %t", tc.name, got)
 			}
 		}
-		if !h.prefill.bind(io.NopCloser(nil)) {
+		if !h.prefill.Bind(io.NopCloser(nil)) {
 			t.Errorf("%s: the prefill leg is not bound", tc.name)
 		}
 	}
@@ -471,12 +471,12 @@ func TestWhatWasSaidExpires(t *testing.T) {
 func TestAnswerToWhatWasSentTooLate(t *testing.T) {
 	x := &exchange{}
 	h := &handover{x: x, from: &backend{}, said: time.Now()}
-	x.call.sent = h.said.Add(saidGood)
+	x.call.Sent = h.said.Add(saidGood)
 	if err := h.commit(); err != nil {
 		t.Errorf("in time: %v", err)
 	}
 	h.committed = false
-	x.call.heard = x.call.sent.Add(time.Minute)
+	x.call.Heard = x.call.Sent.Add(time.Minute)
 	if err := h.commit(); err != nil {
 		t.Errorf("a whole answer may take its time: %v", err)
 	}
@@ -485,7 +485,7 @@ func TestAnswerToWhatWasSentTooLate(t *testing.T) {
 		t.Errorf("read too late: %v", err)
 	}
 	h.late, x.facts.streamed = false, false
-	x.call.sent = x.call.sent.Add(1)
+	x.call.Sent = x.call.Sent.Add(1)
 	if err := h.commit(); !errors.Is(err, errExpired) || !h.late {
 		t.Errorf("sent too late: %v", err)
 	}

@@ -78,7 +78,7 @@ func nixl(h *handover) *failure {
 	if f := h.compute(); f != nil {
 		return f
 	}
-	said, params := memberOf(h.call.payload(), "kv_transfer_params")
+	said, params := memberOf(h.call.Payload(), "kv_transfer_params")
 	switch blocks, whole := nixlBlocks(params); {
 	case !whole:
 		return h.unsaid("kv_transfer_params")
@@ -181,7 +181,7 @@ func contextFirst(h *handover) *failure {
 	if f := h.compute(); f != nil {
 		return f
 	}
-	reply := h.call.payload()
+	reply := h.call.Payload()
 	_, choices := memberOf(reply, "choices")
 	choice := firstOf(choices)
 	_, finish := memberOf(choice, "finish_reason")
@@ -190,9 +190,9 @@ func contextFirst(h *handover) *failure {
 	case `"length"`, `"not_finished"`, "null", "":
 	default:
 		h.answered, h.said = true, time.Time{}
-		h.call.cut(member)
-		tokens, _ := memberOf(h.call.payload(), "prompt_token_ids") // nor did the client ask for these
-		h.call.cut(tokens)
+		h.call.Cut(member)
+		tokens, _ := memberOf(h.call.Payload(), "prompt_token_ids") // nor did the client ask for these
+		h.call.Cut(tokens)
 		return nil
 	}
 	o, ok := openai.ReadOriginal(params)

@@ -14,10 +14,10 @@ import (
 	"kvasir/openai"
 )
 
-// request is the client's request as this worker gets it: our head, and the
-// body with its splices, all of it in place.
-func (x *exchange) request(b *backend) net.Buffers {
-	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.Length(x.body))
+// Request is the client's request as the worker gets it that is asked now: our
+// head, and the body with its splices, all of it in place.
+func (x *exchange) Request() net.Buffers {
+	x.head = x.appendHead(x.head[:0], x.backend, x.placing.at.Rank, "", x.edit.Length(x.body))
 	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)
 	return x.pieces
 }

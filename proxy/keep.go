@@ -53,7 +53,7 @@ func (x sharer) recorded() {
 // recording begins to take an answer down, if there is anybody for it.
 func (r *relay) recording() *recorder {
 	r.recorder = nil
-	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.Recorded() && !(sharer{r.exchange}).strayed() {
+	if (r.rule.stores || r.leading) && r.call.Head.Status == 200 && r.route.Recorded() && !(sharer{r.exchange}).strayed() {
 		r.recorder = &recorder{kind: r.route.Kind, tools: r.state.settings.CacheOptions.ToolCalls}
 	}
 	return r.recorder
@@ -153,7 +153,7 @@ func (x sharer) keep() {
 }
 
 // bind names what is closed when nobody waits for the answer any more.
-func (x *exchange) bind(c io.Closer) bool {
+func (x *exchange) Bind(c io.Closer) bool {
 	if !x.leading {
 		return x.conn.bind(c)
 	}
@@ -162,7 +162,7 @@ func (x *exchange) bind(c io.Closer) bool {
 }
 
 // unbind takes it back.
-func (x *exchange) unbind() bool {
+func (x *exchange) Unbind() bool {
 	held := x.conn.unbind()
 	if x.leading {
 		return x.flight.release()

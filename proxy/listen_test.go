@@ -211,7 +211,7 @@ func unasked(t *testing.T, w Worker) (prober, *backend, *syncBuffer) {
 	kvroute.NewPool(kvroute.PoolOptions{Workers: []*kvroute.Worker{b.Worker}}).Start()
 	t.Cleanup(func() {
 		b.listening.close()
-		b.client.CloseIdleConnections()
+		b.conns.CloseIdle()
 		_ = p.Close()
 	})
 	return prober{p}, b, log

@@ -4,15 +4,14 @@ package proxy
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"kvasir/openai"
-	"kvasir/wire"
+	"kvasir/upstream"
 )
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
 // it is; a client that reads a stream is told the same in events.
 func (h *handover) passOwn() *failure {
 	x := h.x
-	x.call, h.call = h.call, call{}
+	x.call, h.call = h.call, upstream.Call{}
 	x.backend = h.from
 	x.facts.worker, x.facts.prefill = h.from.Name(), ""
 	r := relay{exchange: x, hand: h}
@@ -21,12 +20,12 @@ func (h *handover) passOwn() *failure {
 	if x.req.Stream {
 		f = r.retell()
 	} else if err := r.body(); err != nil {
-		f = blame(x, &x.call, err)
+		f = blame(x, &x.call, h.from.Name(), err)
 	}
 	if f != nil {
 		f.part, result = partPrefill, "prefill_failed"
 	}
-	x.p.noteTry(h.from, f, x.facts.why, x.call.now)
+	x.p.noteTry(h.from, f, x.facts.why, x.call.Now)
 	x.p.metrics.handovers.WithLabelValues(result).Inc()
 	return f
 }
@@ -34,9 +33,9 @@ func (h *handover) passOwn() *failure {
 // retell tells a body that has come whole as the events of a stream.
 func (r *relay) retell() *failure {
 	if err := r.hand.commit(); err != nil {
-		return blame(r.exchange, &r.call, err)
+		return blame(r.exchange, &r.call, r.facts.worker, err)
 	}
-	body := r.call.payload()
+	body := r.call.Payload()
 	shown := body
 	if r.unveil != nil {
 		shown = r.unveil.body(body)
@@ -57,19 +56,6 @@ func (r *relay) retell() *failure {
 	say.id = r.facts.id
 	r.tell(&say)
 	return nil
-}
-
-// cut takes a member out of what is held of the reply; nil: none.
-func (c *call) cut(member []byte) {
-	if len(member) == 0 {
-		return
-	}
-	held := c.payload()
-	from := wire.Offset(held, member)
-	var s openai.Splices
-	s.Remove(openai.Span{Start: int32(from), End: int32(from + len(member))})
-	gone := s.Settled(held)[0]
-	c.end = c.start + gone.Start + copy(held[gone.Start:], held[gone.End:])
 }
 
 // handoverMetrics are what is counted of requests that two workers share.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/upstream"
 )
 
 const (
@@ -121,7 +122,7 @@ func named(names []string) []kvroute.Model {
 // under way keep theirs.
 func (b *backend) retire() {
 	b.probe.stop()
-	b.client.CloseIdleConnections()
+	b.conns.CloseIdle()
 }
 
 // probeWorker asks until the worker is retired.
@@ -188,7 +189,7 @@ func (p prober) noteProbe(b *backend, err error) {
 		}
 		return
 	}
-	if isOurs(err) { // a worker that could not be asked is as it was
+	if upstream.IsShort(err) { // a worker that could not be asked is as it was
 		p.descriptors.noteShort(&p.descriptors.shortDialling)
 		return
 	}
@@ -373,27 +374,29 @@ func (b *backend) post(ctx context.Context, path string, body []byte, within tim
 }
 
 func (b *backend) question(by *question) (status int, body []byte, err error) {
-	var c call
-	defer func() { c.finish(by) }()
-	err = c.open(by, b, Timeouts{FirstByte: by.within, Idle: by.within})
+	by.of = b
+	var c upstream.Call
+	defer func() { c.Finish(by) }()
+	err = c.Open(by, b.conns, upstream.Timeouts{FirstByte: by.within, Idle: by.within})
 	if err == nil {
 		// Only here is EOF a right end: from open it is a worker that hung up.
-		if err = c.hold(by.limit); errors.Is(err, io.EOF) {
+		if err = c.Hold(by.limit); errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
 	switch {
-	case errors.Is(err, errFirstByte) || errors.Is(err, errIdle):
+	case errors.Is(err, upstream.ErrFirstByte) || errors.Is(err, upstream.ErrIdle):
 		return 0, nil, fmt.Errorf("%s is not answered within %v", by.path, by.within)
 	case err != nil:
 		return 0, nil, fmt.Errorf("cannot ask %s: %w", by.path, err)
 	}
-	return c.head.status, bytes.Clone(c.payload()), nil
+	return c.Head.Status, bytes.Clone(c.Payload()), nil
 }
 
 // A question is a GET of our own, or a POST where it has a body, asked for as
 // long as its context lives.
 type question struct {
+	of     *backend
 	ctx    context.Context
 	path   string
 	body   []byte
@@ -402,7 +405,9 @@ type question struct {
 	stop   func() bool
 }
 
-func (q *question) request(b *backend) net.Buffers {
+// Request is upstream.Asker.
+func (q *question) Request() net.Buffers {
+	b := q.of
 	head := " " + b.base + q.path + " HTTP/1.1\r\nHost: " + b.host + "\r\nUser-Agent: kvasir\r\n" + string(b.fixed)
 	if q.body == nil {
 		return net.Buffers{[]byte("GET" + head + "\r\n")}
@@ -411,12 +416,14 @@ func (q *question) request(b *backend) net.Buffers {
 	return net.Buffers{[]byte("POST" + head), q.body}
 }
 
-func (q *question) bind(c io.Closer) bool {
+// Bind is upstream.Holder.
+func (q *question) Bind(c io.Closer) bool {
 	q.stop = context.AfterFunc(q.ctx, func() { _ = c.Close() })
 	return q.ctx.Err() == nil
 }
 
-func (q *question) unbind() bool { return q.stop == nil || q.stop() }
+// Unbind is upstream.Holder.
+func (q *question) Unbind() bool { return q.stop == nil || q.stop() }
 
 // A CheckResult is what asking one worker of a configuration gave.
 type CheckResult struct {
@@ -444,7 +451,7 @@ func checkWorker(ctx context.Context, w Worker, t Timeouts) CheckResult {
 		r.Err = err
 		return r
 	}
-	defer b.client.CloseIdleConnections()
+	defer b.conns.CloseIdle()
 	var asked time.Time
 	if r.Err = b.ask(ctx, &asked); r.Err != nil {
 		return r

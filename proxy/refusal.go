@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // errorLimit is how much of a worker's error reply is read.
 const errorLimit = 1 << 20
 
-// upstream is a failure of the workers: nothing the client did.
-func upstream(status int, format string, args ...any) *openai.Error {
+// workersFault is a failure of the workers: nothing the client did.
+func workersFault(status int, format string, args ...any) *openai.Error {
 	return &openai.Error{Status: status, Type: "server_error", Code: "upstream_error", Message: fmt.Sprintf(format, args...)}
 }
 
@@ -66,33 +67,33 @@ func reasonOf(err *openai.Error) string {
 	return err.Type
 }
 
-// refusal reads a worker's error reply and decides what it means. The client is
+// readRefusal reads a worker's error reply and decides what it means. The client is
 // sent nothing yet: another worker may do better.
-func (c *call) refusal() (*failure, error) {
-	status := c.head.status
-	if err := c.hold(errorLimit); err != nil && !errors.Is(err, io.EOF) {
+func readRefusal(c *upstream.Call, worker string) (*failure, error) {
+	status := c.Head.Status
+	if err := c.Hold(errorLimit); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	f := &failure{reason: strconv.Itoa(status), header: c.head.appendHeaders(nil)}
-	if f.err = workerError(status, c.payload()); f.err == nil {
+	f := &failure{reason: strconv.Itoa(status), header: c.Head.AppendHeaders(nil)}
+	if f.err = workerError(status, c.Payload()); f.err == nil {
 		f.err = &openai.Error{Status: status}
-		f.body = bytes.Clone(c.payload())
+		f.body = bytes.Clone(c.Payload())
 	} else {
-		f.conceal(c.b.Name(), c.payload())
+		f.conceal(worker, c.Payload())
 		f.header = appendHeader(nil, "Content-Type", "application/json")
 		f.body = f.err.AppendJSON(nil)
-		if c.head.retryAfter != nil {
-			f.header = appendHeader(f.header, "Retry-After", string(c.head.retryAfter))
+		if c.Head.RetryAfter != nil {
+			f.header = appendHeader(f.header, "Retry-After", string(c.Head.RetryAfter))
 		}
 	}
-	f.err.RetryAfter = parseRetryAfter(c.head.retryAfter)
+	f.err.RetryAfter = parseRetryAfter(c.Head.RetryAfter)
 	switch status {
 	case 429, 503:
 		f.retry, f.busy = true, true
 	case 502, 504:
 		f.retry = true
 	case 400:
-		f.short = isTooLong(c.payload())
+		f.short = isTooLong(c.Payload())
 	}
 	return f, nil
 }
@@ -109,12 +110,12 @@ func (f *failure) conceal(worker string, said []byte) {
 // failedFirst turns an error event that came before any content into the error
 // reply that it stands for: its status is known in time after all.
 func (r *relay) failedFirst(event []byte) (*failure, error) {
-	r.call.ended = false // what follows the event is not worth reading
+	r.call.Distrust() // what follows the event is not worth reading
 	f := &failure{
 		err: eventError(event), reason: "error_event", retry: true,
 		header: appendHeader(nil, "Content-Type", "application/json"),
 	}
-	f.conceal(r.call.b.Name(), event)
+	f.conceal(r.facts.worker, event)
 	f.busy = f.err.Status == 429 || f.err.Status == 503
 	f.body = f.err.AppendJSON(nil)
 	return f, nil

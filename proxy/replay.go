@@ -69,7 +69,7 @@ func (x *exchange) tell(r *replay) {
 	if stream {
 		header, length = streamHeader, -1
 	}
-	x.call.now = time.Now() // of the writes: no worker was called
+	x.call.Now = time.Now() // of the writes: no worker was called
 	err := x.reply.whole(header, length, body)
 	x.answered()
 	wire.GiveBuffer(buf)

@@ -102,15 +102,15 @@ func (r *reply) put(b []byte, now time.Time) error {
 	return err
 }
 
-// write sends buf[start:end]. buf has wire.Headroom before start, which is
-// written over, and wire.Tailroom behind end, which is left as it was.
+// write sends buf[start:end]. It writes over the wire.Headroom bytes before start,
+// and leaves the wire.Tailroom bytes behind end as they were.
 func (r *reply) write(buf []byte, start, end int) error {
 	if !r.chunked {
-		return r.put(buf[start:end], r.x.call.now)
+		return r.put(buf[start:end], r.x.call.Now)
 	}
 	behind := [wire.Tailroom]byte(buf[end : end+wire.Tailroom]) // may be the next event's
 	s, e := wire.FrameChunk(buf, start, end)
-	err := r.put(buf[s:e], r.x.call.now)
+	err := r.put(buf[s:e], r.x.call.Now)
 	copy(buf[end:], behind[:])
 	return err
 }
@@ -125,7 +125,7 @@ func (r *reply) send(b []byte) error {
 		defer wire.GiveBuffer(out)
 		b = append(append(wire.AppendChunkHead(out[:0], len(b)), b...), "\r\n"...)
 	}
-	return r.put(b, r.x.call.now)
+	return r.put(b, r.x.call.Now)
 }
 
 // end ends the body rightly.
@@ -133,9 +133,9 @@ func (r *reply) end() error {
 	r.ending = true
 	switch {
 	case r.chunked:
-		return r.put([]byte(wire.LastChunk), r.x.call.now)
+		return r.put([]byte(wire.LastChunk), r.x.call.Now)
 	case len(r.late)+r.x.conn.beneath.waiting() > 0:
-		return r.put(nil, r.x.call.now)
+		return r.put(nil, r.x.call.Now)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/gpu"
+	"kvasir/upstream"
 )
 
 // Settings is everything the proxy is told by its configuration. It is plain
@@ -53,6 +54,11 @@ type Timeouts struct {
 	FirstByte time.Duration // until the first byte of the worker's body
 	Idle      time.Duration // between two reads of the worker's body after that
 	Write     time.Duration // for one write to a client or a worker
+}
+
+// upstream are the clocks that run toward workers.
+func (t *Timeouts) upstream() upstream.Timeouts {
+	return upstream.Timeouts{Connect: t.Connect, FirstByte: t.FirstByte, Idle: t.Idle, Write: t.Write}
 }
 
 // Guards is how the proxy answers for the guards of Classify.

@@ -155,7 +155,7 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.spare = p.closeIdle
+	b.conns.Spare = p.closeIdle
 	if before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
 		// What it serves is known until it answers again: requests need not wait for that.
 		if models, known := before.Models(); known {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -132,15 +133,15 @@ func TestCutText(t *testing.T) {
 func TestWorkerErrorOfEveryTranscript(t *testing.T) {
 	reshaped := map[string]string{}
 	for _, tr := range readTranscripts(t) {
-		var h replyHead
-		if _, err := h.parse(tr.response); err != nil {
+		reply, err := http.ReadResponse(newReader(tr.response), nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if h.status < 400 {
+		if reply.StatusCode < 400 {
 			continue
 		}
 		body := tr.body
-		if e := workerError(h.status, tr.body); e != nil {
+		if e := workerError(reply.StatusCode, tr.body); e != nil {
 			body = e.AppendJSON(nil)
 			reshaped[tr.name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 		}

@@ -1,5 +1,6 @@
 // Reply heads: a worker's status line and header lines, parsed in place.
-package proxy
+
+package upstream
 
 import (
 	"bytes"
@@ -19,20 +20,21 @@ var (
 	errBareLF      = errors.New("reply head has a line that does not end in CRLF")
 )
 
-// A replyHead is the head of one reply (RFC 9112). The zero value is ready,
-// and ready for the next reply once parse has returned n > 0. Its slices point
-// into the bytes given to parse and are valid as long as those are.
-type replyHead struct {
-	status  int   // 100 to 599
-	minor   int   // of HTTP/1.x: 0 or 1
-	length  int64 // Content-Length; -1: none, or overruled by chunked
-	chunked bool
-	close   bool // the connection must not be used again after this reply
+// A Head is the head of one reply (RFC 9112). The zero value is ready, and it is
+// ready for the next reply once parse has returned n > 0. Its slices point into the
+// bytes given to parse, and are valid as long as those are.
+type Head struct {
+	Status int   // 100 to 599
+	Length int64 // Content-Length; -1: none, or overruled by chunked
 
-	contentType     []byte
-	contentEncoding []byte
-	retryAfter      []byte
-	lines           []byte // the header lines as they came, CRLF each, without the blank line
+	ContentType []byte // the value as it came; nil: none
+	RetryAfter  []byte // the same
+
+	minor   int    // of HTTP/1.x: 0 or 1
+	chunked bool   // the body comes in chunks
+	close   bool   // the connection must not be used again after this reply
+	coding  []byte // Content-Encoding
+	lines   []byte // the header lines as they came, CRLF each, without the blank line
 
 	scanned int // bytes already searched for the blank line
 }
@@ -44,12 +46,12 @@ type replyHead struct {
 //
 // A status of 100 to 199 is an interim reply: skip n bytes and parse on. 101
 // is an error, since nobody asked to switch protocols.
-func (h *replyHead) parse(b []byte) (n int, err error) {
+func (h *Head) parse(b []byte) (n int, err error) {
 	n, err = h.find(b)
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	*h = replyHead{length: -1}
+	*h = Head{Length: -1}
 	line, lines := header.CutLine(b[:n-2])
 	if err := h.parseStatus(line[:len(line)-2]); err != nil {
 		return 0, err
@@ -64,7 +66,7 @@ func (h *replyHead) parse(b []byte) (n int, err error) {
 // find returns where the head ends, 0 while it has not. It refuses what can
 // never become a head as soon as it is seen, so that a worker that speaks
 // something else is not waited for.
-func (h *replyHead) find(b []byte) (int, error) {
+func (h *Head) find(b []byte) (int, error) {
 	const prefix = "HTTP/1."
 	if k := min(len(b), len(prefix)); string(b[:k]) != prefix[:k] {
 		return 0, errNotHTTP
@@ -95,7 +97,7 @@ func (h *replyHead) find(b []byte) (int, error) {
 
 // parseStatus reads "HTTP/1.1 200 OK". The reason, and the space before it,
 // may be missing as some servers leave both out.
-func (h *replyHead) parseStatus(line []byte) error {
+func (h *Head) parseStatus(line []byte) error {
 	const digits = len("HTTP/1.1 ")
 	if len(line) < digits+3 || line[7]|1 != '1' || line[8] != ' ' {
 		return errNotHTTP
@@ -105,20 +107,20 @@ func (h *replyHead) parseStatus(line []byte) error {
 		if c < '0' || c > '9' {
 			return fmt.Errorf("reply has no three-digit status: %.40q", line)
 		}
-		h.status = h.status*10 + int(c-'0')
+		h.Status = h.Status*10 + int(c-'0')
 	}
 	reason := line[digits+3:]
-	if h.status < 100 || h.status > 599 || len(reason) > 0 && reason[0] != ' ' || !header.ValidValue(reason) {
+	if h.Status < 100 || h.Status > 599 || len(reason) > 0 && reason[0] != ' ' || !header.ValidValue(reason) {
 		return fmt.Errorf("reply has a bad status line: %.40q", line)
 	}
-	if h.status == 101 {
+	if h.Status == 101 {
 		return errors.New("reply switches protocols, which was not asked for")
 	}
 	return nil
 }
 
 // parseFields reads the header lines and decides how the body is framed.
-func (h *replyHead) parseFields() error {
+func (h *Head) parseFields() error {
 	var keepAlive, lengthSeen bool
 	for rest := h.lines; len(rest) > 0; {
 		var line []byte
@@ -135,23 +137,23 @@ func (h *replyHead) parseFields() error {
 			}
 		case len("Retry-After"):
 			if header.Is(name, "retry-after") {
-				h.retryAfter = value
+				h.RetryAfter = value
 			}
 		case len("Content-Type"):
 			if header.Is(name, "content-type") {
-				h.contentType = value
+				h.ContentType = value
 			}
 		case len("Content-Length"):
 			if header.Is(name, "content-length") {
 				n := header.ParseLength(value)
-				if n < 0 || lengthSeen && n != h.length {
+				if n < 0 || lengthSeen && n != h.Length {
 					return fmt.Errorf("reply head: bad or second Content-Length %.40q", value)
 				}
-				h.length, lengthSeen = n, true
+				h.Length, lengthSeen = n, true
 			}
 		case len("Content-Encoding"):
 			if header.Is(name, "content-encoding") {
-				h.contentEncoding = value
+				h.coding = value
 			}
 		case len("Transfer-Encoding"):
 			if header.Is(name, "transfer-encoding") {
@@ -164,7 +166,7 @@ func (h *replyHead) parseFields() error {
 		}
 	}
 	if h.chunked && lengthSeen {
-		h.length, h.close = -1, true // RFC 9112, 6.3: possibly smuggled
+		h.Length, h.close = -1, true // RFC 9112, 6.3: possibly smuggled
 	}
 	if h.minor == 0 && !keepAlive {
 		h.close = true
@@ -174,22 +176,22 @@ func (h *replyHead) parseFields() error {
 
 // framing is how the body behind the head is framed: the body of a reply to POST
 // or GET, not to HEAD. An interim reply (1xx) has none and is not asked for one.
-func (h *replyHead) framing() wire.Framing {
+func (h *Head) framing() wire.Framing {
 	switch {
-	case h.status == 204 || h.status == 304 || h.status < 200:
+	case h.Status == 204 || h.Status == 304 || h.Status < 200:
 		return wire.Sized(0)
 	case h.chunked:
 		return wire.Chunked()
-	case h.length >= 0:
-		return wire.Sized(h.length)
+	case h.Length >= 0:
+		return wire.Sized(h.Length)
 	}
 	return wire.UntilClose()
 }
 
-// appendHeaders appends the end-to-end header lines to dst, byte for byte.
+// AppendHeaders appends the end-to-end header lines to dst, byte for byte.
 // Left out are hop-by-hop lines and Content-Length, because the body is framed
 // anew, and what Kvasir says itself: X-Request-Id, X-Kvasir-*, X-Vsr-* and
 // Access-Control-*.
-func (h *replyHead) appendHeaders(dst []byte) []byte {
+func (h *Head) AppendHeaders(dst []byte) []byte {
 	return header.AppendEndToEnd(dst, h.lines, droppedFromReply)
 }

@@ -1,9 +1,12 @@
 //go:build !linux
 
 // Acknowledging at once is Linux's TCP_QUICKACK; elsewhere nothing is done.
-package proxy
 
-import "net"
+package upstream
+
+import (
+	"net"
+)
 
 type ackNow struct{}
 

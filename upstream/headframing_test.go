@@ -1,12 +1,13 @@
 // Replies as they were recorded: their heads say how their bodies are framed.
 
-package proxy
+package upstream
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
+	"kvasir/upstream/transcript"
 	"kvasir/wire"
 )
 
@@ -33,7 +34,7 @@ func feed(begin wire.Framing, body []byte, ends ...int) (payload string, f wire.
 
 // Some replies have no body, whatever their head says of its length.
 func TestNoBodyByStatus(t *testing.T) {
-	for _, h := range []replyHead{{status: 204, length: 5, chunked: true}, {status: 304, length: 5}} {
+	for _, h := range []Head{{Status: 204, Length: 5, chunked: true}, {Status: 304, Length: 5}} {
 		if got, f, err := feed(h.framing(), nil); got != "" || err != nil || f.AtEOF() != nil || f.Dirty() || !f.Done() {
 			t.Errorf("%+v: %q, %v, %+v", h, got, err, f)
 		}
@@ -41,34 +42,34 @@ func TestNoBodyByStatus(t *testing.T) {
 }
 
 func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
-	for _, tr := range readTranscripts(t) {
-		var h replyHead
-		if _, err := h.parse(tr.response); err != nil {
+	for _, tr := range transcript.All(t) {
+		var h Head
+		if _, err := h.parse(tr.Response); err != nil {
 			t.Fatal(err)
 		}
-		raw := tr.response[tr.head:]
+		raw := tr.Response[tr.Head:]
 		step := 1
 		switch {
 		case len(raw) > 16<<10:
 			step = 509 // the two metrics pages: every offset would take minutes
-		case h.length >= 0:
+		case h.Length >= 0:
 			step = 61 // one number has been counted down wherever it is split
 		}
 		for i := 0; i <= len(raw); i += step {
 			got, f, err := feed(h.framing(), raw, i)
-			if got != string(tr.body) || err != nil || f.Dirty() || f.Done() == tr.cut {
-				t.Fatalf("%s split at %d: %d of %d bytes, done %v, dirty %v, %v", tr.name, i, len(got), len(tr.body), f.Done(), f.Dirty(), err)
+			if got != string(tr.Body) || err != nil || f.Dirty() || f.Done() == tr.Cut {
+				t.Fatalf("%s split at %d: %d of %d bytes, done %v, dirty %v, %v", tr.Name, i, len(got), len(tr.Body), f.Done(), f.Dirty(), err)
 			}
-			if eof := f.AtEOF(); tr.cut && eof != wire.ErrCut || !tr.cut && eof != nil {
-				t.Fatalf("%s split at %d: at EOF %v", tr.name, i, eof)
+			if eof := f.AtEOF(); tr.Cut && eof != wire.ErrCut || !tr.Cut && eof != nil {
+				t.Fatalf("%s split at %d: at EOF %v", tr.Name, i, eof)
 			}
 		}
 		var each []int
 		for i := range len(raw) {
 			each = append(each, i)
 		}
-		if got, f, err := feed(h.framing(), raw, each...); got != string(tr.body) || err != nil || f.Done() == tr.cut {
-			t.Errorf("%s byte by byte: %d of %d bytes, %v", tr.name, len(got), len(tr.body), err)
+		if got, f, err := feed(h.framing(), raw, each...); got != string(tr.Body) || err != nil || f.Done() == tr.Cut {
+			t.Errorf("%s byte by byte: %d of %d bytes, %v", tr.Name, len(got), len(tr.Body), err)
 		}
 	}
 }
@@ -76,15 +77,15 @@ func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
 // A stream that stops at any byte of its chunked body is cut, and gives what
 // came.
 func TestFramingCutEverywhere(t *testing.T) {
-	tr := findTranscript(t, "vllm/chat_stream_usage")
-	var h replyHead
-	if _, err := h.parse(tr.response); err != nil {
+	tr := transcript.Find(t, "vllm/chat_stream_usage")
+	var h Head
+	if _, err := h.parse(tr.Response); err != nil {
 		t.Fatal(err)
 	}
-	raw := tr.response[tr.head:]
+	raw := tr.Response[tr.Head:]
 	for i := range len(raw) {
 		got, f, err := feed(h.framing(), raw[:i])
-		if err != nil || !strings.HasPrefix(string(tr.body), got) || f.Done() || f.AtEOF() != wire.ErrCut {
+		if err != nil || !strings.HasPrefix(string(tr.Body), got) || f.Done() || f.AtEOF() != wire.ErrCut {
 			t.Fatalf("cut at %d of %d: done %v, %v, at EOF %v", i, len(raw), f.Done(), err, f.AtEOF())
 		}
 	}

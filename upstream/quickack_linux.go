@@ -1,5 +1,6 @@
 // Acknowledging at once: the cure for workers that leave Nagle's algorithm on.
-package proxy
+
+package upstream
 
 import (
 	"net"

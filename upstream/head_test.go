@@ -1,4 +1,6 @@
-package proxy
+// Reply heads: real ones, bad ones, and net/http as the twin.
+
+package upstream
 
 import (
 	"bufio"
@@ -9,33 +11,34 @@ import (
 	"testing"
 
 	"kvasir/header"
+	"kvasir/upstream/transcript"
 )
 
 func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }
 
 func TestReplyHeadOfEveryTranscript(t *testing.T) {
-	for _, tr := range readTranscripts(t) {
-		want, err := http.ReadResponse(newReader(tr.response), nil)
+	for _, tr := range transcript.All(t) {
+		want, err := http.ReadResponse(newReader(tr.Response), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var h replyHead
-		for i := range tr.head {
-			if n, err := h.parse(tr.response[:i]); n != 0 || err != nil {
-				t.Fatalf("%s: %d bytes of the head: n %d, %v", tr.name, i, n, err)
+		var h Head
+		for i := range tr.Head {
+			if n, err := h.parse(tr.Response[:i]); n != 0 || err != nil {
+				t.Fatalf("%s: %d bytes of the head: n %d, %v", tr.Name, i, n, err)
 			}
 		}
-		n, err := h.parse(tr.response)
-		if n != tr.head || err != nil {
-			t.Fatalf("%s: n %d of %d, %v", tr.name, n, tr.head, err)
+		n, err := h.parse(tr.Response)
+		if n != tr.Head || err != nil {
+			t.Fatalf("%s: n %d of %d, %v", tr.Name, n, tr.Head, err)
 		}
 		chunked := slices.Equal(want.TransferEncoding, []string{"chunked"})
-		if h.status != want.StatusCode || h.minor != want.ProtoMinor || h.length != want.ContentLength ||
-			h.chunked != chunked || h.close != want.Close || string(h.contentType) != want.Header.Get("Content-Type") {
-			t.Errorf("%s: %+v, net/http reads %+v", tr.name, h, want)
+		if h.Status != want.StatusCode || h.minor != want.ProtoMinor || h.Length != want.ContentLength ||
+			h.chunked != chunked || h.close != want.Close || string(h.ContentType) != want.Header.Get("Content-Type") {
+			t.Errorf("%s: %+v, net/http reads %+v", tr.Name, h, want)
 		}
-		if !bytes.Equal(h.lines, tr.response[bytes.IndexByte(tr.response, '\n')+1:tr.head-2]) {
-			t.Errorf("%s: lines %q", tr.name, h.lines)
+		if !bytes.Equal(h.lines, tr.Response[bytes.IndexByte(tr.Response, '\n')+1:tr.Head-2]) {
+			t.Errorf("%s: lines %q", tr.Name, h.lines)
 		}
 	}
 }
@@ -94,7 +97,7 @@ func TestReplyHead(t *testing.T) {
 		{in: long, err: errHeadTooLong.Error()},
 		{in: long + "\r\n\r\n", err: errHeadTooLong.Error()},
 	} {
-		var h replyHead
+		var h Head
 		n, err := h.parse([]byte(c.in))
 		switch {
 		case c.err != "":
@@ -113,8 +116,8 @@ func TestReplyHead(t *testing.T) {
 		if h.close {
 			marks = append(marks, "close")
 		}
-		if h.status != c.status || h.length != c.length || strings.Join(marks, " ") != c.marks {
-			t.Errorf("%.60q: %d %d %q", c.in, h.status, h.length, marks)
+		if h.Status != c.status || h.Length != c.length || strings.Join(marks, " ") != c.marks {
+			t.Errorf("%.60q: %d %d %q", c.in, h.Status, h.Length, marks)
 		}
 	}
 }
@@ -123,11 +126,11 @@ func TestReplyHead(t *testing.T) {
 func TestReplyHeadLimit(t *testing.T) {
 	const frame = "HTTP/1.1 200 OK\r\nX: \r\n\r\n"
 	head := "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", maxReplyHead-len(frame)) + "\r\n\r\n"
-	var h replyHead
+	var h Head
 	if n, err := h.parse([]byte(head + "body")); n != maxReplyHead || err != nil {
 		t.Errorf("a head of 64 KiB: %d, %v", n, err)
 	}
-	h = replyHead{}
+	h = Head{}
 	if _, err := h.parse([]byte(strings.Replace(head, "X", "XX", 1))); err != errHeadTooLong {
 		t.Errorf("one byte more: %v", err)
 	}
@@ -136,17 +139,17 @@ func TestReplyHeadLimit(t *testing.T) {
 func TestReplyHeadAfterInterim(t *testing.T) {
 	const wire = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
 		"HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n"
-	var h replyHead
+	var h Head
 	var statuses []int
 	for b := []byte(wire); len(b) > 0; {
 		n, err := h.parse(b)
 		if n == 0 || err != nil {
 			t.Fatal(n, err)
 		}
-		statuses = append(statuses, h.status)
+		statuses = append(statuses, h.Status)
 		b = b[n:]
 	}
-	if !slices.Equal(statuses, []int{100, 103, 429}) || string(h.retryAfter) != "7" || string(h.contentEncoding) != "gzip" {
+	if !slices.Equal(statuses, []int{100, 103, 429}) || string(h.RetryAfter) != "7" || string(h.coding) != "gzip" {
 		t.Errorf("%v %+v", statuses, h)
 	}
 }
@@ -157,29 +160,24 @@ func TestReplyHeaders(t *testing.T) {
 		"Upgrade: h2c\r\nProxy-Authenticate: Basic\r\nX-Hop: 1\r\nX-Request-ID: w\r\nx-kvasir-worker: me\r\n" +
 		"Set-Cookie: a=b\r\nSet-Cookie:  c=d \r\nvary: Origin\r\n\r\n"
 	const want = "x-first: 1\r\nDate: now\r\nserver: uvicorn\r\ncontent-type:text/plain\r\nvary: Origin\r\n"
-	var h replyHead
+	var h Head
 	if _, err := h.parse([]byte(in)); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.appendHeaders([]byte("x-first: 1\r\n")); string(got) != want {
+	if got := h.AppendHeaders([]byte("x-first: 1\r\n")); string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestReplyHeadAllocs(t *testing.T) {
 	head := []byte("HTTP/1.1 200 OK\r\ndate: Sat, 21 Nov 2026 12:19:16 GMT\r\nserver: uvicorn\r\ncontent-length: 287\r\ncontent-type: application/json\r\nConnection: keep-alive, x\r\n\r\n")
-	raw := []byte("Host: a\r\nAuthorization: Bearer b\r\nContent-Type: application/json\r\nX-Stainless-Arch: x64\r\n\r\n")
 	dst := make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() {
-		var h replyHead
+		var h Head
 		if n, err := h.parse(head); n == 0 || err != nil {
 			t.Fatal(err)
 		}
-		dst = h.appendHeaders(dst[:0])
-		if checkRequestHead(raw) != nil {
-			t.Fatal("refused")
-		}
-		dst = header.AppendEndToEnd(dst[:0], raw, droppedFromRequest)
+		dst = h.AppendHeaders(dst[:0])
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -188,11 +186,11 @@ func TestReplyHeadAllocs(t *testing.T) {
 // FuzzReplyHead: what is accepted is a head to net/http too, with the same
 // status and length, and no shorter piece of it is a head or an error.
 func FuzzReplyHead(f *testing.F) {
-	for _, tr := range readTranscripts(f)[:8] {
-		f.Add(tr.response[:tr.head])
+	for _, tr := range transcript.All(f)[:8] {
+		f.Add(tr.Response[:tr.Head])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var h replyHead
+		var h Head
 		n, err := h.parse(b)
 		if n == 0 {
 			return
@@ -200,13 +198,13 @@ func FuzzReplyHead(f *testing.F) {
 		if err != nil || n > len(b) || n > maxReplyHead {
 			t.Fatalf("n %d of %d, %v", n, len(b), err)
 		}
-		var slow replyHead
+		var slow Head
 		for i := range n {
 			if m, err := slow.parse(b[:i]); m != 0 || err != nil {
 				t.Fatalf("%d of %d bytes: %d, %v", i, n, m, err)
 			}
 		}
-		h.appendHeaders(nil)
+		h.AppendHeaders(nil)
 		if bytes.Contains(bytes.ToLower(h.lines), []byte("trailer")) {
 			return // net/http refuses some Trailer lines; they are dropped here
 		}
@@ -214,21 +212,21 @@ func FuzzReplyHead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("net/http: %v", err)
 		}
-		if resp.StatusCode != h.status || h.length >= 0 && h.status >= 200 && h.status != 204 && h.status != 304 && resp.ContentLength != h.length {
-			t.Fatalf("status %d length %d, net/http %d %d", h.status, h.length, resp.StatusCode, resp.ContentLength)
+		if resp.StatusCode != h.Status || h.Length >= 0 && h.Status >= 200 && h.Status != 204 && h.Status != 304 && resp.ContentLength != h.Length {
+			t.Fatalf("status %d length %d, net/http %d %d", h.Status, h.Length, resp.StatusCode, resp.ContentLength)
 		}
 	})
 }
 
 func BenchmarkReplyHead(b *testing.B) {
-	head := findTranscript(b, "vllm/chat_stream").response
+	head := transcript.Find(b, "vllm/chat_stream").Response
 	dst := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		var h replyHead
+		var h Head
 		if n, err := h.parse(head); n == 0 || err != nil {
 			b.Fatal(err)
 		}
-		dst = h.appendHeaders(dst[:0])
+		dst = h.AppendHeaders(dst[:0])
 	}
 }

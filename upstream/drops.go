@@ -1,6 +1,6 @@
 // Drops: the headers that go no further, from clients to workers and back.
 
-package proxy
+package upstream
 
 import (
 	"kvasir/header"
@@ -56,7 +56,9 @@ var requestDrops = []string{
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
 }
 
-func droppedFromRequest(name []byte) bool {
+// DroppedFromRequest says whether a client's header of this name does not go on to
+// a worker.
+func DroppedFromRequest(name []byte) bool {
 	for _, drop := range requestDrops {
 		if len(drop) == len(name) && header.Is(name, drop) {
 			return true
