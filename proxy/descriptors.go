@@ -57,7 +57,7 @@ func (d *descriptors) share(workers int) {
 // each client has one coming.
 func (p *Proxy) closeIdle() {
 	for _, b := range p.state.Load().ordered {
-		b.conns.CloseIdle()
+		b.Conns.CloseIdle()
 	}
 }
 

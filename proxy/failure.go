@@ -77,7 +77,7 @@ func broken(status int, reason, format, worker string) *failure {
 // logUnknown has the log say what clients are not told of an error of no known shape.
 func (p *Proxy) logUnknown(b *backend, f *failure) {
 	if f != nil && f.said != nil {
-		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.Status).Bytes("said", f.said), "a worker's error has no known shape")
+		b.Quiet.Tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.Status).Bytes("said", f.said), "a worker's error has no known shape")
 	}
 }
 

@@ -188,8 +188,8 @@ func (j *journey) keepsApart(place *kvroute.Placement) bool {
 	}
 	j.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
 	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
-	if from.engine() != "" && to.engine() != "" && !from.apart.Swap(true) {
-		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.engine()).Str("worker", to.Name()).Str("worker_engine", to.engine()).
+	if from.EngineName() != "" && to.EngineName() != "" && !from.apart.Swap(true) {
+		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
 			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")
 	}
 	return true

@@ -80,7 +80,7 @@ func handOver(x *exchange) *failure {
 		x: x, clock: x.state.settings.Timeouts.upstream(),
 		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
 	}
-	h.life = h.from.life.Load()
+	h.life = h.from.Life.Load()
 	x.facts.prefill = h.from.Name()
 	defer h.end()
 	if !x.Bind(h) {
@@ -157,7 +157,7 @@ func (h *handover) compute() *failure {
 func (h *handover) ask() *failure {
 	c := &h.call
 	var f *failure
-	err := c.Open(&h.prefill, h.from.conns, h.clock)
+	err := c.Open(&h.prefill, h.from.Conns, h.clock)
 	if err == nil {
 		f, err = h.readReply()
 	}
@@ -279,7 +279,7 @@ func (l *leg) Unbind() bool {
 
 // expired says that what the prefill worker said must not be used any more.
 func (h *handover) expired(now time.Time) bool {
-	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.life.Load() != h.life)
+	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.Life.Load() != h.life)
 }
 
 // commit says that the client is sent the decode worker's answer now. An error

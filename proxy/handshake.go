@@ -4,7 +4,6 @@ package proxy
 import (
 	"bytes"
 	"math/rand/v2"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -34,8 +33,8 @@ var protocols = []protocol{
 // they do not, or it is not known yet what they are.
 func protocolOf(place *kvroute.Placement) *protocol {
 	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
-	engine := from.engine()
-	if engine != to.engine() || engine == dynamo && from.settings.Instance == "" {
+	engine := from.EngineName()
+	if engine != to.EngineName() || engine == dynamo && from.Settings.Instance == "" {
 		return nil
 	}
 	for i := range protocols {
@@ -47,25 +46,6 @@ func protocolOf(place *kvroute.Placement) *protocol {
 }
 
 const dynamo = "dynamo"
-
-// computesNoPrompts says that the engine's decode workers answer 400 to a request
-// without a room: SGLang's, started with --disaggregation-mode decode.
-func computesNoPrompts(engine string) bool { return engine == "sglang" }
-
-// appendDirections appends the head's lines that lead to the worker's rank, and
-// behind a Dynamo frontend to the worker.
-func (b *backend) appendDirections(dst []byte, rank int) []byte {
-	name := "X-data-parallel-rank"
-	if b.engine() == dynamo && b.settings.Instance != "" {
-		dst = appendHeader(dst, "x-worker-instance-id", b.settings.Instance)
-		name = "x-dp-rank"
-	}
-	if rank >= 0 {
-		dst = append(append(dst, name...), ": "...)
-		dst = append(strconv.AppendInt(dst, int64(rank), 10), "\r\n"...)
-	}
-	return dst
-}
 
 // nixl is vLLM's way over its NixlConnector: the prefill worker answers one
 // token, and with it says where the blocks lie; the decode worker is told so
@@ -120,8 +100,9 @@ func nixlBlocks(params []byte) (blocks, whole bool) {
 func bootstrap(h *handover) *failure {
 	h.prefill.Unstream()
 	room := rand.Int64N(1<<63 - 1<<20) // below 2^63, with room above for an engine that counts on
-	member := append([]byte(`"bootstrap_host":`), openai.AppendString(nil, h.from.hostname())...)
-	member = strconv.AppendInt(append(member, `,"bootstrap_port":`...), int64(h.from.bootstrapPort()), 10)
+	host, port := h.from.Bootstrap()
+	member := append([]byte(`"bootstrap_host":`), openai.AppendString(nil, host)...)
+	member = strconv.AppendInt(append(member, `,"bootstrap_port":`...), int64(port), 10)
 	member = strconv.AppendInt(append(member, `,"bootstrap_room":`...), room, 10)
 	h.prefill.Add(member)
 	h.decode.Add(member)
@@ -151,22 +132,6 @@ func firstOf(array []byte) []byte {
 		return nil
 	}
 	return w.Span().Of(array)
-}
-
-// bootstrapDefault is SGLang's --disaggregation-bootstrap-port where it is not given.
-const bootstrapDefault = 8998
-
-func (b *backend) bootstrapPort() int {
-	if port := b.bootstrap.Load(); port > 0 {
-		return int(port)
-	}
-	return bootstrapDefault
-}
-
-// hostname is the host of the worker's url, without its port.
-func (b *backend) hostname() string {
-	u := url.URL{Host: b.host}
-	return u.Hostname()
 }
 
 // contextFirst is TensorRT-LLM's way: the context server computes the prompt and
@@ -225,7 +190,7 @@ func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 // direct is Dynamo's way, behind a frontend in direct mode: it has a protocol of
 // its own and only needs to hear which workers.
 func direct(h *handover) *failure {
-	more := appendHeader(nil, "x-prefill-instance-id", h.from.settings.Instance)
+	more := appendHeader(nil, "x-prefill-instance-id", h.from.Settings.Instance)
 	if rank := h.x.placing.at.PrefillRank; rank >= 0 {
 		more = appendHeader(more, "x-prefill-dp-rank", strconv.Itoa(rank))
 	}

@@ -278,21 +278,6 @@ func TestBootstrap(t *testing.T) {
 	waitUntil(t, "the hand-over is booked", func() bool { return p.metric(t, `kvasir_handovers_total{result="done"}`) == "1" })
 }
 
-// The bootstrap server's port is asked of the prefill worker.
-func TestBootstrapPortIsAsked(t *testing.T) {
-	b := &backend{}
-	for body, want := range map[string]int{
-		`{"disaggregation_bootstrap_port":9123}`: 9123, `{}`: bootstrapDefault, `{"disaggregation_bootstrap_port":null}`: bootstrapDefault,
-		`{"disaggregation_bootstrap_port":70000}`: bootstrapDefault, `[`: bootstrapDefault,
-	} {
-		b.bootstrap.Store(0)
-		b.readServerInfo([]byte(body))
-		if got := b.bootstrapPort(); got != want {
-			t.Errorf("%s: port %d, want %d", body, got, want)
-		}
-	}
-}
-
 const (
 	contextParams = `"disaggregated_params":{"request_type":"context_only","first_gen_tokens":[9],"ctx_request_id":9007199254740993,` +
 		`"encoded_opaque_state":"AAE=","draft_tokens":null,"disagg_request_id":1}`

@@ -83,7 +83,7 @@ func takesSalt(engine string) bool { return engine == "vllm" || engine == "sglan
 // a salt.
 func (x placer) saltFor(b *backend) {
 	p := &x.placing
-	if p.ownSalt && p.saltless == takesSalt(b.engine()) {
+	if p.ownSalt && p.saltless == takesSalt(b.EngineName()) {
 		p.saltless = !p.saltless
 		x.splice()
 	}

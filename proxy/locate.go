@@ -10,6 +10,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/upstream"
 	"kvasir/wire"
 )
 
@@ -68,7 +69,7 @@ func (x placer) locate() {
 	}
 	begin := time.Now()
 	source := x.p.lexicon.of(x.model)
-	p.prompt.Seed = seedOf(source.listed, p.salt)
+	p.prompt.Seed = upstream.SeedOf(source.listed, p.salt)
 	err := source.err
 	if err == nil {
 		err = x.tokens(source.model)

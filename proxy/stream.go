@@ -37,7 +37,7 @@ func (r *relay) from(by upstream.Asker, b *backend) *failure {
 	defer r.letGo(by)
 	single := r.req.GeneratesOne() // the body may be gone at the end
 	var f *failure
-	err := r.call.Open(by, b.conns, r.state.settings.Timeouts.upstream())
+	err := r.call.Open(by, b.Conns, r.state.settings.Timeouts.upstream())
 	if err == nil {
 		f, err = r.pass()
 	}

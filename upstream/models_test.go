@@ -1,5 +1,6 @@
 // Tests of asking workers once, as `kvasir check --live` does.
-package proxy
+
+package upstream
 
 import (
 	"context"
@@ -26,7 +27,7 @@ func answering(t *testing.T, bodies map[string]string) string {
 	return s.URL
 }
 
-func TestCheckWorkers(t *testing.T) {
+func TestCheck(t *testing.T) {
 	const list = `{"data":[{"id":"qwen","owned_by":"vllm"},{"id":"lora","owned_by":"vllm"}]}`
 	vllm := map[string]string{"/health": "", "/v1/models": list, "/version": `{"version":"0.32.0"}`}
 	for _, tt := range []struct {
@@ -43,9 +44,7 @@ func TestCheckWorkers(t *testing.T) {
 		{map[string]string{"/health": "", "/v1/models": "key"}, nil, "/v1/models answers 401: the worker wants a key, set its key_file or headers"},
 		{map[string]string{"/health": "key"}, nil, "/health answers 401"},
 	} {
-		s := settingsFor(answering(t, tt.bodies))
-		s.Workers[0].Models = tt.models
-		got := CheckWorkers(t.Context(), s)[0]
+		got := Check(t.Context(), []Settings{{Name: "w", URL: answering(t, tt.bodies), Models: tt.models}}, testTimeouts)[0]
 		if got.Err != nil {
 			got.What = got.Err.Error()
 		}
@@ -65,9 +64,9 @@ func TestCheckAsksAllAtOnce(t *testing.T) {
 	t.Cleanup(once)
 	good := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { once() }))
 	t.Cleanup(good.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), probeTimeout-500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), questionTimeout-500*time.Millisecond)
 	defer cancel()
-	CheckWorkers(ctx, settingsFor(silent.URL, good.URL))
+	Check(ctx, []Settings{{Name: "silent", URL: silent.URL}, {Name: "good", URL: good.URL}}, testTimeouts)
 	if ctx.Err() != nil {
 		t.Error("the second worker was not asked while the first was silent")
 	}

@@ -1,5 +1,6 @@
 // What is read of engines' own figures: real ones, and what could be sent instead.
-package proxy
+
+package upstream
 
 import (
 	"os"
@@ -20,28 +21,28 @@ func vllmMetrics(t testing.TB) []byte {
 }
 
 func TestReadMetrics(t *testing.T) {
-	facts := func(size, blocks, ranks int) kvroute.EngineFacts {
+	engine := func(size, blocks, ranks int) kvroute.EngineFacts {
 		return kvroute.EngineFacts{BlockSize: size, Blocks: blocks, Ranks: ranks}
 	}
 	const line = "vllm:cache_config_info{"
 	for _, c := range []struct {
 		name, text string
-		want       engineFacts
+		want       facts
 	}{
-		{"vLLM 0.32", string(vllmMetrics(t)), engineFacts{EngineFacts: facts(32, 320, 1), started: 1.79526339001e+09}},
+		{"vLLM 0.32", string(vllmMetrics(t)), facts{EngineFacts: engine(32, 320, 1), started: 1.79526339001e+09}},
 		{"two ranks", line + `engine="0",block_size="16",num_gpu_blocks="100"} 1.0` + "\n" + line + `block_size="16",engine="1",num_gpu_blocks="90"} 1.0`,
-			engineFacts{EngineFacts: facts(16, 90, 2)}},
-		{"not profiled yet", line + `block_size="16",num_gpu_blocks="None"} 1.0`, engineFacts{EngineFacts: facts(16, 0, 1)}},
-		{"names that end alike", line + `effective_block_size="64",block_size="16",x_num_gpu_blocks="1"} 1`, engineFacts{EngineFacts: facts(16, 0, 1)}},
-		{"a label that looks like two", line + `a="x\",block_size=\"64",block_size="16"} 1`, engineFacts{EngineFacts: facts(16, 0, 1)}},
-		{"no sizes", line + `block_size="-4",num_gpu_blocks="99999999999999999999"} 1`, engineFacts{EngineFacts: facts(0, 0, 1)}},
-		{"cut labels", line + `block_size="16",num_gpu_bl`, engineFacts{EngineFacts: facts(16, 0, 1)}},
-		{"cut value", line + `block_size="1`, engineFacts{EngineFacts: facts(0, 0, 1)}},
+			facts{EngineFacts: engine(16, 90, 2)}},
+		{"not profiled yet", line + `block_size="16",num_gpu_blocks="None"} 1.0`, facts{EngineFacts: engine(16, 0, 1)}},
+		{"names that end alike", line + `effective_block_size="64",block_size="16",x_num_gpu_blocks="1"} 1`, facts{EngineFacts: engine(16, 0, 1)}},
+		{"a label that looks like two", line + `a="x\",block_size=\"64",block_size="16"} 1`, facts{EngineFacts: engine(16, 0, 1)}},
+		{"no sizes", line + `block_size="-4",num_gpu_blocks="99999999999999999999"} 1`, facts{EngineFacts: engine(0, 0, 1)}},
+		{"cut labels", line + `block_size="16",num_gpu_bl`, facts{EngineFacts: engine(16, 0, 1)}},
+		{"cut value", line + `block_size="1`, facts{EngineFacts: engine(0, 0, 1)}},
 		{"NIXL of two ranks", "vllm:nixl_num_kv_expired_reqs_total{engine=\"0\"} 3.0\nvllm:nixl_num_kv_expired_reqs_total{engine=\"1\"} 4.0 1795263390\n" +
-			"vllm:nixl_num_notifications_after_expiry_total 2.0\r\n", engineFacts{late: 2, expired: 7}},
-		{"no numbers", "process_start_time_seconds NaN\nvllm:nixl_num_kv_expired_reqs_total -1\nvllm:nixl_num_notifications_after_expiry_total x", engineFacts{}},
-		{"comments", "# TYPE process_start_time_seconds gauge\n#process_start_time_seconds 4\n\n", engineFacts{}},
-		{"nothing", "", engineFacts{}},
+			"vllm:nixl_num_notifications_after_expiry_total 2.0\r\n", facts{late: 2, expired: 7}},
+		{"no numbers", "process_start_time_seconds NaN\nvllm:nixl_num_kv_expired_reqs_total -1\nvllm:nixl_num_notifications_after_expiry_total x", facts{}},
+		{"comments", "# TYPE process_start_time_seconds gauge\n#process_start_time_seconds 4\n\n", facts{}},
+		{"nothing", "", facts{}},
 	} {
 		if got := readMetrics([]byte(c.text)); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
@@ -98,7 +99,7 @@ func FuzzEngineFacts(f *testing.F) {
 	f.Add([]byte(`{"page_size":64,"max_total_num_tokens":64000,"dp_size":2,"enable_dp_attention":true,"kv_events_config":"{\"publisher\":\"zmq\",\"endpoint\":\"tcp://*:5557\"}"}`))
 	f.Add([]byte(`{"0":{"endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		read := []engineFacts{readMetrics(text)}
+		read := []facts{readMetrics(text)}
 		if info, err := readServerInfo(text); err == nil {
 			read = append(read, info)
 			if sources, err := info.published("h"); err == nil && len(sources) > maxRanks {
@@ -126,5 +127,20 @@ func BenchmarkReadMetrics(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		readMetrics(text)
+	}
+}
+
+// The bootstrap server's port is asked of the prefill worker.
+func TestBootstrapPortIsAsked(t *testing.T) {
+	w := &Worker{}
+	for body, want := range map[string]int{
+		`{"disaggregation_bootstrap_port":9123}`: 9123, `{}`: bootstrapDefault, `{"disaggregation_bootstrap_port":null}`: bootstrapDefault,
+		`{"disaggregation_bootstrap_port":70000}`: bootstrapDefault, `[`: bootstrapDefault,
+	} {
+		w.bootstrap.Store(0)
+		w.readBootstrap([]byte(body))
+		if _, got := w.Bootstrap(); got != want {
+			t.Errorf("%s: port %d, want %d", body, got, want)
+		}
 	}
 }

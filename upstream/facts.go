@@ -1,5 +1,6 @@
-// Engine facts: vLLM's /metrics and SGLang's /get_server_info, read for the few things that placement wants to know.
-package proxy
+// What an engine says of itself: vLLM's /metrics and SGLang's /get_server_info, read for the few things that placement wants to know.
+
+package upstream
 
 import (
 	"bytes"
@@ -10,17 +11,26 @@ import (
 	"net/http"
 	"strconv"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/holdings"
 )
 
+// facts are what one reading of an engine's own figures has given.
+type facts struct {
+	kvroute.EngineFacts
+	started       float64 // when its process was started, in seconds since 1970; 0: it does not say
+	late, expired uint64  // fetches of KV blocks after their lease was over; prompts whose blocks nobody fetched
+	events        string  // SGLang's --kv-events-config, JSON
+}
+
 // askMetrics reads vLLM's metrics.
-func (b *backend) askMetrics(ctx context.Context) (engineFacts, error) {
-	status, body, err := b.get(ctx, "/metrics")
+func (w *Worker) askMetrics(ctx context.Context) (facts, error) {
+	status, body, err := w.get(ctx, "/metrics")
 	if err != nil || keptBack(status) {
-		return engineFacts{}, err
+		return facts{}, err
 	}
 	if status != http.StatusOK {
-		return engineFacts{}, fmt.Errorf("/metrics answers %d", status)
+		return facts{}, fmt.Errorf("/metrics answers %d", status)
 	}
 	return readMetrics(body), nil
 }
@@ -29,7 +39,7 @@ func (b *backend) askMetrics(ctx context.Context) (engineFacts, error) {
 // over what it cannot read. vllm:cache_config_info has its figures in its
 // labels, one line for each data-parallel rank that the server has; where their
 // caches differ, the smallest counts.
-func readMetrics(text []byte) (f engineFacts) {
+func readMetrics(text []byte) (f facts) {
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, lineEnd)
@@ -60,7 +70,7 @@ func metricName(line []byte) (name, rest []byte) {
 }
 
 // readCache reads a line of vllm:cache_config_info from its labels on.
-func (f *engineFacts) readCache(labels []byte) {
+func (f *facts) readCache(labels []byte) {
 	if f.Ranks >= maxRanks {
 		return
 	}
@@ -144,23 +154,23 @@ func figure(text []byte, limit int) int {
 }
 
 // askServerInfo reads what SGLang says of itself.
-func (b *backend) askServerInfo(ctx context.Context) (engineFacts, error) {
-	status, body, err := b.get(ctx, "/get_server_info")
+func (w *Worker) askServerInfo(ctx context.Context) (facts, error) {
+	status, body, err := w.get(ctx, "/get_server_info")
 	if err == nil && status == http.StatusNotFound {
-		status, body, err = b.get(ctx, "/server_info")
+		status, body, err = w.get(ctx, "/server_info")
 	}
 	if err != nil || keptBack(status) {
-		return engineFacts{}, err
+		return facts{}, err
 	}
 	if status != http.StatusOK {
-		return engineFacts{}, fmt.Errorf("/get_server_info answers %d", status)
+		return facts{}, fmt.Errorf("/get_server_info answers %d", status)
 	}
 	return readServerInfo(body)
 }
 
 // readServerInfo reads SGLang's server info. It holds all of the server's
 // arguments, keys among them: nothing of it is quoted.
-func readServerInfo(body []byte) (f engineFacts, err error) {
+func readServerInfo(body []byte) (f facts, err error) {
 	var said struct {
 		PageSize    loose `json:"page_size"`
 		Tokens      loose `json:"max_total_num_tokens"`
@@ -218,7 +228,7 @@ func (n loose) within(limit int) int {
 
 // published is where SGLang's ranks publish by the arguments it was started
 // with, the same for rank 0 as vLLM's answer for it.
-func (f *engineFacts) published(host string) ([]holdings.Source, error) {
+func (f *facts) published(host string) ([]holdings.Source, error) {
 	if f.events == "" {
 		return nil, nil
 	}

@@ -1,14 +1,14 @@
 // Probes of workers that hang up, and of those that answer nonsense.
-package proxy
+
+package upstream
 
 import (
 	"context"
 	"io"
 	"net"
+	"runtime/debug"
 	"strings"
 	"testing"
-
-	"github.com/rs/zerolog"
 )
 
 // rawWorker answers every connection with the same bytes after the request's
@@ -51,8 +51,7 @@ func TestProbeOfWorkersThatFail(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := settingsFor(rawWorker(t, tc.reply))
-			err := CheckWorkers(context.Background(), s)[0].Err
+			err := Check(context.Background(), []Settings{{Name: "w", URL: rawWorker(t, tc.reply), Models: []string{"m"}}}, testTimeouts)[0].Err
 			if (err == nil) != (tc.problem == "") || err != nil && !strings.HasPrefix(err.Error(), tc.problem) {
 				t.Errorf("asking it gives %v, want %q", err, tc.problem)
 			}
@@ -61,17 +60,13 @@ func TestProbeOfWorkersThatFail(t *testing.T) {
 }
 
 // A bug in what reads a probe's answer is told as a failed probe.
-func TestProbeSurvivesABug(t *testing.T) {
-	log := &syncBuffer{}
-	p, err := New(zerolog.New(log), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.Close() }()
-	if err := (prober{p}).askGuarded(context.Background(), &backend{}, nil); err == nil { // it has no client
+func TestWatchSurvivesABug(t *testing.T) {
+	var told, stack string
+	h := &Hooks{Bug: func(fault any, what string) { told, stack = what, string(debug.Stack()) }}
+	if err := (&watch{w: &Worker{}, h: h}).askGuarded(context.Background()); err == nil { // it has no connections
 		t.Error("no error")
 	}
-	if !strings.Contains(log.String(), "BUG: a probe ended in a panic") || !strings.Contains(log.String(), "askGuarded") {
-		t.Errorf("the log says %s", log.String())
+	if told != "a probe" || !strings.Contains(stack, "askGuarded") {
+		t.Errorf("told is a bug in %q at %s", told, stack)
 	}
 }

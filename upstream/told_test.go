@@ -1,5 +1,6 @@
 // What a worker may tell of addresses.
-package proxy
+
+package upstream
 
 import (
 	"testing"
@@ -25,7 +26,7 @@ func TestWorkersSendNobodyElsewhere(t *testing.T) {
 		{"http://worker-1:8000", "tcp://10.0.0.9:5557", false},
 		{"http://127.0.0.1:8000", "tcp://10.0.0.9:5557", false},
 	} {
-		b, err := newBackend(Worker{Name: "w", URL: tc.url}, Timeouts{})
+		b, err := NewWorker(Settings{Name: "w", URL: tc.url}, Timeouts{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestWorkersSendNobodyElsewhere(t *testing.T) {
 		for _, s := range []kvevents.Source{{Events: tc.told}, {Events: home, Replay: tc.told}} {
 			got := b.ownSources([]holdings.Source{{Source: s}})
 			asked := len(got) == 1 && (s.Replay == "" || got[0].Replay != "")
-			if asked != tc.own || b.listening.elsewhere.Load() == tc.own {
+			if asked != tc.own || b.heard.elsewhere.Load() == tc.own {
 				t.Errorf("%s tells %+v: %+v are asked", tc.url, s, got)
 			}
 		}
