@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/upstream"
 )
 
 const (
@@ -91,10 +93,10 @@ func (d *descriptors) reasons(now time.Time) []string {
 // whyDescriptors is the reason of a failure for want of descriptors.
 const whyDescriptors = "descriptors"
 
-func noDescriptors() *failure {
-	return &failure{
-		err:    unavailable("the gateway has no file descriptor left for a connection to a worker; try again later, and raise its limit of open files", time.Second),
-		reason: whyDescriptors,
+func noDescriptors() *upstream.Failure {
+	return &upstream.Failure{
+		Err:    unavailable("the gateway has no file descriptor left for a connection to a worker; try again later, and raise its limit of open files", time.Second),
+		Reason: whyDescriptors,
 	}
 }
 

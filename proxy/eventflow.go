@@ -1,7 +1,10 @@
 // The flow of events: which bytes of a stream may go on, and how it ended.
 package proxy
 
-import "kvasir/openai"
+import (
+	"kvasir/openai"
+	"kvasir/upstream"
+)
 
 // An eventFlow looks at the events of one stream as they come.
 //
@@ -114,7 +117,7 @@ func (s *eventFlow) last(payload []byte) int {
 // One of which a part has gone on already, or that comes before the answer, is
 // not its concern.
 func (s *eventFlow) withhold(v verdict, event []byte) bool {
-	if !v.failure || !s.opened || s.pieces > 0 || eventError(event).Message != internalError {
+	if !v.failure || !s.opened || s.pieces > 0 || upstream.EventError(event).Message != upstream.InternalError {
 		return false
 	}
 	s.withheld = append([]byte(nil), event...)

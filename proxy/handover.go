@@ -59,8 +59,8 @@ type handover struct {
 	mu        sync.Mutex // guards the rest, and conn of both legs
 	stopped   bool       // by Close
 	committed bool
-	late      bool     // expired when the decode leg would have been sent
-	fault     *failure // of a prefill leg that runs beside
+	late      bool              // expired when the decode leg would have been sent
+	fault     *upstream.Failure // of a prefill leg that runs beside
 }
 
 // A leg is one of the two requests.
@@ -75,7 +75,7 @@ type leg struct {
 
 // handOver sends the request through the two workers of its placement and passes
 // the answer on, as attempt does.
-func handOver(x *exchange) *failure {
+func handOver(x *exchange) *upstream.Failure {
 	h := &handover{
 		x: x, clock: x.state.settings.Timeouts.upstream(),
 		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
@@ -89,10 +89,10 @@ func handOver(x *exchange) *failure {
 	h.draft()
 	f := protocolOf(&x.placing.at).shake(h)
 	if f != nil {
-		f.part = partPrefill
+		f.Part = upstream.PartPrefill
 		x.p.noteTry(h.from, f, "", h.call.Now)
 		result := "prefill_failed"
-		if f.isNobodys() {
+		if isNobodys(f) {
 			result = "stopped"
 		}
 		x.p.metrics.handovers.WithLabelValues(result).Inc()
@@ -136,7 +136,7 @@ func (l *leg) Request() net.Buffers {
 }
 
 // compute has the prefill worker compute the prompt, and reads its reply.
-func (h *handover) compute() *failure {
+func (h *handover) compute() *upstream.Failure {
 	began := time.Now()
 	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
 	f := h.ask()
@@ -154,9 +154,9 @@ func (h *handover) compute() *failure {
 }
 
 // ask sends the prefill leg and reads its whole reply.
-func (h *handover) ask() *failure {
+func (h *handover) ask() *upstream.Failure {
 	c := &h.call
-	var f *failure
+	var f *upstream.Failure
 	err := c.Open(&h.prefill, h.from.Conns, h.clock)
 	if err == nil {
 		f, err = h.readReply()
@@ -169,26 +169,26 @@ func (h *handover) ask() *failure {
 }
 
 // readReply holds the prefill worker's whole reply.
-func (h *handover) readReply() (*failure, error) {
+func (h *handover) readReply() (*upstream.Failure, error) {
 	c := &h.call
 	if c.Head.Status >= 400 {
-		return readRefusal(c, h.from.Name())
+		return c.Refusal(h.from.Name())
 	}
 	err := c.Hold(saidLimit)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
 	case !c.Ended():
-		return broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
+		return upstream.Broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
 	case c.Head.Status != 200:
-		return broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
+		return upstream.Broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
 	}
 	return nil, nil
 }
 
 // unsaid is a reply without what the decode worker has to be told.
-func (h *handover) unsaid(what string) *failure {
-	return broken(502, "no_parameters", "prefill worker %q answered without "+what+"; is it started for prefill?", h.from.Name())
+func (h *handover) unsaid(what string) *upstream.Failure {
+	return upstream.Broken(502, "no_parameters", "prefill worker %q answered without "+what+"; is it started for prefill?", h.from.Name())
 }
 
 // computeBeside has the prefill worker compute the prompt while the decode
@@ -206,14 +206,14 @@ func (h *handover) runBeside() {
 	defer func() {
 		if fault := recover(); fault != nil {
 			h.x.p.noteBug(fault, "a prefill leg")
-			h.fail(broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
+			h.fail(upstream.Broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
 		}
 	}()
 	f := h.ask()
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
 	h.x.placing.at.Prefilled(h.call.Now, false)
 	if f == nil && isAborted(h.call.Payload()) {
-		f = broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
+		f = upstream.Broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
 	if f != nil {
 		h.fail(f)
@@ -223,13 +223,13 @@ func (h *handover) runBeside() {
 }
 
 // fail stops the decode leg, unless it has what it needs.
-func (h *handover) fail(f *failure) {
+func (h *handover) fail(f *upstream.Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.committed {
 		return
 	}
-	f.part = partPrefill
+	f.Part = upstream.PartPrefill
 	h.fault = f
 	h.decode.stop()
 }
@@ -318,7 +318,7 @@ func (l *leg) forget() { l.Draft, l.head, l.pieces = openai.Draft{}, nil, nil }
 // weigh says what came of the decode leg: whose failure it was. That the blocks
 // did not come over shows as a 500, or as an error event before any content. The
 // prefill worker did well when it answered: it may be dead since.
-func (h *handover) weigh(f *failure) *failure {
+func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 	x, now := h.x, h.x.call.Now
 	result := "decode_failed"
 	h.mu.Lock()
@@ -334,21 +334,21 @@ func (h *handover) weigh(f *failure) *failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
-	case fault != nil && !fault.isNobodys() && fault.err.Status >= 500 && isUnfetched(fault.body):
+	case fault != nil && !isNobodys(fault) && fault.Err.Status >= 500 && isUnfetched(fault.Body):
 		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
 		// is not said; a dead one is found out by those who ask it.
 		f, result = fault, "transfer_failed"
-		f.part, f.retry, f.reason = partAnswer, true, "transfer"
-	case fault != nil && !fault.isNobodys():
+		f.Part, f.Retry, f.Reason = upstream.PartAnswer, true, "transfer"
+	case fault != nil && !isNobodys(fault):
 		f, result = fault, "prefill_failed"
 		x.p.noteTry(h.from, f, "", now)
-	case stopped || f.isNobodys():
+	case stopped || isNobodys(f):
 		result = "stopped"
 	case late:
-		f = broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
-		f.part, result = partTime, "expired"
-	case (!h.said.IsZero() || h.beside != nil) && f.body != nil && !f.busy && (f.err.Status == 500 || f.reason == "error_event"):
-		f.part, f.retry, f.reason, result = partTransfer, true, "transfer", "transfer_failed"
+		f = upstream.Broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
+		f.Part, result = upstream.PartTime, "expired"
+	case (!h.said.IsZero() || h.beside != nil) && f.Body != nil && !f.Busy && (f.Err.Status == 500 || f.Reason == "error_event"):
+		f.Part, f.Retry, f.Reason, result = upstream.PartTransfer, true, "transfer", "transfer_failed"
 		x.p.noteTry(h.from, f, "", now)
 	default:
 		x.p.noteTry(h.to, f, "", now)

@@ -9,6 +9,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // A protocol is an engine's way to have one worker compute a prompt and another
@@ -18,7 +19,7 @@ type protocol struct {
 
 	// shake settles what both legs say, and has the prefill worker at least begun
 	// when it returns. A failure is the prefill worker's.
-	shake func(*handover) *failure
+	shake func(*handover) *upstream.Failure
 }
 
 // protocols are one row each; an engine without one prefills where it answers.
@@ -51,7 +52,7 @@ const dynamo = "dynamo"
 // token, and with it says where the blocks lie; the decode worker is told so
 // word for word, fetches them, and makes that token again. Shape and lease are as
 // vLLM 0.32.0 was observed.
-func nixl(h *handover) *failure {
+func nixl(h *handover) *upstream.Failure {
 	h.prefill.Unstream()
 	h.prefill.OneToken()
 	h.prefill.Add(nixlAsk)
@@ -97,7 +98,7 @@ func nixlBlocks(params []byte) (blocks, whole bool) {
 // bootstrap is SGLang's way: both workers are asked at once for the same, and
 // meet in a room at the prefill worker's bootstrap server. The client is given
 // the decode worker's answer; the prefill worker's is read and dropped.
-func bootstrap(h *handover) *failure {
+func bootstrap(h *handover) *upstream.Failure {
 	h.prefill.Unstream()
 	room := rand.Int64N(1<<63 - 1<<20) // below 2^63, with room above for an engine that counts on
 	host, port := h.from.Bootstrap()
@@ -139,7 +140,7 @@ func firstOf(array []byte) []byte {
 // request_type, the prompt's tokens, and what it counted. Where that token was
 // the last one, the context server's reply is the answer: all as TensorRT-LLM's
 // own disaggregated server does it (openai_disagg_service.py).
-func contextFirst(h *handover) *failure {
+func contextFirst(h *handover) *upstream.Failure {
 	id := strconv.AppendInt(nil, 1<<42+rand.Int64N(1<<63-1-1<<42), 10) // smaller ones are a server's own
 	h.prefill.Unstream()
 	h.prefill.Add(append(append([]byte(`"disaggregated_params":{"request_type":"context_only","disagg_request_id":`), id...), '}'))
@@ -189,7 +190,7 @@ func isObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
 // direct is Dynamo's way, behind a frontend in direct mode: it has a protocol of
 // its own and only needs to hear which workers.
-func direct(h *handover) *failure {
+func direct(h *handover) *upstream.Failure {
 	more := appendHeader(nil, "x-prefill-instance-id", h.from.Settings.Instance)
 	if rank := h.x.placing.at.PrefillRank; rank >= 0 {
 		more = appendHeader(more, "x-prefill-dp-rank", strconv.Itoa(rank))

@@ -9,13 +9,13 @@ import (
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
 // it is; a client that reads a stream is told the same in events.
-func (h *handover) passOwn() *failure {
+func (h *handover) passOwn() *upstream.Failure {
 	x := h.x
 	x.call, h.call = h.call, upstream.Call{}
 	x.backend = h.from
 	x.facts.worker, x.facts.prefill = h.from.Name(), ""
 	r := relay{exchange: x, hand: h}
-	f, result := (*failure)(nil), "prefill_answered"
+	f, result := (*upstream.Failure)(nil), "prefill_answered"
 	defer r.letGo(&h.decode) // it has no connection any more
 	if x.req.Stream {
 		f = r.retell()
@@ -23,7 +23,7 @@ func (h *handover) passOwn() *failure {
 		f = blame(x, &x.call, h.from.Name(), err)
 	}
 	if f != nil {
-		f.part, result = partPrefill, "prefill_failed"
+		f.Part, result = upstream.PartPrefill, "prefill_failed"
 	}
 	x.p.noteTry(h.from, f, x.facts.why, x.call.Now)
 	x.p.metrics.handovers.WithLabelValues(result).Inc()
@@ -31,7 +31,7 @@ func (h *handover) passOwn() *failure {
 }
 
 // retell tells a body that has come whole as the events of a stream.
-func (r *relay) retell() *failure {
+func (r *relay) retell() *upstream.Failure {
 	if err := r.hand.commit(); err != nil {
 		return blame(r.exchange, &r.call, r.facts.worker, err)
 	}
@@ -43,7 +43,7 @@ func (r *relay) retell() *failure {
 	said := recorder{kind: r.route.Kind, tools: true}
 	said.wholeBody(shown, true)
 	if said.seal(); !said.faithful() {
-		return broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
+		return upstream.Broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
 	}
 	if record := r.recording(); record != nil {
 		record.wholeBody(body, true)

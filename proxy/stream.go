@@ -33,10 +33,10 @@ type relay struct {
 
 // from asks the worker b and passes its answer on. A failure means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) from(by upstream.Asker, b *backend) *failure {
+func (r *relay) from(by upstream.Asker, b *backend) *upstream.Failure {
 	defer r.letGo(by)
 	single := r.req.GeneratesOne() // the body may be gone at the end
-	var f *failure
+	var f *upstream.Failure
 	err := r.call.Open(by, b.Conns, r.state.settings.Timeouts.upstream())
 	if err == nil {
 		f, err = r.pass()
@@ -63,13 +63,13 @@ func (r *relay) letGo(by upstream.Holder) {
 
 // pass passes the worker's answer on. A failure or an error means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) pass() (*failure, error) {
+func (r *relay) pass() (*upstream.Failure, error) {
 	h := &r.call.Head
 	switch {
 	case h.Status >= 400:
-		return readRefusal(&r.call, r.facts.worker)
+		return r.call.Refusal(r.facts.worker)
 	case h.Status >= 300 && h.Status != 304:
-		return broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
+		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
 	case header.HasPrefix(h.ContentType, "text/event-stream"):
 		r.facts.streamed = true
 		return r.stream()
@@ -162,7 +162,7 @@ func (r *relay) rest(tail *bodyTail) error {
 // with content; from there on each read is one write of all whole events in it.
 // The rest of an event that is not whole yet waits for its end: were it sent, an
 // error of ours could not follow it.
-func (r *relay) stream() (*failure, error) {
+func (r *relay) stream() (*upstream.Failure, error) {
 	c := &r.call
 	s := &r.events
 	s.begin(r.route.Kind, r.hidesUsage)
@@ -191,7 +191,7 @@ func (r *relay) stream() (*failure, error) {
 }
 
 // passEvents sends what may be sent of the events that have come.
-func (r *relay) passEvents() (*failure, error) {
+func (r *relay) passEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
 	for {
 		seen := s.contents
@@ -236,12 +236,18 @@ func (r *relay) passEvents() (*failure, error) {
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
 	r.call.Distrust() // what follows the event is not worth reading
-	f := &failure{err: eventError(r.events.withheld)}
-	f.conceal(r.facts.worker, r.events.withheld)
+	f := upstream.ConcealedEvent(r.facts.worker, r.events.withheld)
 	r.p.logUnknown(r.backend, f)
 	r.facts.why = "worker_error"
 	r.facts.usage = r.events.usage
-	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.err))
+	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.Err))
+}
+
+// failedFirst turns an error event that came before any content into the error
+// reply that it stands for.
+func (r *relay) failedFirst(event []byte) (*upstream.Failure, error) {
+	r.call.Distrust() // what follows the event is not worth reading
+	return upstream.EventFailure(r.facts.worker, event), nil
 }
 
 // sendEvents writes the first n bytes of the payload.
@@ -270,7 +276,7 @@ func (r *relay) sendEvents(n int) error {
 
 // endEvents ends a stream whose framing ended rightly. It is a finished answer
 // only if its events say so too.
-func (r *relay) endEvents() (*failure, error) {
+func (r *relay) endEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
 	if rest := s.last(c.Payload()); rest > 0 || !r.reply.began {
 		if s.failed && !s.opened {
@@ -346,9 +352,9 @@ func (r *relay) interrupted(tell bool) {
 
 // interruption is the error that ends a broken stream.
 func (r *relay) interruption() *openai.Error {
-	e := workersFault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
+	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
 	if r.facts.why == "shutdown" {
-		e = workersFault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
+		e = upstream.Fault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
 	}
 	e.Code = "stream_interrupted"
 	return e

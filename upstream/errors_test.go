@@ -1,4 +1,6 @@
-package proxy
+// Errors of engines, made up and recorded.
+
+package upstream
 
 import (
 	"bytes"
@@ -8,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"kvasir/upstream/transcript"
 )
 
 func TestWorkerError(t *testing.T) {
@@ -73,7 +77,7 @@ func TestWorkerError(t *testing.T) {
 		{"traceback", 500, "text/plain", "Traceback (most recent call last):\n  File \"/usr/lib/python3/x.py\", line 12, in f\n    secret()\nKeyError: 'a'\n",
 			`{"error":{"message":"internal error of the worker; Kvasir's log has the beginning of what it said","type":"server_error","param":null,"code":null}}`},
 	} {
-		e := workerError(c.status, []byte(c.body))
+		e := readError(c.status, []byte(c.body))
 		if c.want == "" {
 			if e != nil {
 				t.Errorf("%s: %s", c.name, e.AppendJSON(nil))
@@ -132,20 +136,20 @@ func TestCutText(t *testing.T) {
 // Every error of every engine comes out in OpenAI's shape, without a path.
 func TestWorkerErrorOfEveryTranscript(t *testing.T) {
 	reshaped := map[string]string{}
-	for _, tr := range readTranscripts(t) {
-		reply, err := http.ReadResponse(newReader(tr.response), nil)
+	for _, tr := range transcript.All(t) {
+		reply, err := http.ReadResponse(newReader(tr.Response), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if reply.StatusCode < 400 {
 			continue
 		}
-		body := tr.body
-		if e := workerError(reply.StatusCode, tr.body); e != nil {
+		body := tr.Body
+		if e := readError(reply.StatusCode, tr.Body); e != nil {
 			body = e.AppendJSON(nil)
-			reshaped[tr.name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
+			reshaped[tr.Name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 		}
-		checkOpenAI(t, tr.name, body)
+		checkOpenAI(t, tr.Name, body)
 	}
 	for name, want := range map[string]string{
 		"vllm/err_bad_utf8":               "400 invalid_request_error: There was an error parsing the body",
@@ -206,7 +210,7 @@ func checkOpenAI(t *testing.T, name string, body []byte) {
 func FuzzWorkerError(f *testing.F) {
 	f.Add([]byte(`{"detail":[{"loc":["body",1],"msg":"m"}]}`), uint16(422))
 	f.Fuzz(func(t *testing.T, body []byte, status uint16) {
-		e := workerError(400+int(status%200), body)
+		e := readError(400+int(status%200), body)
 		out := body
 		if e != nil {
 			if len(e.Message) > maxErrorMessage || !utf8.ValidString(e.Message) || len(e.Param) > 200 {

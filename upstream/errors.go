@@ -1,5 +1,6 @@
-// Worker errors: the error bodies of engines, brought into OpenAI's shape for the client.
-package proxy
+// The error bodies of engines, brought into OpenAI's shape for the client.
+
+package upstream
 
 import (
 	"bytes"
@@ -18,7 +19,7 @@ const (
 	maxErrorInput   = 16 << 10 // of a message before it is cleaned
 )
 
-// workerError says what a client gets for a worker's reply of status 400 or
+// readError says what a client gets for a worker's reply of status 400 or
 // over. nil: the body has OpenAI's shape, an object with an `error` object that
 // has a message, and passes byte for byte. Else the error carries the status,
 // the type that belongs to it, and what the body says, without the server's
@@ -29,17 +30,17 @@ const (
 //   - {"detail": "..." or [{"loc","msg","type"}]}: FastAPI
 //   - {"error":"..."}: vLLM's 401, Ollama's own routes
 //
-// All else, and whatever has a traceback in it, is an internalError.
+// All else, and whatever has a traceback in it, is an InternalError.
 //
 // The Retry-After is the caller's to add.
-func workerError(status int, body []byte) *openai.Error {
+func readError(status int, body []byte) *openai.Error {
 	e := &openai.Error{Status: status, Type: errorType(status)}
 	trimmed := bytes.TrimSpace(body)
 	var fields map[string]json.RawMessage
 	switch {
 	case len(trimmed) == 0:
 	case bytes.Contains(body, []byte("Traceback (most recent call last)")): // in any shape: its last line may hold a secret
-		e.Message = internalError
+		e.Message = InternalError
 	case trimmed[0] == '{' && json.Unmarshal(trimmed, &fields) == nil:
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(fields["error"], &inner) == nil && inner != nil {
@@ -50,7 +51,7 @@ func workerError(status int, body []byte) *openai.Error {
 		}
 		readFields(e, fields)
 	default:
-		e.Message = internalError // text, HTML: of nobody knows what
+		e.Message = InternalError // text, HTML: of nobody knows what
 	}
 	if e.Message == "" {
 		e.Message = fmt.Sprintf("the worker answered with status %d and no message", status)
@@ -92,7 +93,7 @@ func readFields(e *openai.Error, fields map[string]json.RawMessage) {
 	if readDetail(e, fields["detail"]) || len(fields) == 0 {
 		return
 	}
-	e.Message = internalError
+	e.Message = InternalError
 }
 
 // readDetail reads FastAPI's validation errors: a list of what is wrong, each
@@ -141,9 +142,9 @@ func faultPlace(loc []any) string {
 	return strings.Join(parts, ".")
 }
 
-// internalError stands for what a worker says in no known shape: that may hold
-// anything of its host. The log has the beginning of it.
-const internalError = "internal error of the worker; Kvasir's log has the beginning of what it said"
+// InternalError is the message that stands for what a worker says in no known shape:
+// that may hold anything of its host. The log has the beginning of it.
+const InternalError = "internal error of the worker; Kvasir's log has the beginning of what it said"
 
 // jsonText is a JSON string's value, "" for any other value.
 func jsonText(raw json.RawMessage) string {
