@@ -182,13 +182,16 @@ func (j *journey) nextFallback() string {
 }
 
 // keepsApart says that the workers of a placement do not hand over to each
-// other: their engines are not known yet, or not the same, or have no protocol.
+// other: their engines are not known yet, or they have no connector in common.
 func (j *journey) keepsApart(place *kvroute.Placement) bool {
-	if place.Prefill == nil || protocolOf(place) != nil {
+	if place.Prefill == nil {
+		return false
+	}
+	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
+	if upstream.Between(from.Worker, to.Worker) != nil {
 		return false
 	}
 	j.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
-	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
 	if from.EngineName() != "" && to.EngineName() != "" && !from.apart.Swap(true) {
 		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
 			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")

@@ -43,6 +43,7 @@ type handover struct {
 	x     *exchange
 	from  *backend // computes the prompt
 	to    *backend // answers
+	by    *upstream.Connector
 	clock upstream.Timeouts
 
 	prefill leg
@@ -80,6 +81,7 @@ func handOver(x *exchange) *upstream.Failure {
 		x: x, clock: x.state.settings.Timeouts.upstream(),
 		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
 	}
+	h.by = upstream.Between(h.from.Worker, h.to.Worker)
 	h.life = h.from.Life.Load()
 	x.facts.prefill = h.from.Name()
 	defer h.end()
@@ -87,8 +89,7 @@ func handOver(x *exchange) *upstream.Failure {
 		return blame(x, &upstream.Call{}, h.to.Name(), upstream.ErrGone)
 	}
 	h.draft()
-	f := protocolOf(&x.placing.at).shake(h)
-	if f != nil {
+	if f := h.prepare(); f != nil {
 		f.Part = upstream.PartPrefill
 		x.p.noteTry(h.from, f, "", h.call.Now)
 		result := "prefill_failed"
@@ -121,6 +122,34 @@ func (h *handover) draft() {
 	}
 	h.prefill = leg{h: h, Draft: openai.Draft{Original: o}}
 	h.decode = leg{h: h, Draft: openai.Draft{Original: o}}
+}
+
+// prepare settles what both legs say. When it returns the prefill worker has at least
+// begun, and a failure is its.
+func (h *handover) prepare() *upstream.Failure {
+	legs := upstream.Legs{
+		From: h.from.Worker, Rank: h.x.placing.at.PrefillRank, Kind: h.x.route.Kind,
+		Prefill: &h.prefill.Draft, Decode: &h.decode.Draft,
+	}
+	h.by.Begin(&legs)
+	h.decode.more = legs.Lines
+	switch h.by.Ask {
+	case upstream.Beside:
+		h.computeBeside()
+	case upstream.Before:
+		if f := h.compute(); f != nil {
+			return f
+		}
+		told := h.by.Tell(&legs, &h.call)
+		if told.Missing != "" {
+			return upstream.Broken(502, "no_parameters", "prefill worker %q answered without "+told.Missing+"; is it started for prefill?", h.from.Name())
+		}
+		if h.answered = told.Answered; told.Answered || told.Unused {
+			h.said = time.Time{}
+		}
+	case upstream.Never:
+	}
+	return nil
 }
 
 // write makes the head of a leg whose body is done.
@@ -186,11 +215,6 @@ func (h *handover) readReply() (*upstream.Failure, error) {
 	return nil, nil
 }
 
-// unsaid is a reply without what the decode worker has to be told.
-func (h *handover) unsaid(what string) *upstream.Failure {
-	return upstream.Broken(502, "no_parameters", "prefill worker %q answered without "+what+"; is it started for prefill?", h.from.Name())
-}
-
 // computeBeside has the prefill worker compute the prompt while the decode
 // worker is asked for the answer, and waits for it.
 func (h *handover) computeBeside() {
@@ -212,7 +236,7 @@ func (h *handover) runBeside() {
 	f := h.ask()
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
 	h.x.placing.at.Prefilled(h.call.Now, false)
-	if f == nil && isAborted(h.call.Payload()) {
+	if f == nil && h.by.Aborted(h.call.Payload()) {
 		f = upstream.Broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
 	if f != nil {
@@ -334,7 +358,7 @@ func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
-	case fault != nil && !isNobodys(fault) && fault.Err.Status >= 500 && isUnfetched(fault.Body):
+	case fault != nil && !isNobodys(fault) && fault.Err.Status >= 500 && h.by.Unfetched(fault.Body):
 		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
 		// is not said; a dead one is found out by those who ask it.
 		f, result = fault, "transfer_failed"

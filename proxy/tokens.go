@@ -139,7 +139,7 @@ func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSo
 			t.setting = s.settings.tokenizer(listed.Parent)
 		}
 	}
-	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.engineFor(model), Ask: l.askerOf(model)})
+	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.otherPrompts(model), Ask: l.askerOf(model)})
 	same := old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed
 	if same && old.checked() && (old.mixed != nil || !t.model.Asks()) {
 		return old
@@ -219,16 +219,15 @@ func (s *state) listing(model string) upstream.Listed {
 	return upstream.Listed{}
 }
 
-// engineFor is the engine of the workers that serve the model. Of several kinds it is
-// the one that is not vLLM: what is sure of that one's prompts is so of all.
-func (s *state) engineFor(model string) string {
-	engine := ""
+// otherPrompts is an engine among the workers that serve the model whose prompts may be
+// others than vLLM's: what is sure of its prompts is sure of all. "": there is none.
+func (s *state) otherPrompts(model string) string {
 	for _, b := range s.byName() {
-		if e := b.EngineName(); e != "" && (engine == "" || engine == "vllm") && b.Serves(model) {
-			engine = e
+		if e := b.OtherPrompts(); e != "" && b.Serves(model) {
+			return e
 		}
 	}
-	return engine
+	return ""
 }
 
 // byName are the backends in the order of their names.

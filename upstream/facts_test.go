@@ -139,7 +139,7 @@ func TestBootstrapPortIsAsked(t *testing.T) {
 	} {
 		w.bootstrap.Store(0)
 		w.readBootstrap([]byte(body))
-		if _, got := w.Bootstrap(); got != want {
+		if _, got := w.bootstrapAt(); got != want {
 			t.Errorf("%s: port %d, want %d", body, got, want)
 		}
 	}

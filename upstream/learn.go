@@ -49,7 +49,11 @@ func (t *watch) learn(ctx context.Context, probed error) {
 		}
 	}()
 	t.learned = time.Now()
-	said, err := w.askFacts(ctx)
+	var said facts
+	var err error
+	if ask := w.dialect().facts; ask != nil {
+		said, err = ask(ctx, w)
+	}
 	if err == nil {
 		t.noteRestart(said)
 		t.noteTransfers(said)
@@ -225,15 +229,4 @@ func (t *watch) reporter() func(int, error) {
 			quiet.Tell(t.h.Log.Warn().Str("worker", t.w.Name()).Int("rank", rank).Str("problem", err.Error()), "trouble with KV events")
 		}
 	}
-}
-
-// askFacts asks an engine what it is.
-func (w *Worker) askFacts(ctx context.Context) (facts, error) {
-	switch w.EngineName() {
-	case "vllm":
-		return w.askMetrics(ctx)
-	case "sglang":
-		return w.askServerInfo(ctx)
-	}
-	return facts{}, nil
 }

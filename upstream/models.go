@@ -88,10 +88,10 @@ func (t *watch) askModels(ctx context.Context) error {
 	}
 	w.leftOut.Store(int32(leftOut)) // a reply has room for a million
 	err = t.askEngine(ctx, owner)
-	if old := w.found.Swap(&findings{t.engine, listed}); old == nil || !slices.Equal(old.models, listed) {
+	if old := w.found.Swap(&findings{t.dialect, listed}); old == nil || !slices.Equal(old.models, listed) {
 		t.news = true
 	}
-	w.SetHelped(computesNoPrompts(w.EngineName()))
+	w.SetHelped(w.dialect().helped)
 	w.SetModels(models) // from here on requests are sent to it
 	return err
 }
@@ -115,12 +115,11 @@ func refusedModels(status int) error {
 // askEngine finds out what engine the worker is, by the owner that it gives its
 // models.
 func (t *watch) askEngine(ctx context.Context, owner string) error {
-	t.engine = t.w.Settings.Engine
-	if t.engine == "" {
-		t.engine = engineOf(owner)
+	if t.dialect = t.w.named; t.dialect == nil {
+		t.dialect = recognise(owner)
 	}
-	if t.engine == "sglang" && t.w.Role() == kvroute.Prefill {
-		if err := t.w.askBootstrap(ctx); err != nil {
+	if meet := t.dialect.meet; meet != nil {
+		if err := meet(ctx, t.w); err != nil {
 			return err
 		}
 	}
@@ -135,41 +134,6 @@ func (t *watch) askEngine(ctx context.Context, owner string) error {
 		t.version = v.Version
 	}
 	return nil
-}
-
-// askBootstrap asks an SGLang prefill worker where its bootstrap server is.
-func (w *Worker) askBootstrap(ctx context.Context) error {
-	status, body, err := w.get(ctx, "/get_server_info")
-	if err != nil {
-		return err
-	}
-	if status == http.StatusOK {
-		w.readBootstrap(body)
-	}
-	return nil
-}
-
-func (w *Worker) readBootstrap(body []byte) {
-	var info struct {
-		Port int32 `json:"disaggregation_bootstrap_port"`
-	}
-	if json.Unmarshal(body, &info) == nil && info.Port > 0 && info.Port < 1<<16 {
-		w.bootstrap.Store(info.Port)
-	}
-}
-
-func engineOf(owner string) string {
-	owner = strings.ToLower(owner)
-	switch {
-	case strings.Contains(owner, "vllm"):
-		return "vllm"
-	case strings.Contains(owner, "sglang"):
-		return "sglang"
-	case strings.Contains(owner, "tensorrt"):
-		return "trtllm"
-	default:
-		return "openai"
-	}
 }
 
 // ListsTooMany is why not all models of the worker are served; "": they are.
@@ -208,7 +172,7 @@ func checkOne(ctx context.Context, s Settings, t Timeouts) CheckResult {
 		return r
 	}
 	defer w.Conns.CloseIdle()
-	asking := watch{w: w}
+	asking := newWatch(w, nil)
 	if r.Err = asking.ask(ctx); r.Err != nil {
 		return r
 	}
@@ -218,7 +182,7 @@ func checkOne(ctx context.Context, s Settings, t Timeouts) CheckResult {
 
 // describe tells what asking the worker has found.
 func (t *watch) describe() string {
-	what := t.engine
+	what := t.dialect.name
 	if t.version != "" {
 		what += " " + t.version
 	}

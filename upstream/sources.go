@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -16,17 +15,15 @@ import (
 
 // askSources finds out where the engine's ranks publish; none: nowhere.
 func (w *Worker) askSources(ctx context.Context, f *facts) ([]holdings.Source, error) {
-	switch engine := w.EngineName(); {
-	case w.Settings.KVEvents != "":
+	if w.Settings.KVEvents != "" {
 		return configuredSources(w.Settings, f.Ranks)
-	case engine == "vllm":
-		told, err := w.askEventSources(ctx)
-		return w.ownSources(told), err
-	case engine == "sglang":
-		told, err := f.published(w.hostname())
-		return w.ownSources(told), err
 	}
-	return nil, nil
+	ask := w.dialect().sources
+	if ask == nil {
+		return nil, nil
+	}
+	told, err := ask(ctx, w, f)
+	return w.ownSources(told), err
 }
 
 // ownSources are those of what a worker told that lie on its own host. It may
@@ -79,19 +76,7 @@ func configuredSources(s Settings, ranks int) ([]holdings.Source, error) {
 	return sources, nil
 }
 
-// askEventSources asks vLLM where it publishes.
-func (w *Worker) askEventSources(ctx context.Context) ([]holdings.Source, error) {
-	status, body, err := w.get(ctx, "/kv_event_sources")
-	if err != nil || keptBack(status) {
-		return nil, err
-	}
-	if status != http.StatusOK {
-		return nil, fmt.Errorf("/kv_event_sources answers %d", status)
-	}
-	return readSources(body, w.hostname())
-}
-
-// readSources reads where vLLM's ranks publish.
+// readSources reads where ranks publish, in the form of vLLM's /kv_event_sources.
 func readSources(body []byte, host string) ([]holdings.Source, error) {
 	ranks, found, err := kvevents.ReadSources(body, host)
 	if err != nil {

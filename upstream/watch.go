@@ -36,7 +36,7 @@ type watch struct {
 	w *Worker
 	h *Hooks
 
-	engine   string    // as the configuration says, or found out
+	dialect  *dialect  // of the configuration, or found out; unknown before
 	version  string    // of the engine; "": it does not say
 	noHealth bool      // it has no /health: its list of models is asked instead
 	asked    time.Time // when it last told its models; zero: ask
@@ -52,11 +52,13 @@ type watch struct {
 	trouble  string             // with asking the engine, as it was last said in the log
 }
 
+func newWatch(w *Worker, h *Hooks) *watch { return &watch{w: w, h: h, dialect: &unknown} }
+
 // Watch asks the worker whether it is well and what it is, again and again until ctx
 // ends, and listens to what its engine says of its KV cache. It calls answered once,
 // after the first answer or failure. A worker is watched once.
 func (w *Worker) Watch(ctx context.Context, h *Hooks, answered func()) {
-	t := &watch{w: w, h: h}
+	t := newWatch(w, h)
 	defer t.close()
 	pause := watchAgain
 	for first := true; ; first = false {
@@ -153,7 +155,7 @@ func (t *watch) note(err error) {
 			}
 		}
 		if w.ProbeOK(now) {
-			t.h.Log.Info().Str("worker", w.Name()).Str("engine", t.engine).Str("version", t.version).Msg("worker is up")
+			t.h.Log.Info().Str("worker", w.Name()).Str("engine", t.dialect.name).Str("version", t.version).Msg("worker is up")
 		}
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -39,6 +38,7 @@ type Worker struct {
 	drops    func(name []byte) bool // which headers of a client do not go on
 	ownsAuth bool                   // the configuration sends an Authorization of its own
 
+	named     *dialect                 // as the configuration names the engine; nil: it is found out
 	found     atomic.Pointer[findings] // by asking the worker; nil: it has not answered yet
 	leftOut   atomic.Int32             // models that it lists and that are not served
 	bootstrap atomic.Int32             // the port of an SGLang prefill worker's bootstrap server; 0: not known
@@ -64,7 +64,10 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 		host:     u.Host,
 		drops:    dropsBeside(s.Headers),
 	}
-	w.SetHelped(computesNoPrompts(s.Engine))
+	if s.Engine != "" {
+		w.named = dialectOf(s.Engine)
+	}
+	w.SetHelped(w.dialect().helped)
 	if len(s.Models) > 0 {
 		w.SetModels(named(s.Models))
 	}
@@ -131,8 +134,8 @@ func (w *Worker) hostname() string {
 
 // findings are what asking a worker has found. They are never changed.
 type findings struct {
-	engine string
-	models []Listed
+	dialect *dialect
+	models  []Listed
 }
 
 // A Listed is a model as a worker lists it.
@@ -140,18 +143,6 @@ type Listed struct {
 	Name   string
 	Root   string // a path or a Hugging Face id; "": it does not say
 	Parent string // of an adapter: the model that it adapts
-}
-
-// EngineName is the worker's engine, as the configuration or the worker itself says;
-// "": nobody has said yet.
-func (w *Worker) EngineName() string {
-	if w.Settings.Engine != "" {
-		return w.Settings.Engine
-	}
-	if f := w.found.Load(); f != nil {
-		return f.engine
-	}
-	return ""
 }
 
 // Lists is how the worker lists a model; zero where it does not, or has not answered
@@ -171,37 +162,4 @@ func (w *Worker) Lists(model string) Listed {
 func (w *Worker) Serves(model string) bool {
 	models, _ := w.Models()
 	return slices.ContainsFunc(models, func(m kvroute.Model) bool { return m.Name == model })
-}
-
-// AppendDirections appends the header lines that lead to the worker's data-parallel
-// rank, -1: none, and behind a Dynamo frontend to the worker itself.
-func (w *Worker) AppendDirections(dst []byte, rank int) []byte {
-	name := "X-data-parallel-rank"
-	if w.EngineName() == dynamo && w.Settings.Instance != "" {
-		dst = append(append(append(dst, "x-worker-instance-id: "...), w.Settings.Instance...), "\r\n"...)
-		name = "x-dp-rank"
-	}
-	if rank >= 0 {
-		dst = append(append(dst, name...), ": "...)
-		dst = append(strconv.AppendInt(dst, int64(rank), 10), "\r\n"...)
-	}
-	return dst
-}
-
-const dynamo = "dynamo"
-
-// computesNoPrompts says that the engine's decode workers answer 400 to a request
-// without a room: SGLang's, started with --disaggregation-mode decode.
-func computesNoPrompts(engine string) bool { return engine == "sglang" }
-
-// bootstrapDefault is SGLang's --disaggregation-bootstrap-port where it is not given.
-const bootstrapDefault = 8998
-
-// Bootstrap is the host and the port of an SGLang prefill worker's bootstrap server.
-func (w *Worker) Bootstrap() (host string, port int) {
-	port = bootstrapDefault
-	if p := w.bootstrap.Load(); p > 0 {
-		port = int(p)
-	}
-	return w.hostname(), port
 }
