@@ -75,22 +75,12 @@ func bodyHeader(name []byte) int {
 	default:
 		return -1
 	}
-	for at, header := range bodyHeaders {
-		if len(header) == len(name) && isHeader(name, header) {
+	for at, one := range bodyHeaders {
+		if header.Alike(name, one) {
 			return at
 		}
 	}
 	return -1
-}
-
-// isHeader compares two names of one length without regard to case, and _ with -.
-func isHeader(name []byte, header string) bool {
-	for i, c := range name {
-		if want := header[i]; c|0x20 != want|0x20 && !(c == '_' && want == '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // quotable is what an error may quote of a bad header line: its name, or its

@@ -3,7 +3,9 @@
 package upstream
 
 import (
+	"bytes"
 	"kvasir/header"
+	"slices"
 )
 
 // replyDrops are the headers of a worker that do not go on to a client, besides
@@ -48,21 +50,51 @@ func droppedFromReply(name []byte) bool {
 //   - credentials. Whoever may pass the client's own on adds it;
 //   - what steers an engine from the inside (prefill and decode addresses,
 //     data-parallel ranks, Dynamo's worker ids) and is for routers only: from a
-//     client it is a way past the placement.
+//     client it is a way past the placement;
+//   - what makes another request of this one at some servers: its method or path.
+//
+// A name with _ for - is the same one to CGI and WSGI, and does not go on either.
 var requestDrops = []string{
 	"host", "expect", "content-length", "content-type", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",
 	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
+	"x-original-url", "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
 }
 
 // DroppedFromRequest says whether a client's header of this name does not go on to
 // a worker.
 func DroppedFromRequest(name []byte) bool {
 	for _, drop := range requestDrops {
-		if len(drop) == len(name) && header.Is(name, drop) {
+		if header.Alike(name, drop) {
 			return true
 		}
 	}
-	return header.HopByHop(name) || header.HasPrefix(name, "x-dynamo-") || header.HasPrefix(name, "x-gateway-destination-endpoint")
+	return header.HopByHop(name) || header.BeginsAlike(name, "x-dynamo-") || header.BeginsAlike(name, "x-gateway-destination-endpoint")
+}
+
+// queryNames are the parameters of a query that go on to workers: those that SDKs
+// send (Azure's, Anthropic's).
+var queryNames = [...]string{"api-version", "beta"}
+
+// appendQuery appends what of a client's query goes on, with its question mark.
+// Gateways behind us prefer a model that the query names to that of the body, which
+// was judged (LiteLLM).
+func appendQuery(dst, query []byte) []byte {
+	for mark := byte('?'); len(query) > 0; {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte("&"))
+		name, value, _ := bytes.Cut(pair, []byte("="))
+		if slices.Contains(queryNames[:], string(name)) && !bytes.ContainsFunc(value, oddInQueries) {
+			dst = append(append(dst, mark), pair...)
+			mark = '&'
+		}
+	}
+	return dst
+}
+
+// oddInQueries are the characters that no value has of those that go on: what stands
+// for another one, or for the end of a pair, is not passed.
+func oddInQueries(c rune) bool {
+	return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_' || c == '~')
 }

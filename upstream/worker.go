@@ -100,18 +100,16 @@ func dropsBeside(headers map[string]string) func(name []byte) bool {
 		own = append(own, strings.ToLower(name))
 	}
 	return func(name []byte) bool {
-		return DroppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Is(name, o) })
+		return DroppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Alike(name, o) })
 	}
 }
 
 // AppendTarget appends the first two lines of a request's head: the request line,
-// for a path below the worker's base path, and Host. query has no "?"; empty: none.
+// for a path below the worker's base path, and Host. query is a client's, without its
+// question mark; of it goes on what workers may be sent.
 func (w *Worker) AppendTarget(dst []byte, method, path string, query []byte) []byte {
 	dst = append(append(dst, method...), ' ')
-	dst = append(append(dst, w.base...), path...)
-	if len(query) > 0 {
-		dst = append(append(dst, '?'), query...)
-	}
+	dst = appendQuery(append(append(dst, w.base...), path...), query)
 	dst = append(dst, " HTTP/1.1\r\nHost: "...)
 	return append(append(dst, w.host...), "\r\n"...)
 }
