@@ -10,6 +10,7 @@ package transcript
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http/httputil"
 	"os"
@@ -85,7 +86,7 @@ func (t *Transcript) decode(tb testing.TB) {
 		return
 	}
 	decoded, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(body)))
-	if err != nil && err != io.ErrUnexpectedEOF {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		tb.Fatalf("%s: %v", t.Name, err)
 	}
 	t.Body, t.Cut = decoded, err != nil
