@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 	"kvasir/upstream"
 )
 
@@ -172,7 +173,7 @@ func (h *handover) compute() *upstream.Failure {
 	h.said = h.call.Now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.Kind, h.call.Payload()).cachedTokens; cached >= 0 {
+		if cached := answer.UsageOf(h.x.route.Kind, h.call.Payload()).Cached; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}

@@ -2,20 +2,17 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 	"kvasir/upstream"
 	"kvasir/wire"
 )
 
-const (
-	holdLimit  = 64 << 10 // bytes that may be held back of a reply, and queued of a stream
-	eventLimit = 4 << 20  // bytes of one event; a longer one is a broken worker's
-)
+const holdLimit = 64 << 10 // bytes that may be held back of a reply before the client is sent any
 
 var errTooLong = errors.New("the worker's reply is longer than may be held")
 
@@ -44,11 +41,11 @@ func (r *relay) from(by upstream.Asker, b *backend) *upstream.Failure {
 	if err != nil {
 		f = blame(r.exchange, &r.call, b.Name(), err)
 	}
-	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
+	if cached := r.facts.usage.Cached; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
 	// Of several sequences the count is the sum, and they were generated side by side.
-	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed && single {
+	if tokens := r.facts.usage.Completion; f == nil && tokens > 0 && !r.facts.streamed && single {
 		r.placing.at.Answered(r.call.Now, tokens)
 	}
 	return f
@@ -89,9 +86,9 @@ func (r *relay) body() error {
 	record := r.recording()
 	switch {
 	case json && r.unveil != nil:
-		limit = unveilLimit
+		limit = answer.UnveilLimit
 	case json && record != nil:
-		limit = recordLimit
+		limit = answer.RecordLimit
 	case c.Head.Length < 0 && !json:
 		limit = 1
 	}
@@ -104,20 +101,24 @@ func (r *relay) body() error {
 	}
 	payload := c.Payload()
 	length, whole := c.Head.Length, c.Ended()
-	var tail *bodyTail
+	var tail answer.Tail
 	if record != nil {
-		record.wholeBody(payload, json && whole)
+		if json && whole {
+			record.Body(payload)
+		} else {
+			record.Spoil(answer.FlawData)
+		}
 		sharer{r.exchange}.recorded()
 	}
 	if whole {
 		if json && r.unveil != nil {
-			payload = r.unveil.body(payload)
+			payload = r.unveil.Body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = usageNear(r.route.Kind, c.Payload())
-		r.spend(r.facts.usage.total())
+		r.facts.usage = answer.UsageOf(r.route.Kind, c.Payload())
+		r.spend(r.facts.usage.Total())
 	} else {
-		tail = tailOf(c.Payload())
+		tail.Add(c.Payload())
 	}
 	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
 	err = r.reply.begin(c.Head.Status, header, length, payload)
@@ -125,7 +126,7 @@ func (r *relay) body() error {
 	r.answered()
 	if err == nil && !whole {
 		r.forgetBody()
-		err = r.rest(tail)
+		err = r.rest(&tail)
 	}
 	if err != nil {
 		r.lostClient()
@@ -135,14 +136,14 @@ func (r *relay) body() error {
 
 // rest passes on what comes of a body after its first part. An error is
 // the client's; a worker that fails breaks the reply off.
-func (r *relay) rest(tail *bodyTail) error {
+func (r *relay) rest(tail *answer.Tail) error {
 	c := &r.call
 	for {
 		c.Pass(len(c.Payload()))
 		switch err := c.More(); {
 		case errors.Is(err, io.EOF):
-			r.facts.usage = tail.usage(r.route.Kind)
-			r.spend(r.facts.usage.total())
+			r.facts.usage = tail.Usage(r.route.Kind)
+			r.spend(r.facts.usage.Total())
 			return r.reply.end()
 		case err != nil:
 			r.interrupted(false)
@@ -151,7 +152,7 @@ func (r *relay) rest(tail *bodyTail) error {
 		if len(c.Payload()) == 0 {
 			continue
 		}
-		tail.add(c.Payload())
+		tail.Add(c.Payload())
 		if err := r.reply.write(c.Place()); err != nil {
 			return err
 		}
@@ -165,8 +166,8 @@ func (r *relay) rest(tail *bodyTail) error {
 func (r *relay) stream() (*upstream.Failure, error) {
 	c := &r.call
 	s := &r.events
-	s.begin(r.route.Kind, r.hidesUsage)
-	s.recorder = r.recording()
+	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, upstream.IsUnknown)
+	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
@@ -184,7 +185,7 @@ func (r *relay) stream() (*upstream.Failure, error) {
 		case !r.reply.began:
 			return nil, err
 		default:
-			r.interrupted(!s.done && !s.failed)
+			r.interrupted(!s.Done && !s.Failed)
 			return nil, nil
 		}
 	}
@@ -194,22 +195,22 @@ func (r *relay) stream() (*upstream.Failure, error) {
 func (r *relay) passEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
 	for {
-		seen := s.contents
-		pass, skip := s.scan(c.Payload())
-		if n := s.contents - seen; n > 0 {
+		seen := s.Contents
+		pass, skip := s.Scan(c.Payload())
+		if n := s.Contents - seen; n > 0 {
 			r.placing.at.Tokens(c.Now, n)
 		}
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
-		if s.tooLong() {
+		if s.TooLong() {
 			if !r.reply.began {
 				return nil, errTooLong
 			}
 			r.interrupted(true)
 			return nil, nil
 		}
-		if pass+skip > 0 || !s.opened {
+		if pass+skip > 0 || !s.Opened {
 			sharer{r.exchange}.passOn()
 		}
 		if pass+skip == 0 {
@@ -225,7 +226,7 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 			return nil, nil
 		}
 		c.Pass(pass + skip)
-		if s.withheld != nil {
+		if s.Withheld != nil {
 			r.withheld()
 			return nil, nil
 		}
@@ -236,11 +237,11 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
 	r.call.Distrust() // what follows the event is not worth reading
-	f := upstream.ConcealedEvent(r.facts.worker, r.events.withheld)
+	f := upstream.ConcealedEvent(r.facts.worker, r.events.Withheld)
 	r.p.logUnknown(r.backend, f)
 	r.facts.why = "worker_error"
-	r.facts.usage = r.events.usage
-	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.Err))
+	r.facts.usage = r.events.Usage
+	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.Err))
 }
 
 // failedFirst turns an error event that came before any content into the error
@@ -255,7 +256,7 @@ func (r *relay) sendEvents(n int) error {
 	c := &r.call
 	events := c.Payload()[:n]
 	if r.unveil != nil {
-		events = r.unveil.events(events)
+		events = r.unveil.Events(events)
 	}
 	switch {
 	case r.reply.began && len(events) == 0:
@@ -278,12 +279,12 @@ func (r *relay) sendEvents(n int) error {
 // only if its events say so too.
 func (r *relay) endEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
-	if rest := s.last(c.Payload()); rest > 0 || !r.reply.began {
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+	if rest := s.Last(c.Payload()); rest > 0 || !r.reply.began {
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
 		if !r.reply.began {
-			if !s.finished() {
+			if !s.Finished() {
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err := r.hand.commit(); err != nil {
@@ -296,18 +297,18 @@ func (r *relay) endEvents() (*upstream.Failure, error) {
 		}
 		c.Pass(rest)
 	}
-	if s.withheld != nil {
+	if s.Withheld != nil {
 		r.withheld()
 		return nil, nil
 	}
-	r.facts.usage = s.usage
-	r.spend(r.facts.usage.total())
-	if !s.finished() {
+	r.facts.usage = s.Usage
+	r.spend(r.facts.usage.Total())
+	if !s.Finished() {
 		c.Distrust() // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
 		return nil, nil
 	}
-	if s.failed {
+	if s.Failed {
 		r.facts.why = "worker_error"
 	} else {
 		sharer{r.exchange}.recorded()
@@ -327,7 +328,7 @@ func (r *relay) stillHeld() []byte {
 	if r.unveil == nil {
 		return nil
 	}
-	return r.unveil.last()
+	return r.unveil.Last()
 }
 
 // interrupted ends an answer that was begun and cannot be finished: an error in
@@ -342,10 +343,10 @@ func (r *relay) interrupted(tell bool) {
 	default:
 		r.facts.why = whyInterrupted
 	}
-	r.facts.usage = r.events.usage
+	r.facts.usage = r.events.Usage
 	var last []byte
 	if tell && r.facts.streamed {
-		last = r.events.appendError(append(last, r.stillHeld()...), r.interruption())
+		last = r.events.AppendError(append(last, r.stillHeld()...), r.interruption())
 	}
 	r.reply.breakOff(last)
 }
@@ -359,55 +360,3 @@ func (r *relay) interruption() *openai.Error {
 	e.Code = "stream_interrupted"
 	return e
 }
-
-// A bodyTail keeps the end of a body that is too large to hold: that is where
-// its usage stands.
-type bodyTail struct{ last []byte }
-
-const tailLength = 1 << 10
-
-func tailOf(payload []byte) *bodyTail {
-	t := &bodyTail{}
-	t.add(payload)
-	return t
-}
-
-func (t *bodyTail) add(payload []byte) {
-	if len(payload) >= tailLength {
-		t.last = append(t.last[:0], payload[len(payload)-tailLength:]...)
-		return
-	}
-	if over := len(t.last) + len(payload) - tailLength; over > 0 {
-		t.last = append(t.last[:0], t.last[over:]...)
-	}
-	t.last = append(t.last, payload...)
-}
-
-// usage reads the counts of the last `"usage":{...}`.
-func (t *bodyTail) usage(k openai.Kind) tokenCounts {
-	if t == nil {
-		return noCounts
-	}
-	return usageNear(k, t.last)
-}
-
-// usageNear reads the counts of the "usage" member near the end of a body, where
-// engines put it: walking the whole answer for it costs as much as parsing the
-// request. Quotes inside strings are escaped, so text cannot hold it.
-func usageNear(k openai.Kind, body []byte) tokenCounts {
-	near := body[max(len(body)-tailLength, 0):]
-	for {
-		at := bytes.Index(near, usageMember)
-		if at < 0 {
-			return usageOf(k, body)
-		}
-		near = near[at+len(usageMember):]
-		o := replyObject{tokenCounts: noCounts}
-		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
-		if o.readUsage(&w); o.counted && !w.Bad {
-			return o.tokenCounts
-		}
-	}
-}
-
-var usageMember = []byte(`"usage"`)

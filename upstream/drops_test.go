@@ -2,7 +2,9 @@
 
 package upstream
 
-import "testing"
+import (
+	"testing"
+)
 
 // A query may name a model: to LiteLLM it comes before the body's.
 func TestQueriesThatGoOn(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 //   - {"detail": "..." or [{"loc","msg","type"}]}: FastAPI
 //   - {"error":"..."}: vLLM's 401, Ollama's own routes
 //
-// All else, and whatever has a traceback in it, is an InternalError.
+// All else, and whatever has a traceback in it, is an internalError.
 //
 // The Retry-After is the caller's to add.
 func readError(status int, body []byte) *openai.Error {
@@ -40,7 +40,7 @@ func readError(status int, body []byte) *openai.Error {
 	switch {
 	case len(trimmed) == 0:
 	case bytes.Contains(body, []byte("Traceback (most recent call last)")): // in any shape: its last line may hold a secret
-		e.Message = InternalError
+		e.Message = internalError
 	case trimmed[0] == '{' && json.Unmarshal(trimmed, &fields) == nil:
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(fields["error"], &inner) == nil && inner != nil {
@@ -51,7 +51,7 @@ func readError(status int, body []byte) *openai.Error {
 		}
 		readFields(e, fields)
 	default:
-		e.Message = InternalError // text, HTML: of nobody knows what
+		e.Message = internalError // text, HTML: of nobody knows what
 	}
 	if e.Message == "" {
 		e.Message = fmt.Sprintf("the worker answered with status %d and no message", status)
@@ -93,7 +93,7 @@ func readFields(e *openai.Error, fields map[string]json.RawMessage) {
 	if readDetail(e, fields["detail"]) || len(fields) == 0 {
 		return
 	}
-	e.Message = InternalError
+	e.Message = internalError
 }
 
 // readDetail reads FastAPI's validation errors: a list of what is wrong, each
@@ -142,9 +142,9 @@ func faultPlace(loc []any) string {
 	return strings.Join(parts, ".")
 }
 
-// InternalError is the message that stands for what a worker says in no known shape:
+// internalError is the message that stands for what a worker says in no known shape:
 // that may hold anything of its host. The log has the beginning of it.
-const InternalError = "internal error of the worker; Kvasir's log has the beginning of what it said"
+const internalError = "internal error of the worker; Kvasir's log has the beginning of what it said"
 
 // jsonText is a JSON string's value, "" for any other value.
 func jsonText(raw json.RawMessage) string {

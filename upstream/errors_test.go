@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"kvasir/upstream/transcript"
+	"kvasir/openai/answer/answertest"
 )
 
 func TestWorkerError(t *testing.T) {
@@ -136,7 +136,7 @@ func TestCutText(t *testing.T) {
 // Every error of every engine comes out in OpenAI's shape, without a path.
 func TestWorkerErrorOfEveryTranscript(t *testing.T) {
 	reshaped := map[string]string{}
-	for _, tr := range transcript.All(t) {
+	for _, tr := range answertest.Transcripts(t) {
 		reply, err := http.ReadResponse(newReader(tr.Response), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func EventFailure(worker string, event []byte) *Failure {
 
 // ConcealedEvent is the error of an event, as a client may read it.
 func ConcealedEvent(worker string, event []byte) *Failure {
-	f := &Failure{Err: EventError(event)}
+	f := &Failure{Err: eventError(event)}
 	f.conceal(worker, event)
 	return f
 }
@@ -107,11 +107,15 @@ func ConcealedEvent(worker string, event []byte) *Failure {
 // conceal names the worker in an error of no known shape, and keeps the beginning of
 // what it said for the log.
 func (f *Failure) conceal(worker string, said []byte) {
-	if f.Err.Message == InternalError {
+	if f.Err.Message == internalError {
 		f.Err.Message = "internal error of worker " + strconv.Quote(worker) + "; Kvasir's log has the beginning of what it said"
 		f.Said = bytes.Clone(said[:min(len(said), maxErrorText)])
 	}
 }
+
+// IsUnknown says that an error event is in no known shape, so that it may hold
+// anything of the worker's host.
+func IsUnknown(event []byte) bool { return eventError(event).Message == internalError }
 
 // isTooLong recognises a refusal because the prompt exceeds the model's context:
 // vLLM and SGLang say so in words only.
@@ -121,9 +125,9 @@ func isTooLong(body []byte) bool {
 		bytes.Contains(body, []byte("longer than the model's context length"))
 }
 
-// EventError reads the error that an event carries. Its status is the code that
+// eventError reads the error that an event carries. Its status is the code that
 // engines put there; 502 without one.
-func EventError(event []byte) *openai.Error {
+func eventError(event []byte) *openai.Error {
 	_, data := openai.EventFields(event)
 	if end := openai.IndexEOL(data); end >= 0 {
 		data = data[:end]

@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"kvasir/header"
-	"kvasir/upstream/transcript"
+	"kvasir/openai/answer/answertest"
 )
 
 func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }
 
 func TestReplyHeadOfEveryTranscript(t *testing.T) {
-	for _, tr := range transcript.All(t) {
+	for _, tr := range answertest.Transcripts(t) {
 		want, err := http.ReadResponse(newReader(tr.Response), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestReplyHeadAllocs(t *testing.T) {
 // FuzzReplyHead: what is accepted is a head to net/http too, with the same
 // status and length, and no shorter piece of it is a head or an error.
 func FuzzReplyHead(f *testing.F) {
-	for _, tr := range transcript.All(f)[:8] {
+	for _, tr := range answertest.Transcripts(f)[:8] {
 		f.Add(tr.Response[:tr.Head])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -219,7 +219,7 @@ func FuzzReplyHead(f *testing.F) {
 }
 
 func BenchmarkReplyHead(b *testing.B) {
-	head := transcript.Find(b, "vllm/chat_stream").Response
+	head := answertest.Find(b, "vllm/chat_stream").Response
 	dst := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kvasir/upstream/transcript"
+	"kvasir/openai/answer/answertest"
 	"kvasir/wire"
 )
 
@@ -42,7 +42,7 @@ func TestNoBodyByStatus(t *testing.T) {
 }
 
 func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
-	for _, tr := range transcript.All(t) {
+	for _, tr := range answertest.Transcripts(t) {
 		var h Head
 		if _, err := h.parse(tr.Response); err != nil {
 			t.Fatal(err)
@@ -77,7 +77,7 @@ func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
 // A stream that stops at any byte of its chunked body is cut, and gives what
 // came.
 func TestFramingCutEverywhere(t *testing.T) {
-	tr := transcript.Find(t, "vllm/chat_stream_usage")
+	tr := answertest.Find(t, "vllm/chat_stream_usage")
 	var h Head
 	if _, err := h.parse(tr.Response); err != nil {
 		t.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io"
 	"net/http/httputil"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"kvasir/openai/answer/answertest"
 )
 
 // feed decodes body in reads that end at the given offsets, each in a buffer
@@ -32,19 +32,8 @@ func feed(begin Framing, body []byte, ends ...int) (payload string, f Framing, e
 	return string(out), f, nil
 }
 
-// recorded is the chunked body of a recorded reply, as it came.
-func recorded(tb testing.TB, name string) []byte {
-	tb.Helper()
-	reply, err := os.ReadFile(filepath.Join("..", "testdata", "transcripts", filepath.FromSlash(name)+".response"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, body, ok := bytes.Cut(reply, []byte("\r\n\r\n"))
-	if !ok {
-		tb.Fatalf("%s has no head", name)
-	}
-	return body
-}
+// recorded is the body of a recorded reply as it came, with its framing.
+func recorded(tr answertest.Transcript) []byte { return tr.Response[tr.Head:] }
 
 func TestFraming(t *testing.T) {
 	chunked := Chunked()
@@ -190,7 +179,7 @@ func TestFramingAllocs(t *testing.T) {
 // that of net/http's chunked reader.
 func FuzzFraming(f *testing.F) {
 	for _, name := range []string{"vllm/chat_stream", "vllm/sse_keepalive_queued", "vllm/pd/sigterm_stream"} {
-		f.Add(recorded(f, name), uint16(7))
+		f.Add(recorded(answertest.Find(f, name)), uint16(7))
 	}
 	f.Add([]byte("5;a=b\r\nhello\r\n0\r\nT: x\r\n\r\nmore"), uint16(3))
 	f.Fuzz(func(t *testing.T, wire []byte, size uint16) {
@@ -232,7 +221,7 @@ func twinLimit(wire []byte, err error) bool {
 }
 
 func BenchmarkFraming(b *testing.B) {
-	wire := recorded(b, "vllm/cache_3_warm_stream")
+	wire := recorded(answertest.Find(b, "vllm/cache_3_warm_stream"))
 	for _, c := range []struct {
 		name string
 		read int
