@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -25,7 +26,7 @@ type exchange struct {
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
 	veil    answer.Veil
-	asking  *asking // of the cache; nil until it is first asked
+	lookup  *lookup // in the cache; nil until the first
 	placing placing
 	head    []byte      // of the request to the worker
 	pieces  net.Buffers // head and body of it
@@ -57,10 +58,8 @@ type turn struct {
 	events     answer.Flow
 	reply      reply
 
-	recorder *answer.Recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight          // of equal requests; nil: it is alone
-	leading  bool             // the flight
-	pilot    pilot
+	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
+	recipients recipients       // whom the answer is for
 
 	facts   facts
 	answers answers // the books of the route
@@ -100,6 +99,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
+	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
@@ -112,7 +112,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
-	x.asking.forget()
+	x.lookup.forget()
 	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
@@ -141,6 +141,12 @@ func (x *exchange) lostClient() {
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
+
+// Bind is upstream.Holder's: it names what stops the call to a worker.
+func (x *exchange) Bind(c io.Closer) bool { return x.recipients.bind(c) }
+
+// Unbind is upstream.Holder's.
+func (x *exchange) Unbind() (held bool) { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }

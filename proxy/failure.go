@@ -24,7 +24,7 @@ func isNobodys(f *upstream.Failure) bool {
 func blame(x *exchange, c *upstream.Call, name string, err error) *upstream.Failure {
 	var head *upstream.HeadError
 	switch {
-	case x.lost():
+	case x.recipients.lost():
 		return &upstream.Failure{Err: clientGone, Reason: whyGone}
 	case x.p.stopping.Load():
 		return &upstream.Failure{Err: shuttingDown(), Reason: "shutdown"}
