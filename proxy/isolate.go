@@ -75,15 +75,11 @@ func (x placer) spliceSalt() {
 	}
 }
 
-// takesSalt says whether an engine keeps blocks of different salts apart. Others
-// ignore the field, or refuse the request for it.
-func takesSalt(engine string) bool { return engine == "vllm" || engine == "sglang" }
-
 // saltFor makes the body fit for this worker: engines differ in whether they take
 // a salt.
 func (x placer) saltFor(b *backend) {
 	p := &x.placing
-	if p.ownSalt && p.saltless == takesSalt(b.engine()) {
+	if p.ownSalt && p.saltless == b.TakesSalt() {
 		p.saltless = !p.saltless
 		x.splice()
 	}

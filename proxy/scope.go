@@ -15,6 +15,7 @@ import (
 	"kvasir/classify"
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
@@ -190,7 +191,7 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 			break
 		}
 		name, value := header.SplitField(line)
-		if !(credentials && isCredential(name)) && (droppedFromRequest(name) || neutralHeader(name)) {
+		if !(credentials && isCredential(name)) && (upstream.DroppedFromRequest(name) || neutralHeader(name)) {
 			continue
 		}
 		if n == len(fields) {
