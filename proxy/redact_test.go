@@ -9,17 +9,6 @@ import (
 	"kvasir/openai"
 )
 
-func routeOf(t *testing.T, path string) openai.Route {
-	t.Helper()
-	for _, rt := range openai.Routes {
-		if rt.Path == path {
-			return rt
-		}
-	}
-	t.Fatalf("no route %q", path)
-	return openai.Route{}
-}
-
 // Offsets go from the text as it is meant to its bytes in the body.
 func TestOffsetsOfEscapedText(t *testing.T) {
 	body := []byte(`{"model":"m","messages":[{"role":"user","content":"a\n\"\u00e9\ud83d\ude00 x@y.zz é\/ end"}]}`)
