@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"kvasir/typo"
 )
 
 // didYouMean is `, did you mean "x"?` for the nearest candidate, or "".
@@ -21,11 +23,11 @@ func nearest(word string, candidates []string) string {
 	if len(word) > 64 {
 		return "" // no slip, and the distance costs its square
 	}
-	word = plain(word)
-	best, fewest := "", max(1, len(word)/3)+1
+	letters := []rune(plain(word))
+	best, edits := "", max(1, len(letters)/3)
 	for _, c := range candidates {
-		if d := distance(word, plain(c)); d < fewest {
-			best, fewest = c, d
+		for other := []rune(plain(c)); edits >= 0 && typo.Within(letters, other, edits); edits-- {
+			best = c
 		}
 	}
 	return best
@@ -34,32 +36,6 @@ func nearest(word string, candidates []string) string {
 // plain takes out what people vary without meaning it: case, and - for _.
 func plain(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
-}
-
-// distance counts insertions, deletions, substitutions and swaps of
-// neighbours between a and b (Damerau-Levenshtein, optimal string alignment).
-func distance(a, b string) int {
-	before := make([]int, len(b)+1) // the row for a[:i-2]
-	last := make([]int, len(b)+1)   // for a[:i-1]
-	row := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
 
 // unknownHint says what was probably meant: a sibling with a slip in it, or

@@ -7,24 +7,15 @@ import (
 	"time"
 )
 
-func TestDistance(t *testing.T) {
+func TestNearest(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"listen", "lisen", 1}, {"worker", "workers", 1},
-		{"ab", "ba", 1}, {"listne", "listen", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}, {"policy", "polcy", 1},
+	for _, tt := range []struct{ word, want string }{
+		{"lisen", "listen"}, {"LISTEN", "listen"}, {"max-body", "max_body"}, {"maxbody", "max_body"}, {"xyz", ""},
+		{"ab", "abc"}, {"abd", "abc"}, {"abcd", "abc"}, {"kéys", "keys"},
 	} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("%q to %q is %d, want %d", tt.a, tt.b, got, tt.want)
+		if got := nearest(tt.word, []string{"listen", "admin", "max_body", "abc", "abe", "keys"}); got != tt.want {
+			t.Errorf("%q is taken for %q, want %q", tt.word, got, tt.want)
 		}
-		if got := distance(tt.b, tt.a); got != tt.want {
-			t.Errorf("%q to %q is %d, want %d", tt.b, tt.a, got, tt.want)
-		}
-	}
-	if got := nearest("xyz", []string{"listen", "admin"}); got != "" {
-		t.Errorf("xyz is taken for %q", got)
 	}
 }
 
