@@ -176,7 +176,7 @@ func (s *server) limits() error {
 	if err != nil || files < fewFiles {
 		s.log.Warn().Err(err).Uint64("files", files).Msg("few connections at once: raise the limit of open files (ulimit -n)")
 	}
-	if limit := limitMemory(os.DirFS("/"), os.Getenv("GOMEMLIMIT")); limit > 0 {
+	if limit := limitMemory(); limit > 0 {
 		s.log.Info().Str("limit", config.Size(limit).String()).Msg("memory limit taken from the control group")
 	}
 	return nil
@@ -291,7 +291,7 @@ func (s *server) settings(g *config.Generation, m *gpu.Monitor) (*proxy.Settings
 	}
 	settings = s.engines.Among(settings)
 	if settings.BodyMemory == 0 {
-		settings.BodyMemory = bodyMemory(os.DirFS("/"), debug.SetMemoryLimit(-1), int64(g.Config.Server.LeastBodyMemory()))
+		settings.BodyMemory = bodyMemory(debug.SetMemoryLimit(-1), machineMemory(), int64(g.Config.Server.LeastBodyMemory()))
 	}
 	watchedBy(m, &settings.GPU)
 	if s.store != nil {
