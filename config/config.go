@@ -31,6 +31,7 @@ import (
 //	min, max bounds, both allowed
 //	words    what a path may be that names no file, divided by spaces
 //	oneof    the values of an enumeration, divided by spaces
+//	policy   the routing policies that look at it, divided by spaces; without: all
 //	restart  a change takes effect only after a restart
 //	secret   no message quotes what stands there, or under it: it is a key, or
 //	         one that somebody put into the wrong place
@@ -182,9 +183,9 @@ type Routing struct {
 	Queue            string        `koanf:"queue" default:"auto" oneof:"auto off"`
 	MaxQueued        int           `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
 	QueueTimeout     time.Duration `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
-	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000"`
+	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000" policy:"kv"`
 	OverlapCredit    OverlapCredit `koanf:"overlap_credit"`
-	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100"`
+	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100" policy:"predict kv"`
 	Disaggregate     string        `koanf:"disaggregate" default:"auto" oneof:"auto always never"`
 	Overrides        bool          `koanf:"overrides" default:"true"`
 }
@@ -192,9 +193,9 @@ type Routing struct {
 // OverlapCredit is what a block that a worker holds already is worth to policy
 // kv, by where it lies.
 type OverlapCredit struct {
-	Device float64 `koanf:"device" default:"1" min:"0" max:"100"`
-	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100"`
-	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100"`
+	Device float64 `koanf:"device" default:"1" min:"0" max:"100" policy:"kv"`
+	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100" policy:"kv"`
+	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100" policy:"kv"`
 }
 
 // Guards are what clients may send that changes how a prompt is put together.

@@ -40,6 +40,7 @@ type Key struct {
 	value    any      // the default as the decoder would give it; nil: the zero value
 	min, max any      // bounds of the same type as value; nil: none
 	words    []string // of a path: what is no path
+	policies []string // of a key of routing: the policies that look at it; nil: all
 	restart  bool
 	secret   bool // messages do not quote values
 }
@@ -87,6 +88,7 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 	}
 	k.OneOf = strings.Fields(tag.Get("oneof"))
 	k.words = strings.Fields(tag.Get("words"))
+	k.policies = strings.Fields(tag.Get("policy"))
 	k.value = k.mustParse(tag, "default")
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")
@@ -177,6 +179,18 @@ func (k *Key) all(f func(*Key)) {
 	}
 	for _, c := range k.Children {
 		c.all(f)
+	}
+}
+
+// values calls f for every key under k that can be set by its own path, with its
+// value in v, which is of the type that k was made of.
+func (k *Key) values(v reflect.Value, f func(k *Key, value any)) {
+	if k.Kind != KindGroup {
+		f(k, v.Interface())
+		return
+	}
+	for i, c := range k.Children {
+		c.values(v.Field(i), f)
 	}
 }
 

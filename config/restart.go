@@ -7,26 +7,24 @@ import "reflect"
 // NeedRestart names the keys that differ from what runs and cannot change
 // under it.
 func NeedRestart(started, now *Config) []string {
-	changed := restartKeys(reflect.ValueOf(*started), reflect.ValueOf(*now), "")
+	changed := knownKeys.waiting(reflect.ValueOf(*started), reflect.ValueOf(*now))
 	if (started.Server.TLS.Cert == "") != (now.Server.TLS.Cert == "") {
 		changed = append(changed, "server.tls")
 	}
 	return changed
 }
 
-// restartKeys walks two configs along the tag restart.
-func restartKeys(a, b reflect.Value, path string) []string {
-	var changed []string
-	for i := range a.NumField() {
-		f := a.Type().Field(i)
-		here := join(path, f.Tag.Get("koanf"))
+// waiting are the keys under k that differ between a and b and are not taken
+// over by a reload.
+func (k *Key) waiting(a, b reflect.Value) (changed []string) {
+	for i, c := range k.Children {
 		switch {
-		case f.Tag.Get("restart") == "yes":
+		case c.restart:
 			if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
-				changed = append(changed, here)
+				changed = append(changed, c.path)
 			}
-		case f.Type.Kind() == reflect.Struct:
-			changed = append(changed, restartKeys(a.Field(i), b.Field(i), here)...)
+		case c.Kind == KindGroup:
+			changed = append(changed, c.waiting(a.Field(i), b.Field(i))...)
 		}
 	}
 	return changed

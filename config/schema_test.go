@@ -68,7 +68,7 @@ func schemaOf(k *Key, descriptions map[string]string) map[string]any {
 				values = append(values, v)
 			}
 			s = map[string]any{"anyOf": []any{map[string]any{"enum": values}, variable}}
-			if k.path == "routing.queue" {
+			if values[len(values)-1] == "off" { // which YAML reads as false without quotes
 				s["anyOf"] = append(s["anyOf"].([]any), map[string]any{"const": false})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -228,25 +229,18 @@ func (v *validation) kvEvents(path string, w *Worker) {
 	}
 }
 
-// routing wants no weight that nothing looks at.
+// routing wants no key to be set that the policy does not look at.
 func (v *validation) routing(r *Routing) {
-	def := Find("routing")
-	if r.Policy != "kv" {
-		for _, w := range [...]struct {
-			name  string
-			value float64
-		}{
-			{"prefill_load_scale", r.PrefillLoadScale}, {"overlap_credit.device", r.OverlapCredit.Device},
-			{"overlap_credit.host", r.OverlapCredit.Host}, {"overlap_credit.disk", r.OverlapCredit.Disk},
-		} {
-			if w.value != def.find(w.name).value.(float64) {
-				v.add(fmt.Sprintf("is a weight of policy kv, but the policy is %s", r.Policy), "routing."+w.name, "routing.policy")
-			}
+	knownKeys.child("routing").values(reflect.ValueOf(*r), func(k *Key, value any) {
+		if len(k.policies) == 0 || slices.Contains(k.policies, r.Policy) || value == k.value {
+			return
 		}
-	}
-	if r.Temperature != 0 && r.Policy != "kv" && r.Policy != "predict" {
-		v.add(fmt.Sprintf("is of the policies predict and kv, but the policy is %s", r.Policy), "routing.temperature", "routing.policy")
-	}
+		what := "is a weight of policy " + k.policies[0]
+		if len(k.policies) > 1 {
+			what = "is of the policies " + wording.List(k.policies, "and")
+		}
+		v.add(fmt.Sprintf("%s, but the policy is %s", what, r.Policy), k.path, "routing.policy")
+	})
 }
 
 // ownHeaders are set by the proxy itself, for each request.
