@@ -14,23 +14,36 @@ func (r *Request) Prompts() int {
 	if r.kind != KindText {
 		return 1
 	}
-	n := 0
-	for _, t := range r.Texts {
-		if t.At.Start >= r.AskedAt.Start && t.At.End <= r.AskedAt.End {
-			n++
-		}
+	w := Walker{B: r.AskedAt.Of(r.Body)}
+	if !w.Enter('[') {
+		return 1
 	}
-	if r.AskedAt.Given() && r.Unread > 0 { // arrays of token ids
-		n += bytes.Count(r.AskedAt.Of(r.Body), []byte("["))
+	n := 0
+	for w.Element() {
+		if c := w.Peek(); c != '"' && c != '[' {
+			return 1 // the token ids of one
+		}
+		w.Skip()
+		n++ // an empty one gets an answer, too
 	}
 	return max(n, 1)
 }
 
 // AnswerBound is the most tokens that an answer may have, by the largest of the
-// bounds that are named, -1 where none is.
+// bounds that the route heeds, -1 where none is named. A bound of another route
+// bounds nothing: workers pass over it.
 func (r *Request) AnswerBound() int {
+	var bounds [2]Span
+	switch r.kind {
+	case KindChat:
+		bounds = [2]Span{r.Fields.MaxTokens, r.Fields.MaxCompletion}
+	case KindText, KindMessages:
+		bounds[0] = r.Fields.MaxTokens
+	case KindResponses:
+		bounds[0] = r.Fields.MaxOutput
+	}
 	most := -1
-	for _, at := range [...]Span{r.Fields.MaxTokens, r.Fields.MaxCompletion, r.Fields.MaxOutput} {
+	for _, at := range bounds {
 		if n, ok := r.number(at); ok {
 			most = max(most, n)
 		}
@@ -48,12 +61,13 @@ func (r *Request) Choices() int {
 	return min(max(n, of, 1), maxChoices)
 }
 
-// number is the number at at, at most 2^31-1; false: there is none above zero.
+// number is the number at at, at most 2^31-1; false: there is none above zero. One
+// in quotes is a number to vLLM and SGLang (pydantic).
 func (r *Request) number(at Span) (int, bool) {
 	if !at.Given() {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(string(at.Of(r.Body)), 64)
+	v, err := strconv.ParseFloat(string(bytes.Trim(at.Of(r.Body), `" `)), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v <= 0 {
 		return 0, false
 	}

@@ -165,8 +165,29 @@ func (f *formReader) next() (formPart, *Error) {
 		return formPart{}, badForm(len(f.body), "it ends without its last boundary")
 	}
 	at := Span{int32(f.pos + 2), int32(f.pos + max(2, end))}
+	value := Span{int32(start), int32(max(start, start-2+length))}
+	if other := f.looseDelimiter(value.Of(f.body)); other >= 0 {
+		return formPart{}, badForm(start+other, "its boundary stands behind a line end that is not CR LF, which some servers take for one")
+	}
 	f.pos = start - 2 + length + len(f.delimiter)
-	return formPart{head, at, Span{int32(start), int32(max(start, start-2+length))}}, nil
+	return formPart{head, at, value}, nil
+}
+
+// looseDelimiter is where the boundary stands in a value at the beginning of a line
+// that CR or LF alone has ended, -1: nowhere. Werkzeug, and so Flask, takes that
+// for the end of the part: a field in a field, and a model in it, for it alone.
+func (f *formReader) looseDelimiter(value []byte) int {
+	delimiter := f.delimiter[2:]
+	for from := 0; ; {
+		at := bytes.Index(value[from:], delimiter)
+		if at < 0 {
+			return -1
+		}
+		if at += from; at == 0 || value[at-1] == '\n' || value[at-1] == '\r' {
+			return at
+		}
+		from = at + 1
+	}
 }
 
 // partHead reads the header fields of a part.
@@ -282,12 +303,21 @@ func (r *Request) readField(f field, value Span) *Error {
 		return Invalid(Clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
 			Clip(f.name), known, value.Start, known)
 	}
+	name := []byte(f.name)
 	switch {
 	case f.name == "model":
 		return r.modelField(f, value)
+	case handoverMember(name): // in JSON they are taken out; no library sends them in a form
+		return Invalid(Clip(f.name), "Unknown parameter: '%s' is for routers only, at byte %d. Leave it out.", Clip(f.name), value.Start)
+	case isTokenIDs(name):
+		r.Unread++
+	case isTemplate(name):
+		if !r.template.Given() {
+			r.template = value
+		}
 	case f.name == "_charset_" && !isUTF8(string(r.Body[value.Start:value.End])): // RFC 7578, 4.6
 		return badForm(int(value.Start), "it is not UTF-8, as its field `_charset_` says")
-	case isAdapter([]byte(f.name)):
+	case namesModel(name):
 		if len(r.Adapters) == maxAdapters {
 			return badForm(int(value.Start), "more than %d of its fields name adapters", maxAdapters)
 		}
@@ -314,9 +344,10 @@ func (r *Request) modelField(f field, value Span) *Error {
 }
 
 // formText takes a field's value for text, unless it is written as a name. Files
-// are media, but for one in the place of the prompt.
+// are media, but for one in the place of the prompt, and for one that is text in a
+// field of no media: there are servers that read it as the field's value.
 func (r *Request) formText(f field, value Span) *Error {
-	if f.file && f.name != "prompt" || value.Start == value.End {
+	if value.Start == value.End || f.file && f.name != "prompt" && (isMedia(f.name) || !utf8.Valid(value.Of(r.Body))) {
 		return nil
 	}
 	if !f.asItStands() {
@@ -330,6 +361,15 @@ func (r *Request) formText(f field, value Span) *Error {
 	}
 	r.Texts = append(r.Texts, Text{At: value, Message: -1, Role: role, Bare: true})
 	return nil
+}
+
+// isMedia tells whether a field is one of those that files are sent in.
+func isMedia(name string) bool {
+	switch strings.TrimSuffix(name, "[]") {
+	case "file", "files", "image", "images", "mask", "audio", "ref_audio", "input_reference":
+		return true
+	}
+	return false
 }
 
 // asItStands tells whether a part is text that nobody decodes any further.

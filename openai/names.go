@@ -34,6 +34,8 @@ var memberNames = nameSet(`
 	kv_transfer_params ec_transfer_params disaggregated_params request_id rid routed_dp_rank disagg_prefill_dp_rank data_parallel_rank
 	top_p top_k min_p best_of echo frequency_penalty presence_penalty repetition_penalty top_logprobs tool_choice
 	parallel_tool_calls store service_tier modalities voice language negative_prompt tokens
+	previous_response_id conversation background include web_search_options container session_params
+	continue_final_message add_generation_prompt prompt_logprobs use_beam_search
 `)
 
 // templateNames are the members of chat_template_kwargs that are known. The rest
@@ -121,32 +123,64 @@ func (s *Scanner) otherCase(m *members, known names) bool {
 	return name != ""
 }
 
-// isAdapter says whether a member is by its name about an adapter: one of its
-// words is lora or adapter. Engines and their forks have a dozen such names:
-// lora_path (SGLang), lora_request (TensorRT-LLM), lora (llama.cpp), adapter_id,
-// loraPath. Words end where letters do, and before a capital.
-func isAdapter(key []byte) bool {
+// namesModel says whether a member may by its name make another model answer: an
+// adapter, or what gateways take for the model (LiteLLM, OpenRouter). Engines and
+// their forks have a dozen names for adapters: lora_path (SGLang), lora_request
+// (TensorRT-LLM), lora (llama.cpp), adapter_id, loraPath, alora: one of its words,
+// which end where letters do and before a capital, is lora or adapter.
+func namesModel(key []byte) bool {
 	for start, i := 0, 0; i <= len(key); i++ {
 		capital := i < len(key) && i > start && key[i]-'A' <= 'Z'-'A' && key[i-1]-'a' <= 'z'-'a'
 		if i < len(key) && isLetter(key[i]) && !capital {
 			continue
 		}
-		switch word := key[start:i]; len(word) {
-		case 4, 5, 7, 8:
-			for _, name := range adapterWords {
-				if header.Is(word, name) {
-					return true
-				}
-			}
+		if isAdapter(key[start:i]) {
+			return true
 		}
 		if start = i + 1; capital {
 			start = i
 		}
 	}
+	if len(key) > maxModelMember {
+		return false
+	}
+	var plain [maxModelMember]byte
+	name := plain[:0]
+	for _, c := range key {
+		if c != '_' && c != '-' {
+			name = append(name, c|0x20)
+		}
+	}
+	_, known := modelMembers[string(name)]
+	return known
+}
+
+// isAdapter says whether a word means an adapter of a model.
+func isAdapter(word []byte) bool {
+	if len(word) < len("lora") || len(word) > len("lorarequest") {
+		return false
+	}
+	for _, name := range adapterWords {
+		if header.Is(word, name) {
+			return true
+		}
+	}
 	return false
 }
 
-var adapterWords = [...]string{"lora", "loras", "qlora", "peft", "adapter", "adapters"}
+var adapterWords = [...]string{
+	"lora", "loras", "alora", "qlora", "peft", "adapter", "adapters",
+	"loraid", "loraname", "lorapath", "lorapaths", "loramodel", "lorarequest", "loraadapter",
+}
+
+// modelMembers are the members, without _ and -, by which gateways take another
+// model than that of "model", or another server.
+var modelMembers = nameSet(`
+	models fallbacks fallbackmodels modelid modellist modelgroup deploymentid deployment engine
+	userconfig apibase baseurl extrabody contextwindowfallbacks contentpolicyfallbacks
+`)
+
+const maxModelMember = 32
 
 func isLetter(c byte) bool { return c|0x20-'a' <= 'z'-'a' }
 

@@ -100,14 +100,15 @@ func TestNamesFoldAsGoFolds(t *testing.T) {
 	}
 }
 
-func TestAdaptersByName(t *testing.T) {
-	for _, name := range strings.Fields("lora lora_path lora_request LORA loras adapter adapter_id peft-adapter my.lora adapters") {
-		if !isAdapter([]byte(name)) {
+func TestModelsByOtherNames(t *testing.T) {
+	for _, name := range strings.Fields("lora lora_path lora_request LORA loras adapter adapter_id peft-adapter my.lora adapters lorapath loraId alora " +
+		"models fallbacks fallback_models deployment_id user_config api_base apiBase base_url extra_body") {
+		if !namesModel([]byte(name)) {
 			t.Errorf("%s is none", name)
 		}
 	}
-	for _, name := range strings.Fields("exploration adapted lorax flora model _ -") {
-		if isAdapter([]byte(name)) {
+	for _, name := range strings.Fields("exploration adapted lorax flora model _ - modelx fallback supermodels") {
+		if namesModel([]byte(name)) {
 			t.Errorf("%s is one", name)
 		}
 	}

@@ -60,6 +60,7 @@ type textReader struct {
 	Unread    int // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
 	numbers   int // elements of arrays that are numbers, where any value is taken for text
 	fractions int // of them, numbers such as 0.5, which are no ids but those of a vector
+	strays    int // whole numbers in arrays of members that nobody here knows
 	Media     int // images, audio and video
 	Results   int // of tools
 	ToolCount int // tools on offer
@@ -383,12 +384,22 @@ func isFraction(b []byte) bool {
 // settings does.
 const fewNumbers = 8
 
+// manyStrays is how many whole numbers all such members of a request may have
+// together, and fewFractions how many numbers one of them, fractions among them:
+// more may be an embedding.
+const (
+	manyStrays   = 4 * fewNumbers
+	fewFractions = 64
+)
+
 // unknown reads the value of a member that nobody here knows. Many numbers in it
 // may be token ids, in a member that was invented since.
 func (r *textReader) unknown(m *members, role textRole) {
-	start, before := r.pos, r.numbers-r.fractions
+	start, before, whole := r.pos, r.numbers, r.numbers-r.fractions
 	r.looseText(role)
-	if r.numbers-r.fractions-before > fewNumbers {
+	whole = r.numbers - r.fractions - whole
+	r.strays += whole
+	if whole > fewNumbers || r.strays > manyStrays || r.numbers-before > fewFractions {
 		r.Unread++
 	}
 	r.steers(m, start)
@@ -405,7 +416,8 @@ func (r *textReader) unknownMember(m *members, role textRole) {
 }
 
 // steers notes the member just read, whose value began at start, if engines may
-// take it for a chat template, for token ids or for the name of an adapter.
+// take it for a chat template, for token ids or for the name of an adapter or of
+// another model.
 func (r *textReader) steers(m *members, start int) {
 	switch {
 	case r.failed() || r.Body[start] == 'n':
@@ -415,7 +427,7 @@ func (r *textReader) steers(m *members, start int) {
 		}
 	case isTokenIDs(m.key) && (r.Body[start] == '[' || r.Body[start] == '"'): // a number is a count
 		r.Unread++
-	case !isAdapter(m.key):
+	case !namesModel(m.key):
 	case len(r.Adapters) == maxAdapters:
 		r.stop(faultOther, m.start, "More than 64 parameters that name adapters. Send one")
 	default:

@@ -15,7 +15,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"kvasir/header"
 	"kvasir/kvroute"
 )
 
@@ -127,7 +126,7 @@ func dropsOf(headers map[string]string) func(name []byte) bool {
 		own = append(own, strings.ToLower(name))
 	}
 	return func(name []byte) bool {
-		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return header.Is(name, o) })
+		return droppedFromRequest(name) || slices.ContainsFunc(own, func(o string) bool { return len(o) == len(name) && isHeader(name, o) })
 	}
 }
 

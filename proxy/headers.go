@@ -2,10 +2,12 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -27,9 +29,7 @@ func (x *exchange) request(b *backend) net.Buffers {
 func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
 	h := &x.ctx.Request.Header
 	dst = append(append(append(dst, "POST "...), b.base...), x.route.Path...)
-	if q := x.ctx.URI().QueryString(); len(q) > 0 {
-		dst = append(append(dst, '?'), q...)
-	}
+	dst = appendQuery(dst, x.ctx.URI().QueryString())
 	dst = append(dst, " HTTP/1.1\r\nHost: "...)
 	dst = append(append(dst, b.host...), "\r\n"...)
 	dst = appendLines(dst, h.RawHeaders(), b.drops)
@@ -41,6 +41,31 @@ func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, len
 	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.sentID[:]...), "\r\nContent-Length: "...)
 	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, "\r\n\r\n"...)
+}
+
+// queryNames are the parameters of a query that go on to workers: those that SDKs
+// send (Azure's, Anthropic's).
+var queryNames = [...]string{"api-version", "beta"}
+
+// appendQuery appends what of a query goes on. Gateways behind us take a model from
+// the query before that of the body (LiteLLM), which was judged.
+func appendQuery(dst, query []byte) []byte {
+	for mark := byte('?'); len(query) > 0; {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte("&"))
+		name, value, _ := bytes.Cut(pair, []byte("="))
+		if slices.Contains(queryNames[:], string(name)) && !bytes.ContainsFunc(value, oddInQueries) {
+			dst = append(append(dst, mark), pair...)
+			mark = '&'
+		}
+	}
+	return dst
+}
+
+// oddInQueries are the characters that no value has of those that go on: what stands
+// for another one, or for the end of a pair, is not passed.
+func oddInQueries(c rune) bool {
+	return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_' || c == '~')
 }
 
 // appendOwnHeaders appends what we tell the client about the answer.

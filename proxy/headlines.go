@@ -214,21 +214,30 @@ func droppedFromReply(name []byte) bool {
 //   - credentials. Whoever may pass the client's own on adds it;
 //   - what steers an engine from the inside (prefill and decode addresses,
 //     data-parallel ranks, Dynamo's worker ids) and is for routers only: from a
-//     client it is a way past the placement.
+//     client it is a way past the placement;
+//   - what makes another request of this one at some servers: its method or path.
+//
+// A name with _ for - is the same one to CGI and WSGI, and does not go on either.
 var requestDrops = []string{
 	"host", "expect", "content-length", "content-type", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",
 	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
+	"x-original-url", "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
 }
 
 func droppedFromRequest(name []byte) bool {
 	for _, drop := range requestDrops {
-		if len(drop) == len(name) && header.Is(name, drop) {
+		if len(drop) == len(name) && isHeader(name, drop) {
 			return true
 		}
 	}
-	return hopByHop(name) || header.HasPrefix(name, "x-dynamo-") || header.HasPrefix(name, "x-gateway-destination-endpoint")
+	return hopByHop(name) || beginsHeader(name, "x-dynamo-") || beginsHeader(name, "x-gateway-destination-endpoint")
+}
+
+// beginsHeader is isHeader for the beginning of a name.
+func beginsHeader(name []byte, prefix string) bool {
+	return len(name) >= len(prefix) && isHeader(name[:len(prefix)], prefix)
 }
 
 // hopByHop says whether a header line is for one connection only (RFC 9110,

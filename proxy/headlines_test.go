@@ -82,11 +82,25 @@ func TestRequestHeaders(t *testing.T) {
 		"X-Request-Id: r\r\nAuthorization: Bearer k\r\nx-api-key: k\r\napi-key: k\r\nCookie: a=b\r\nX-Data-Parallel-Rank: 3\r\n" +
 		"x-prefiller-host-port: 10.0.0.1:1\r\nx-encoder-hosts-ports: a\r\nx-kv-cache-source-host-port: a\r\nx-data-parallel-host-port: a\r\n" +
 		"X-Dynamo-Worker-Instance-Id: 7\r\nx-worker-instance-id: 7\r\nx-prefill-instance-id: 7\r\nx-dp-rank: 0\r\nx-prefill-dp-rank: 0\r\n" +
-		"x-gateway-destination-endpoint-served: a\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
+		"x-gateway-destination-endpoint-served: a\r\nX_Request_Id: r\r\nX_Dynamo-Worker_Instance_Id: 7\r\nX-Original-URL: /admin\r\n" +
+		"X-HTTP-Method-Override: PUT\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
 	const want = "User-Agent: openai\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
 	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A query may name a model: to LiteLLM it comes before the body's.
+func TestQueriesThatGoOn(t *testing.T) {
+	for query, want := range map[string]string{
+		"": "", "model=secret": "", "a=b": "", "beta=true": "?beta=true", "api-version=2024-10-21": "?api-version=2024-10-21",
+		"beta=true&model=secret&api-version=1": "?beta=true&api-version=1", "beta=1;model=secret": "", "beta=1%26model=secret": "",
+		"%62eta=1": "", "beta": "?beta", "&&beta=&": "?beta=", "Beta=1": "", "beta=a b": "",
+	} {
+		if got := string(appendQuery(nil, []byte(query))); got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
 	}
 }
 
