@@ -53,8 +53,8 @@ func classifyLines(c *config.Config, in io.Reader, out io.Writer) error {
 	})
 }
 
-// asking are the options with every guard on and none that ends the judging:
-// who asks wants to know everything.
+// asking are the options with every guard on, and none that would end judging
+// early: the user wants to see everything that is found.
 func asking(c *config.Config) classify.Options {
 	o := wiring.Classify(c)
 	o.Timeout, o.Decisions = 0, nil
@@ -62,7 +62,7 @@ func asking(c *config.Config) classify.Options {
 	return o
 }
 
-// A lineClassifier is one thread of classifyLines.
+// A lineClassifier classifies lines for one thread of classifyLines.
 type lineClassifier struct {
 	c       *classify.Classifier
 	reading proxy.Reading
@@ -154,7 +154,7 @@ func categoryOf(v *classify.Verdict) categoryFound {
 // entitiesOf lists the spans with their places in code points.
 func entitiesOf(v *classify.Verdict, r *classify.Request, messages bool) []entityFound {
 	found := make([]entityFound, 0, len(v.PII.Spans))
-	text, bytes, points := -1, 0, 0 // where the count has come to
+	text, bytes, points := -1, 0, 0 // code points counted so far: of which text, up to which byte
 	for i := range v.PII.Spans {
 		e := &v.PII.Spans[i]
 		if e.Text != text || int(e.Start) < bytes {

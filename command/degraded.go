@@ -44,7 +44,7 @@ func neighbourSpan(text string) (troubleSpan, error) {
 	case !(share > 0 && share <= 0.99):
 		return t, usageError(fmt.Sprintf("--neighbour %s: want a share above 0 and at most 0.99, such as 1:30s-90s:0.5", wording.Quote(text)))
 	}
-	t.share, t.Slow = share, 1/(1-share) // what is left is all that the engine has
+	t.share, t.Slow = share, 1/(1-share) // the engine has what is left of the time
 	return t, nil
 }
 
@@ -89,14 +89,14 @@ func (f *replayFlags) readTroubles() error {
 			f.options.Troubles = append(f.options.Troubles, span.Trouble)
 		}
 	}
-	if f.telemetry == "on" && len(spans) > 0 { // of others it has nothing to say
+	if f.telemetry == "on" && len(spans) > 0 { // without troubles it has nothing to say
 		f.options.Telemetry = newMadeUp(spans).hardware
 	}
 	return nil
 }
 
-// madeUp is telemetry of GPUs that are not there: what their driver would say of the troubles, and what the proxy's own
-// judge makes of that.
+// madeUp is the telemetry of simulated GPUs: what their driver would say in such
+// a trouble, and what the proxy's own judge makes of it.
 type madeUp struct {
 	spans  []troubleSpan
 	begin  time.Time // the first moment that it was asked about
@@ -167,7 +167,8 @@ func (m *madeUp) snapshot(now time.Duration, worker int, busy bool) snapshot.GPU
 	if slow > 1 && all > 0 {
 		g.ThrottleReasons = append(g.ThrottleReasons, "hw_thermal_slowdown")
 	}
-	// Contexts have equal turns: to have more than half of the time it takes more than one.
+	// The driver gives every process the same share, so that a neighbour with more
+	// than half of the time is more than one process.
 	for n := math.Ceil(share/(1-share) - 1e-9); n > 0 && len(g.Processes) <= int(n); {
 		p := snapshot.Process{PID: neighbourPID + len(g.Processes), SMUtilization: new(used / n)}
 		g.Processes = append(g.Processes, p)

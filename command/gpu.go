@@ -22,11 +22,12 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// A driver takes some seconds for the first snapshots where nothing holds it loaded. Once one GPU was seen, the others
-// are there within a moment, or they hang.
+// Where nothing keeps the driver loaded, it takes some seconds for the first
+// snapshots. Once one GPU has answered, the others answer within a moment, or
+// they hang.
 const (
-	firstLook  = 15 * time.Second // for the first snapshot of all
-	othersLook = 3 * time.Second  // for those of the others after it
+	firstLook  = 15 * time.Second // until any GPU has answered
+	othersLook = 3 * time.Second  // after that, until all have
 )
 
 func gpuCommand(p Program) *cobra.Command {
@@ -63,8 +64,9 @@ without a driver it says so and exits with 1. docs/gpu.md explains what is shown
 	return cmd
 }
 
-// gpuWorkers are the workers that may run on this host's GPUs. Simulated ones have no process of their own: only
-// those that name their GPUs.
+// gpuWorkers are the workers that may run on this host's GPUs. Simulated ones
+// have no process that could be found there, so only those count that name
+// their GPUs.
 func gpuWorkers(g *config.Generation) []gpu.Worker {
 	workers := wiring.Settings(g).GPUWorkers()
 	for _, s := range g.Config.Simulate {
@@ -91,7 +93,7 @@ type gpuShow struct {
 	found  time.Time
 }
 
-// errSignal says that the user has had enough, which is no failure.
+// errSignal says that a signal ended the command, which is no failure.
 var errSignal = errors.New("ended by a signal")
 
 // run shows what a monitor sees, once or until ctx ends.
@@ -124,11 +126,12 @@ func (s *gpuShow) run(ctx context.Context, m *gpu.Monitor) error {
 // lookAgain is how often a monitor that has just begun is looked at.
 const lookAgain = 10 * time.Millisecond
 
-// first is the fleet once every GPU was polled, or could not be. When patience is over, what there is counts.
+// first is the fleet once every GPU has answered or failed. When patience is
+// over, it is the fleet with those that have.
 func (s *gpuShow) first(ctx context.Context, m *gpu.Monitor) (*gpu.Fleet, error) {
 	over := time.NewTimer(s.patience)
 	defer over.Stop()
-	one := false // was asked
+	one := false // GPU at least has answered
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	for {
@@ -163,7 +166,7 @@ func (s *gpuShow) first(ctx context.Context, m *gpu.Monitor) (*gpu.Fleet, error)
 	}
 }
 
-// asked is of how many GPUs something is known, be it an error.
+// asked counts the GPUs that have answered, be it with an error.
 func asked(f *gpu.Fleet) (n int) {
 	for i := range f.GPUs {
 		if f.GPUs[i].Asked {
@@ -197,8 +200,8 @@ func (s *gpuShow) show(f *gpu.Fleet) error {
 	return err
 }
 
-// A shownFleet is the JSON of `kvasir gpu`. A GPU that is well has no state: what GET /debug/gpu says of all is said
-// of the others.
+// A shownFleet is the JSON of `kvasir gpu`. Only a GPU that is not well has a
+// state and a reason; GET /debug/gpu says both of all.
 type shownFleet struct {
 	Driver string     `json:"driver"`
 	GPUs   []shownGPU `json:"gpus"`

@@ -13,7 +13,7 @@ import (
 	"kvasir/wording"
 )
 
-// tableWidth is in columns; nothing of a table is wider.
+// tableWidth is the width of a table in columns; no line is wider.
 const tableWidth = 100
 
 // A gpuColumn is one column: its width in characters, what stands there for a GPU.
@@ -71,7 +71,7 @@ func appendGPU(b *strings.Builder, g *gpu.GPU) {
 	}
 	fmt.Fprintf(b, "%3d  %-20.20s  %-5s", g.Index, name, g.State)
 	for _, c := range gpuColumns {
-		value := unknown // what was seen once says nothing of now
+		value := unknown // what is stale says nothing of now
 		if g.State == gpu.OK {
 			value = c.value(&g.GPU)
 		}
@@ -89,7 +89,7 @@ func appendGPU(b *strings.Builder, g *gpu.GPU) {
 	}
 }
 
-// gpuTroubles are what is not as it should be with a GPU.
+// gpuTroubles lists what is wrong with a GPU.
 func gpuTroubles(g *gpu.GPU) (all []string) {
 	if g.State != gpu.OK {
 		return []string{g.Why}
@@ -147,7 +147,7 @@ func gibibytes(n *uint64) string {
 	return strconv.FormatFloat(float64(*n)/(1<<30), 'f', 1, 64)
 }
 
-// ofMost is a value with its bound, where one is known, and its unit.
+// ofMost is a value with its unit, and its bound where one is known: 350/700 W.
 func ofMost(value, most, unit string) string {
 	switch {
 	case value == unknown:

@@ -62,22 +62,23 @@ beside it, is no matter here.`,
 	return cmd
 }
 
-// serverOf is the section server of the layers. A file that went bad since it
-// was taken over does not make the Kvasir that runs ill: what is wrong in it is
-// left out.
+// serverOf is the section server of the layers. The file may have gone bad since
+// the running Kvasir took it over; that does not make Kvasir ill, so what is
+// wrong in it is left out.
 func serverOf(l *config.Layers) (*config.Server, error) {
 	c, err := l.Usable()
 	if err != nil {
-		// Not as the problems that it is: those would exit with 2, which
-		// Docker keeps for itself.
+		// Without its type: config.Problems would exit with 2, which Docker
+		// reserves for itself.
 		return nil, errors.New(err.Error())
 	}
 	return &c.Server, nil
 }
 
 // health asks the listener that there is, and gives a line of what it says.
-// Where nobody is at server.admin, server.listen is asked as well: a change of
-// the address waits for a restart, and the Kvasir that runs is not ill by it.
+// Where nobody listens at server.admin, server.listen is asked, too: the address
+// may have been changed in the file, and the running Kvasir takes it over only
+// when it is restarted.
 func health(ctx context.Context, c *config.Server, ready bool) (string, error) {
 	if c.Admin == "" {
 		return apiHealth(ctx, c, ready)
@@ -96,8 +97,8 @@ func apiHealth(ctx context.Context, c *config.Server, ready bool) (string, error
 	at := listenerAt{key: "server.listen", addr: c.Listen, scheme: "http"}
 	if c.TLS.Cert != "" {
 		at.scheme = "https"
-		// It is asked whether it is there, not who it is: its
-		// certificate may name any host but this one.
+		// The question is whether it answers, not who it is: its
+		// certificate may name another host.
 		at.tls = &tls.Config{InsecureSkipVerify: true}
 	}
 	if c.TLS.ClientCA != "" {

@@ -20,7 +20,8 @@ import (
 	"kvasir/wording"
 )
 
-// replayFlags are the flags of the command that are not options of the replay as they stand.
+// replayFlags are the flags of the command, those apart that have to be
+// translated into options.
 type replayFlags struct {
 	trace, queue, engine, disaggregate, telemetry string
 	slow, neighbour                               []string
@@ -141,7 +142,7 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	return f.bounds()
 }
 
-// mostNumber bounds weights: an infinite one makes prices that are no numbers.
+// mostNumber bounds weights: an infinite one would make prices that are NaN.
 const mostNumber = 1e9
 
 // bounds checks numbers; 0 would stand for a default in replay.Options.
@@ -178,7 +179,7 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	if err != nil {
 		return err
 	}
-	// A replay is short and makes little that it does not need to its end.
+	// A replay is short, and most of what it allocates is in use to its end.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
 	if isatty.IsTerminal(terminal.Fd()) {

@@ -32,7 +32,7 @@ admin listener read the configuration again.`,
 			signals := make(chan os.Signal, 4)
 			signal.Notify(signals, append([]os.Signal{syscall.SIGHUP}, serve.StopSignals...)...)
 			defer signal.Stop(signals)
-			// A reader of our log that ended shall not end us.
+			// When the reader of our log ends, Kvasir must not end with it.
 			signal.Ignore(syscall.SIGPIPE)
 			return serve.Run(flags.layers(cmd), p.Version, signals)
 		},

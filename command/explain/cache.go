@@ -39,8 +39,9 @@ const storeWithin = 10 * time.Second
 // maxLookedFile is how large a cache file may be to be copied for a look, in bytes.
 const maxLookedFile = 1 << 30
 
-// look asks the store that the configuration names: a Milvus, or a copy of the
-// file, whoever has it open. What a process has in memory alone is its own.
+// look asks the store that the configuration names: Milvus, or a copy of the
+// file, since a running Kvasir has the file itself open. Entries that are only in
+// the memory of a running Kvasir cannot be seen.
 func (a *cacheAsked) look(g *config.Generation, ask *cacheQuestion) {
 	if a.Lookup == "none" {
 		return
@@ -115,8 +116,8 @@ func lookStore(g *config.Generation) (store cache.Store, done func(), err error)
 	return s, func() { _ = s.Close(); clean() }, nil
 }
 
-// copyFile copies a cache file, which may be written meanwhile: what is not whole
-// at its end is cut when the copy is opened.
+// copyFile copies a cache file, which may be written to meanwhile: an incomplete
+// record at its end is cut off when the copy is opened.
 func copyFile(to, from string) error {
 	in, err := os.Open(from)
 	switch {

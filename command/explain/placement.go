@@ -25,7 +25,7 @@ import (
 // candidate was.
 type placementAsked struct {
 	Policy  string   `json:"policy"`
-	Workers []string `json:"workers,omitempty"` // that the configuration has for the model, where nobody is there to ask
+	Workers []string `json:"workers,omitempty"` // the model's workers in the configuration, where no Kvasir could be asked
 
 	Found *proxy.PlacementExplained `json:"found,omitempty"` // nil: nobody was asked
 	None  string                    `json:"none,omitempty"`  // why not
@@ -83,8 +83,8 @@ func askPlacement(admin, route string, body []byte) (*proxy.PlacementExplained, 
 	return found, nil
 }
 
-// workersOf are the workers that the configuration has for a model: those that
-// say so, and those that say nothing and are asked when they are there.
+// workersOf are the workers that may serve a model: those that the configuration
+// says so of, and those whose models it does not list.
 func workersOf(c *config.Config, model string) (names []string) {
 	for _, w := range c.Workers {
 		if len(w.Models) == 0 || slices.Contains(w.Models, model) {

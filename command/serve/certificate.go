@@ -11,7 +11,7 @@ import (
 // each handshake takes the newest.
 type listenerTLS struct{ now atomic.Pointer[tls.Config] }
 
-// config is what the listener is given once.
+// config is what the listener is given; it stays the same for its whole life.
 func (l *listenerTLS) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -18,8 +18,9 @@ const (
 )
 
 // A logBuffer gathers whole lines and writes them in their order: after
-// logDelay, when logFull bytes are there, and at once from warn on. Who fills
-// it waits for the write, so it is bounded and no line is dropped. Safe for
+// logDelay, when there are logFull bytes, and at once from level warn on. The
+// caller whose line fills it waits for the write, so that the buffer is bounded
+// and no line is dropped. Safe for
 // concurrent use. After Close every line is written at once.
 type logBuffer struct {
 	out io.Writer
@@ -27,7 +28,7 @@ type logBuffer struct {
 	writing sync.Mutex // held while out is written to; taken before mu
 	mu      sync.Mutex // guards the fields below
 	pending []byte
-	spare   []byte // the array that was written last, to be filled again
+	spare   []byte // the memory of what was written last, to be used again
 	timer   *time.Timer
 	armed   bool // the timer will flush
 	closed  bool
@@ -76,7 +77,7 @@ func (b *logBuffer) flush() {
 		_, _ = b.out.Write(lines)
 	}
 	if cap(lines) > 8*logFull {
-		return // one giant line shall not be kept
+		return // do not keep the memory of one giant line
 	}
 	b.mu.Lock()
 	b.spare = lines

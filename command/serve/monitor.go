@@ -15,13 +15,15 @@ import (
 // asks says whether the GPUs of this host are to be looked at.
 func asks(c *config.GPU) bool { return c.Mode != "off" }
 
-// watchAlike says whether one monitor serves both: all but how it looks is read anew each time.
+// watchAlike says whether one monitor can serve both configurations: it is only
+// told whether to look and how often; the other keys of gpu are settings of the proxy.
 func watchAlike(c, o *config.GPU) bool {
 	return asks(c) == asks(o) && c.Interval == o.Interval
 }
 
-// startMonitor begins to look at the GPUs of this host, in the place of another monitor if there is one; nil where
-// nobody asks for it. A host without a driver is no trouble: it is said once.
+// startMonitor begins to look at the GPUs of this host; nil where the
+// configuration does not ask for it. after is the monitor that it takes the
+// place of, or nil. A host without a driver is no error: it is logged once.
 func startMonitor(log zerolog.Logger, c *config.GPU, after *gpu.Monitor) *gpu.Monitor {
 	if !asks(c) {
 		return nil
@@ -33,7 +35,7 @@ func startMonitor(log zerolog.Logger, c *config.GPU, after *gpu.Monitor) *gpu.Mo
 	return m
 }
 
-// tellGPU logs what a monitor has to say: err is nil where all is well.
+// tellGPU logs a notice of a monitor: err is nil where all is well.
 func tellGPU(log zerolog.Logger, text string, err error) {
 	if err != nil {
 		log.Warn().Str("problem", err.Error()).Msg(text)
@@ -48,7 +50,7 @@ func closeMonitor(m *gpu.Monitor) {
 	}
 }
 
-// watchedBy says where the proxy finds the GPUs that a monitor looks at.
+// watchedBy tells the proxy where it finds what a monitor sees.
 func watchedBy(m *gpu.Monitor, s *proxy.GPU) {
 	switch {
 	case m == nil:

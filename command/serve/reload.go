@@ -1,4 +1,4 @@
-// Reload: the one way in which a new configuration takes over, whoever asked for it.
+// Reload: how a new configuration takes over, whoever asked for it.
 
 package serve
 
@@ -15,7 +15,8 @@ func (s *server) reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	g, read, err := s.layers.Load()
-	// What was read counts even if it is bad: only its next change is news.
+	// Files that were read count as read even if they are bad, so that the
+	// watcher calls again only when they change once more.
 	watched := maps.Clone(s.read)
 	maps.Copy(watched, read)
 	if err == nil {
@@ -57,10 +58,10 @@ func (s *server) take(g *config.Generation) error {
 		s.tls.now.Store(g.TLS)
 	}
 	setLogLevel(g.Config.Log.Level)
-	s.ending.drain.Store(&g.Config.Server.Drain)
+	s.shutdown.drain.Store(&g.Config.Server.Drain)
 	s.current = g
 	return nil
 }
 
-// filesChanged is reload for the watcher, which has nobody to answer.
+// filesChanged is reload for the watcher, which has nobody to give the error to.
 func (s *server) filesChanged() { _ = s.reload() }

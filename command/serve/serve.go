@@ -30,29 +30,29 @@ import (
 // A server is one running Kvasir. start brings its parts up in the order of
 // its fields, stop takes them down in reverse.
 type server struct {
-	log     zerolog.Logger
-	version string
-	layers  *config.Layers
-	ending  *ending
-	engines *wiring.Engines
-	store   cache.Store  // nil: cache.store is off
-	monitor *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
-	trouble *troubleWatch
-	proxy   *proxy.Proxy
-	api     net.Listener
-	admin   net.Listener // nil: switched off
-	tls     *listenerTLS // nil: plain HTTP
-	watcher *watcher
-	files   uint64         // that may be open; 0: not known
-	serving sync.WaitGroup // of the listeners
+	log        zerolog.Logger
+	version    string
+	layers     *config.Layers
+	shutdown   *shutdown
+	engines    *wiring.Engines
+	store      cache.Store  // nil: cache.store is off
+	monitor    *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
+	storeWatch *storeWatch
+	proxy      *proxy.Proxy
+	api        net.Listener
+	admin      net.Listener // nil: switched off
+	tls        *listenerTLS // nil: plain HTTP
+	watcher    *watcher
+	files      uint64         // how many may be open; 0: not known
+	serving    sync.WaitGroup // of the listeners
 
-	failed chan error // a listener or an engine stopped by itself
+	failed chan error // why a listener or an engine stopped by itself
 
-	reloads   sync.WaitGroup // of who reloads at SIGHUP
-	noReloads chan struct{}  // closed to end that; nil: it never began
+	reloads   sync.WaitGroup // of the goroutine that reloads at SIGHUP
+	noReloads chan struct{}  // closed to stop that goroutine; nil: it was never started
 
 	reloading sync.Mutex     // held for a whole reload; guards the fields below
-	started   *config.Config // what the keys that need a restart still are
+	started   *config.Config // as it was at the start: keys that need a restart still have these values
 	current   *config.Generation
 	read      config.Contents // of current
 }
@@ -62,7 +62,7 @@ type server struct {
 // says of itself. The error is of type config.Problems where the configuration
 // cannot be used.
 func Run(l *config.Layers, version string, signals <-chan os.Signal) error {
-	e := newEnding(signals)
+	e := newShutdown(signals)
 	defer e.close()
 	g, read, err := l.Load()
 	if err != nil {
@@ -73,7 +73,7 @@ func Run(l *config.Layers, version string, signals <-chan os.Signal) error {
 	defer buffer.Close()
 
 	e.drain.Store(&g.Config.Server.Drain)
-	s := &server{log: log, version: version, layers: l, ending: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
+	s := &server{log: log, version: version, layers: l, shutdown: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
 	if err := s.start(); err != nil {
 		s.stop()
 		return err
@@ -124,9 +124,9 @@ func (s *server) start() error {
 		s.tls.now.Store(s.current.TLS)
 		tlsConf = s.tls.config()
 	}
-	s.watch()
+	s.watchFiles()
 	s.greet()
-	s.trouble = watchTrouble(s.log, s.store)
+	s.storeWatch = watchStore(s.log, s.store)
 	s.noReloads = make(chan struct{})
 	s.reloads.Add(1)
 	go s.reloadAtSignals()
@@ -162,8 +162,8 @@ func (s *server) fail(err error) {
 	}
 }
 
-// fewFiles is a limit of open files that a busy day would reach: a stream
-// takes two.
+// fewFiles is a limit of open files that is warned of below: each stream takes
+// two, so that a busy day would reach it.
 const fewFiles = 8192
 
 // limits asks the system for what thousands of streams need.
@@ -182,7 +182,7 @@ func (s *server) limits() error {
 	return nil
 }
 
-func (s *server) watch() {
+func (s *server) watchFiles() {
 	notes, err := fsnotify.NewWatcher()
 	if err != nil {
 		notes = nil
@@ -214,7 +214,7 @@ func (s *server) greet() {
 // run waits until a signal says to stop.
 func (s *server) run() error {
 	select {
-	case <-s.ending.stop:
+	case <-s.shutdown.stop:
 		s.drain()
 		return nil
 	case err := <-s.failed:
@@ -223,14 +223,14 @@ func (s *server) run() error {
 	}
 }
 
-// reloadAtSignals reloads at SIGHUP: not where signals are waited for, since the
-// configuration may lie where reading it takes for ever.
+// reloadAtSignals reloads at SIGHUP. It does not run where signals are waited
+// for: the configuration may lie on a file system on which a read never ends.
 func (s *server) reloadAtSignals() {
 	defer s.reloads.Done()
 	for {
 		select {
-		case <-s.ending.reload:
-			_ = s.reload() // told where everybody looks: log, metric, /readyz
+		case <-s.shutdown.reload:
+			_ = s.reload() // the error is in the log, a metric and /readyz
 		case <-s.noReloads:
 			return
 		}
@@ -239,9 +239,9 @@ func (s *server) reloadAtSignals() {
 
 // drain stops in good order; another signal to stop ends the waiting.
 func (s *server) drain() {
-	d := s.ending.drain.Load()
-	s.log.Info().Str("signal", s.ending.signal.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
-	s.proxy.Drain(d.Delay, d.Timeout, s.ending.now)
+	d := s.shutdown.drain.Load()
+	s.log.Info().Str("signal", s.shutdown.signal.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
+	s.proxy.Drain(d.Delay, d.Timeout, s.shutdown.now)
 	s.stop()
 	s.log.Info().Msg("stopped")
 }
@@ -262,11 +262,11 @@ func (s *server) stop() {
 	}
 	for _, ln := range []net.Listener{s.api, s.admin} {
 		if ln != nil {
-			_ = ln.Close() // one that was never served; else it is closed already
+			_ = ln.Close() // unless it was served: then it is closed already
 		}
 	}
 	s.serving.Wait()
-	s.trouble.close()
+	s.storeWatch.close()
 	closeMonitor(s.monitor)
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
@@ -278,8 +278,9 @@ func (s *server) stop() {
 	}
 }
 
-// settings is what the proxy is told of a generation: the engines that run
-// are workers, too, whatever the generation says of simulate.
+// settings is what the proxy is told of a generation. The engines that were
+// started are workers, too, even if the generation says otherwise: simulate
+// waits for a restart.
 func (s *server) settings(g *config.Generation, m *gpu.Monitor) (*proxy.Settings, error) {
 	settings := wiring.Settings(g)
 	for _, w := range settings.Workers {
@@ -303,5 +304,5 @@ func (s *server) settings(g *config.Generation, m *gpu.Monitor) (*proxy.Settings
 	return settings, nil
 }
 
-// StopSignals are those that every command ends on which runs until it is told to end.
+// StopSignals end every command that runs until it is told to stop.
 var StopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}

@@ -21,8 +21,8 @@ const (
 )
 
 // A watcher compares files with what was last read of them, and calls changed
-// when one differs. Notes of the system about their directories only make it
-// look at once; what counts is the content. So it does not matter how a file
+// when one differs. Notifications of the system about their directories only
+// make it look at once; what counts is the content. So it does not matter how a file
 // changes: written in place, renamed over, or behind a link that is swapped,
 // as Kubernetes does. A file that is gone is no change: it may be on its way.
 //

@@ -41,15 +41,15 @@ func Classify(c *config.Config) classify.Options {
 	return o
 }
 
-// harmless are the types that may pass where nobody says which: nobody is
-// refused for saying who they are. Numbers of accounts and of identity, and
-// secrets, are not among them.
+// harmless are the types of personal data that may pass where classify.pii.allow
+// is not set: nobody shall be refused for saying who they are. Numbers of
+// accounts, of identity documents, and secrets are not among them.
 var harmless = []string{
 	"PERSON", "GPE", "ORGANIZATION", "NRP", "TITLE", "AGE", "DATE_TIME", "EMAIL_ADDRESS", "PHONE_NUMBER",
 	"STREET_ADDRESS", "ZIP_CODE", "DOMAIN_NAME", "IP_ADDRESS", "MAC_ADDRESS", "EU_VAT",
 }
 
-// allowed is what the file says, an empty list too.
+// allowed is what classify.pii.allow says; an empty list allows nothing.
 func allowed(p *config.PII) []string {
 	if p.Allow == nil {
 		return harmless

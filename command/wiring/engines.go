@@ -21,8 +21,8 @@ type Engines struct {
 	running sync.WaitGroup
 }
 
-// StartEngines starts all engines or none. One that stops by itself is told
-// to failed.
+// StartEngines starts all engines or none. failed is called when one stops by
+// itself.
 func StartEngines(list []config.Simulate, failed func(error)) (*Engines, error) {
 	e := &Engines{}
 	for _, c := range list {
@@ -47,8 +47,9 @@ func (e *Engines) start(c config.Simulate, failed func(error)) error {
 	worker := proxy.Worker{
 		Name: c.Name, URL: "http://" + ln.Addr().String(), Engine: c.Engine, Role: c.Role, Models: []string{c.Model}, GPUs: c.GPUs,
 	}
-	// The events' sockets come first: the proxy asks for them once it finds the worker up. Only vLLM's form says
-	// where they are.
+	// The sockets of events come first: the proxy asks for them as soon as it finds
+	// the worker up. Only vLLM's HTTP form says where they are, so those of the
+	// others are settings of the worker.
 	if c.Events {
 		events, replay, err := e.publish(server, c.Name, failed)
 		if err != nil {

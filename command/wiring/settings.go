@@ -86,12 +86,12 @@ func worker(g *config.Generation, i int) proxy.Worker {
 	return w
 }
 
-// effects is what conditions of a GPU do to placement.
+// effects are what the conditions of a GPU do to placement.
 func effects(c *config.GPU) gpu.Effects {
 	effect := func(name string) gpu.Effect {
 		e, err := gpu.ParseEffect(name)
 		if err != nil {
-			return gpu.EffectOff // a value that is refused, and told: the key names those there are
+			return gpu.EffectOff // config has refused it: the key is an enumeration
 		}
 		return e
 	}

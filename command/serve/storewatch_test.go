@@ -1,4 +1,4 @@
-// Trouble: what of a store's trouble stands in the log.
+// Tests of what the log says of a degraded store.
 
 package serve
 
@@ -15,7 +15,7 @@ import (
 	"kvasir/cache"
 )
 
-// An illStore is a store whose only part is its trouble.
+// An illStore is a store that has nothing but a problem.
 type illStore struct {
 	cache.Store
 	problem atomic.Pointer[string]
@@ -23,16 +23,16 @@ type illStore struct {
 
 func (s *illStore) Stats() cache.Stats { return cache.Stats{Problem: *s.problem.Load()} }
 
-// Each trouble is said once, and its end, whatever its words become meanwhile.
-func TestTroubleIsSaidOnce(t *testing.T) {
+// A problem is logged once, and its end once, however its wording changes meanwhile.
+func TestStoreProblemIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		store := &illStore{}
 		store.problem.Store(new(string))
-		w := watchTrouble(zerolog.New(&log), store)
+		w := watchStore(zerolog.New(&log), store)
 		for _, problem := range []string{"", "1 entry waits", "2 entries wait", "", "", "it is gone"} {
 			store.problem.Store(&problem)
-			time.Sleep(troubleEvery)
+			time.Sleep(storeLookEvery)
 			synctest.Wait()
 		}
 		w.close()
@@ -42,5 +42,5 @@ func TestTroubleIsSaidOnce(t *testing.T) {
 			t.Errorf("the log is\n%s", log.String())
 		}
 	})
-	watchTrouble(zerolog.Nop(), nil).close()
+	watchStore(zerolog.Nop(), nil).close()
 }

@@ -1,4 +1,4 @@
-// Store: says in the log when the cache's store is less than it should be, and when it is well again.
+// Store watch: logs when the store of the cache is degraded, and when it is well again.
 
 package serve
 
@@ -10,32 +10,32 @@ import (
 	"kvasir/cache"
 )
 
-// troubleEvery is how often a troubleWatch looks: a store is mended within
+// storeLookEvery is how often a store is looked at. A store recovers within
 // seconds or not at all.
-const troubleEvery = time.Second
+const storeLookEvery = time.Second
 
-// A troubleWatch looks at a store's Problem. It logs the change from none to one
-// and back, not each of its words: they count what waits.
-type troubleWatch struct {
+// A storeWatch looks at a store's Problem. It logs when there begins to be one
+// and when it is over, but not each new wording: that counts waiting entries.
+type storeWatch struct {
 	log   zerolog.Logger
 	stats func() cache.Stats
 	stop  chan struct{}
 	ended chan struct{}
 }
 
-// watchTrouble starts a watch of a store, nil where there is none.
-func watchTrouble(log zerolog.Logger, store cache.Store) *troubleWatch {
+// watchStore starts to watch a store. Without a store it returns nil, which can be closed.
+func watchStore(log zerolog.Logger, store cache.Store) *storeWatch {
 	if store == nil {
 		return nil
 	}
-	w := &troubleWatch{log: log, stats: store.Stats, stop: make(chan struct{}), ended: make(chan struct{})}
+	w := &storeWatch{log: log, stats: store.Stats, stop: make(chan struct{}), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
 
-func (w *troubleWatch) run() {
+func (w *storeWatch) run() {
 	defer close(w.ended)
-	look := time.NewTicker(troubleEvery)
+	look := time.NewTicker(storeLookEvery)
 	defer look.Stop()
 	for troubled := false; ; {
 		select {
@@ -55,7 +55,7 @@ func (w *troubleWatch) run() {
 }
 
 // close ends the watch.
-func (w *troubleWatch) close() {
+func (w *storeWatch) close() {
 	if w != nil {
 		close(w.stop)
 		<-w.ended
