@@ -9,9 +9,9 @@ import (
 	"kvasir/cache/milvus"
 )
 
-// leavePath drops a cache.path of the environment where the store keeps no
-// file: an image sets one for everybody, and whoever chooses Milvus in a file
-// has not meant it. In the file itself it is a mistake.
+// leavePath drops a cache.path that comes from the environment where the store
+// keeps no file. The container image sets one for everybody, so that it is no
+// mistake of someone whose file chooses Milvus; in the file itself it is one.
 func (c *Cache) leavePath(at place) {
 	if c.Store != "embedded" && at.layer == layerVariable {
 		c.Path = ""
@@ -43,8 +43,8 @@ func (v *validation) caching(c *Cache) {
 	}
 }
 
-// scopeHeaders wants names of headers, each once. What is a slip of the pen tells
-// tenants apart that nobody has.
+// scopeHeaders wants names of headers, each once. A misspelled name would keep
+// no two tenants apart.
 func (v *validation) scopeHeaders(names []string) {
 	seen := map[string]string{}
 	for i, name := range names {

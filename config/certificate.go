@@ -40,8 +40,8 @@ func (b *loader) serverTLS() *tls.Config {
 	return conf
 }
 
-// peerTLS is the TLS of one worker or of Milvus and a name that is the same exactly when
-// the settings and the content of the files are.
+// peerTLS is the TLS of one worker or of Milvus, and a name that is the same
+// exactly when the settings and the content of the files are.
 func (b *loader) peerTLS(path string, c PeerTLS) (*tls.Config, string) {
 	if c == (PeerTLS{}) {
 		return nil, ""

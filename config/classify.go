@@ -1,4 +1,4 @@
-// Classify: what no single key shows of guards, signals and decisions, and a signal as the classifier is told it.
+// Classify: what no single key shows of guards, signals and decisions, and what the classifier is told of a signal.
 
 package config
 
@@ -13,7 +13,8 @@ import (
 	"kvasir/wording"
 )
 
-// kinds are the kinds that a signal's keys make it one of: one, if it is right.
+// kinds are the kinds of signal that the keys of s belong to. A good signal has
+// keys of exactly one.
 func (s *Signal) kinds() (kinds []classify.Kind) {
 	if len(s.Keywords) > 0 {
 		kinds = append(kinds, classify.KindKeyword)
@@ -97,7 +98,8 @@ func (v *validation) signals(c *Config) map[classify.Kind][]string {
 	return byKind
 }
 
-// compiles asks the classifier itself: it knows expressions, methods and bounds.
+// compiles lets the classifier itself judge a signal: it knows expressions,
+// methods and bounds.
 func (v *validation) compiles(path string, o classify.SignalOptions) {
 	_, err := classify.New(classify.Options{Signals: []classify.SignalOptions{o}})
 	if err == nil {
@@ -109,7 +111,7 @@ func (v *validation) compiles(path string, o classify.SignalOptions) {
 	v.add(err.Error(), path)
 }
 
-// label wants a name for a signal or a decision that is there and there once.
+// label wants a signal or a decision to have a name, and no other to have it.
 func (v *validation) label(path, name string, seen map[string]string, twice string) {
 	if name == "" {
 		v.add("is missing", path)
@@ -152,8 +154,8 @@ func (v *validation) classify(c *Config) {
 	}
 }
 
-// knownModels are the models that can be told from the configuration; none when
-// a worker is to be asked for its own.
+// knownModels are all models, as far as the configuration tells them; none where
+// it leaves one worker to be asked for its models.
 func (c *Config) knownModels() []string {
 	known := map[string]bool{}
 	for _, m := range c.Models {

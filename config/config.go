@@ -57,7 +57,8 @@ type Config struct {
 	Log Log `koanf:"log"`
 }
 
-// Server is how clients and operators reach Kvasir, and what it bears of them.
+// Server is how clients and operators reach Kvasir, and the limits of what they
+// may send.
 type Server struct {
 	Listen     string   `koanf:"listen" default:"127.0.0.1:8080" restart:"yes"`
 	Admin      string   `koanf:"admin" default:"127.0.0.1:9090" restart:"yes"`
@@ -83,8 +84,8 @@ type Timeouts struct {
 	Write     time.Duration `koanf:"write" default:"30s" min:"1ms" max:"24h"`
 }
 
-// Drain is how the end begins: after Delay nothing new is taken, and what runs
-// has Timeout to end.
+// Drain is how Kvasir stops: after Delay it takes no new request, and those that
+// run have Timeout to finish.
 type Drain struct {
 	Delay   time.Duration `koanf:"delay" default:"2s" min:"0s" max:"1h"`
 	Timeout time.Duration `koanf:"timeout" default:"60s" min:"0s" max:"24h"`
@@ -97,14 +98,14 @@ type TLS struct {
 	ClientCA Path `koanf:"client_ca"`
 }
 
-// Retry is how often a request is tried again elsewhere, and the share of all
-// requests that may be.
+// Retry bounds what is sent again to another worker: Attempts retries of one
+// request, and Budget retries earned by each request, 0.2 being one in five.
 type Retry struct {
 	Attempts int     `koanf:"attempts" default:"2" min:"0" max:"10"`
 	Budget   float64 `koanf:"budget" default:"0.2" min:"0" max:"1"`
 }
 
-// Headers are the families of reply headers that are sent.
+// Headers says which families of reply headers are sent.
 type Headers struct {
 	VSR    bool `koanf:"vsr" default:"true"`
 	Kvasir bool `koanf:"kvasir" default:"true"`
@@ -168,7 +169,7 @@ type Simulate struct {
 	GPUs             []string `koanf:"gpus"`
 }
 
-// Model is what is to be known of a model beyond its name.
+// Model is what cannot be found out about a model by asking its workers.
 type Model struct {
 	Name      string   `koanf:"name"`
 	Default   bool     `koanf:"default" default:"false"`
@@ -198,7 +199,8 @@ type OverlapCredit struct {
 	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100" policy:"kv"`
 }
 
-// Guards are what clients may send that changes how a prompt is put together.
+// Guards says which things clients may send that change how a prompt is put
+// together.
 type Guards struct {
 	ClientTemplates string `koanf:"client_templates" default:"refuse" oneof:"refuse allow"`
 }
@@ -213,7 +215,7 @@ type Classify struct {
 	PII       PII           `koanf:"pii"`
 }
 
-// Category is when the category of a request counts.
+// Category is how certain the category of a request must be to count.
 type Category struct {
 	Threshold float64 `koanf:"threshold" default:"0.6" min:"0.001" max:"1"`
 }
@@ -226,7 +228,8 @@ type Jailbreak struct {
 	Status    int     `koanf:"status" default:"200" min:"200" max:"599"`
 }
 
-// PII is what happens to personal data; Allow is nil where nobody sets it.
+// PII is what happens to personal data; Allow is nil where nobody sets it, which
+// is not the same as empty.
 type PII struct {
 	Action    string   `koanf:"action" default:"block" oneof:"block redact annotate off"`
 	Threshold float64  `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
@@ -252,7 +255,8 @@ type Signal struct {
 	Structure     Structure    `koanf:"structure"`
 }
 
-// A Range asks for a count within bounds, both included. Without any it asks for nothing.
+// A Range asks for a count within bounds, both included. Max -1 is no upper bound;
+// without any bound it asks for nothing.
 type Range struct {
 	Min float64 `koanf:"min" default:"0" min:"0"`
 	Max float64 `koanf:"max" default:"-1" min:"-1"`

@@ -101,7 +101,7 @@ func (d *decoder) group(k *Key, path string, n *yaml.Node) (any, bool) {
 	return m, true
 }
 
-// missingBlank sees that "url:http://a" was to be a key and its value.
+// missingBlank recognises "url:http://a" as a key and its value.
 func missingBlank(k *Key, n *yaml.Node) string {
 	name, _, _ := strings.Cut(n.Value, ":")
 	if n.Kind == yaml.ScalarNode && k.child(name) != nil {
@@ -217,7 +217,7 @@ func (d *decoder) scalar(k *Key, path string, n *yaml.Node) (any, bool) {
 	return v, true
 }
 
-// resolve makes a file path start where its source is.
+// resolve makes a relative path start at the directory of its source.
 func (d *decoder) resolve(path string) string {
 	if path == "" || d.dir == "" || filepath.IsAbs(path) {
 		return path
@@ -233,10 +233,10 @@ func shorten(name string) string {
 	return name
 }
 
-// shown is the name of an entry under k as a message may have it. Somebody who
-// writes "Authorization: Bearer KEY" in quotes makes a name of it: of a header
-// only what may be in its name is shown, and of the keys beside secrets only
-// those that resemble a known one.
+// shown is the name of an entry under k as a message may quote it. Under a secret
+// key the name may hold the secret: "Authorization: Bearer KEY" in quotes is one
+// long name. So a header's is shown up to the first character that no header's
+// name has, and that of an unknown key only if it resembles a known one.
 func (k *Key) shown(name string) string {
 	switch {
 	case !k.secret || wording.Nearest(name, childNames(k)) != "":

@@ -54,11 +54,11 @@ func parseDocument(data []byte) (*yaml.Node, *problem) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): `)
 
-// syntaxProblem finds the place of yaml's error. What the scanner finds has
-// the right line. The parser's line is where the mapping around it began, so
-// for that the document is parsed again a byte at a time: what was read last
-// is near the error. Where something never ends, all was read, and the line
-// where it began is the better one.
+// syntaxProblem finds the place of yaml's error. An error of its scanner has the
+// right line. One of its parser has the line where the mapping around it began,
+// so the document is parsed again a byte at a time: the byte that was read last
+// is near the error. Where something is never closed, all bytes were read, and
+// the line where it began is the better one.
 func syntaxProblem(err error, data []byte) *problem {
 	text, line := err.Error(), 0
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
@@ -103,7 +103,7 @@ func syntaxProblem(err error, data []byte) *problem {
 	return &problem{at: place{line: line, col: col}, text: text}
 }
 
-// yamlLookahead is how many bytes yaml's scanner reads before it needs them.
+// yamlLookahead is how many bytes ahead yaml's scanner reads.
 const yamlLookahead = 3
 
 // readUntilError is how many bytes of a bad document yaml takes until it

@@ -62,7 +62,7 @@ func (d *decoder) variable(k *Key, inside string) (string, error) {
 	return v, nil
 }
 
-// quote is the text in quotes, or other words for it where it may be a secret.
+// quote is the text in quotes; where it may be a secret it is instead.
 func (k *Key) quote(text, instead string) string {
 	if k.secret {
 		return instead

@@ -16,17 +16,16 @@ import (
 // Contents are the SHA-256 of files as they were last read, by path.
 type Contents map[string][sha256.Size]byte
 
-// readConfig reads a configuration file with koanf's provider. That one reads
-// whatever there is, so what cannot be a configuration, such as a model's
-// weights named by mistake, and what may never end, such as a pipe, is read up
-// to the bound only; parseDocument says that it is too large.
+// readConfig reads a configuration file with koanf's provider. That reads without
+// a bound, so it is not given what is too large to be a configuration, such as a
+// model's weights named by mistake, nor what may never end, such as a pipe. Of
+// those only MaxRead bytes are read, and parseDocument says that it is too large.
 //
-// koanf's YAML parser does not follow it: it decodes into values before anybody
-// knows what a key wants, and what was written is lost by then. A model 4.10
-// would be asked for as 4.1, a header 010 sent as 8; one duplicate key would
-// hide every other error. So the decoder reads the values off the nodes, which
-// it has to walk for their places anyway, and a test holds both against each
-// other (twin_test.go).
+// koanf's YAML parser is not used: it decodes into values before anybody knows
+// what a key wants, and the text is lost by then. A model 4.10 would be asked for
+// as 4.1, a header 010 sent as 8, and one duplicate key would hide every other
+// error. So the decoder takes the values from YAML's nodes, which it has to walk
+// for their places anyway; a test compares both (twin_test.go).
 func readConfig(path string) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
 		return ReadBounded(path)
@@ -34,9 +33,9 @@ func readConfig(path string) ([]byte, error) {
 	return file.Provider(path).ReadBytes()
 }
 
-// MaxRead bounds what is read of any file, in bytes: as much as the largest of
-// them, a file of certificates, may have, and one more to tell that it is larger.
-// It is the same for all, so that the watcher compares what was read.
+// MaxRead bounds what is read of any file, in bytes: one more than the largest
+// kind, a file of certificates, may have, so that a larger one is noticed. It is
+// the same for all files, so that a watcher reads as much as Load has.
 const MaxRead = maxPEMFile + 1
 
 // bare is an error of package os without the operation and the path, where

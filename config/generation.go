@@ -24,8 +24,8 @@ type Generation struct {
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
 }
 
-// Credentials are what a peer is shown of us, and what its certificate is
-// judged by.
+// Credentials are what Kvasir shows to a peer, and what it checks the peer's
+// certificate with.
 type Credentials struct {
 	Secret  string      // of key_file; "": none is named
 	TLS     *tls.Config // nil: none is asked for
@@ -50,9 +50,9 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	return g, read, nil
 }
 
-// Usable reads the file alone and gives what is good in all layers: what is
-// wrong in it is left out, and no file that it names is read. The error, of
-// type Problems, is that of a file that cannot be read at all.
+// Usable gives what is good in all layers: what is wrong is left out, and no file
+// that the configuration names is read. There is an error, of type Problems, only
+// where the configuration file itself cannot be read.
 func (l *Layers) Usable() (*Config, error) {
 	data, _, err := l.bytes()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"kvasir/wording"
 )
 
-// unknownHint says what was probably meant: a sibling with a slip in it, or
-// the same key at another place.
+// unknownHint says what was probably meant by the unknown name of a key under k:
+// a misspelled sibling, or the same key at another place.
 func unknownHint(k *Key, name string) string {
 	if hint := wording.DidYouMean(name, childNames(k)); hint != "" {
 		return hint
@@ -58,7 +58,7 @@ func pathHint(path string) string {
 	return ""
 }
 
-// hint is didYouMean in the middle of a sentence.
+// hint is wording.DidYouMean for the middle of a sentence.
 func hint(word string, candidates []string) string {
 	return strings.TrimSuffix(wording.DidYouMean(word, candidates), "?")
 }

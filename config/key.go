@@ -107,7 +107,7 @@ func (k *Key) mustParse(tag reflect.StructTag, which string) any {
 	return v
 }
 
-// inheritSecret makes secret what stands under a secret key.
+// inheritSecret makes every key under a secret one secret.
 func (k *Key) inheritSecret() {
 	for _, c := range k.Children {
 		c.secret = c.secret || k.secret

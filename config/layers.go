@@ -25,8 +25,8 @@ const builtInName = "built-in config.yaml"
 // variablePrefix begins every environment variable that sets a key.
 const variablePrefix = "KVASIR_"
 
-// otherVariables begin with the prefix and set no key: the file's name, and
-// the switch of the tests for real engines.
+// otherVariables begin with the prefix but set no key: the name of the file, and
+// the switch that makes tests require their real parts.
 var otherVariables = []string{"KVASIR_CONFIG", "KVASIR_REAL"}
 
 // serviceVariables are what Kubernetes puts into every container beside a
@@ -71,9 +71,9 @@ func (l *Layers) bytes() ([]byte, Contents, error) {
 	return data, read, nil
 }
 
-// merge puts the layers together, with the bytes of the file given, and
-// checks everything that needs no other file. There is a Config also when
-// there are problems: what is wrong is left out of it.
+// merge puts the layers together, data being the bytes of the file, and checks
+// everything that needs no other file. There is a Config even if there are
+// problems: what is wrong is left out of it.
 func (l *Layers) merge(data []byte) (*Config, places, Problems) {
 	at := places{"": {source: l.Name(), line: 1, col: 1}}
 	var all Problems

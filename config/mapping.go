@@ -7,8 +7,8 @@ import "go.yaml.in/yaml/v3"
 // An entry is one key of a mapping with its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries are the own keys of the mapping under k and then those that its merge keys (<<)
-// add; duplicates are noted and left out.
+// entries are the mapping's own keys, and then those that its merge keys (<<)
+// add. Duplicates are noted and left out. k is the key that it stands under.
 func (d *decoder) entries(k *Key, n *yaml.Node, path string) []entry {
 	var own []entry
 	first := map[string]*yaml.Node{}

@@ -122,8 +122,8 @@ type conflict struct {
 	first string // the path that was there before, named after the text; or ""
 }
 
-// with adds conflicts, but not those that only follow from a problem which is
-// there already: about the same key, one above it or one below it.
+// with adds conflicts, except those that are mere consequences of a problem known
+// before: one with the same key, or with a key above or below it.
 func (ps Problems) with(conflicts []conflict, at places) Problems {
 	known := len(ps)
 	for _, c := range conflicts {

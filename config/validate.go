@@ -70,8 +70,8 @@ func (v *validation) add(text string, paths ...string) {
 	v.found = append(v.found, conflict{paths: paths, text: text})
 }
 
-// once notes that a value which has to be single is there twice. seen maps
-// values to the path they were first seen at.
+// once notes a value that must be unique and was there before. seen maps values
+// to the path at which they were first seen.
 func (v *validation) once(seen map[string]string, value, path, text string) {
 	if first, ok := seen[value]; ok {
 		v.found = append(v.found, conflict{paths: []string{path}, text: text, first: first})
@@ -80,9 +80,9 @@ func (v *validation) once(seen map[string]string, value, path, text string) {
 	seen[value] = path
 }
 
-// bodiesAtLeast is how many bodies of the largest size there is memory for at
-// least: one takes half as much again while its buffer grows, and may be there
-// packed as well.
+// bodiesAtLeast is for how many bodies of the largest size there must be memory
+// at least: a single one takes half as much again while its buffer grows, and it
+// may be held compressed as well.
 const bodiesAtLeast = 3
 
 // LeastBodyMemory is the least memory, in bytes, that request bodies may take

@@ -16,7 +16,7 @@ import (
 )
 
 // Parse reads the text of a scalar for this key and gives a string, bool,
-// int, float64, time.Duration or size within the key's bounds. The error is
+// int, float64, time.Duration or Size within the key's bounds. The error is
 // what stands after "path: ".
 func (k *Key) Parse(text string) (any, error) {
 	var v any
@@ -63,7 +63,7 @@ func (k *Key) parseText(text string) (string, error) {
 	return "", fmt.Errorf("must be %s, not %s%s", wording.List(k.OneOf, "or"), wording.Quote(text), hint)
 }
 
-// otherNames are what people call values of enumerations, as plain writes them.
+// otherNames are what people call values of enumerations, as wording.Plain writes them.
 var otherNames = map[string]string{
 	"tensorrt_llm": "trtllm", "tensorrt": "trtllm", "trt_llm": "trtllm",
 	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "lmdeploy": "openai",
@@ -214,7 +214,7 @@ func (k *Key) inBounds(v any, text string) error {
 	return nil
 }
 
-// wanted is what may stand under k, for a message that must not say what does.
+// wanted says what may stand under k, for a message that must not quote what does.
 func (k *Key) wanted() string {
 	s := "a " + string(k.Kind)
 	switch {

@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// Write writes a self-signed certificate for 127.0.0.1 with a name, or
-// one signed by an authority, and gives it back as one.
+// Write writes a certificate for 127.0.0.1 with a common name, and its key, as PEM
+// files, and returns both. It is signed by an authority, or where by is nil by
+// itself, which makes it an authority.
 func Write(t *testing.T, certFile, keyFile, name string, by *tls.Certificate) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
