@@ -3,11 +3,15 @@
 package serve
 
 import (
+	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,20 +30,40 @@ func TestServeLeavesNothing(t *testing.T) {
 		goleak.IgnoreCurrent(),
 	}
 	defer setLogLevel("trace")
+	dir, err := os.MkdirTemp("", "kv") // t.TempDir is too long for a socket
+	do(t, err)
+	defer os.RemoveAll(dir)
+	api := filepath.Join(dir, "api")
 	builtIn, err := os.ReadFile("../../config.yaml")
 	do(t, err)
 	l := &config.Layers{BuiltIn: builtIn}
 	for path, text := range map[string]string{
-		"server.listen": "127.0.0.1:0", "server.admin": "127.0.0.1:0", "server.drain.delay": "0s", "log.level": "error",
+		"server.listen": "unix:" + api, "server.admin": "127.0.0.1:0", "server.drain.delay": "0s", "log.level": "error",
 	} {
 		l.Flags = append(l.Flags, config.FlagValue{Flag: "--set " + path, Path: path, Text: text})
 	}
 	signals := make(chan os.Signal, 2)
-	signals <- syscall.SIGHUP
-	signals <- syscall.SIGTERM
+	ctx, ended := context.WithCancel(t.Context())
+	var signalled sync.WaitGroup
+	signalled.Go(func() {
+		// Not before it serves: until its configuration is read it is ended by force
+		// after less than a second, and a busy machine takes that long to start.
+		for ctx.Err() == nil {
+			conn, err := net.Dial("unix", api)
+			if err == nil {
+				_ = conn.Close()
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		signals <- syscall.SIGHUP
+		signals <- syscall.SIGTERM
+	})
 	if err := Run(l, "v0.0.1-test", signals); err != nil {
 		t.Error(err)
 	}
+	ended()
+	signalled.Wait()
 	goleak.VerifyNone(t, fasthttps...)
 
 	// A start that fails half way leaves nothing, either.

@@ -1,5 +1,6 @@
 // Tests of the last resort: how long the end may take, in time that is not waited for.
-package main
+
+package serve
 
 import (
 	"os"
@@ -7,16 +8,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"kvasir/config"
 )
 
 // forced sends the signals, half a second apart, to a process that does not stop. It returns how long after the
 // first one it was ended, and with which code.
-func forced(t *testing.T, drain *drainConfig, signals ...os.Signal) (after time.Duration, code int) {
+func forced(t *testing.T, drain *config.Drain, signals ...os.Signal) (after time.Duration, code int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan os.Signal)
 		exits := make(chan int, 1)
-		e := newEnding(heard)
+		e := newShutdown(heard)
 		e.exit = func(code int) { exits <- code }
 		e.drain.Store(drain)
 		begin := time.Now()
@@ -33,10 +36,10 @@ func forced(t *testing.T, drain *drainConfig, signals ...os.Signal) (after time.
 	return after, code
 }
 
-func TestEndIsForced(t *testing.T) {
-	drain := &drainConfig{Delay: 2 * time.Second, Timeout: 10 * time.Second}
+func TestStopIsForced(t *testing.T) {
+	drain := &config.Drain{Delay: 2 * time.Second, Timeout: 10 * time.Second}
 	for name, c := range map[string]struct {
-		drain       *drainConfig
+		drain       *config.Drain
 		signals     []os.Signal
 		least, most time.Duration
 		code        int
