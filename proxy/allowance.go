@@ -165,7 +165,7 @@ func (x *exchange) spend(tokens int) {
 // settle spends what the request has used, as far as it is not spent yet, and
 // gives back what it has not.
 func (x *exchange) settle() {
-	if x.spend(x.facts.usage.total()); !x.spent {
+	if x.spend(x.facts.usage.Total()); !x.spent {
 		x.spend(books{x.p}.uncounted(x))
 	}
 	x.giveBack()
@@ -181,7 +181,7 @@ const bytesPerToken = 4
 func (b books) uncounted(x *exchange) int {
 	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
 	if asked && (x.route.Generates() || x.facts.why != "") {
-		return x.prompt/bytesPerToken + x.events.contents
+		return x.prompt/bytesPerToken + x.events.Contents
 	}
 	return 0
 }

@@ -10,6 +10,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -22,7 +23,7 @@ type exchange struct {
 	edit    openai.Splices
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
-	veil    veil
+	veil    answer.Veil
 	asking  *asking // of the cache; nil until it is first asked
 	placing placing
 	head    []byte      // of the request to the worker
@@ -47,17 +48,17 @@ type turn struct {
 	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
 	verdictWas bool              // there was one
 	rule       cacheRule         // of the cache for this request
-	unveil     *unveiler         // puts hidden values back into the answer; nil: there is nothing to
+	unveil     *answer.Unveiler  // puts hidden values back into the answer; nil: there is nothing to
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
 	call       call
-	events     eventFlow
+	events     answer.Flow
 	reply      reply
 
-	recorder *recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight   // of equal requests; nil: it is alone
-	leading  bool      // the flight
+	recorder *answer.Recorder // takes the answer down; nil: it is for nobody else
+	flight   *flight          // of equal requests; nil: it is alone
+	leading  bool             // the flight
 	pilot    pilot
 
 	facts   facts
@@ -82,7 +83,7 @@ type facts struct {
 	total     time.Duration
 	waited    time.Duration // of it, waiting for workers or for a place
 	overhead  time.Duration // of firstByte, what was no waiting
-	usage     tokenCounts
+	usage     answer.Usage
 
 	judgement judgement
 	cache     recalled
@@ -101,7 +102,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
-	x.facts.usage, x.events.usage = noCounts, noCounts
+	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
 	return x
 }
@@ -133,8 +134,8 @@ func (x *exchange) overhead(now time.Time) time.Duration {
 // lostClient notes that the client did not stay to the end.
 func (x *exchange) lostClient() {
 	x.facts.why = whyGone
-	if x.facts.usage == noCounts && x.reply.began {
-		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
+	if x.facts.usage == answer.NoUsage && x.reply.began {
+		x.facts.usage = x.events.Usage // one that hangs up behind the last event has had them all
 	}
 	x.ctx.SetConnectionClose()
 	x.answered()
@@ -159,7 +160,7 @@ func (x *exchange) forgetText() {
 		x.plain = nil
 	}
 	x.plain = x.plain[:0]
-	x.veil = veil{} // its values are the client's
+	x.veil = answer.Veil{} // its values are the client's
 }
 
 // emptied is list with nothing in it, and without its memory if that is more

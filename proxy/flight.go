@@ -4,6 +4,8 @@ package proxy
 import (
 	"io"
 	"sync"
+
+	"kvasir/openai/answer"
 )
 
 // A flight is one answer on its way to several requests. One of them leads: it
@@ -21,7 +23,7 @@ type flight struct {
 	mu        sync.Mutex // guards the rest
 	phase     phase
 	try       int           // how many leaders there were
-	answer    answer        // what the leader has got
+	answer    answer.Answer // what the leader has got
 	followers int           // that have not left
 	deaf      bool          // the leader's own client was lost before the answer was whole
 	conn      io.Closer     // to the worker, while there is one to be stopped
@@ -59,7 +61,7 @@ func (f *flight) take() bool {
 	if f.phase != adrift {
 		return false
 	}
-	f.phase, f.answer, f.deaf = flying, answer{}, false
+	f.phase, f.answer, f.deaf = flying, answer.Answer{}, false
 	f.try++
 	f.followers--
 	f.turn()
@@ -67,7 +69,7 @@ func (f *flight) take() bool {
 }
 
 // tell hands what has come to the followers, and says that something has come.
-func (f *flight) tell(a *answer) {
+func (f *flight) tell(a *answer.Answer) {
 	f.mu.Lock()
 	f.answer = *a
 	f.wake()
@@ -86,7 +88,7 @@ func (f *flight) open() bool { return f.phase != spent && f.phase != scattered }
 
 // land ends the flight with the whole answer: landed, and still found until it is
 // retired, or spent.
-func (f *flight) land(a *answer, as phase) {
+func (f *flight) land(a *answer.Answer, as phase) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.phase == flying {
@@ -181,7 +183,7 @@ func (f *flight) isDeaf() bool {
 type sight struct {
 	phase   phase
 	try     int
-	answer  answer
+	answer  answer.Answer
 	signs   uint64
 	changed <-chan struct{}
 }

@@ -14,6 +14,8 @@ import (
 
 	"kvasir/cache"
 	"kvasir/sim"
+
+	"kvasir/openai/answer"
 )
 
 // A leader that hangs up does not fail the others, before the first byte and
@@ -162,7 +164,7 @@ func TestShutdownEndsAFlight(t *testing.T) {
 		p.flights.mu.Lock()
 		defer p.flights.mu.Unlock()
 		for _, f := range p.flights.all {
-			return len(f.look(true).answer.text) > 0
+			return len(f.look(true).answer.Text) > 0
 		}
 		return false
 	})
@@ -210,7 +212,7 @@ func TestAThousandEqualRequests(t *testing.T) {
 		}
 	}
 	first := says(t, clients[0].answer(t))
-	if first.finish != "stop" || len(first.text) < 50 {
+	if first.Finish != "stop" || len(first.Text) < 50 {
 		t.Fatalf("%+v", first)
 	}
 	waits := 0
@@ -262,8 +264,8 @@ func TestSlowLeaderHoldsNobodyUp(t *testing.T) {
 				}
 				go s.say(chunk(finishEvent+usageEvent+doneEvent) + "0\r\n\r\n")
 				for i, f := range followers {
-					if got := says(t, f.answer(t)); got.text != strings.Repeat(part, parts) {
-						t.Errorf("follower %d got %d bytes", i, len(got.text))
+					if got := says(t, f.answer(t)); got.Text != strings.Repeat(part, parts) {
+						t.Errorf("follower %d got %d bytes", i, len(got.Text))
 					}
 				}
 				resp, err := http.ReadResponse(bufio.NewReader(leader), nil)
@@ -271,8 +273,8 @@ func TestSlowLeaderHoldsNobodyUp(t *testing.T) {
 					t.Fatal(err)
 				}
 				b, err := io.ReadAll(resp.Body)
-				if got := says(t, received{resp, string(b), err}); err != nil || got.text != strings.Repeat(part, parts) {
-					t.Errorf("the leader got %d bytes, %v", len(got.text), err)
+				if got := says(t, received{resp, string(b), err}); err != nil || got.Text != strings.Repeat(part, parts) {
+					t.Errorf("the leader got %d bytes, %v", len(got.Text), err)
 				}
 			})
 		}
@@ -349,7 +351,7 @@ func TestStoredSinceTheLook(t *testing.T) {
 	if !first {
 		t.Fatal("no flight")
 	}
-	f.land(&answer{}, landed)
+	f.land(&answer.Answer{}, landed)
 	if same, leads := s.board(a, before); same != f || leads {
 		t.Error("one that has landed is not found before it is retired")
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // A boarding is what came of looking for a flight.
@@ -69,8 +70,8 @@ type follower struct {
 	sharer
 	f      *flight
 	seat   seat
-	answer answer // as far as it was seen
-	replay replay
+	answer answer.Answer // as far as it was seen
+	replay answer.Replay
 	stream bool
 
 	try     int // the leader's whose answer was begun with
@@ -85,7 +86,7 @@ type follower struct {
 // alone.
 func (x sharer) follow() (answered bool, err *openai.Error) {
 	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.Stream}
-	w.replay = newReplay(&w.answer, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
+	w.replay = answer.NewReplay(&w.answer, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
 	m := &x.p.metrics.flightMetrics
 	m.followers.Inc()
 	defer m.followers.Dec()
@@ -216,20 +217,19 @@ func (w *follower) lead() bool {
 // send passes on what is new, as events.
 func (w *follower) send(s *sight) (done, answered bool) {
 	out := w.out[:0]
-	if !w.reply.began && len(s.answer.text)+len(s.answer.reasoning) > 0 {
-		out = w.replay.open(out)
+	if !w.reply.began && len(s.answer.Text)+len(s.answer.Reasoning) > 0 {
+		out = w.replay.Open(out)
 		w.try = s.try
 	}
-	for p := newPieces(s.answer.reasoning[w.thought:], nil); p.more(); {
-		out = w.replay.think(out, p.next())
+	for p := answer.PiecesOf(s.answer.Reasoning[w.thought:], nil, 0); p.More(); {
+		out = w.replay.Think(out, p.Next())
 	}
-	p := newPieces(s.answer.text, s.answer.pieces[min(w.pieces, len(s.answer.pieces)):])
-	for p.at = w.said; p.more(); {
-		out = w.replay.say(out, p.next())
+	for p := answer.PiecesOf(s.answer.Text, s.answer.Pieces[min(w.pieces, len(s.answer.Pieces)):], w.said); p.More(); {
+		out = w.replay.Say(out, p.Next())
 	}
-	w.thought, w.said, w.pieces = len(s.answer.reasoning), len(s.answer.text), len(s.answer.pieces)
+	w.thought, w.said, w.pieces = len(s.answer.Reasoning), len(s.answer.Text), len(s.answer.Pieces)
 	if done = s.phase == landed || s.phase == spent; done {
-		out = w.replay.close(out)
+		out = w.replay.Close(out)
 	}
 	w.out = out
 	if len(out) == 0 {
@@ -300,7 +300,6 @@ func (w *follower) interrupted() {
 		w.facts.why = "shutdown"
 		e.Status, e.Message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
 	}
-	w.events.begin(w.route.Kind, false)
-	w.facts.usage = noCounts
-	w.reply.breakOff(w.events.appendError(nil, e))
+	w.facts.usage = answer.NoUsage
+	w.reply.breakOff(answer.AppendError(nil, w.route.Kind, e))
 }

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kvasir/openai/answer/answertest"
 )
 
 const chatPath = "/v1/chat/completions"
 
-var helloWorld = seen{text: "hello world", finish: "stop", model: "m", choices: 1}
+var helloWorld = answertest.Said{Text: "hello world", Finish: "stop", Model: "m", Choices: 1}
 
 // Both forms follow both forms.
 func TestFollowersGetTheAnswerInTheirForm(t *testing.T) {
@@ -80,7 +82,7 @@ func TestFollowersStreamAlong(t *testing.T) {
 	s.say(chunk(finishEvent+usageEvent+doneEvent) + "0\r\n\r\n")
 	readUntil(t, c, doneEvent+"\r\n0\r\n\r\n")
 	readUntil(t, late, doneEvent+"\r\n0\r\n\r\n")
-	if got := says(t, leader.answer(t)); got.text != "one two" {
+	if got := says(t, leader.answer(t)); got.Text != "one two" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -133,7 +135,7 @@ func TestFollowerThatHasBegunIsInterrupted(t *testing.T) {
 		t.Errorf("%v %q", err, body)
 	}
 	w.step(t).say(httpReply(200, "application/json", chatReply))
-	if got := says(t, c.answer(t)); got.text != "hello" {
+	if got := says(t, c.answer(t)); got.Text != "hello" {
 		t.Errorf("%+v", got)
 	}
 	leader.answer(t)
@@ -193,7 +195,7 @@ func TestFilteredAnswerIsForWhoHasBegun(t *testing.T) {
 	if got := says(t, plain.answer(t)); got != helloWorld {
 		t.Errorf("%+v", got)
 	}
-	if got := says(t, leader.answer(t)); got.finish != "content_filter" {
+	if got := says(t, leader.answer(t)); got.Finish != "content_filter" {
 		t.Errorf("%+v", got)
 	}
 }

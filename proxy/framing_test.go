@@ -7,6 +7,8 @@ import (
 	"net/http/httputil"
 	"strings"
 	"testing"
+
+	"kvasir/openai/answer/answertest"
 )
 
 // feed decodes body in reads that end at the given offsets, each in a buffer
@@ -31,12 +33,12 @@ func feed(h *replyHead, body []byte, ends ...int) (payload string, f framing, er
 }
 
 func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
-	for _, tr := range readTranscripts(t) {
+	for _, tr := range answertest.Transcripts(t) {
 		var h replyHead
-		if _, err := h.parse(tr.response); err != nil {
+		if _, err := h.parse(tr.Response); err != nil {
 			t.Fatal(err)
 		}
-		wire := tr.response[tr.head:]
+		wire := tr.Response[tr.Head:]
 		step := 1
 		switch {
 		case len(wire) > 16<<10:
@@ -46,19 +48,19 @@ func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
 		}
 		for i := 0; i <= len(wire); i += step {
 			got, f, err := feed(&h, wire, i)
-			if got != string(tr.body) || err != nil || f.dirty || f.done() == tr.cut {
-				t.Fatalf("%s split at %d: %d of %d bytes, done %v, dirty %v, %v", tr.name, i, len(got), len(tr.body), f.done(), f.dirty, err)
+			if got != string(tr.Body) || err != nil || f.dirty || f.done() == tr.Cut {
+				t.Fatalf("%s split at %d: %d of %d bytes, done %v, dirty %v, %v", tr.Name, i, len(got), len(tr.Body), f.done(), f.dirty, err)
 			}
-			if eof := f.atEOF(); tr.cut && eof != errCut || !tr.cut && eof != nil {
-				t.Fatalf("%s split at %d: at EOF %v", tr.name, i, eof)
+			if eof := f.atEOF(); tr.Cut && eof != errCut || !tr.Cut && eof != nil {
+				t.Fatalf("%s split at %d: at EOF %v", tr.Name, i, eof)
 			}
 		}
 		var each []int
 		for i := range len(wire) {
 			each = append(each, i)
 		}
-		if got, f, err := feed(&h, wire, each...); got != string(tr.body) || err != nil || f.done() == tr.cut {
-			t.Errorf("%s byte by byte: %d of %d bytes, %v", tr.name, len(got), len(tr.body), err)
+		if got, f, err := feed(&h, wire, each...); got != string(tr.Body) || err != nil || f.done() == tr.Cut {
+			t.Errorf("%s byte by byte: %d of %d bytes, %v", tr.Name, len(got), len(tr.Body), err)
 		}
 	}
 }
@@ -66,15 +68,15 @@ func TestFramingOfEveryTranscriptSplitEverywhere(t *testing.T) {
 // A stream that stops at any byte of its chunked body is cut, and gives what
 // came.
 func TestFramingCutEverywhere(t *testing.T) {
-	tr := findTranscript(t, "vllm/chat_stream_usage")
+	tr := answertest.Find(t, "vllm/chat_stream_usage")
 	var h replyHead
-	if _, err := h.parse(tr.response); err != nil {
+	if _, err := h.parse(tr.Response); err != nil {
 		t.Fatal(err)
 	}
-	wire := tr.response[tr.head:]
+	wire := tr.Response[tr.Head:]
 	for i := range len(wire) {
 		got, f, err := feed(&h, wire[:i])
-		if err != nil || !strings.HasPrefix(string(tr.body), got) || f.done() || f.atEOF() != errCut {
+		if err != nil || !strings.HasPrefix(string(tr.Body), got) || f.done() || f.atEOF() != errCut {
 			t.Fatalf("cut at %d of %d: done %v, %v, at EOF %v", i, len(wire), f.done(), err, f.atEOF())
 		}
 	}
@@ -239,8 +241,8 @@ func TestFramingAllocs(t *testing.T) {
 // that of net/http's chunked reader.
 func FuzzFraming(f *testing.F) {
 	for _, name := range []string{"vllm/chat_stream", "vllm/sse_keepalive_queued", "vllm/pd/sigterm_stream"} {
-		tr := findTranscript(f, name)
-		f.Add(tr.response[tr.head:], uint16(7))
+		tr := answertest.Find(f, name)
+		f.Add(tr.Response[tr.Head:], uint16(7))
 	}
 	f.Add([]byte("5;a=b\r\nhello\r\n0\r\nT: x\r\n\r\nmore"), uint16(3))
 	f.Fuzz(func(t *testing.T, wire []byte, size uint16) {
@@ -283,9 +285,9 @@ func twinLimit(wire []byte, err error) bool {
 }
 
 func BenchmarkFraming(b *testing.B) {
-	tr := findTranscript(b, "vllm/cache_3_warm_stream")
+	tr := answertest.Find(b, "vllm/cache_3_warm_stream")
 	h := replyHead{status: 200, length: -1, chunked: true}
-	wire := tr.response[tr.head:]
+	wire := tr.Response[tr.Head:]
 	for _, c := range []struct {
 		name string
 		read int

@@ -12,6 +12,8 @@ import (
 
 	"kvasir/cache"
 	"kvasir/cache/embedded"
+
+	"kvasir/openai/answer/answertest"
 )
 
 // onlyEqual takes no question for another one.
@@ -160,19 +162,13 @@ func (p *testProxy) waiting() (n int) {
 }
 
 // says is what a client makes of an answer.
-func says(t testing.TB, r received) (s seen) {
+func says(t testing.TB, r received) answertest.Said {
 	t.Helper()
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
-		s.object(t, r.body)
-		return s
+		return answertest.SaidBy(t, r.body)
 	}
 	if r.err == nil && !strings.HasSuffix(r.body, doneEvent) && !strings.Contains(r.body, "message_stop") && !strings.Contains(r.body, "response.completed") {
 		t.Errorf("a stream without its end: %q", r.body)
 	}
-	for line := range strings.Lines(r.body) {
-		if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok && data != "[DONE]" {
-			s.object(t, data)
-		}
-	}
-	return s
+	return answertest.SaidIn(t, r.body)
 }

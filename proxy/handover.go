@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 const (
@@ -142,7 +143,7 @@ func (h *handover) compute() *failure {
 	h.said = h.call.now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.Kind, h.call.payload()).cachedTokens; cached >= 0 {
+		if cached := answer.UsageOf(h.x.route.Kind, h.call.payload()).Cached; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}

@@ -287,6 +287,11 @@ func delta(content string) string {
 	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"` + content + `"},"finish_reason":null}]}` + "\n\n"
 }
 
+// choice is a chunk of chat with this choice.
+func choice(members string) string {
+	return `data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"m","choices":[{"index":0,` + members + `}]}` + "\n\n"
+}
+
 const (
 	roleEvent   = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
 	finishEvent = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"

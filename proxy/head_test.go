@@ -9,33 +9,35 @@ import (
 	"testing"
 
 	"kvasir/header"
+
+	"kvasir/openai/answer/answertest"
 )
 
 func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }
 
 func TestReplyHeadOfEveryTranscript(t *testing.T) {
-	for _, tr := range readTranscripts(t) {
-		want, err := http.ReadResponse(newReader(tr.response), nil)
+	for _, tr := range answertest.Transcripts(t) {
+		want, err := http.ReadResponse(newReader(tr.Response), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var h replyHead
-		for i := range tr.head {
-			if n, err := h.parse(tr.response[:i]); n != 0 || err != nil {
-				t.Fatalf("%s: %d bytes of the head: n %d, %v", tr.name, i, n, err)
+		for i := range tr.Head {
+			if n, err := h.parse(tr.Response[:i]); n != 0 || err != nil {
+				t.Fatalf("%s: %d bytes of the head: n %d, %v", tr.Name, i, n, err)
 			}
 		}
-		n, err := h.parse(tr.response)
-		if n != tr.head || err != nil {
-			t.Fatalf("%s: n %d of %d, %v", tr.name, n, tr.head, err)
+		n, err := h.parse(tr.Response)
+		if n != tr.Head || err != nil {
+			t.Fatalf("%s: n %d of %d, %v", tr.Name, n, tr.Head, err)
 		}
 		chunked := slices.Equal(want.TransferEncoding, []string{"chunked"})
 		if h.status != want.StatusCode || h.minor != want.ProtoMinor || h.length != want.ContentLength ||
 			h.chunked != chunked || h.close != want.Close || string(h.contentType) != want.Header.Get("Content-Type") {
-			t.Errorf("%s: %+v, net/http reads %+v", tr.name, h, want)
+			t.Errorf("%s: %+v, net/http reads %+v", tr.Name, h, want)
 		}
-		if !bytes.Equal(h.lines, tr.response[bytes.IndexByte(tr.response, '\n')+1:tr.head-2]) {
-			t.Errorf("%s: lines %q", tr.name, h.lines)
+		if !bytes.Equal(h.lines, tr.Response[bytes.IndexByte(tr.Response, '\n')+1:tr.Head-2]) {
+			t.Errorf("%s: lines %q", tr.Name, h.lines)
 		}
 	}
 }
@@ -188,8 +190,8 @@ func TestReplyHeadAllocs(t *testing.T) {
 // FuzzReplyHead: what is accepted is a head to net/http too, with the same
 // status and length, and no shorter piece of it is a head or an error.
 func FuzzReplyHead(f *testing.F) {
-	for _, tr := range readTranscripts(f)[:8] {
-		f.Add(tr.response[:tr.head])
+	for _, tr := range answertest.Transcripts(f)[:8] {
+		f.Add(tr.Response[:tr.Head])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h replyHead
@@ -221,7 +223,7 @@ func FuzzReplyHead(f *testing.F) {
 }
 
 func BenchmarkReplyHead(b *testing.B) {
-	head := findTranscript(b, "vllm/chat_stream").response
+	head := answertest.Find(b, "vllm/chat_stream").Response
 	dst := make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {

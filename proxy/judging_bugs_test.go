@@ -18,6 +18,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
 // Where the first piece of personal data of the first text may pass, the place
@@ -260,81 +261,6 @@ func TestFormsInOtherCharactersAreRefused(t *testing.T) {
 	}
 }
 
-// The rest of one choice was sent in the shape of its last event, with the texts
-// of the other choices in it a second time.
-func TestUnveilSendsNothingTwice(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindChat)
-	var got strings.Builder
-	for _, event := range []string{
-		`{"choices":[{"index":0,"delta":{"role":"assistant","content":"one"}},{"index":1,"delta":{"content":"two [PER"}}]}`,
-		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":"[PER"}}]}}]}`,
-		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
-		`[DONE]`,
-	} {
-		got.Write(u.events([]byte("data: " + event + "\n\n")))
-	}
-	all := got.String() + string(u.last())
-	for _, once := range []string{`"one"`, `"two `, `"call"`, `"f"`, `"assistant"`} {
-		if strings.Count(all, once) != 1 {
-			t.Errorf("%s comes %d times in\n%s", once, strings.Count(all, once), all)
-		}
-	}
-	if strings.Count(all, "[PER") != 2 {
-		t.Errorf("what was held is not there:\n%s", all)
-	}
-}
-
-// The calls of two choices have the same index, and their pieces ran together.
-func TestUnveilTellsCallsOfChoicesApart(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindChat)
-	var got strings.Builder
-	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
-		index, text, _ := strings.Cut(part, " ")
-		got.Write(u.events([]byte(`data: {"choices":[{"index":` + index + `,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"` + text + `"}}]}}]}` + "\n\n")))
-	}
-	got.Write(u.last())
-	for _, want := range []string{"Ann Müller", "ann@example.org"} {
-		if !strings.Contains(got.String(), want) {
-			t.Errorf("%s is not in\n%s", want, got.String())
-		}
-	}
-}
-
-// An event that came in pieces, as one over 16 KiB does, was taken for several:
-// what was held of one piece broke the next.
-func TestUnveilLongEventsInPieces(t *testing.T) {
-	long := strings.Repeat("x", 40<<10)
-	event := `data: {"choices":[{"index":0,"delta":{"content":"` + long + `[PERSON] and [PER"}}]}` + "\n\n"
-	rest := `data: {"choices":[{"index":0,"delta":{"content":" end"}}]}` + "\n\n" + doneText
-	for cut := len(event) - 40; cut < len(event); cut++ {
-		u := newUnveiler(testVeil(), openai.KindChat)
-		var got strings.Builder
-		got.Write(u.events([]byte(event[:cut])))
-		got.Write(u.events([]byte(event[cut:])))
-		got.Write(u.events([]byte(rest)))
-		got.Write(u.last())
-		text := textOf(t, got.String(), "choices 0 delta content")
-		if text != long+"[PERSON] and [PER end" && text != long+"Ann Müller and [PER end" {
-			t.Fatalf("cut at %d: %.60q", cut, strings.TrimLeft(text, "x"))
-		}
-	}
-}
-
-// Some engines write a choice's index behind its text: all choices were one.
-func TestUnveilFindsIndicesBehindTexts(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindText)
-	var got strings.Builder
-	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
-		index, text, _ := strings.Cut(part, " ")
-		got.Write(u.events([]byte(`data: {"choices":[{"text":"` + text + `","logprobs":null,"index":` + index + `}]}` + "\n\n")))
-	}
-	for _, want := range []string{`"Ann Müller","logprobs":null,"index":0`, `"ann@example.org","logprobs":null,"index":1`} {
-		if !strings.Contains(got.String(), want) {
-			t.Errorf("%s is not in\n%s", want, got.String())
-		}
-	}
-}
-
 // The prompt with its escapes resolved, and what was redacted of it, were kept
 // for as long as the answer streamed.
 func TestStreamsDoNotHoldWhatWasJudged(t *testing.T) {
@@ -420,7 +346,7 @@ func TestRefusalsNameNoWorker(t *testing.T) {
 func TestAskForUnknownTypes(t *testing.T) {
 	p := startProxy(t, guarded(classify.Block, goodWorker(t).url))
 	status, a := askAdmin(t, p, "/api/v1/classify/pii", `{"text":"4111 1111 1111 1111","options":{"entity_types":["CREDIT"]}}`)
-	if status != 400 || at(a, "error param") != "options.entity_types" {
+	if status != 400 || answertest.At(a, "error param") != "options.entity_types" {
 		t.Errorf("%d %v", status, a)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // A sharer is a request whose answer may come from others, or be for others: those
@@ -38,23 +39,23 @@ func (x sharer) recorded() {
 	if r == nil {
 		return
 	}
-	r.seal()
+	r.Seal()
 	switch {
 	case !x.leading:
-	case r.faithful():
-		x.flight.land(&r.answer, landed)
-	case r.flaw == "" && r.finish != "":
-		x.flight.land(&r.answer, spent)
-	case r.flaw != flawError:
+	case r.Faithful():
+		x.flight.land(r.Answer(), landed)
+	case r.Flaw() == "" && r.Answer().Finish != "":
+		x.flight.land(r.Answer(), spent)
+	case r.Flaw() != answer.FlawError:
 		x.p.flights.scatter(x.flight)
 	}
 }
 
 // recording begins to take an answer down, if there is anybody for it.
-func (r *relay) recording() *recorder {
+func (r *relay) recording() *answer.Recorder {
 	r.recorder = nil
 	if (r.rule.stores || r.leading) && r.call.head.status == 200 && r.route.Recorded() && !(sharer{r.exchange}).strayed() {
-		r.recorder = &recorder{kind: r.route.Kind, tools: r.state.settings.CacheOptions.ToolCalls}
+		r.recorder = answer.NewRecorder(r.route.Kind, r.state.settings.CacheOptions.ToolCalls)
 	}
 	return r.recorder
 }
@@ -70,10 +71,10 @@ func (x sharer) strayed() bool {
 func (x sharer) passOn() {
 	switch {
 	case !x.leading:
-	case x.recorder == nil || x.recorder.flaw != "" && x.recorder.flaw != flawError:
+	case x.recorder == nil || x.recorder.Flaw() != "" && x.recorder.Flaw() != answer.FlawError:
 		x.p.flights.scatter(x.flight)
 	default:
-		x.flight.tell(&x.recorder.answer)
+		x.flight.tell(x.recorder.Answer())
 	}
 }
 
@@ -94,8 +95,8 @@ func (x sharer) land() {
 	if f.isDeaf() && x.facts.why == "" {
 		x.lostClient()
 	}
-	if r != nil && r.faithful() {
-		f.land(&r.answer, landed)
+	if r != nil && r.Faithful() {
+		f.land(r.Answer(), landed)
 		return // it is retired when the answer is stored
 	}
 	if x.mayBeBetter() {
@@ -115,7 +116,7 @@ func (x sharer) mayBeBetter() bool {
 		return true
 	case why == "panic" || x.strayed():
 		return false
-	case x.recorder != nil && x.recorder.flaw == flawError:
+	case x.recorder != nil && x.recorder.Flaw() == answer.FlawError:
 		return true
 	default:
 		return status == 408 || status == 429 || status >= 500 && status != 501
@@ -142,11 +143,11 @@ func (x sharer) keep() {
 	if r == nil || !x.rule.stores || c == nil || x.strayed() {
 		return
 	}
-	if !r.storable() {
-		x.p.metrics.unkept.WithLabelValues(r.unkept()).Inc()
+	if !r.Storable() {
+		x.p.metrics.unkept.WithLabelValues(r.Unkept()).Inc()
 		return
 	}
-	_, err := c.Put(&x.asking.query, r.answer.append(make([]byte, 0, r.answer.size())))
+	_, err := c.Put(&x.asking.query, r.Answer().AppendTo(make([]byte, 0, r.Answer().Size())))
 	if stored = err == nil; stored {
 		x.p.metrics.stored.Inc()
 	}

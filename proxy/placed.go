@@ -76,7 +76,7 @@ func (x placer) placed(at *kvroute.Placement, b *backend) {
 // taken to hold.
 func (x placer) compare(at *kvroute.Placement) {
 	p, f, m := &x.placing, &x.facts.placed, x.p.metrics
-	cached := x.facts.usage.cachedTokens
+	cached := x.facts.usage.Cached
 	if cached < 0 || !f.priced || f.approximate != "" || f.blockSize == 0 {
 		return
 	}

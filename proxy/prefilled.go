@@ -5,6 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
@@ -38,22 +39,21 @@ func (r *relay) retell() *failure {
 	body := r.call.payload()
 	shown := body
 	if r.unveil != nil {
-		shown = r.unveil.body(body)
+		shown = r.unveil.Body(body)
 	}
-	said := recorder{kind: r.route.Kind, tools: true}
-	said.wholeBody(shown, true)
-	if said.seal(); !said.faithful() {
+	said := answer.NewRecorder(r.route.Kind, true)
+	said.Body(shown)
+	if said.Seal(); !said.Faithful() {
 		return broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
 	}
 	if record := r.recording(); record != nil {
-		record.wholeBody(body, true)
+		record.Body(body)
 		sharer{r.exchange}.recorded()
 	}
-	r.facts.usage = usageNear(r.route.Kind, body)
-	r.spend(r.facts.usage.total())
+	r.facts.usage = answer.UsageOf(r.route.Kind, body)
+	r.spend(r.facts.usage.Total())
 	r.facts.streamed = true
-	say := newReplay(&said.answer, r.route.Kind, r.arrived().Unix(), r.req.Usage.Include)
-	say.id = r.facts.id
+	say := answer.NewReplay(said.Answer(), r.route.Kind, r.facts.id, r.arrived().Unix(), r.req.Usage.Include)
 	r.tell(&say)
 	return nil
 }

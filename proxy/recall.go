@@ -10,6 +10,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // What became of a request at the cache: the values of x-kvasir-cache, and of
@@ -74,13 +75,13 @@ func (x *exchange) recall() (answered bool) {
 	start := time.Now()
 	r, bug := q.lookUp(c)
 	m.cacheLookup.Observe(time.Since(start).Seconds())
-	var a answer
+	var a answer.Answer
 	if r.Hit {
 		var err error
-		switch a, err = readAnswer(r.Entry.Answer); {
-		case err != nil || !a.replays(x.route.Kind):
+		switch a, err = answer.Parse(r.Entry.Answer); {
+		case err != nil || !a.Fits(x.route.Kind):
 			r.Hit, r.Err, r.Why = false, err, "unreadable"
-		case a.calls != nil && !x.state.settings.CacheOptions.ToolCalls: // kept under another configuration
+		case a.Calls != nil && !x.state.settings.CacheOptions.ToolCalls: // kept under another configuration
 			r.Hit, r.Why = false, bypassTools
 		}
 	}
@@ -93,7 +94,7 @@ func (x *exchange) recall() (answered bool) {
 		*f = recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
 		x.facts.judgement.path = pathCache
 		x.facts.streamed = x.req.Stream
-		say := newReplay(&a, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
+		say := answer.NewReplay(&a, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
 		x.tell(&say)
 		return true
 	case r.Err != nil:

@@ -156,6 +156,10 @@ func eventError(event []byte) *openai.Error {
 	return passedError(status, data)
 }
 
+// isUnknown says that an error event is in no known shape, so that it may hold
+// anything of the worker's host.
+func isUnknown(event []byte) bool { return eventError(event).Message == internalError }
+
 // passedError keeps the fields of an error that has OpenAI's shape.
 func passedError(status int, data []byte) *openai.Error {
 	var shaped struct {

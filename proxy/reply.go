@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai/answer"
 )
 
 // A reply is one answer on its way to the client. It is written straight to
@@ -153,6 +155,30 @@ func (r *reply) breakOff(last []byte) {
 	r.x.ctx.SetConnectionClose()
 	r.x.conn.abort(r.open)
 }
+
+// tell answers the request with a reply of our own, in one write.
+func (x *exchange) tell(r *answer.Replay) {
+	stream := x.req.Stream
+	buf := takeBuffer(r.Size(stream))
+	body := r.AppendTo(buf[:0], stream)
+	header, length := jsonHeader, int64(len(body))
+	if stream {
+		header, length = streamHeader, -1
+	}
+	x.call.now = time.Now() // of the writes: no worker was called
+	err := x.reply.whole(header, length, body)
+	x.answered()
+	giveBuffer(buf)
+	if err != nil {
+		x.lostClient()
+	}
+}
+
+// The headers of replies of our own, beside those of every reply.
+var (
+	jsonHeader   = []byte("Content-Type: application/json\r\n")
+	streamHeader = []byte("Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n")
+)
 
 // appendStatusLine appends the status line.
 func appendStatusLine(dst []byte, status int) []byte {

@@ -2,16 +2,13 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
-
-// eventLimit is how long one event may be. Longer is a broken worker.
-const eventLimit = 4 << 20
 
 // Why a request ended, where it did not end well.
 const (
@@ -38,11 +35,11 @@ func (r *relay) from(by asker, b *backend) *failure {
 	if err != nil {
 		f = blame(r.exchange, &r.call, err)
 	}
-	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
+	if cached := r.facts.usage.Cached; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
 	// Of several sequences the count is the sum, and they were generated side by side.
-	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed && single {
+	if tokens := r.facts.usage.Completion; f == nil && tokens > 0 && !r.facts.streamed && single {
 		r.placing.at.Answered(r.call.now, tokens)
 	}
 	return f
@@ -83,9 +80,9 @@ func (r *relay) body() error {
 	record := r.recording()
 	switch {
 	case json && r.unveil != nil:
-		limit = unveilLimit
+		limit = answer.UnveilLimit
 	case json && record != nil:
-		limit = recordLimit
+		limit = answer.RecordLimit
 	case c.head.length < 0 && !json:
 		limit = 1
 	}
@@ -98,20 +95,24 @@ func (r *relay) body() error {
 	}
 	payload := c.payload()
 	length, whole := c.head.length, c.ended
-	var tail *bodyTail
+	var tail answer.Tail
 	if record != nil {
-		record.wholeBody(payload, json && whole)
+		if json && whole {
+			record.Body(payload)
+		} else {
+			record.Spoil(answer.FlawData)
+		}
 		sharer{r.exchange}.recorded()
 	}
 	if whole {
 		if json && r.unveil != nil {
-			payload = r.unveil.body(payload)
+			payload = r.unveil.Body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = usageNear(r.route.Kind, c.payload())
-		r.spend(r.facts.usage.total())
+		r.facts.usage = answer.UsageOf(r.route.Kind, c.payload())
+		r.spend(r.facts.usage.Total())
 	} else {
-		tail = tailOf(c.payload())
+		tail.Add(c.payload())
 	}
 	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
 	err = r.reply.begin(c.head.status, header, length, payload)
@@ -119,7 +120,7 @@ func (r *relay) body() error {
 	r.answered()
 	if err == nil && !whole {
 		r.forgetBody()
-		err = r.rest(tail)
+		err = r.rest(&tail)
 	}
 	if err != nil {
 		r.lostClient()
@@ -129,14 +130,14 @@ func (r *relay) body() error {
 
 // rest passes on what comes of a body after its first part. An error is
 // the client's; a worker that fails breaks the reply off.
-func (r *relay) rest(tail *bodyTail) error {
+func (r *relay) rest(tail *answer.Tail) error {
 	c := &r.call
 	for {
 		c.pass(len(c.payload()))
 		switch err := c.more(); {
 		case errors.Is(err, io.EOF):
-			r.facts.usage = tail.usage(r.route.Kind)
-			r.spend(r.facts.usage.total())
+			r.facts.usage = tail.Usage(r.route.Kind)
+			r.spend(r.facts.usage.Total())
 			return r.reply.end()
 		case err != nil:
 			r.interrupted(false)
@@ -145,7 +146,7 @@ func (r *relay) rest(tail *bodyTail) error {
 		if len(c.payload()) == 0 {
 			continue
 		}
-		tail.add(c.payload())
+		tail.Add(c.payload())
 		if err := r.reply.write(c.buf, c.start, c.end); err != nil {
 			return err
 		}
@@ -169,8 +170,8 @@ func (c *call) hold(limit int) error {
 func (r *relay) stream() (*failure, error) {
 	c := &r.call
 	s := &r.events
-	s.begin(r.route.Kind, r.hidesUsage)
-	s.recorder = r.recording()
+	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, isUnknown)
+	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
@@ -188,7 +189,7 @@ func (r *relay) stream() (*failure, error) {
 		case !r.reply.began:
 			return nil, err
 		default:
-			r.interrupted(!s.done && !s.failed)
+			r.interrupted(!s.Done && !s.Failed)
 			return nil, nil
 		}
 	}
@@ -198,15 +199,15 @@ func (r *relay) stream() (*failure, error) {
 func (r *relay) passEvents() (*failure, error) {
 	c, s := &r.call, &r.events
 	for {
-		seen := s.contents
-		pass, skip := s.scan(c.payload())
-		if n := s.contents - seen; n > 0 {
+		seen := s.Contents
+		pass, skip := s.Scan(c.payload())
+		if n := s.Contents - seen; n > 0 {
 			r.placing.at.Tokens(c.now, n)
 		}
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
-		if s.tooLong() {
+		if s.TooLong() {
 			c.broken = errTooLong
 			if !r.reply.began {
 				return nil, c.broken
@@ -214,7 +215,7 @@ func (r *relay) passEvents() (*failure, error) {
 			r.interrupted(true)
 			return nil, nil
 		}
-		if pass+skip > 0 || !s.opened {
+		if pass+skip > 0 || !s.Opened {
 			sharer{r.exchange}.passOn()
 		}
 		if pass+skip == 0 {
@@ -230,7 +231,7 @@ func (r *relay) passEvents() (*failure, error) {
 			return nil, nil
 		}
 		c.pass(pass + skip)
-		if s.withheld != nil {
+		if s.Withheld != nil {
 			r.withheld()
 			return nil, nil
 		}
@@ -241,12 +242,12 @@ func (r *relay) passEvents() (*failure, error) {
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
 	r.call.ended = false // what follows the event is not worth reading
-	f := &failure{err: eventError(r.events.withheld)}
-	f.conceal(r.facts.worker, r.events.withheld)
+	f := &failure{err: eventError(r.events.Withheld)}
+	f.conceal(r.facts.worker, r.events.Withheld)
 	r.p.logUnknown(r.backend, f)
 	r.facts.why = "worker_error"
-	r.facts.usage = r.events.usage
-	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.err))
+	r.facts.usage = r.events.Usage
+	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.err))
 }
 
 // sendEvents writes the first n bytes of the payload.
@@ -254,7 +255,7 @@ func (r *relay) sendEvents(n int) error {
 	c := &r.call
 	events := c.payload()[:n]
 	if r.unveil != nil {
-		events = r.unveil.events(events)
+		events = r.unveil.Events(events)
 	}
 	switch {
 	case r.reply.began && len(events) == 0:
@@ -276,12 +277,12 @@ func (r *relay) sendEvents(n int) error {
 // only if its events say so too.
 func (r *relay) endEvents() (*failure, error) {
 	c, s := &r.call, &r.events
-	if rest := s.last(c.payload()); rest > 0 || !r.reply.began {
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+	if rest := s.Last(c.payload()); rest > 0 || !r.reply.began {
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
 		if !r.reply.began {
-			if !s.finished() {
+			if !s.Finished() {
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err := r.hand.commit(); err != nil {
@@ -294,18 +295,18 @@ func (r *relay) endEvents() (*failure, error) {
 		}
 		c.pass(rest)
 	}
-	if s.withheld != nil {
+	if s.Withheld != nil {
 		r.withheld()
 		return nil, nil
 	}
-	r.facts.usage = s.usage
-	r.spend(r.facts.usage.total())
-	if !s.finished() {
+	r.facts.usage = s.Usage
+	r.spend(r.facts.usage.Total())
+	if !s.Finished() {
 		c.ended = false // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
 		return nil, nil
 	}
-	if s.failed {
+	if s.Failed {
 		r.facts.why = "worker_error"
 	} else {
 		sharer{r.exchange}.recorded()
@@ -325,7 +326,7 @@ func (r *relay) stillHeld() []byte {
 	if r.unveil == nil {
 		return nil
 	}
-	return r.unveil.last()
+	return r.unveil.Last()
 }
 
 // interrupted ends an answer that was begun and cannot be finished: an error in
@@ -340,10 +341,10 @@ func (r *relay) interrupted(tell bool) {
 	default:
 		r.facts.why = whyInterrupted
 	}
-	r.facts.usage = r.events.usage
+	r.facts.usage = r.events.Usage
 	var last []byte
 	if tell && r.facts.streamed {
-		last = r.events.appendError(append(last, r.stillHeld()...), r.interruption())
+		last = r.events.AppendError(append(last, r.stillHeld()...), r.interruption())
 	}
 	r.reply.breakOff(last)
 }
@@ -357,55 +358,3 @@ func (r *relay) interruption() *openai.Error {
 	e.Code = "stream_interrupted"
 	return e
 }
-
-// A bodyTail keeps the end of a body that is too large to hold: that is where
-// its usage stands.
-type bodyTail struct{ last []byte }
-
-const tailLength = 1 << 10
-
-func tailOf(payload []byte) *bodyTail {
-	t := &bodyTail{}
-	t.add(payload)
-	return t
-}
-
-func (t *bodyTail) add(payload []byte) {
-	if len(payload) >= tailLength {
-		t.last = append(t.last[:0], payload[len(payload)-tailLength:]...)
-		return
-	}
-	if over := len(t.last) + len(payload) - tailLength; over > 0 {
-		t.last = append(t.last[:0], t.last[over:]...)
-	}
-	t.last = append(t.last, payload...)
-}
-
-// usage reads the counts of the last `"usage":{...}`.
-func (t *bodyTail) usage(k openai.Kind) tokenCounts {
-	if t == nil {
-		return noCounts
-	}
-	return usageNear(k, t.last)
-}
-
-// usageNear reads the counts of the "usage" member near the end of a body, where
-// engines put it: walking the whole answer for it costs as much as parsing the
-// request. Quotes inside strings are escaped, so text cannot hold it.
-func usageNear(k openai.Kind, body []byte) tokenCounts {
-	near := body[max(len(body)-tailLength, 0):]
-	for {
-		at := bytes.Index(near, usageMember)
-		if at < 0 {
-			return usageOf(k, body)
-		}
-		near = near[at+len(usageMember):]
-		o := replyObject{tokenCounts: noCounts}
-		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
-		if o.readUsage(&w); o.counted && !w.Bad {
-			return o.tokenCounts
-		}
-	}
-}
-
-var usageMember = []byte(`"usage"`)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"kvasir/openai/answer/answertest"
 )
 
 func TestWorkerError(t *testing.T) {
@@ -131,20 +133,20 @@ func TestCutText(t *testing.T) {
 // Every error of every engine comes out in OpenAI's shape, without a path.
 func TestWorkerErrorOfEveryTranscript(t *testing.T) {
 	reshaped := map[string]string{}
-	for _, tr := range readTranscripts(t) {
+	for _, tr := range answertest.Transcripts(t) {
 		var h replyHead
-		if _, err := h.parse(tr.response); err != nil {
+		if _, err := h.parse(tr.Response); err != nil {
 			t.Fatal(err)
 		}
 		if h.status < 400 {
 			continue
 		}
-		body := tr.body
-		if e := workerError(h.status, tr.body); e != nil {
+		body := tr.Body
+		if e := workerError(h.status, tr.Body); e != nil {
 			body = e.AppendJSON(nil)
-			reshaped[tr.name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
+			reshaped[tr.Name] = fmt.Sprintf("%d %s: %s", e.Status, e.Type, e.Message)
 		}
-		checkOpenAI(t, tr.name, body)
+		checkOpenAI(t, tr.Name, body)
 	}
 	for name, want := range map[string]string{
 		"vllm/err_bad_utf8":               "400 invalid_request_error: There was an error parsing the body",

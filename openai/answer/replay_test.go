@@ -1,5 +1,6 @@
 // Kept answers, told again in every form.
-package proxy
+
+package answer
 
 import (
 	"bytes"
@@ -11,15 +12,16 @@ import (
 	"unicode/utf8"
 
 	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
 var rewriteReplays = flag.Bool("rewrite-replays", false, "write the replies into testdata/replays.txt")
 
-func kept() *answer {
-	return &answer{
-		model: `a "b"`, created: 1600000000, text: []byte("It is 330\u00a0m tall.\n\n  \"Très\" haut: \U0001f5fc\u0001"),
-		reasoning: []byte("Paris \\ 1889\n"), reasoningKey: "reasoning_content", finish: "stop", fingerprint: "fp_1",
-		usage: []byte(`{"prompt_tokens":7,"total_tokens":27,"completion_tokens":20}`),
+func kept() *Answer {
+	return &Answer{
+		Model: `a "b"`, Created: 1600000000, Text: []byte("It is 330\u00a0m tall.\n\n  \"Très\" haut: \U0001f5fc\u0001"),
+		Reasoning: []byte("Paris \\ 1889\n"), ReasoningKey: "reasoning_content", Finish: "stop", Fingerprint: "fp_1",
+		RawUsage: []byte(`{"prompt_tokens":7,"total_tokens":27,"completion_tokens":20}`),
 	}
 }
 
@@ -38,13 +40,13 @@ func TestRepliesAreThese(t *testing.T) {
 		name   string
 		kind   openai.Kind
 		stream bool
-		counts bool
-		change func(*answer)
+		usage  bool
+		change func(*Answer)
 	}{
 		{"chat", openai.KindChat, false, false, nil},
 		{"chat, streamed, usage asked for", openai.KindChat, true, true, nil},
-		{"chat, streamed in the worker's pieces", openai.KindChat, true, false, func(a *answer) {
-			a.reasoning, a.text, a.pieces, a.fingerprint = nil, []byte("One, two"), []int32{3, 4, 8}, ""
+		{"chat, streamed in the worker's pieces", openai.KindChat, true, false, func(a *Answer) {
+			a.Reasoning, a.Text, a.Pieces, a.Fingerprint = nil, []byte("One, two"), []int32{3, 4, 8}, ""
 		}},
 		{"chat that ends in calls", openai.KindChat, false, false, calling},
 		{"chat that ends in calls, streamed", openai.KindChat, true, false, calling},
@@ -52,18 +54,18 @@ func TestRepliesAreThese(t *testing.T) {
 		{"completion, streamed, usage asked for", openai.KindText, true, true, nil},
 		{"response", openai.KindResponses, false, false, nil},
 		{"response, streamed", openai.KindResponses, true, false, nil},
-		{"response cut at its length", openai.KindResponses, false, false, func(a *answer) { a.finish, a.reasoning, a.usage = "length", nil, nil }},
+		{"response cut at its length", openai.KindResponses, false, false, func(a *Answer) { a.Finish, a.Reasoning, a.RawUsage = "length", nil, nil }},
 		{"message", openai.KindMessages, false, false, nil},
 		{"message, streamed", openai.KindMessages, true, false, nil},
 	} {
 		a := kept()
-		a.usage = usageOfKind(c.kind)
+		a.RawUsage = usageOfKind(c.kind)
 		if c.change != nil {
 			c.change(a)
 		}
-		r := replay{answer: a, kind: c.kind, id: "cache-0123456789abcdef", at: 1700000000, counts: c.counts}
+		r := NewReplay(a, c.kind, "cache-0123456789abcdef", 1700000000, c.usage)
 		b.WriteString("=== " + c.name + "\n")
-		b.Write(bytes.TrimSuffix(r.appendTo(nil, c.stream), []byte("\n")))
+		b.Write(bytes.TrimSuffix(r.AppendTo(nil, c.stream), []byte("\n")))
 		b.WriteString("\n")
 	}
 	const file = "testdata/replays.txt"
@@ -81,9 +83,9 @@ func TestRepliesAreThese(t *testing.T) {
 	}
 }
 
-func calling(a *answer) {
-	a.text, a.reasoning, a.finish = nil, nil, "tool_calls"
-	a.calls = []byte(`[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}, {"index":1,"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]`)
+func calling(a *Answer) {
+	a.Text, a.Reasoning, a.Finish = nil, nil, "tool_calls"
+	a.Calls = []byte(`[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}, {"index":1,"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]`)
 }
 
 // The text of a stream is the kept one, byte for byte, however it is cut.
@@ -94,12 +96,12 @@ func TestStreamsLoseNothing(t *testing.T) {
 	} {
 		for _, k := range []openai.Kind{openai.KindChat, openai.KindText, openai.KindResponses, openai.KindMessages} {
 			a := kept()
-			a.text, a.reasoning, a.usage = []byte(text), []byte(text+"?"), usageOfKind(k)
+			a.Text, a.Reasoning, a.RawUsage = []byte(text), []byte(text+"?"), usageOfKind(k)
 			if k == openai.KindText {
-				a.reasoning = nil
+				a.Reasoning = nil
 			}
 			said, thought, events := told(t, a, k)
-			if said != text || thought != string(a.reasoning) {
+			if said != text || thought != string(a.Reasoning) {
 				t.Errorf("kind %d says %q and thinks %q of %.40q", k, said, thought, text)
 			}
 			if most := 2*maxPieces + 100; events > 2*most {
@@ -110,13 +112,12 @@ func TestStreamsLoseNothing(t *testing.T) {
 }
 
 // told streams the answer and puts together what the events say.
-func told(t *testing.T, a *answer, k openai.Kind) (said, thought string, count int) {
+func told(t *testing.T, a *Answer, k openai.Kind) (said, thought string, count int) {
 	t.Helper()
-	r := newReplay(a, k, 1700000000, true)
-	events := r.appendTo(nil, true)
-	var flow eventFlow
-	flow.begin(k, false)
-	if pass, skip := flow.scan(events); pass != len(events) || skip != 0 || !flow.finished() || !flow.done {
+	r := NewReplay(a, k, NewID(), 1700000000, true)
+	events := r.AppendTo(nil, true)
+	flow := NewFlow(k, false, nil)
+	if pass, skip := flow.Scan(events); pass != len(events) || skip != 0 || !flow.Finished() || !flow.Done {
 		t.Errorf("kind %d: the stream is not taken for a finished one: %d of %d bytes", k, pass, len(events))
 	}
 	for event := range strings.SplitSeq(strings.TrimSpace(string(events)), "\n\n") {
@@ -133,7 +134,7 @@ func told(t *testing.T, a *answer, k openai.Kind) (said, thought string, count i
 			t.Fatalf("kind %d: %v in %s", k, err, data)
 		}
 		take := func(to *string, path string) {
-			if s, ok := at(e, path).(string); ok {
+			if s, ok := answertest.At(e, path).(string); ok {
 				*to += s
 			}
 		}
@@ -169,8 +170,8 @@ func TestPiecesFollowTheWorker(t *testing.T) {
 		{"好好好好好好", nil, "好好好好好好"},
 	} {
 		var got []string
-		for p := newPieces([]byte(c.text), c.ends); p.more(); {
-			got = append(got, string(p.next()))
+		for p := PiecesOf([]byte(c.text), c.ends, 0); p.More(); {
+			got = append(got, string(p.Next()))
 		}
 		if strings.Join(got, "|") != c.want {
 			t.Errorf("%q by %v: %s, want %s", c.text, c.ends, strings.Join(got, "|"), c.want)
@@ -187,23 +188,23 @@ func TestBodiesSayWhatStreamsSay(t *testing.T) {
 		openai.KindMessages:  {"", "content 0 thinking", "stop_reason"},
 	} {
 		a := kept()
-		a.usage = usageOfKind(k)
-		r := newReplay(a, k, 1700000000, false)
+		a.RawUsage = usageOfKind(k)
+		r := NewReplay(a, k, NewID(), 1700000000, false)
 		var body any
-		if err := json.Unmarshal(r.appendTo(nil, false), &body); err != nil {
+		if err := json.Unmarshal(r.AppendTo(nil, false), &body); err != nil {
 			t.Fatal(err)
 		}
 		said, thought, _ := told(t, a, k)
-		if paths[0] != "" && at(body, paths[0]) != said {
-			t.Errorf("kind %d says %q, streams %q", k, at(body, paths[0]), said)
+		if paths[0] != "" && answertest.At(body, paths[0]) != said {
+			t.Errorf("kind %d says %q, streams %q", k, answertest.At(body, paths[0]), said)
 		}
-		if paths[1] != "" && at(body, paths[1]) != thought {
-			t.Errorf("kind %d thinks %q, streams %q", k, at(body, paths[1]), thought)
+		if paths[1] != "" && answertest.At(body, paths[1]) != thought {
+			t.Errorf("kind %d thinks %q, streams %q", k, answertest.At(body, paths[1]), thought)
 		}
-		if end := at(body, paths[2]); end != "stop" && end != "completed" && end != "end_turn" {
+		if end := answertest.At(body, paths[2]); end != "stop" && end != "completed" && end != "end_turn" {
 			t.Errorf("kind %d ends with %q", k, end)
 		}
-		if got := at(body, "usage"); got == nil {
+		if got := answertest.At(body, "usage"); got == nil {
 			t.Errorf("kind %d has no usage", k)
 		}
 	}
@@ -217,11 +218,11 @@ func FuzzReplay(f *testing.F) {
 			return
 		}
 		a := kept()
-		a.text, a.reasoning, a.pieces = text, reasoning, nil
+		a.Text, a.Reasoning, a.Pieces = text, reasoning, nil
 		end := int32(0)
 		for _, n := range lengths {
 			end += int32(n)
-			a.pieces = append(a.pieces, end)
+			a.Pieces = append(a.Pieces, end)
 		}
 		for _, k := range []openai.Kind{openai.KindChat, openai.KindResponses, openai.KindMessages} {
 			if said, thought, _ := told(t, a, k); said != string(text) || thought != string(reasoning) {
@@ -236,17 +237,17 @@ func TestReplayAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	a := kept()
-	a.text, a.reasoning = []byte(strings.Repeat("The tower is 330 m tall. ", 200)), nil
+	a.Text, a.Reasoning = []byte(strings.Repeat("The tower is 330 m tall. ", 200)), nil
 	for _, stream := range []bool{false, true} {
 		dst := make([]byte, 0, 1<<20)
 		if allocs := testing.AllocsPerRun(100, func() {
-			r := newReplay(a, openai.KindChat, 1700000000, false)
-			dst = r.appendTo(dst[:0], stream)
+			r := NewReplay(a, openai.KindChat, NewID(), 1700000000, false)
+			dst = r.AppendTo(dst[:0], stream)
 		}); allocs > 2 { // the id, and the beginning of each chunk
 			t.Errorf("stream %v: %v allocations", stream, allocs)
 		}
-		r := newReplay(a, openai.KindChat, 1700000000, false)
-		if size := r.size(stream); size < len(dst) {
+		r := NewReplay(a, openai.KindChat, NewID(), 1700000000, false)
+		if size := r.Size(stream); size < len(dst) {
 			t.Errorf("stream %v: %d bytes, guessed %d", stream, len(dst), size)
 		}
 	}
@@ -254,14 +255,14 @@ func TestReplayAllocations(t *testing.T) {
 
 func BenchmarkReplay(b *testing.B) {
 	a := kept()
-	a.text, a.reasoning = []byte(strings.Repeat("The tower is 330 m tall. ", 40)), nil
+	a.Text, a.Reasoning = []byte(strings.Repeat("The tower is 330 m tall. ", 40)), nil
 	for name, stream := range map[string]bool{"body": false, "stream": true} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			dst := make([]byte, 0, 1<<20)
 			for b.Loop() {
-				r := newReplay(a, openai.KindChat, 1700000000, false)
-				dst = r.appendTo(dst[:0], stream)
+				r := NewReplay(a, openai.KindChat, NewID(), 1700000000, false)
+				dst = r.AppendTo(dst[:0], stream)
 			}
 			b.SetBytes(int64(len(dst)))
 		})

@@ -1,4 +1,6 @@
-package proxy
+// Events told apart, however their bytes come, and their fields.
+
+package openai_test
 
 import (
 	"slices"
@@ -6,6 +8,7 @@ import (
 	"testing"
 
 	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
 // scan feeds stream in pieces of the given size and returns the events, and
@@ -29,16 +32,16 @@ func scan(stream string, size int) (events []string, rest string) {
 
 func TestEventsOfEveryTranscriptSplitEverywhere(t *testing.T) {
 	streams := 0
-	for _, tr := range readTranscripts(t) {
-		want := tr.events()
+	for _, tr := range answertest.Transcripts(t) {
+		want := tr.Events()
 		if want == nil {
 			continue
 		}
 		streams++
-		for size := 1; size <= len(tr.body); size++ {
-			got, rest := scan(string(tr.body), size)
+		for size := 1; size <= len(tr.Body); size++ {
+			got, rest := scan(string(tr.Body), size)
 			if !slices.Equal(got, want) || rest != "" {
-				t.Fatalf("%s in pieces of %d: %d events of %d, rest %q", tr.name, size, len(got), len(want), rest)
+				t.Fatalf("%s in pieces of %d: %d events of %d, rest %q", tr.Name, size, len(got), len(want), rest)
 			}
 		}
 	}
@@ -84,8 +87,8 @@ func TestEventEndsInCRBeforeItsLF(t *testing.T) {
 	if n := s.Next([]byte("\ndata: 2\n\n")); n != 10 {
 		t.Fatalf("n %d", n)
 	}
-	if v := weigh(openai.KindChat, []byte("\ndata: [DONE]\n\n")); !v.done {
-		t.Errorf("%+v", v)
+	if _, data := openai.EventFields([]byte("\ndata: [DONE]\n\n")); string(data) != "[DONE]\n\n" {
+		t.Errorf("%q", data)
 	}
 }
 
@@ -180,8 +183,8 @@ func FuzzEvents(f *testing.F) {
 }
 
 func BenchmarkEventScanner(b *testing.B) {
-	tr := findTranscript(b, "vllm/cache_3_warm_stream")
-	body := []byte(strings.Repeat(string(tr.body), 8))
+	tr := answertest.Find(b, "vllm/cache_3_warm_stream")
+	body := []byte(strings.Repeat(string(tr.Body), 8))
 	events, _ := scan(string(body), len(body))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()

@@ -1,5 +1,6 @@
-// Unveiling: hidden values are put back into the answer, whole or streamed.
-package proxy
+// Unveiling: hidden values are put back into an answer, whole or streamed.
+
+package answer
 
 import (
 	"bytes"
@@ -9,27 +10,34 @@ import (
 	"kvasir/openai"
 )
 
-// An unveiler puts what a veil hid back into one answer. Placeholders are
-// plain ASCII inside JSON strings, so they are found in the raw bytes; in a
-// stream one may come in pieces, token by token: its beginning is held until
-// it is known what it is.
-type unveiler struct {
+// An Unveiler puts what a Veil hid back into one answer.
+//
+//	u := answer.NewUnveiler(&veil, kind)
+//	shown := u.Body(body)
+//	shown = u.Events(events) // or of a stream, each time that events have come,
+//	shown = u.Last()         // and at its end
+//
+// Placeholders are plain ASCII inside JSON strings, so they are found in the
+// raw bytes. In a stream one may come in pieces, token by token: what may be
+// its beginning is held back until more has come.
+type Unveiler struct {
 	hidden []hidden
 	kind   openai.Kind
 	held   []heldText
 	inside bool   // an event that comes in pieces is not at its end
-	out    []byte // of the last call
+	out    []byte // what the last call returned
 }
 
 // A heldText is one text of a stream: the content of a choice, a block ...
 type heldText struct {
 	slot   textSlot
-	rest   []byte // held back: the beginning of what may be a placeholder
-	before []byte // the event that the rest came in, without any text:
-	behind []byte // what a rest that comes to nothing is sent in
+	rest   []byte // held back: what may be the beginning of a placeholder
+	before []byte // the event that rest came in, up to that text, and behind it. If no
+	behind []byte // placeholder comes of rest, it is sent between the two.
 }
 
-// A textSlot tells the texts of a stream apart.
+// A textSlot tells the texts of a stream apart: by their member's name, and the
+// indices of the objects that they stand in.
 type textSlot struct {
 	key   string
 	index indices
@@ -38,13 +46,13 @@ type textSlot struct {
 // indices are the numbers of a choice and its call, or of an item and its part,
 // from the outside in. Each stands in the object whose texts it numbers.
 type indices [4]struct {
-	depth  int // 0: none
-	second bool
-	number string
+	depth  int    // of the object; 0: there is no such index
+	second bool   // it is the second of its object
+	number string // its digits
 }
 
 // note takes over the index that the scanner stands at.
-func (x *indices) note(s *stringScanner) {
+func (x *indices) note(s *memberScanner) {
 	x.leave(s.depth)
 	second := string(s.key) == "content_index" // beside output_index
 	for i := range x {
@@ -64,8 +72,9 @@ func (x *indices) leave(depth int) {
 	}
 }
 
-// ahead finds the index of a choice that stands behind its text.
-func (x *indices) ahead(s stringScanner) {
+// lookAhead finds the index of a choice that stands behind its text, as some
+// engines write it.
+func (x *indices) lookAhead(s memberScanner) {
 	const choice = 3 // deep: the object, its choices, the choice
 	for s.depth >= choice && s.next() && s.low >= choice {
 		if s.depth == choice && isIndex(s.key) {
@@ -75,16 +84,19 @@ func (x *indices) ahead(s stringScanner) {
 	}
 }
 
-const (
-	maxSlots    = 64      // texts of one stream with a rest of their own
-	unveilLimit = 8 << 20 // of a body that is no stream; a longer one goes on as it is
-)
+// UnveilLimit is how many bytes of a body are read whole to be unveiled. A
+// longer one goes on as it is.
+const UnveilLimit = 8 << 20
 
-// newUnveiler is nil when there is nothing to put back. A value that JSON
-// would have to escape stays hidden: in the arguments of a call it would have
-// to be escaped twice, and nobody can tell from the outside.
-func newUnveiler(v *veil, k openai.Kind) *unveiler {
-	u := &unveiler{kind: k}
+// maxSlots is how many texts of one stream are told apart.
+const maxSlots = 64
+
+// NewUnveiler puts back what v hid from a request on a route of kind k. It is
+// nil if there is nothing to put back. A value that JSON would have to escape
+// stays hidden: in the arguments of a call it would have to be escaped twice,
+// and the raw bytes do not say where that is so.
+func NewUnveiler(v *Veil, k openai.Kind) *Unveiler {
+	u := &Unveiler{kind: k}
 	for _, h := range v.hidden {
 		if !strings.ContainsFunc(h.value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f || r == 0xFFFD }) {
 			u.hidden = append(u.hidden, h)
@@ -96,15 +108,15 @@ func newUnveiler(v *veil, k openai.Kind) *unveiler {
 	return u
 }
 
-// body returns the answer with its values. What it returns is valid until the
+// Body returns a whole body with its values. What it returns is valid until the
 // next call.
-func (u *unveiler) body(b []byte) []byte {
+func (u *Unveiler) Body(b []byte) []byte {
 	u.out = u.restore(u.out[:0], b)
 	return u.out
 }
 
 // restore appends text with every placeholder replaced.
-func (u *unveiler) restore(dst, text []byte) []byte {
+func (u *Unveiler) restore(dst, text []byte) []byte {
 	for {
 		at := bytes.IndexByte(text, '[')
 		if at < 0 {
@@ -120,8 +132,9 @@ func (u *unveiler) restore(dst, text []byte) []byte {
 	}
 }
 
-// at is what hides behind the placeholder that text begins with, nil if none.
-func (u *unveiler) at(text []byte) *hidden {
+// at is what is hidden by the placeholder that text begins with, nil if it
+// begins with none.
+func (u *Unveiler) at(text []byte) *hidden {
 	for i := range u.hidden {
 		if h := &u.hidden[i]; len(text) >= len(h.placeholder) && string(text[:len(h.placeholder)]) == h.placeholder {
 			return h
@@ -132,7 +145,7 @@ func (u *unveiler) at(text []byte) *hidden {
 
 // unfinished is how many bytes at the end of text may be the beginning of a
 // placeholder.
-func (u *unveiler) unfinished(text []byte) int {
+func (u *Unveiler) unfinished(text []byte) int {
 	at := bytes.LastIndexByte(text, '[')
 	if at < 0 {
 		return 0
@@ -145,9 +158,10 @@ func (u *unveiler) unfinished(text []byte) int {
 	return 0
 }
 
-// events returns whole events with their values; what it returns is valid
+// Events returns the events in b with their values, but for what it holds back.
+// An event too long to be held may come in pieces. What it returns is valid
 // until the next call.
-func (u *unveiler) events(b []byte) []byte {
+func (u *Unveiler) Events(b []byte) []byte {
 	u.out = u.out[:0]
 	for len(b) > 0 {
 		var s openai.EventScanner
@@ -172,7 +186,7 @@ func (u *unveiler) events(b []byte) []byte {
 }
 
 // event appends one event.
-func (u *unveiler) event(event []byte) {
+func (u *Unveiler) event(event []byte) {
 	if bytes.IndexByte(event, '[') < 0 && !u.holding() {
 		u.out = append(u.out, event...)
 		return
@@ -183,15 +197,15 @@ func (u *unveiler) event(event []byte) {
 		return
 	}
 	if data[0] != '{' || !u.isDelta(data) {
-		u.flush() // [DONE], a block's end: nothing more comes of what is held
+		u.flush() // [DONE], the end of a block: what is held will not be continued
 		u.out = u.restore(u.out, event)
 		return
 	}
-	u.delta(event, len(event)-len(data), finishes(data))
+	u.delta(event, len(event)-len(data), isFinished(data))
 }
 
-// finishes says whether a choice has its finish_reason.
-func finishes(data []byte) bool {
+// isFinished says whether a choice has its finish_reason.
+func isFinished(data []byte) bool {
 	const key = `"finish_reason"`
 	for {
 		at := bytes.Index(data, []byte(key))
@@ -210,13 +224,13 @@ var (
 	blockDelta = []byte(`"content_block_delta"`)
 )
 
-func (u *unveiler) holding() bool {
+func (u *Unveiler) holding() bool {
 	return slices.ContainsFunc(u.held, func(h heldText) bool { return len(h.rest) > 0 })
 }
 
-// isDelta says whether the texts of an event are pieces that the next ones
-// continue.
-func (u *unveiler) isDelta(data []byte) bool {
+// isDelta says whether the texts of an event are pieces, which the next events
+// may continue.
+func (u *Unveiler) isDelta(data []byte) bool {
 	switch u.kind {
 	case openai.KindResponses:
 		return bytes.Contains(data, deltaOf)
@@ -226,13 +240,14 @@ func (u *unveiler) isDelta(data []byte) bool {
 	return true
 }
 
-// delta appends an event whose texts are pieces. With final none is continued.
-func (u *unveiler) delta(event []byte, from int, final bool) {
+// delta appends an event whose texts are pieces; its data begins at from. With
+// final the next events continue none of them.
+func (u *Unveiler) delta(event []byte, from int, final bool) {
 	start := len(u.out)
 	copied := 0 // of the event
 	var index indices
 	texts := 0
-	for s := (stringScanner{b: event, at: from}); s.next(); {
+	for s := (memberScanner{b: event, at: from}); s.next(); {
 		index.leave(s.low)
 		if isIndex(s.key) {
 			index.note(&s)
@@ -241,7 +256,7 @@ func (u *unveiler) delta(event []byte, from int, final bool) {
 			continue
 		}
 		if texts++; index[0].depth == 0 && (u.kind == openai.KindChat || u.kind == openai.KindText) {
-			index.ahead(s)
+			index.lookAhead(s)
 		}
 		h := u.slot(textSlot{string(s.key), index})
 		u.out = append(u.out, event[copied:s.from]...)
@@ -271,14 +286,14 @@ func (u *unveiler) delta(event []byte, from int, final bool) {
 	u.out = append(u.out, event[copied:]...)
 }
 
-// keepShape keeps the event whose text begins at text without that text, and
-// without what must not be said twice: other texts, and in the deltas of choices
-// roles, ids and names, which clients put together piece by piece.
+// keepShape keeps the event whose text begins at text, without that text and
+// without what must not be said twice: the other texts, and in the deltas of
+// choices roles, ids and names, which clients put together piece by piece.
 func (h *heldText) keepShape(event []byte, from, text int) {
 	h.before, h.behind = h.before[:0], h.behind[:0]
 	to := &h.before
 	copied := 0
-	for s := (stringScanner{b: event, at: from}); s.next(); {
+	for s := (memberScanner{b: event, at: from}); s.next(); {
 		switch key := string(s.key); {
 		case s.from == s.at || !s.isText() && (s.depth < 4 || key != "role" && key != "id" && key != "name"):
 			continue
@@ -293,9 +308,9 @@ func (h *heldText) keepShape(event []byte, from, text int) {
 	*to = append(*to, event[copied:]...)
 }
 
-// flush sends what is held and will not become a placeholder, each text in the
-// shape of its last event.
-func (u *unveiler) flush() {
+// flush appends what is held and will not become a placeholder, each text in
+// the shape of its last event.
+func (u *Unveiler) flush() {
 	for i := range u.held {
 		h := &u.held[i]
 		if len(h.rest) == 0 {
@@ -306,15 +321,16 @@ func (u *unveiler) flush() {
 	}
 }
 
-// last returns what is still held when the stream ends without a word.
-func (u *unveiler) last() []byte {
+// Last returns what is still held when the stream ends. What it returns is
+// valid until the next call.
+func (u *Unveiler) Last() []byte {
 	u.out = u.out[:0]
 	u.flush()
 	return u.out
 }
 
-// slot finds the memory of a text, nil when there are too many.
-func (u *unveiler) slot(s textSlot) *heldText {
+// slot finds what is remembered of a text, nil if there are too many texts.
+func (u *Unveiler) slot(s textSlot) *heldText {
 	for i := range u.held {
 		if u.held[i].slot == s {
 			return &u.held[i]

@@ -1,21 +1,24 @@
-// Strings: the members of an event's JSON and the texts among them, in order.
-package proxy
+// Members: those of an event's JSON at any depth, and the texts among them, in order.
+
+package answer
 
 import "bytes"
 
-// A stringScanner goes from member to member of JSON at any depth. It trusts
-// that the JSON is well-formed and stays within its bytes if it is not.
-type stringScanner struct {
+// A memberScanner goes from member to member of JSON, whatever their depth, so
+// that an event can be changed in its texts alone. It trusts that the JSON is
+// well-formed, and stays within its bytes if it is not. (An openai.Walker steps
+// into what it is told to, and checks it.)
+type memberScanner struct {
 	b        []byte
 	at       int
 	depth    int    // of the member at hand: 1 in the outermost object
-	low      int    // the least depth on the way to it
-	key      []byte // as written
-	from, to int    // the inside of the value, where that is a string
+	low      int    // the least depth on the way to it from the member before
+	key      []byte // its name, as written
+	from, to int    // where the inside of its value is, if that is a string; else both are at
 }
 
-// next goes to the next member.
-func (s *stringScanner) next() bool {
+// next goes to the next member, false if there is none.
+func (s *memberScanner) next() bool {
 	s.low = s.depth
 	for s.at < len(s.b) {
 		switch s.b[s.at] {
@@ -54,7 +57,7 @@ func (s *stringScanner) next() bool {
 }
 
 // skipString goes behind the string that begins here.
-func (s *stringScanner) skipString() {
+func (s *memberScanner) skipString() {
 	s.at++
 	for s.at < len(s.b) {
 		n := bytes.IndexAny(s.b[s.at:], `"\`)
@@ -70,14 +73,14 @@ func (s *stringScanner) skipString() {
 	}
 }
 
-func (s *stringScanner) space() {
+func (s *memberScanner) space() {
 	for s.at < len(s.b) && (s.b[s.at] == ' ' || s.b[s.at] == '\t' || s.b[s.at] == '\n' || s.b[s.at] == '\r') {
 		s.at++
 	}
 }
 
-// number is the value's digits, empty if it is none.
-func (s *stringScanner) number() []byte {
+// number is the digits of the value, empty if it is no number.
+func (s *memberScanner) number() []byte {
 	end := s.at
 	for end < len(s.b) && s.b[end]-'0' <= 9 {
 		end++
@@ -86,7 +89,7 @@ func (s *stringScanner) number() []byte {
 }
 
 // isText says whether the member is a piece of what the model says.
-func (s *stringScanner) isText() bool {
+func (s *memberScanner) isText() bool {
 	if s.from == s.at {
 		return false // no string
 	}

@@ -1,4 +1,6 @@
-package proxy
+// What events mean, by hand and in every transcript; and what replies count.
+
+package answer
 
 import (
 	"encoding/json"
@@ -8,26 +10,27 @@ import (
 	"testing"
 
 	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
-// marks is a verdict in words.
-func (v verdict) marks() string {
+// marks is a meaning in words.
+func (m meaning) marks() string {
 	var words []string
-	for _, m := range []struct {
+	for _, mark := range []struct {
 		set  bool
 		name string
-	}{{v.comment, "comment"}, {v.content, "content"}, {v.failure, "failure"}, {v.done, "done"}, {v.finished, "finished"}, {v.usageOnly, "usageOnly"}} {
-		if m.set {
-			words = append(words, m.name)
+	}{{m.comment, "comment"}, {m.content, "content"}, {m.failure, "failure"}, {m.done, "done"}, {m.finished, "finished"}, {m.usageOnly, "usageOnly"}} {
+		if mark.set {
+			words = append(words, mark.name)
 		}
 	}
-	if v.tokenCounts != noCounts {
-		words = append(words, fmt.Sprintf("%d/%d/%d", v.promptTokens, v.completionTokens, v.cachedTokens))
+	if m.usage != NoUsage {
+		words = append(words, fmt.Sprintf("%d/%d/%d", m.usage.Prompt, m.usage.Completion, m.usage.Cached))
 	}
 	return strings.Join(words, " ")
 }
 
-func TestClassify(t *testing.T) {
+func TestMeaning(t *testing.T) {
 	const chunk = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":%s,"logprobs":null,"finish_reason":null}]}` + "\n\n"
 	delta := func(d string) string { return strings.Replace(chunk, "%s", d, 1) }
 	for _, c := range []struct {
@@ -64,6 +67,7 @@ func TestClassify(t *testing.T) {
 		{openai.KindChat, `data: {"choices":[{"delta":{},"finish_reason":null},{"delta":{},"finish_reason":"stop"}]}` + "\n\n", "content finished"},
 		{openai.KindChat, "data: [DONE]\n\n", "content done"},
 		{openai.KindChat, "data:[DONE]\r\n\r\n", "content done"},
+		{openai.KindChat, "\ndata: [DONE]\n\n", "content done"}, // the LF that an event before it, which ended in CR, had behind it
 		{openai.KindText, "data: [DONE]\n\n", "content done"},
 		{openai.KindResponses, "data: [DONE]\n\n", "content"},
 		{openai.KindOpaque, "data: [DONE]\n\n", "content"},
@@ -144,17 +148,17 @@ func TestClassify(t *testing.T) {
 		{openai.KindOpaque, `data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", "content"},
 		{openai.KindForm, `data: {"type":"transcript.text.done","usage":{"input_tokens":1,"output_tokens":2}}` + "\n\n", "content 1/2/-1"},
 	} {
-		if got := weigh(c.kind, []byte(c.event)).marks(); got != c.want {
+		if got := meaningOf(c.kind, []byte(c.event)).marks(); got != c.want {
 			t.Errorf("kind %d %q:\n got %q\nwant %q", c.kind, c.event, got, c.want)
 		}
 		sameLate(t, c.kind, []byte(c.event))
 	}
 }
 
-// sameLate checks that late says what weigh says, but for content.
+// sameLate checks that lateMeaningOf says what meaningOf says, but for content.
 func sameLate(t *testing.T, k openai.Kind, event []byte) {
 	t.Helper()
-	want, got := weigh(k, event), late(k, event)
+	want, got := meaningOf(k, event), lateMeaningOf(k, event)
 	want.content = !want.comment && !want.failure
 	if got != want {
 		t.Errorf("kind %d %q:\n late %q\nexact %q", k, event, got.marks(), want.marks())
@@ -162,7 +166,7 @@ func sameLate(t *testing.T, k openai.Kind, event []byte) {
 }
 
 // Every stream of every engine, an event a line.
-func TestClassifyTranscripts(t *testing.T) {
+func TestMeaningOfTranscripts(t *testing.T) {
 	for name, want := range map[string]string{
 		"vllm/chat_stream":                         "-|content*7|content finished|content done",
 		"vllm/chat_stream_usage":                   "-|content*7|content finished|usageOnly 23/8/0|content done",
@@ -182,7 +186,7 @@ func TestClassifyTranscripts(t *testing.T) {
 		"sglang/chat_stream_usage":                 "-|content*6|content finished|usageOnly 33/6/32|content done",
 		"sglang/completion_stream":                 "content*2|content finished|content done",
 	} {
-		tr := findTranscript(t, name)
+		tr := answertest.Find(t, name)
 		var got []string
 		last, times := "", 0
 		flush := func() {
@@ -193,8 +197,8 @@ func TestClassifyTranscripts(t *testing.T) {
 				got = append(got, last)
 			}
 		}
-		for _, event := range tr.events() {
-			marks := weigh(tr.kind, []byte(event)).marks()
+		for _, event := range tr.Events() {
+			marks := meaningOf(tr.Kind, []byte(event)).marks()
 			if marks == "" {
 				marks = "-"
 			}
@@ -203,7 +207,7 @@ func TestClassifyTranscripts(t *testing.T) {
 				last, times = marks, 0
 			}
 			times++
-			sameLate(t, tr.kind, []byte(event))
+			sameLate(t, tr.Kind, []byte(event))
 		}
 		flush()
 		if s := strings.Join(got, "|"); s != want {
@@ -214,26 +218,27 @@ func TestClassifyTranscripts(t *testing.T) {
 
 // Every finished stream of the four routes says so, and no other does.
 func TestEveryStreamsEnd(t *testing.T) {
-	for _, tr := range readTranscripts(t) {
-		if tr.events() == nil || tr.kind == openai.KindOpaque {
+	for _, tr := range answertest.Transcripts(t) {
+		if tr.Events() == nil || tr.Kind == openai.KindOpaque {
 			continue
 		}
 		ended := false
-		for _, event := range tr.events() {
-			v := late(tr.kind, []byte(event))
+		for _, event := range tr.Events() {
+			v := lateMeaningOf(tr.Kind, []byte(event))
 			ended = ended || v.done || v.finished
 		}
-		if ended == tr.cut {
-			t.Errorf("%s: ended %v, cut %v", tr.name, ended, tr.cut)
+		if ended == tr.Cut {
+			t.Errorf("%s: ended %v, cut %v", tr.Name, ended, tr.Cut)
 		}
 	}
 }
 
-// usageOf reads every whole reply as encoding/json does.
+// Every whole reply counts what encoding/json reads, by a walk over all of it
+// and from its end.
 func TestUsageOfEveryTranscript(t *testing.T) {
 	counted := 0
-	for _, tr := range readTranscripts(t) {
-		if tr.events() != nil {
+	for _, tr := range answertest.Transcripts(t) {
+		if tr.Events() != nil {
 			continue
 		}
 		var reply struct {
@@ -251,17 +256,17 @@ func TestUsageOfEveryTranscript(t *testing.T) {
 				} `json:"input_tokens_details"`
 			}
 		}
-		want := noCounts
-		if json.Unmarshal(tr.body, &reply) == nil && reply.Usage != nil {
+		want := NoUsage
+		if json.Unmarshal(tr.Body, &reply) == nil && reply.Usage != nil {
 			u := reply.Usage
 			counted++
 			for _, f := range []struct {
 				to   *int
 				from []*int
 			}{
-				{&want.promptTokens, []*int{u.Prompt, u.Input}},
-				{&want.completionTokens, []*int{u.Completion, u.Output}},
-				{&want.cachedTokens, []*int{u.Details.Cached, u.InputDetails.Cached, u.CacheRead}},
+				{&want.Prompt, []*int{u.Prompt, u.Input}},
+				{&want.Completion, []*int{u.Completion, u.Output}},
+				{&want.Cached, []*int{u.Details.Cached, u.InputDetails.Cached, u.CacheRead}},
 			} {
 				for _, from := range f.from {
 					if from != nil {
@@ -270,8 +275,8 @@ func TestUsageOfEveryTranscript(t *testing.T) {
 				}
 			}
 		}
-		if got := usageOf(tr.kind, tr.body); got != want {
-			t.Errorf("%s: %+v, want %+v", tr.name, got, want)
+		if got, near := walkedUsage(tr.Kind, tr.Body), UsageOf(tr.Kind, tr.Body); got != want || near != want {
+			t.Errorf("%s: %+v, and %+v near the end, want %+v", tr.Name, got, near, want)
 		}
 	}
 	if counted < 40 {
@@ -279,57 +284,57 @@ func TestUsageOfEveryTranscript(t *testing.T) {
 	}
 }
 
-func TestEventsAllocs(t *testing.T) {
-	var streams []transcript
-	for _, tr := range readTranscripts(t) {
-		if tr.events() != nil {
+func TestMeaningAllocations(t *testing.T) {
+	var streams []answertest.Transcript
+	for _, tr := range answertest.Transcripts(t) {
+		if tr.Events() != nil {
 			streams = append(streams, tr)
 		}
 	}
-	whole := findTranscript(t, "vllm/chat_plain").body
+	whole := answertest.Find(t, "vllm/chat_plain").Body
 	if n := testing.AllocsPerRun(20, func() {
 		for i := range streams {
 			var s openai.EventScanner
-			for b := streams[i].body; ; {
+			for b := streams[i].Body; ; {
 				n := s.Next(b)
 				if n == 0 {
 					break
 				}
-				weigh(streams[i].kind, b[:n])
-				late(streams[i].kind, b[:n])
+				meaningOf(streams[i].Kind, b[:n])
+				lateMeaningOf(streams[i].Kind, b[:n])
 				b = b[n:]
 			}
 		}
-		usageOf(openai.KindChat, whole)
+		walkedUsage(openai.KindChat, whole)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// FuzzClassify: late agrees with weigh, and both with the slow twin where
-// it has an opinion.
-func FuzzClassify(f *testing.F) {
-	for _, tr := range readTranscripts(f) {
-		for i, event := range tr.events() {
+// FuzzMeaning: lateMeaningOf agrees with meaningOf, and both with the slow twin
+// where it has an opinion.
+func FuzzMeaning(f *testing.F) {
+	for _, tr := range answertest.Transcripts(f) {
+		for i, event := range tr.Events() {
 			if i%5 == 0 {
-				f.Add([]byte(event), uint8(tr.kind))
+				f.Add([]byte(event), uint8(tr.Kind))
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, event []byte, k uint8) {
 		kind := openai.Kind(k % 6)
 		sameLate(t, kind, event)
-		got := weigh(kind, event)
-		if want, ok := slowClassify(kind, event); ok && got != want {
+		got := meaningOf(kind, event)
+		if want, ok := slowMeaning(kind, event); ok && got != want {
 			t.Fatalf("%q: %s, want %s", event, got.marks(), want.marks())
 		}
 	})
 }
 
-// slowClassify is weigh by encoding/json. It has no opinion on other kinds
+// slowMeaning is meaningOf by encoding/json. It has no opinion on other kinds
 // than chat and text, more than one line, escapes (keys are compared as
 // written), duplicate keys, and what is nearly too deep.
-func slowClassify(k openai.Kind, event []byte) (v verdict, ok bool) {
+func slowMeaning(k openai.Kind, event []byte) (v meaning, ok bool) {
 	line, ok := strings.CutPrefix(string(event), "data: {")
 	line, ended := strings.CutSuffix(line, "}\n\n")
 	line = "{" + line + "}"
@@ -343,16 +348,16 @@ func slowClassify(k openai.Kind, event []byte) (v verdict, ok bool) {
 	if d.Decode(&m) != nil {
 		return v, false
 	}
-	v.tokenCounts = noCounts
+	v.usage = NoUsage
 	if e := m["error"]; e != nil && e != "" || m["object"] == "error" {
 		v.failure = true
 		return v, true
 	}
 	usage, counted := m["usage"].(map[string]any)
-	slowCount(&v.promptTokens, usage["prompt_tokens"])
-	slowCount(&v.completionTokens, usage["completion_tokens"])
+	slowCount(&v.usage.Prompt, usage["prompt_tokens"])
+	slowCount(&v.usage.Completion, usage["completion_tokens"])
 	details, _ := usage["prompt_tokens_details"].(map[string]any)
-	slowCount(&v.cachedTokens, details["cached_tokens"])
+	slowCount(&v.usage.Cached, details["cached_tokens"])
 	if strings.Contains(line, `"input_tokens`) || strings.Contains(line, `"output_tokens`) || strings.Contains(line, `"cache_read`) {
 		return v, false
 	}
@@ -415,11 +420,11 @@ func duplicateKey(d *json.Decoder) bool {
 	return false
 }
 
-func BenchmarkClassify(b *testing.B) {
-	chat := findTranscript(b, "vllm/chat_stream").events()
-	logprobs := findTranscript(b, "vllm/chat_stream_logprobs").events()
-	responses := findTranscript(b, "vllm/responses_stream").events()
-	messages := findTranscript(b, "vllm/messages_stream").events()
+func BenchmarkMeaning(b *testing.B) {
+	chat := answertest.Find(b, "vllm/chat_stream").Events()
+	logprobs := answertest.Find(b, "vllm/chat_stream_logprobs").Events()
+	responses := answertest.Find(b, "vllm/responses_stream").Events()
+	messages := answertest.Find(b, "vllm/messages_stream").Events()
 	for _, c := range []struct {
 		name  string
 		kind  openai.Kind
@@ -437,21 +442,21 @@ func BenchmarkClassify(b *testing.B) {
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()
 			for b.Loop() {
-				weigh(c.kind, event)
+				meaningOf(c.kind, event)
 			}
 		})
 		b.Run("late/"+c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(event)))
 			b.ReportAllocs()
 			for b.Loop() {
-				late(c.kind, event)
+				lateMeaningOf(c.kind, event)
 			}
 		})
 	}
 }
 
 func BenchmarkUsageOf(b *testing.B) {
-	chat := findTranscript(b, "vllm/chat_plain").body
+	chat := answertest.Find(b, "vllm/chat_plain").Body
 	vector := []byte(`{"object":"list","data":[{"object":"embedding","index":0,"embedding":[` +
 		strings.Repeat("-0.012345678,", 4095) + `0.1]}],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`)
 	for _, c := range []struct {
@@ -463,7 +468,7 @@ func BenchmarkUsageOf(b *testing.B) {
 			b.SetBytes(int64(len(c.body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if usageOf(c.kind, c.body).promptTokens < 0 {
+				if walkedUsage(c.kind, c.body).Prompt < 0 {
 					b.Fatal("no usage")
 				}
 			}

@@ -1,5 +1,6 @@
 // Recordings of responses: what is taken down, and what cannot be.
-package proxy
+
+package answer
 
 import (
 	"strings"
@@ -16,10 +17,10 @@ const (
 func TestRecordedResponses(t *testing.T) {
 	for _, thought := range []string{"", responseThink} {
 		body := strings.Replace(responseSaid, "REASON", thought, 1)
-		r := &recorder{kind: openai.KindResponses}
-		r.body([]byte(body))
-		r.seal()
-		streamed := &recorder{kind: openai.KindResponses}
+		r := NewRecorder(openai.KindResponses, false)
+		r.Body([]byte(body))
+		r.Seal()
+		streamed := NewRecorder(openai.KindResponses, false)
 		var events []string
 		for _, e := range [][2]string{
 			{"response.created", `"response":{"object":"response","output":[],"status":"in_progress"}`},
@@ -34,16 +35,16 @@ func TestRecordedResponses(t *testing.T) {
 			}
 		}
 		recordEvents(streamed, events...)
-		for form, r := range map[string]*recorder{"body": r, "stream": streamed} {
-			if !r.storable() || string(r.text) != "a\nb" || (string(r.reasoning) == "hm") != (thought != "") || r.model != "m" || r.created != 5 || string(r.usage) != `{"input_tokens":1,"output_tokens":2}` {
-				t.Errorf("%s: flaw %q, %+v", form, r.flaw, r.answer)
+		for form, r := range map[string]*Recorder{"body": r, "stream": streamed} {
+			if !r.Storable() || string(r.Answer().Text) != "a\nb" || (string(r.Answer().Reasoning) == "hm") != (thought != "") || r.Answer().Model != "m" || r.Answer().Created != 5 || string(r.Answer().RawUsage) != `{"input_tokens":1,"output_tokens":2}` {
+				t.Errorf("%s: flaw %q, %+v", form, r.Flaw(), r.Answer())
 			}
-			if _, err := readAnswer(r.answer.append(nil)); err != nil {
+			if _, err := Parse(r.Answer().AppendTo(nil)); err != nil {
 				t.Errorf("%s: %v", form, err)
 			}
 		}
-		if len(streamed.pieces) != 2 || r.pieces != nil {
-			t.Errorf("pieces are %v and %v", streamed.pieces, r.pieces)
+		if len(streamed.Answer().Pieces) != 2 || r.Answer().Pieces != nil {
+			t.Errorf("pieces are %v and %v", streamed.Answer().Pieces, r.Answer().Pieces)
 		}
 	}
 }
@@ -69,11 +70,11 @@ func TestResponsesThatAreNotStored(t *testing.T) {
 		if body == plain {
 			t.Fatalf("%s is not there", c.old)
 		}
-		r := &recorder{kind: openai.KindResponses}
-		r.body([]byte(body))
-		r.seal()
-		if r.storable() || c.flaw != "" && r.flaw != c.flaw {
-			t.Errorf("%s -> %s: storable %v, flaw %q, want %q", c.old, c.by, r.storable(), r.flaw, c.flaw)
+		r := NewRecorder(openai.KindResponses, false)
+		r.Body([]byte(body))
+		r.Seal()
+		if r.Storable() || c.flaw != "" && r.Flaw() != c.flaw {
+			t.Errorf("%s -> %s: storable %v, flaw %q, want %q", c.old, c.by, r.Storable(), r.Flaw(), c.flaw)
 		}
 	}
 	completed := "event: response.completed\ndata: {\"response\":" + plain + "}\n\n"
@@ -85,8 +86,8 @@ func TestResponsesThatAreNotStored(t *testing.T) {
 		"more behind its end":      {completed, "event: response.output_text.delta\ndata: {\"delta\":\"x\"}\n\n"},
 		"no names":                 {"data: {\"type\":\"response.completed\",\"response\":" + plain + "}\n\n"},
 	} {
-		if r := recordEvents(&recorder{kind: openai.KindResponses}, events...); r.storable() {
-			t.Errorf("%s: stored as %+v", name, r.answer)
+		if r := recordEvents(NewRecorder(openai.KindResponses, false), events...); r.Storable() {
+			t.Errorf("%s: stored as %+v", name, r.Answer())
 		}
 	}
 }
