@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ type exchange struct {
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
 	veil    answer.Veil
-	asking  *asking // of the cache; nil until it is first asked
+	lookup  *lookup // in the cache; nil until the first
 	placing placing
 	head    []byte      // of the request to the worker
 	pieces  net.Buffers // head and body of it
@@ -56,10 +57,8 @@ type turn struct {
 	events     answer.Flow
 	reply      reply
 
-	recorder *answer.Recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight          // of equal requests; nil: it is alone
-	leading  bool             // the flight
-	pilot    pilot
+	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
+	recipients recipients       // whom the answer is for
 
 	facts   facts
 	answers answers // the books of the route
@@ -99,6 +98,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
+	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
@@ -111,7 +111,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
-	x.asking.forget()
+	x.lookup.forget()
 	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
@@ -140,6 +140,10 @@ func (x *exchange) lostClient() {
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
+
+// bind and unbind are how a call to a worker names what stops it (holder).
+func (x *exchange) bind(c io.Closer) bool { return x.recipients.bind(c) }
+func (x *exchange) unbind() (held bool)   { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }

@@ -46,7 +46,7 @@ func blame(x *exchange, c *call, err error) *failure {
 	name := c.b.Name()
 	var head *badHead
 	switch {
-	case x.lost():
+	case x.recipients.lost():
 		return &failure{err: clientGone, reason: whyGone}
 	case x.p.stopping.Load():
 		return &failure{err: shuttingDown(), reason: "shutdown"}

@@ -66,7 +66,9 @@ func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.Hands
 func (j *journey) mayRetry() bool { return j.last.retry && j.isWaiting() && j.hasRetries() }
 
 // isWaiting says that there is somebody to be answered, and nothing was yet.
-func (j *journey) isWaiting() bool { return !j.reply.began && !j.lost() && !j.p.stopping.Load() }
+func (j *journey) isWaiting() bool {
+	return !j.reply.began && !j.recipients.lost() && !j.p.stopping.Load()
+}
 
 func (j *journey) hasRetries() bool { return j.facts.retries < j.state.settings.Retry.Attempts }
 
@@ -152,9 +154,8 @@ func (j *journey) fallBack(err error) bool {
 	if next == "" {
 		return false
 	}
-	if j.model = next; j.leading {
-		j.p.flights.scatter(j.flight) // the answer will be another model's
-	}
+	j.model = next
+	j.recipients.dropFollowers() // the answer will be another model's
 	j.splice()
 	j.locate()
 	*j = journey{placer: j.placer, aggregate: j.aggregates()}
@@ -206,9 +207,7 @@ func (j *journey) attempt(place kvroute.Placement) *failure {
 	j.backend = b
 	j.facts.worker, j.facts.prefill = b.Name(), ""
 	j.placed(at, b)
-	if j.leading {
-		j.flight.sign()
-	}
+	j.recipients.heartbeat()
 	if at.Prefill != nil {
 		return handOver(j.exchange)
 	}

@@ -149,17 +149,8 @@ func (p *testProxy) follow(t testing.TB, path string, bodies ...string) (all []*
 	return all
 }
 
-// waiting is how many requests follow a flight.
-func (p *testProxy) waiting() (n int) {
-	p.flights.mu.Lock()
-	defer p.flights.mu.Unlock()
-	for _, f := range p.flights.all {
-		f.mu.Lock()
-		n += f.followers
-		f.mu.Unlock()
-	}
-	return n
-}
+// waiting is how many requests follow.
+func (p *testProxy) waiting() int { return p.coalesced.Stats().Followers }
 
 // says is what a client makes of an answer.
 func says(t testing.TB, r received) answertest.Said {

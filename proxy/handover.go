@@ -101,9 +101,7 @@ func handOver(x *exchange) *failure {
 	if h.answered {
 		return h.passOwn()
 	}
-	if x.leading {
-		x.flight.sign()
-	}
+	x.recipients.heartbeat()
 	h.decode.write(h.to, x.placing.at.Rank)
 	r := relay{exchange: x, hand: h}
 	return h.weigh(r.from(&h.decode, h.to))

@@ -25,7 +25,7 @@ func TestAnswerCutAtALengthIsFollowedAndNotStored(t *testing.T) {
 	if r := f.answer(t); says(t, r).Finish != "length" || r.Header.Get("x-kvasir-cache") != "wait" {
 		t.Errorf("%q", r.body)
 	}
-	waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+	waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	again := p.send(t, chatPath, plainChat)
 	w.step(t).say(httpReply(200, "application/json", chatReply))
 	if got := again.answer(t).Header.Get("x-kvasir-cache"); got != "miss" {
@@ -79,7 +79,7 @@ func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 		if first := p.ask(t, path, plain); says(t, first) != want {
 			t.Errorf("%s: %+v", tr.Name, says(t, first))
 		}
-		waitUntil(t, "it is stored", func() bool { return p.flights.count() == 0 })
+		waitUntil(t, "it is stored", func() bool { return p.coalesced.Stats().Calls == 0 })
 		for _, body := range []string{plain, stream} {
 			again := p.ask(t, path, body)
 			if got := says(t, again); got != want || again.Header.Get("x-kvasir-cache") != "hit" {
@@ -106,7 +106,7 @@ func TestStoreThatFails(t *testing.T) {
 		if r := p.ask(t, chatPath, plainChat); says(t, r).Text != "hello" || r.Header.Get("x-kvasir-cache") != "miss" {
 			t.Errorf("%v %q", r.Header, r.body)
 		}
-		waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+		waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	}
 	if n := strings.Count(p.log.String(), "BUG: storing an answer"); n != 2 {
 		t.Errorf("%d bugs are counted", n)

@@ -20,7 +20,7 @@ const (
 // follow; the rest goes out with the next write, or at the end.
 func (r *reply) deliver(b []byte, now time.Time) error {
 	c := r.x.conn
-	offers := !r.ending && r.x.leading && len(r.late)+c.beneath.waiting()+len(b) <= lateLimit && r.x.flight.isFollowed()
+	offers := !r.ending && len(r.late)+c.beneath.waiting()+len(b) <= lateLimit && r.x.recipients.hasFollowers()
 	if len(r.late) > 0 {
 		r.late = append(r.late, b...)
 		b = r.late

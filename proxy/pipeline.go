@@ -42,7 +42,7 @@ func (x *exchange) answer() *openai.Error {
 	if answered, err := (gate{x}).guard(); answered || err != nil {
 		return err
 	}
-	if answered, err := (sharer{x}).reuse(); answered || err != nil { // what was answered before, or is now
+	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
 	place := placer{x}
@@ -87,8 +87,8 @@ func (x *exchange) end() {
 	}
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
 	x.facts.total = time.Since(x.arrived())
-	sharer{x}.land()
+	x.endCall()
 	books{x.p}.enter(x)
-	sharer{x}.keep()
+	x.keep()
 	x.release()
 }

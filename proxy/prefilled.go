@@ -48,7 +48,7 @@ func (r *relay) retell() *failure {
 	}
 	if record := r.recording(); record != nil {
 		record.Body(body)
-		sharer{r.exchange}.recorded()
+		shareWhole(r.recipients.leader, record)
 	}
 	r.facts.usage = answer.UsageOf(r.route.Kind, body)
 	r.spend(r.facts.usage.Total())

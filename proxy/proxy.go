@@ -38,8 +38,8 @@ type Proxy struct {
 	bodies      bodyBudget
 	descriptors descriptors
 
-	flights flights  // of equal requests
-	lexicon *lexicon // where models' tokens come from
+	coalesced coalesceGroup // calls for equal requests
+	lexicon   *lexicon      // where models' tokens come from
 
 	hardware hardware // what telemetry says of the workers' GPUs
 

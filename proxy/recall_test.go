@@ -253,7 +253,7 @@ func TestMaxAge(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := p.ask(t, "/v1/chat/completions", towerAsked, "Cache-Control: "+age)
-		waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 }) // or the next one boards it
+		waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 }) // or the next one joins it
 		old, _ := strconv.Atoi(a.Header.Get("x-kvasir-cache-age"))
 		if got := a.Header.Get("x-kvasir-cache"); got != want || want == "hit" && (old < 600 || old > 660) {
 			t.Errorf("%s: %s, %v", age, got, a.Header)

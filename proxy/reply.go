@@ -19,7 +19,7 @@ type reply struct {
 	began   bool
 	chunked bool
 	late    []byte // of a client that reads slowly: not yet sent, others need not wait
-	deaf    bool   // nobody reads it any more
+	unread  bool   // its client is lost; it goes on for followers
 	ending  bool   // what is late goes out now
 	open    bool   // only the end of the connection ends the body
 	single  bool   // the body is sent with the head, to its end
@@ -88,15 +88,15 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	return err
 }
 
-// put writes to the client. Without it, the reply goes on for those who wait
-// for the same answer, if there are any.
+// put writes to the client. When the client is lost, the reply goes on for the
+// followers of the same answer, if there are any.
 func (r *reply) put(b []byte, now time.Time) error {
-	if r.deaf {
+	if r.unread {
 		return nil
 	}
 	err := r.deliver(b, now)
-	if err != nil && r.x.leading && r.x.flight.lose(r.x.p.stopping.Load()) {
-		r.deaf, r.late = true, nil
+	if err != nil && r.x.recipients.loseClient() {
+		r.unread, r.late = true, nil
 		return nil
 	}
 	return err

@@ -102,7 +102,7 @@ func (r *relay) body() error {
 		} else {
 			record.Spoil(answer.FlawData)
 		}
-		sharer{r.exchange}.recorded()
+		shareWhole(r.recipients.leader, r.recorder)
 	}
 	if whole {
 		if json && r.unveil != nil {
@@ -216,7 +216,7 @@ func (r *relay) passEvents() (*failure, error) {
 			return nil, nil
 		}
 		if pass+skip > 0 || !s.Opened {
-			sharer{r.exchange}.passOn()
+			share(r.recipients.leader, r.recorder)
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -309,7 +309,7 @@ func (r *relay) endEvents() (*failure, error) {
 	if s.Failed {
 		r.facts.why = "worker_error"
 	} else {
-		sharer{r.exchange}.recorded()
+		shareWhole(r.recipients.leader, r.recorder)
 	}
 	err := r.reply.send(r.stillHeld())
 	if err == nil {
@@ -333,7 +333,7 @@ func (r *relay) stillHeld() []byte {
 // the stream if the client can still read one there, and a broken end.
 func (r *relay) interrupted(tell bool) {
 	switch {
-	case r.lost():
+	case r.recipients.lost():
 		r.lostClient()
 		return
 	case r.p.stopping.Load():

@@ -1,4 +1,5 @@
-// Flights: who asks, and what becomes of the others when somebody goes.
+// Coalescing: who asks a worker, and what becomes of the others when somebody goes.
+
 package proxy
 
 import (
@@ -14,8 +15,6 @@ import (
 
 	"kvasir/cache"
 	"kvasir/sim"
-
-	"kvasir/openai/answer"
 )
 
 // A leader that hangs up does not fail the others, before the first byte and
@@ -41,14 +40,7 @@ func TestLeaderHangsUp(t *testing.T) {
 					}
 					_ = leader.Close()
 					<-leader.got
-					waitUntil(t, "the leader is lost", func() bool {
-						p.flights.mu.Lock()
-						defer p.flights.mu.Unlock()
-						for _, f := range p.flights.all {
-							return f.carries()
-						}
-						return false
-					})
+					waitUntil(t, "the leader is lost", func() bool { return p.coalesced.Stats().Orphaned == 1 })
 					if !stay {
 						for _, f := range followers {
 							select {
@@ -67,7 +59,7 @@ func TestLeaderHangsUp(t *testing.T) {
 							t.Fatal("the worker goes on for nobody")
 						}
 						waitUntil(t, "all are booked", func() bool { return strings.Count(p.log.String(), `"end":"client_gone"`) == 3 })
-						waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+						waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 						return
 					}
 					s.say(parts...)
@@ -77,7 +69,7 @@ func TestLeaderHangsUp(t *testing.T) {
 						}
 					}
 					waitUntil(t, "the leader is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
-					waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+					waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 					if after := p.ask(t, chatPath, plainChat); after.Header.Get("x-kvasir-cache") != "hit" || len(w.seen()) != 1 {
 						t.Errorf("after: %v, %d calls", after.Header, len(w.seen()))
 					}
@@ -153,29 +145,26 @@ func TestLeaderFails(t *testing.T) {
 }
 
 // Whoever waits is ended by a shutdown as whoever asks is.
-func TestShutdownEndsAFlight(t *testing.T) {
+func TestShutdownEndsACoalescedCall(t *testing.T) {
 	w := startGated(t)
 	p := startProxy(t, cachedSettings(t, w.url))
 	p.send(t, chatPath, streamChat)
 	s := w.step(t)
-	followers := p.follow(t, chatPath, plainChat, streamChat)
+	plain := p.follow(t, chatPath, plainChat)[0]
+	streaming := dial(t, p.addr)
+	_, _ = io.WriteString(streaming, post(chatPath, streamChat))
+	waitUntil(t, "both follow", func() bool { return p.waiting() == 2 })
 	s.say(streamHead + chunk(roleEvent+delta("hel")))
-	waitUntil(t, "the stream has begun", func() bool {
-		p.flights.mu.Lock()
-		defer p.flights.mu.Unlock()
-		for _, f := range p.flights.all {
-			return len(f.look(true).answer.Text) > 0
-		}
-		return false
-	})
+	readUntil(t, streaming, `"content":"hel"`)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := followers[0].answer(t); r.StatusCode != 503 {
+	if r := plain.answer(t); r.StatusCode != 503 {
 		t.Errorf("%d %q", r.StatusCode, r.body)
 	}
-	if r := followers[1].answer(t); r.StatusCode != 503 && (r.err == nil || !strings.Contains(r.body, "is shutting down")) {
-		t.Errorf("%d %v %q", r.StatusCode, r.err, r.body)
+	rest, _ := io.ReadAll(streaming)
+	if end := string(rest); !strings.Contains(end, "is shutting down") || strings.HasSuffix(end, "0\r\n\r\n") {
+		t.Errorf("%q", end)
 	}
 	<-s.lost
 }
@@ -281,9 +270,9 @@ func TestSlowLeaderHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// Whoever comes and goes, and whenever: every flight ends, nobody is forgotten,
+// Whoever comes and goes, and whenever: every call ends, nobody is forgotten,
 // and who stays has all of the answer.
-func TestFlightsThatManyLeave(t *testing.T) {
+func TestCallsThatManyLeave(t *testing.T) {
 	text := strings.Repeat("word ", 200)
 	w := startWorker(t, func(c net.Conn, _ string) bool {
 		_, err := io.WriteString(c, streamHead+chunk(roleEvent))
@@ -327,48 +316,21 @@ func TestFlightsThatManyLeave(t *testing.T) {
 		})
 	}
 	all.Wait()
-	waitUntil(t, "all flights are over", func() bool { return p.flights.count() == 0 })
+	waitUntil(t, "all calls are over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	waitUntil(t, "nobody waits", func() bool {
 		return p.metric(t, "kvasir_cache_waiters") == "0" && p.metric(t, "kvasir_requests_in_flight") == "0" && p.metric(t, "kvasir_panics_total") == "0"
 	})
 	t.Logf("%d calls for 7 questions", len(w.seen()))
 }
 
-// An answer that was stored while a request looked in vain is found at the
-// second look.
-func TestStoredSinceTheLook(t *testing.T) {
-	var s flights
-	keyOf := func(scope byte, text string) flightKey {
+// Equal texts in one scope are one question.
+func TestCoalesceKey(t *testing.T) {
+	keyOf := func(scope byte, text string) coalesceKey {
 		asks := func(*[cache.Dim]float32) bool { return false }
-		return keyOfFlight(&cache.Query{Scope: cache.Scope{scope}, Text: []byte(text), Embed: asks})
+		return coalesceKeyOf(&cache.Query{Scope: cache.Scope{scope}, Text: []byte(text), Embed: asks})
 	}
 	a, b := keyOf(1, "the first"), keyOf(1, " the second\n")
 	if a == b || b != keyOf(1, "the second") || b == keyOf(2, "the second") {
 		t.Error("keys")
-	}
-	before := s.mark()
-	f, first := s.board(a, before)
-	if !first {
-		t.Fatal("no flight")
-	}
-	f.land(&answer.Answer{}, landed)
-	if same, leads := s.board(a, before); same != f || leads {
-		t.Error("one that has landed is not found before it is retired")
-	}
-	s.retire(f, true)
-	if f, _ := s.board(a, before); f != nil {
-		t.Error("a second flight though the answer was stored since the look")
-	}
-	if f, first := s.board(b, before); f == nil || !first {
-		t.Error("another key")
-	}
-	if f, first := s.board(a, s.mark()); f == nil || !first {
-		t.Error("a look after it was stored")
-	}
-	for range len(s.kept) + 1 {
-		s.retire(&flight{}, true)
-	}
-	if f, _ := s.board(keyOf(3, ""), before); f != nil {
-		t.Error("too long ago to know")
 	}
 }
