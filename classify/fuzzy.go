@@ -1,4 +1,5 @@
 // Fuzzy: words with slips of the pen.
+
 package classify
 
 import (

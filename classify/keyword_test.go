@@ -1,4 +1,5 @@
 // Tests of finding words: against slow, obvious twins, and that they are linear.
+
 package classify
 
 import (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kvasir/classify/model"
+	"kvasir/classify"
 	"kvasir/gpu"
 )
 
@@ -37,7 +37,7 @@ func printVersion(w io.Writer, version string) {
 		}
 		fmt.Fprintf(w, "build: %s\n", strings.Join(flags, " "))
 	}
-	fmt.Fprintf(w, "weights: %s\n", model.Hash())
+	fmt.Fprintf(w, "weights: %s\n", classify.WeightsHash())
 	if protocol, ok := gpu.Inside(); ok {
 		fmt.Fprintf(w, "nvml helper: inside, protocol %s\n", protocol)
 	} else {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"kvasir/classify"
@@ -16,20 +15,11 @@ import (
 // kinds are the kinds of signal that the keys of s belong to. A good signal has
 // keys of exactly one.
 func (s *Signal) kinds() (kinds []classify.Kind) {
-	if len(s.Keywords) > 0 {
-		kinds = append(kinds, classify.KindKeyword)
-	}
-	if len(s.Phrases) > 0 {
-		kinds = append(kinds, classify.KindEmbedding)
-	}
-	if s.Tokens != anyCount {
-		kinds = append(kinds, classify.KindContext)
-	}
-	if len(features(s.Conversation)) > 0 {
-		kinds = append(kinds, classify.KindConversation)
-	}
-	if len(features(s.Structure)) > 0 {
-		kinds = append(kinds, classify.KindStructure)
+	lists := map[string][]string{"keywords": s.Keywords, "phrases": s.Phrases}
+	for _, m := range classify.Makings() {
+		if len(lists[m.Key]) > 0 || len(s.features(&m)) > 0 {
+			kinds = append(kinds, m.Kind)
+		}
 	}
 	return kinds
 }
@@ -44,35 +34,40 @@ func (s *Signal) Options() classify.SignalOptions {
 	if kinds := s.kinds(); len(kinds) > 0 {
 		o.Kind = kinds[0]
 	}
-	switch o.Kind {
-	case classify.KindContext:
-		o.Features = []classify.Feature{s.Tokens.feature("tokens")}
-	case classify.KindConversation:
-		o.Features = features(s.Conversation)
-	case classify.KindStructure:
-		o.Features = features(s.Structure)
+	for _, m := range classify.Makings() {
+		if m.Kind == o.Kind {
+			o.Features = s.features(&m)
+		}
 	}
 	return o
 }
 
-// features are the bounds of a group of ranges, by the names of its keys.
-func features(group any) (list []classify.Feature) {
-	v := reflect.ValueOf(group)
-	for i := range v.NumField() {
-		if r := v.Field(i).Interface().(Range); r != anyCount {
-			list = append(list, r.feature(v.Type().Field(i).Tag.Get("koanf")))
+// features are the bounds that are set under the key of a kind, by the names of
+// its measures.
+func (s *Signal) features(m *classify.Making) (list []classify.Feature) {
+	ranges, _ := s.Bounds[m.Key].(map[string]any)
+	for _, name := range m.Measures {
+		set := ranges
+		if !isAlone(m) {
+			set, _ = ranges[name].(map[string]any)
 		}
+		least, _ := set["min"].(float64)
+		most, bounded := set["max"].(float64)
+		bounded = bounded && most >= 0
+		if least == 0 && !bounded {
+			continue // nobody has set it
+		}
+		f := classify.Feature{Name: name, Min: least}
+		if bounded {
+			f.Max = &most
+		}
+		list = append(list, f)
 	}
 	return list
 }
 
-func (r Range) feature(name string) classify.Feature {
-	f := classify.Feature{Name: name, Min: r.Min}
-	if r.Max >= 0 {
-		f.Max = &r.Max
-	}
-	return f
-}
+// isAlone says that the key has bounds itself, not one measure or more under it.
+func isAlone(m *classify.Making) bool { return len(m.Measures) == 1 && m.Measures[0] == m.Key }
 
 // signals finds what is wrong with signals, and the names that conditions may ask for.
 func (v *validation) signals(c *Config) map[classify.Kind][]string {
@@ -85,7 +80,11 @@ func (v *validation) signals(c *Config) map[classify.Kind][]string {
 		kinds := s.kinds()
 		switch len(kinds) {
 		case 0:
-			v.add("says nothing to look for; give it keywords, phrases, tokens, conversation or structure", path)
+			var keys []string
+			for _, m := range classify.Makings() {
+				keys = append(keys, m.Key)
+			}
+			v.add("says nothing to look for; give it "+wording.List(keys, "or"), path)
 		case 1:
 			byKind[kinds[0]] = append(byKind[kinds[0]], s.Name)
 			if s.Name != "" {

@@ -242,17 +242,15 @@ type PII struct {
 // Signal is one more fact to decide by; which keys are set says of what kind it
 // is.
 type Signal struct {
-	Name          string       `koanf:"name"`
-	Keywords      []string     `koanf:"keywords"`
-	Method        string       `koanf:"method" oneof:"exact regex fuzzy bm25"`
-	Operator      string       `koanf:"operator" oneof:"any all none"`
-	CaseSensitive bool         `koanf:"case_sensitive" default:"false"`
-	Phrases       []string     `koanf:"phrases"`
-	Aggregate     string       `koanf:"aggregate" oneof:"max mean any"`
-	Threshold     float64      `koanf:"threshold" min:"0" max:"1000"`
-	Tokens        Range        `koanf:"tokens"`
-	Conversation  Conversation `koanf:"conversation"`
-	Structure     Structure    `koanf:"structure"`
+	Name          string         `koanf:"name"`
+	Keywords      []string       `koanf:"keywords"`
+	Method        string         `koanf:"method" oneof:"exact regex fuzzy bm25"`
+	Operator      string         `koanf:"operator" oneof:"any all none"`
+	CaseSensitive bool           `koanf:"case_sensitive" default:"false"`
+	Phrases       []string       `koanf:"phrases"`
+	Aggregate     string         `koanf:"aggregate" oneof:"max mean any"`
+	Threshold     float64        `koanf:"threshold" min:"0" max:"1000"`
+	Bounds        map[string]any `koanf:",remain"` // of measures, by the keys of classify.Makings
 }
 
 // A Range asks for a count within bounds, both included. Max -1 is no upper bound;
@@ -260,31 +258,6 @@ type Signal struct {
 type Range struct {
 	Min float64 `koanf:"min" default:"0" min:"0"`
 	Max float64 `koanf:"max" default:"-1" min:"-1"`
-}
-
-// anyCount is the range of a key that nobody has set.
-var anyCount = Range{Max: -1}
-
-// Conversation asks for the shape of a conversation.
-type Conversation struct {
-	Turns    Range `koanf:"turns"`
-	Messages Range `koanf:"messages"`
-	Tools    Range `koanf:"tools"`
-	Images   Range `koanf:"images"`
-	Results  Range `koanf:"results"`
-}
-
-// Structure asks for the shape of the last text of the user.
-type Structure struct {
-	Bytes      Range `koanf:"bytes"`
-	Words      Range `koanf:"words"`
-	Lines      Range `koanf:"lines"`
-	CodeBlocks Range `koanf:"code_blocks"`
-	URLs       Range `koanf:"urls"`
-	Questions  Range `koanf:"questions"`
-	Numbers    Range `koanf:"numbers"`
-	Lists      Range `koanf:"lists"`
-	Math       Range `koanf:"math"`
 }
 
 // Decision is what follows where its condition holds.

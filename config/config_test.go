@@ -136,15 +136,22 @@ func mustMerge(t *testing.T, l *Layers) *Config {
 	return c
 }
 
-// The features of structure are those that the classifier counts.
-func TestStructureHasAllFeatures(t *testing.T) {
+// What users make signals of has a key each, with the measures of the classifier under it.
+func TestSignalsHaveAllKeys(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for _, k := range knownKeys.child("signals").Elem.child("structure").Children {
-		names = append(names, k.Name)
-	}
-	if !slices.Equal(names, classify.Structures) {
-		t.Errorf("the keys are %v, the features %v", names, classify.Structures)
+	for _, m := range classify.Makings() {
+		k := knownKeys.child("signals").Elem.child(m.Key)
+		if k == nil {
+			t.Errorf("signals have no key %s", m.Key)
+			continue
+		}
+		var names []string
+		for _, c := range k.Children {
+			names = append(names, c.Name)
+		}
+		if m.Measures != nil && !isAlone(&m) && !slices.Equal(names, m.Measures) {
+			t.Errorf("the keys of %s are %v, the measures %v", m.Key, names, m.Measures)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"kvasir/classify"
 )
 
 // TestConfigurationPage keeps the tables of docs/configuration.md equal to the
@@ -141,7 +143,13 @@ func TestExamples(t *testing.T) {
 // with a worker beside it, down to the names and what they refer to.
 func TestSignalExamples(t *testing.T) {
 	t.Parallel()
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t, "../docs/signals.md"), -1)
+	page := readPage(t, "../docs/signals.md")
+	for _, kind := range classify.Kinds() {
+		if !strings.Contains(page, "\n| `"+string(kind)+"` |") || !strings.Contains(page, "\n### "+string(kind)+"\n") {
+			t.Errorf("docs/signals.md has no row or no section of %s", kind)
+		}
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(page, -1)
 	for _, block := range blocks {
 		file := filepath.Join(t.TempDir(), "kvasir.yaml")
 		do(t, os.WriteFile(file, []byte(block[1]+"workers: [{url: http://127.0.0.1:1}]\n"), 0o644))

@@ -73,6 +73,10 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			n := f.Tag.Get("koanf")
+			if n == ",remain" {
+				k.Children = append(k.Children, boundKeys(path)...)
+				continue
+			}
 			k.Children = append(k.Children, keyOf(f.Type, f.Tag, n, join(path, n)))
 		}
 		return k
@@ -93,6 +97,27 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")
 	return k
+}
+
+// boundKeys are the keys of a signal that set bounds to measures, as the
+// classifier's table has them.
+func boundKeys(path string) (keys []*Key) {
+	ofRange := func(name, path string) *Key { return keyOf(reflect.TypeFor[Range](), "", name, path) }
+	for _, m := range classify.Makings() {
+		at := join(path, m.Key)
+		switch {
+		case m.Measures == nil:
+		case isAlone(&m):
+			keys = append(keys, ofRange(m.Key, at))
+		default:
+			group := &Key{Name: m.Key, path: at, Kind: KindGroup}
+			for _, name := range m.Measures {
+				group.Children = append(group.Children, ofRange(name, join(at, name)))
+			}
+			keys = append(keys, group)
+		}
+	}
+	return keys
 }
 
 func (k *Key) mustParse(tag reflect.StructTag, which string) any {

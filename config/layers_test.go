@@ -68,7 +68,7 @@ func TestTextValues(t *testing.T) {
 		{"gpu.headroom", "1GiB", Size(1 << 30)},
 		{"classify.models", "", ""},
 		{"signals", "[]", []any{}},
-		{"signals", "[a]", errorText(`F: signals[0]: must be a mapping of name, keywords, method, operator, case_sensitive, phrases, aggregate, threshold, tokens, conversation and structure, is the string "a"`)},
+		{"signals", "[a]", errorText(`F: signals[0]: must be a mapping of name, keywords, method, operator, case_sensitive, phrases, aggregate, threshold, tokens, conversation, structure and reask, is the string "a"`)},
 		{"server.cors", "https://a, https://b", []any{"https://a", "https://b"}},
 		{"server.cors", "[https://a, https://b]", []any{"https://a", "https://b"}},
 		{"server.cors", "", []any{}},

@@ -10,7 +10,6 @@ package explain
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"kvasir/classify"
@@ -79,10 +78,10 @@ func Request(g *config.Generation, route string, body []byte) (*Explanation, err
 	if err != nil {
 		return nil, err
 	}
-	r.Also = []classify.Kind{classify.KindCategory, classify.KindLanguage, classify.KindComplexity, classify.KindContext}
+	r.Also = classify.Telling()
 	v, reasons := classifier.Explain(r)
 	defer v.Release()
-	e := &Explanation{Asked: r.Model, Auto: r.Auto, Signals: signalsOf(c, v), Outcome: outcomeOf(v)}
+	e := &Explanation{Asked: r.Model, Auto: r.Auto, Signals: signalsOf(v), Outcome: outcomeOf(v)}
 	for _, reason := range reasons {
 		d := decisionTested{Name: reason.Decision, Holds: reason.Holds, Taken: reason.Taken, Why: reason.Why}
 		for _, a := range reason.Asked {
@@ -159,78 +158,15 @@ func outcomeOf(v *classify.Verdict) string {
 }
 
 // signalsOf are the signals that were computed, guards first.
-func signalsOf(c *config.Config, v *classify.Verdict) (found []signalFound) {
+func signalsOf(v *classify.Verdict) (found []signalFound) {
 	for _, t := range v.Took {
-		text := ""
-		switch t.Kind {
-		case classify.KindJailbreak:
-			text = fmt.Sprintf("%.3f, acts from %g (%s)", v.Jailbreak.Score, c.Classify.Jailbreak.Threshold, c.Classify.Jailbreak.Action)
-			if v.Hidden > 0 {
-				text += fmt.Sprintf("; %d characters that no reader sees", v.Hidden)
-			}
-			if v.Jailbreak.Flagged {
-				text += fmt.Sprintf(": %s in message %d", v.Jailbreak.Type, v.Jailbreak.Message)
-			}
-		case classify.KindPII:
-			text = entitiesText(v)
-		case classify.KindCategory:
-			k := &v.Category
-			text = fmt.Sprintf("%s %.3f, then %s; %.2f bits of doubt", k.Label, k.Confidence, k.Second, k.Entropy)
-			if k.Name != k.Label {
-				text += fmt.Sprintf("; counts as %s below %g", k.Name, c.Classify.Category.Threshold)
-			}
-		case classify.KindLanguage:
-			text = fmt.Sprintf("%s %.2f", v.Language.Code, v.Language.Confidence)
-		case classify.KindComplexity:
-			text = fmt.Sprintf("%s %.2f", v.Complexity.Level, v.Complexity.Score)
-		case classify.KindContext:
-			text = fmt.Sprintf("about %d tokens", v.Tokens)
-		case classify.KindSentence:
-			text = "the embedding of the last user text"
-		default:
-			text = matchesText(v, t.Kind)
-		}
-		if t.Err {
-			text = "could not be computed"
+		text := "could not be computed"
+		if !t.Err {
+			text = v.Report(t.Kind)
 		}
 		found = append(found, signalFound{string(t.Kind), text, float64(t.Took.Nanoseconds()) / 1000})
 	}
 	return found
-}
-
-// entitiesText counts what was found by type: what may not pass is marked.
-func entitiesText(v *classify.Verdict) string {
-	counts := map[string]int{}
-	var order []string
-	for i := range v.PII.Spans {
-		name := v.PII.Spans[i].Type.String()
-		if counts[name]++; counts[name] == 1 {
-			order = append(order, name)
-		}
-	}
-	if len(order) == 0 {
-		return "nothing"
-	}
-	for i, name := range order {
-		order[i] = fmt.Sprintf("%d %s", counts[name], name)
-		if slices.Contains(v.PII.Denied, name) {
-			order[i] += " (may not pass)"
-		}
-	}
-	return strings.Join(order, ", ")
-}
-
-func matchesText(v *classify.Verdict, kind classify.Kind) string {
-	var names []string
-	for _, m := range v.Matched {
-		if m.Kind == kind {
-			names = append(names, fmt.Sprintf("%s %.2f", m.Name, m.Score))
-		}
-	}
-	if len(names) == 0 {
-		return "decided nothing"
-	}
-	return strings.Join(names, ", ")
 }
 
 // effectsOf says what the decision changes.

@@ -96,6 +96,7 @@ var fullSignals = []classify.SignalOptions{
 		{Name: "bytes", Min: 1}, {Name: "words", Min: 1}, {Name: "lines", Min: 1}, {Name: "code_blocks", Min: 1}, {Name: "urls", Min: 1},
 		{Name: "questions", Min: 1}, {Name: "numbers", Min: 1}, {Name: "lists", Min: 1}, {Name: "math", Min: 1},
 	}},
+	{Name: "again", Kind: "reask", Features: []classify.Feature{{Name: "reask", Min: 0.8}}},
 }
 
 var fullDecisions = []classify.Decision{

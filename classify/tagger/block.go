@@ -1,37 +1,43 @@
 // The words that the tagger works on at a time.
 
-package model
+package tagger
 
-// tagBlock is how many words are held at a time: those to be tagged, and those that these see on
+import "kvasir/classify/model"
+
+// blockSize is how many words are held at a time: those to be tagged, and those that these see on
 // both sides.
-const tagBlock = 192
+const blockSize = 192
 
-// tagScratch is the memory of Tag.
-type tagScratch struct {
+// A Scratch is the memory that one Tag at a time works in, about 250 KB once it has been used. The zero
+// value is ready.
+type Scratch struct{ block *block }
+
+// block is the words under way and what is computed of them.
+type block struct {
 	scan  wordScan
 	done  bool // the text has no more words
-	words [tagBlock]word
+	words [blockSize]word
 	size  int // of words
 	first int // the first that has no tag yet
 	token int // where to look for the pieces of words[0]
 
-	row    [Dim]float32
-	input  [rowBlock * tagInput]float32
-	hidden [2][tagBlock * tagHidden]float32
-	score  [tagBlock * tags]float32 // of each tag for each word
-	best   [tagBlock][tags]uint8    // the tag before, on the best way to each tag
-	tag    [tagBlock]uint8
-	scale  [tagBlock]float32
+	row    [model.Dim]float32
+	input  [model.RowBlock * inputSize]float32
+	hidden [2][blockSize * hiddenSize]float32
+	score  [blockSize * tags]float32 // of each tag for each word
+	best   [blockSize][tags]uint8    // the tag before, on the best way to each tag
+	tag    [blockSize]uint8
+	scale  [blockSize]float32
 }
 
-func (b *tagScratch) begin(text []byte) {
+func (b *block) begin(text []byte) {
 	b.scan = wordScan{text: text}
 	b.done, b.size, b.first, b.token = false, 0, 0, 0
 }
 
 // fill reads words until the block is full or the text ends, and says whether there are any to tag.
-func (b *tagScratch) fill(lists *lexicon) bool {
-	for b.size < tagBlock && !b.done {
+func (b *block) fill(lists *lexicon) bool {
+	for b.size < blockSize && !b.done {
 		w, ok := b.scan.next()
 		if !ok {
 			b.done = true
@@ -47,7 +53,7 @@ func (b *tagScratch) fill(lists *lexicon) bool {
 // candidates returns the first range of words before limit that may hold a name: from a word that
 // may be part of one to the last such word, as long as they lie near each other. It is empty if
 // there is none.
-func (b *tagScratch) candidates(limit int) (from, to int) {
+func (b *block) candidates(limit int) (from, to int) {
 	from = b.first
 	for from < limit && !b.words[from].candidate() {
 		from++
@@ -66,8 +72,8 @@ func (b *tagScratch) candidates(limit int) (from, to int) {
 }
 
 // gateGap is how many words without a candidate part two ranges: less would cost more than it
-// saves, for each range is computed with tagReach words on both sides.
-const gateGap = 2*tagReach + gateRoom
+// saves, for each range is computed with reach words on both sides.
+const gateGap = 2*reach + gateRoom
 
 // gateRoom is how many words on both sides of a candidate are tagged along.
 const gateRoom = 4
@@ -97,7 +103,7 @@ func (w *word) candidate() bool {
 
 // cut returns where to go on after words [from, to) of those before limit have been tagged: at
 // to, or behind the last word without a name if a name may go on there.
-func (b *tagScratch) cut(from, to, limit int) int {
+func (b *block) cut(from, to, limit int) int {
 	if b.done || to < limit {
 		return to
 	}
@@ -110,8 +116,8 @@ func (b *tagScratch) cut(from, to, limit int) int {
 }
 
 // drop forgets the words before cut but for those that the next ones see.
-func (b *tagScratch) drop(cut int, tokens []Token) {
-	n := max(cut-tagReach, 0)
+func (b *block) drop(cut int, tokens []model.Token) {
+	n := max(cut-reach, 0)
 	b.size = copy(b.words[:], b.words[n:b.size])
 	b.first = cut - n
 	if b.size == 0 {

@@ -1,6 +1,6 @@
 // Words of a text, as the tagger counts them, and what they look like.
 
-package model
+package tagger
 
 import (
 	"unicode"

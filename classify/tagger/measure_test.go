@@ -1,13 +1,11 @@
 // Exact-span F1 of names, tagger and rules together: on rows made for this project, in many
 // languages, and on the rows under $KVASIR_DATA/pii where that is set:
 //
-//	KVASIR_DATA=../shared/data go test ./classify/model -run Measure -v
+//	KVASIR_DATA=../shared/data go test ./classify/tagger -run Measure -v
 
-package model
+package tagger
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +17,7 @@ import (
 	"testing"
 
 	"kvasir/classify/pii"
+	"kvasir/jsonltest"
 )
 
 var misses = flag.String("misses", "", "print what was missed and wrong of this type")
@@ -150,38 +149,19 @@ func places(text string) (at []int32) {
 }
 
 // findAll finds names and structured values, as the guard does.
-func findAll(m *Model, text string, s *Scratch) []pii.Span {
+func findAll(g *Tagger, text string, m *memory) []pii.Span {
 	b := []byte(text)
-	names := m.Tag(nil, b, m.Tokenize(nil, b, s), s)
+	names := m.tag(g, nil, b)
 	return pii.Merge(nil, pii.Find(nil, b), names)
-}
-
-func readRows(t *testing.T, path string) (rows []markedRow) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row markedRow
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }
 
 // TestMeasureWritten measures on rows of templates that training did not see.
 func TestMeasureWritten(t *testing.T) {
-	m := embeddedModel(t)
-	var s Scratch
+	g := embeddedTagger(t)
+	var m memory
 	c := scores{}
-	for _, row := range readRows(t, "testdata/names.jsonl") {
-		c.judge(row, row.Lang, findAll(m, row.Text, &s))
+	for _, row := range jsonltest.Read[markedRow](t, "testdata/names.jsonl") {
+		c.judge(row, row.Lang, findAll(g, row.Text, &m))
 	}
 	c.log(t)
 	for _, floor := range []struct {
@@ -208,11 +188,11 @@ func TestMeasure(t *testing.T) {
 	if dir == "" {
 		t.Skip("KVASIR_DATA is not set")
 	}
-	m := embeddedModel(t)
-	var s Scratch
+	g := embeddedTagger(t)
+	var m memory
 	c := scores{}
 	for _, row := range keptRows(t, filepath.Join(dir, "pii")) {
-		c.judge(row, row.Source, findAll(m, row.Text, &s))
+		c.judge(row, row.Source, findAll(g, row.Text, &m))
 	}
 	c.log(t)
 	consistent := c.total(pii.Person, func(source string) bool {
@@ -226,8 +206,8 @@ func TestMeasure(t *testing.T) {
 }
 
 func keptRows(t *testing.T, dir string) []markedRow {
-	rows := readRows(t, filepath.Join(dir, "dev.jsonl"))
-	train := readRows(t, filepath.Join(dir, "train.jsonl"))
+	rows := jsonltest.Read[markedRow](t, filepath.Join(dir, "dev.jsonl"))
+	train := jsonltest.Read[markedRow](t, filepath.Join(dir, "train.jsonl"))
 	total, seen := map[string]int{}, map[string]int{}
 	for _, row := range train {
 		total[row.Source]++

@@ -1,12 +1,16 @@
 // From the scores of tags to names: the best row of tags, and how sure each name is.
 
-package model
+package tagger
 
-import "math"
+import (
+	"math"
+
+	"kvasir/classify/pii"
+)
 
 // decode finds the row of tags for words [from, to) of the block whose scores add up to the most
 // (Viterbi), and stores it in b.tag.
-func (g *tagger) decode(b *tagScratch, from, to int) {
+func (g *Tagger) decode(b *block, from, to int) {
 	var sum, next [tags]float32
 	for k := range sum {
 		sum[k] = b.score[from*tags+k] + g.first[k]
@@ -38,7 +42,7 @@ func (g *tagger) decode(b *tagScratch, from, to int) {
 }
 
 // emit appends the names of the tagged words [from, to).
-func (g *tagger) emit(dst []Tagged, b *tagScratch, from, to int) []Tagged {
+func (g *Tagger) emit(dst []pii.Span, b *block, from, to int) []pii.Span {
 	for i := from; i < to; {
 		tag := b.tag[i]
 		if tag%2 == 0 {
@@ -50,7 +54,7 @@ func (g *tagger) emit(dst []Tagged, b *tagScratch, from, to int) []Tagged {
 			end++
 		}
 		kind := int(tag) / 2
-		dst = append(dst, Tagged{
+		dst = append(dst, pii.Span{
 			Start: b.words[i].start, End: b.words[end-1].end,
 			Type: entities[kind], Score: g.sure(b, i, end, from, to, kind),
 		})
@@ -61,7 +65,7 @@ func (g *tagger) emit(dst []Tagged, b *tagScratch, from, to int) []Tagged {
 
 // sure returns the calibrated probability of a name at words [i, end) of the tagged [from, to):
 // that of its least sure tag, of the word behind it too, given the tags around it.
-func (g *tagger) sure(b *tagScratch, i, end, from, to, kind int) float32 {
+func (g *Tagger) sure(b *block, i, end, from, to, kind int) float32 {
 	least := math.Inf(1)
 	for ; i <= end && i < to; i++ {
 		score := b.score[i*tags:][:tags]

@@ -1,6 +1,6 @@
-// The word lists of the tagger: which words are known as first names, places, companies ...
+// The word lists: which words are known as first names, places, companies ...
 
-package model
+package tagger
 
 import (
 	"encoding/binary"

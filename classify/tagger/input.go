@@ -1,15 +1,19 @@
-// What the tagger's network is given for each word of a text.
+// Input: what the network is given for each word of a text.
 
-package model
+package tagger
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"kvasir/classify/model"
+)
 
 // The input of a word: the mean of the token table's rows of its pieces, then bits: the lists that
 // have the word, those that have it with the next word, those that have it with the word before,
 // and its shape.
 const (
-	tagBits  = 3*lexiconBits + shapeRoom
-	tagInput = Dim + tagBits
+	inputBits = 3*lexiconBits + shapeRoom
+	inputSize = model.Dim + inputBits
 )
 
 // rowGain scales the table's rows, so that they are about as large as the bits.
@@ -20,9 +24,9 @@ const shapeRoom = 56
 
 // wordInput stores the input of words[i], whose pieces begin at or after tokens[from], in x.
 // It returns where to look for the pieces of the next word.
-func (m *Model) wordInput(x []float32, words []word, i int, tokens []Token, from int, row *[Dim]float32) int {
+func (g *Tagger) wordInput(x []float32, words []word, i int, tokens []model.Token, from int, row *[model.Dim]float32) int {
 	w := &words[i]
-	x = x[:tagInput]
+	x = x[:inputSize]
 	clear(x)
 	for from < len(tokens) && tokens[from].End <= w.start {
 		from++
@@ -32,16 +36,15 @@ func (m *Model) wordInput(x []float32, words []word, i int, tokens []Token, from
 		if tokens[k].End <= w.start {
 			continue
 		}
-		m.Row(row[:], tokens[k].ID)
-		kernel.addScaled(x[:Dim], row[:], 0, rowGain)
+		g.model.AddRow(x, tokens[k].ID, rowGain, row)
 		n++
 	}
 	if n > 1 {
-		for k, v := range x[:Dim] {
+		for k, v := range x[:model.Dim] {
 			x[k] = v / float32(n)
 		}
 	}
-	x = x[Dim:]
+	x = x[model.Dim:]
 	setBits(x, uint64(w.lists))
 	if i+1 < len(words) {
 		setBits(x[lexiconBits:], uint64(words[i+1].pair))
