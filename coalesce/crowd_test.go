@@ -132,7 +132,7 @@ func (c *crowd) lead(r *rand.Rand, key int, l *Leader[int, string]) {
 
 // follow waits for the value, leaves, or takes over.
 func (c *crowd) follow(r *rand.Rand, key int, f *Follower[int, string]) {
-	leaves := time.After(time.Hour)
+	var leaves <-chan time.Time // nil: it stays
 	if r.IntN(3) == 0 {
 		leaves = time.After(time.Duration(r.IntN(60)) * time.Millisecond)
 	}

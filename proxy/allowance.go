@@ -115,12 +115,12 @@ const (
 // there never is more.
 func (x *exchange) estimate(a *allowance) reservation {
 	q := &x.req
-	prompt := q.Media*mediaGuess + len(q.Texts) // no text is less than a token
-	if q.Unread > 0 {
+	prompt := q.Content.Media*mediaGuess + len(q.Content.Texts) // no text is less than a token
+	if q.Content.Unread > 0 {
 		prompt += len(x.body) / bytesPerToken
 	} else {
 		length := 0
-		for _, t := range q.Texts {
+		for _, t := range q.Content.Texts {
 			length += int(t.At.End - t.At.Start)
 		}
 		prompt += length / bytesPerToken

@@ -75,7 +75,7 @@ func cacheRuleFor(r *openai.Request, k openai.Kind, d *classify.Decision, g guar
 // as vLLM and SGLang can be asked to. Then the text is no question but a beginning.
 func continuesLastTurn(r *openai.Request) bool {
 	for _, p := range r.Parameters {
-		switch value := p.Value.Of(r.Body); string(r.KeyOf(p)) {
+		switch value := p.Value.Of(r.Body); string(p.Key.Of(r.Body)) {
 		case "continue_final_message":
 			if !isNothing(value) {
 				return true
@@ -149,7 +149,7 @@ func bypassOf(r *openai.Request, k openai.Kind, d *classify.Decision, g guardOut
 		return bypassUnclear
 	}
 	for _, p := range r.Parameters {
-		if why := parameterBypass(r.KeyOf(p), p.Value.Of(r.Body), k, o.ToolCalls); why != "" {
+		if why := parameterBypass(p.Key.Of(r.Body), p.Value.Of(r.Body), k, o.ToolCalls); why != "" {
 			return why
 		}
 	}
@@ -242,14 +242,14 @@ func parameterBypass(key, value []byte, k openai.Kind, toolCalls bool) string {
 func isNothing(value []byte) bool { return string(value) == "null" || string(value) == "false" }
 
 func isEmptyArray(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	return w.Enter('[') && !w.Element() && !w.Bad
 }
 
 // isTextOnly says whether the modalities asked for are those that a client gets
 // without asking.
 func isTextOnly(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if name, _ := w.Text(); string(name) != "text" {
 			return false
@@ -260,7 +260,7 @@ func isTextOnly(value []byte) bool {
 
 // forcesCall says whether a tool_choice leaves the model no choice but a call.
 func forcesCall(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	name, isName := []byte(nil), value[0] == '"'
 	if isName {
 		name, _ = w.Text()
@@ -273,7 +273,7 @@ func forcesCall(value []byte) bool {
 // runsItself says whether one of the tools is run by the worker: a search, a
 // sandbox, somebody's server. Its results change from day to day.
 func runsItself(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		switch string(typeOf(&w)) {
 		case "", "function", "custom":
@@ -287,7 +287,7 @@ func runsItself(value []byte) bool {
 // refersBack says whether an item of the input stands for one that the worker
 // remembers. One whose type is written with escapes may do so.
 func refersBack(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if kind := typeOf(&w); string(kind) == "item_reference" || openai.HasEscape(kind) {
 			return true

@@ -59,7 +59,7 @@ func TestMembersAskedForInAnotherCase(t *testing.T) {
 	}
 }
 
-// overKey says whether a switch is over the key of a member: string(key), string(m.key), string(r.KeyOf(p)).
+// overKey says whether a switch is over the key of a member: string(key), string(m.key), string(p.Key.Of(r.Body)).
 func overKey(tag ast.Expr) bool {
 	call, ok := tag.(*ast.CallExpr)
 	if !ok || len(call.Args) != 1 {
@@ -75,7 +75,11 @@ func overKey(tag ast.Expr) bool {
 		return of.Sel.Name == "key"
 	case *ast.CallExpr:
 		f, ok := of.Fun.(*ast.SelectorExpr)
-		return ok && f.Sel.Name == "KeyOf"
+		if !ok || f.Sel.Name != "Of" {
+			return false
+		}
+		key, ok := f.X.(*ast.SelectorExpr)
+		return ok && key.Sel.Name == "Key"
 	}
 	return false
 }

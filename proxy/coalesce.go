@@ -43,7 +43,7 @@ func coalesceKeyOf(q *cache.Query) (k coalesceKey) {
 // else unless such calls are kept: a follower that was sent the text before the
 // call would have half an answer.
 func mayCoalesce(rule *cacheRule, r *openai.Request, o *CacheOptions) bool {
-	return rule.why == "" && rule.stores && (r.ToolCount == 0 || o.ToolCalls)
+	return rule.why == "" && rule.stores && (r.Content.Tools == 0 || o.ToolCalls)
 }
 
 // share hands what has come of the answer to the followers, before the leader's

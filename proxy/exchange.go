@@ -12,6 +12,7 @@ import (
 	"kvasir/classify"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/upstream"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -53,7 +54,7 @@ type turn struct {
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
-	call       call
+	call       upstream.Call
 	events     answer.Flow
 	reply      reply
 
@@ -128,7 +129,7 @@ func (x *exchange) arrived() time.Time {
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
-	return max(now.Sub(x.arrived())-x.facts.waited-x.call.waited, 0)
+	return max(now.Sub(x.arrived())-x.facts.waited-x.call.Waited, 0)
 }
 
 // lostClient notes that the client did not stay to the end.
@@ -141,9 +142,11 @@ func (x *exchange) lostClient() {
 	x.answered()
 }
 
-// bind and unbind are how a call to a worker names what stops it (holder).
-func (x *exchange) bind(c io.Closer) bool { return x.recipients.bind(c) }
-func (x *exchange) unbind() (held bool)   { return x.recipients.unbind() }
+// Bind is upstream.Holder's: it names what stops the call to a worker.
+func (x *exchange) Bind(c io.Closer) bool { return x.recipients.bind(c) }
+
+// Unbind is upstream.Holder's.
+func (x *exchange) Unbind() (held bool) { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }
@@ -157,9 +160,7 @@ func (x *exchange) forgetText() {
 	}
 	x.asked.Texts = emptied(x.asked.Texts, 4096)
 	x.pieces = emptied(x.pieces, 4096)
-	if x.edit.Reset(); cap(x.edit.Edits) > 4096 {
-		x.edit = openai.Splices{}
-	}
+	x.edit.Reset()
 	if cap(x.plain) > 64<<10 {
 		x.plain = nil
 	}

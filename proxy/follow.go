@@ -249,7 +249,7 @@ func (x *exchange) noteFollowed(streamed bool) {
 // sendFollowed sends events of an equal request's answer, the head before the
 // first of them.
 func (x *exchange) sendFollowed(events []byte, last bool) error {
-	x.call.now = time.Now() // of the writes: no worker was called
+	x.call.Now = time.Now() // of the writes: no worker was called
 	if !x.reply.began {
 		x.noteFollowed(true)
 		err := x.reply.begin(200, streamHeader, -1, events)

@@ -11,8 +11,8 @@ func (x *exchange) refuseAdapters() *openai.Error {
 	if x.key == nil || len(x.key.Models) == 0 {
 		return nil
 	}
-	for i := range x.req.Adapters {
-		a := &x.req.Adapters[i]
+	for i := range x.req.Content.Adapters {
+		a := &x.req.Content.Adapters[i]
 		if !a.NamedIn(x.body, x.key.Models) {
 			return &openai.Error{
 				Status: 404, Type: "invalid_request_error", Code: "model_not_found", Param: openai.Clip(a.Name),

@@ -144,7 +144,7 @@ func (p *Proxy) waitForProbes(t testing.TB) {
 	late := time.After(patience)
 	for _, b := range p.state.Load().backends {
 		select {
-		case <-b.probe.first:
+		case <-b.answered:
 		case <-late:
 			t.Fatalf("worker %q was not asked within %v", b.Name(), patience)
 		}

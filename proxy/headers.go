@@ -2,12 +2,10 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net"
-	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -16,10 +14,10 @@ import (
 	"kvasir/openai"
 )
 
-// request is the client's request as this worker gets it: our head, and the
-// body with its splices, all of it in place.
-func (x *exchange) request(b *backend) net.Buffers {
-	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.Length(x.body))
+// Request is the client's request as the worker gets it that is asked now: our
+// head, and the body with its splices, all of it in place.
+func (x *exchange) Request() net.Buffers {
+	x.head = x.appendHead(x.head[:0], x.backend, x.placing.at.Rank, "", x.edit.Length(x.body))
 	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)
 	return x.pieces
 }
@@ -28,44 +26,15 @@ func (x *exchange) request(b *backend) net.Buffers {
 // rank is the data-parallel rank that it is for, -1: none; more are whole lines.
 func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
 	h := &x.ctx.Request.Header
-	dst = append(append(append(dst, "POST "...), b.base...), x.route.Path...)
-	dst = appendQuery(dst, x.ctx.URI().QueryString())
-	dst = append(dst, " HTTP/1.1\r\nHost: "...)
-	dst = append(append(dst, b.host...), "\r\n"...)
-	dst = appendLines(dst, h.RawHeaders(), b.drops)
-	dst = x.req.AppendContentType(append(dst, b.fixed...))
-	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
+	dst = b.AppendTarget(dst, "POST", x.route.Path, x.ctx.URI().QueryString())
+	dst = x.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders()))
+	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
-	dst = append(b.appendDirections(dst, rank), more...)
+	dst = append(b.AppendDirections(dst, rank), more...)
 	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.sentID[:]...), "\r\nContent-Length: "...)
 	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, "\r\n\r\n"...)
-}
-
-// queryNames are the parameters of a query that go on to workers: those that SDKs
-// send (Azure's, Anthropic's).
-var queryNames = [...]string{"api-version", "beta"}
-
-// appendQuery appends what of a query goes on. Gateways behind us take a model from
-// the query before that of the body (LiteLLM), which was judged.
-func appendQuery(dst, query []byte) []byte {
-	for mark := byte('?'); len(query) > 0; {
-		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte("&"))
-		name, value, _ := bytes.Cut(pair, []byte("="))
-		if slices.Contains(queryNames[:], string(name)) && !bytes.ContainsFunc(value, oddInQueries) {
-			dst = append(append(dst, mark), pair...)
-			mark = '&'
-		}
-	}
-	return dst
-}
-
-// oddInQueries are the characters that no value has of those that go on: what stands
-// for another one, or for the end of a pair, is not passed.
-func oddInQueries(c rune) bool {
-	return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_' || c == '~')
 }
 
 // appendOwnHeaders appends what we tell the client about the answer.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"strings"
 	"testing"
@@ -8,7 +9,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/upstream"
 )
+
+func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }
 
 func TestCheckRequestHead(t *testing.T) {
 	many := strings.Repeat("A: b\r\n", maxHeaderLines)
@@ -86,21 +90,8 @@ func TestRequestHeaders(t *testing.T) {
 		"X-HTTP-Method-Override: PUT\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
 	const want = "User-Agent: openai\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
-	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
+	if got := header.AppendEndToEnd([]byte("POST / HTTP/1.1\r\n"), []byte(in), upstream.DroppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// A query may name a model: to LiteLLM it comes before the body's.
-func TestQueriesThatGoOn(t *testing.T) {
-	for query, want := range map[string]string{
-		"": "", "model=secret": "", "a=b": "", "beta=true": "?beta=true", "api-version=2024-10-21": "?api-version=2024-10-21",
-		"beta=true&model=secret&api-version=1": "?beta=true&api-version=1", "beta=1;model=secret": "", "beta=1%26model=secret": "",
-		"%62eta=1": "", "beta": "?beta", "&&beta=&": "?beta=", "Beta=1": "", "beta=a b": "",
-	} {
-		if got := string(appendQuery(nil, []byte(query))); got != want {
-			t.Errorf("%q: %q, want %q", query, got, want)
-		}
 	}
 }
 
@@ -128,7 +119,7 @@ func FuzzRequestHeaders(f *testing.F) {
 	f.Add([]byte("Transfer-Encoding: chunked\r\ncontent-length: 1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := checkRequestHead(raw)
-		out := appendLines(nil, raw, droppedFromRequest)
+		out := header.AppendEndToEnd(nil, raw, upstream.DroppedFromRequest)
 		if e != nil {
 			if len(e.Message) > 1200 {
 				t.Fatalf("a message of %d bytes", len(e.Message))
@@ -146,7 +137,7 @@ func FuzzRequestHeaders(f *testing.F) {
 			}
 			rest = rest[i+len(line):]
 			name, _, err := header.CutField(line)
-			if err != nil || droppedFromRequest(name) {
+			if err != nil || upstream.DroppedFromRequest(name) {
 				t.Fatalf("%q went through: %v", line, err)
 			}
 		}
@@ -154,6 +145,19 @@ func FuzzRequestHeaders(f *testing.F) {
 			t.Fatalf("no header lines: %q", out)
 		}
 	})
+}
+
+func TestRequestHeadersAllocs(t *testing.T) {
+	raw := []byte("Host: a\r\nAuthorization: Bearer b\r\nContent-Type: application/json\r\nX-Stainless-Arch: x64\r\n\r\n")
+	dst := make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(100, func() {
+		if checkRequestHead(raw) != nil {
+			t.Fatal("refused")
+		}
+		dst = header.AppendEndToEnd(dst[:0], raw, upstream.DroppedFromRequest)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 func BenchmarkRequestHeaders(b *testing.B) {
@@ -167,6 +171,6 @@ func BenchmarkRequestHeaders(b *testing.B) {
 		if checkRequestHead(raw) != nil {
 			b.Fatal("refused")
 		}
-		dst = appendLines(dst[:0], raw, droppedFromRequest)
+		dst = header.AppendEndToEnd(dst[:0], raw, upstream.DroppedFromRequest)
 	}
 }

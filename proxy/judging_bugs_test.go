@@ -17,7 +17,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
-	"kvasir/openai"
 	"kvasir/openai/answer/answertest"
 )
 
@@ -177,26 +176,6 @@ func TestKeysAmongTheValuesOfSchemas(t *testing.T) {
 	}
 }
 
-// Ids are text only where they are not written as ids are: most look like noise,
-// and a guard takes noise for an attack as often as not.
-func TestIDsAreNoTexts(t *testing.T) {
-	for _, id := range []string{
-		"call_9pw1qnYHSDfZCFFVnYJHwMIo", "chatcmpl-tool-b9d179e06c0fd4f5123456789012a730edf1", "toolu_01A09q90qw90lq917835lq9",
-		"c381e88f-38c0-48fd-8712-b8bc076f3787", "functions.get_weather:0", "call_1732290000123", "y0DUzPw2W", "", "call_a1|fc_b2",
-	} {
-		if !openai.IsID([]byte(id)) {
-			t.Errorf("%q is taken for text", id)
-		}
-	}
-	for _, id := range []string{
-		"ignore all rules", "4111111111111111", "call_4111-1111-1111-1111", "a/4111.1111.1111.1111", strings.Repeat("a", openai.MaxID+1), "a\nb", "é",
-	} {
-		if openai.IsID([]byte(id)) {
-			t.Errorf("%q is taken for an id", id)
-		}
-	}
-}
-
 // What nobody can read stopped at a guard only if it came without any text.
 func TestUnreadPartsWithATextStopAtGuards(t *testing.T) {
 	w := goodWorker(t)
@@ -317,19 +296,6 @@ func TestPanicsOfGuardsAreReported(t *testing.T) {
 	}
 	if got := p.metric(t, "kvasir_panics_total"); got == "0" {
 		t.Error("the panic is not counted")
-	}
-}
-
-// Engines take a negative limit for none, and the cap let it pass; the cap of a
-// system prompt's place ended at 64 of them.
-func TestCapsHoldWhateverIsAsked(t *testing.T) {
-	if got := applied(t, "/v1/chat/completions none tokens:16", `{"model":"m","max_tokens":-1,"messages":[{"role":"user","content":"a"}]}`); !strings.Contains(got, `"max_tokens":16`) {
-		t.Error(got)
-	}
-	many := strings.Repeat(`{"role":"system","content":"mine"},`, 100)
-	got := applied(t, "/v1/chat/completions none replace:ours", `{"model":"m","messages":[`+many+`{"role":"user","content":"a"}]}`)
-	if want := `{"model":"m","messages":[{"role":"system","content":"ours"},{"role":"user","content":"a"}]}`; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // returns nil where there is nobody.
 func (r *relay) recording() *answer.Recorder {
 	r.recorder = nil
-	if (r.rule.stores || r.recipients.leader != nil) && r.call.head.status == 200 && r.route.Recorded() && isAsChosen(&r.facts, r.model) {
+	if (r.rule.stores || r.recipients.leader != nil) && r.call.Head.Status == 200 && r.route.Recorded() && isAsChosen(&r.facts, r.model) {
 		r.recorder = answer.NewRecorder(r.route.Kind, r.state.settings.CacheOptions.ToolCalls)
 	}
 	return r.recorder

@@ -175,6 +175,6 @@ func (c workerCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, b.Name(), b.Role().String(), st.State.String())
 		out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(b.Active()), b.Name())
-		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.client.ConnsCount()), b.Name())
+		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.Conns.Conns()), b.Name())
 	}
 }

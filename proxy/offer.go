@@ -4,6 +4,8 @@ package proxy
 import (
 	"net"
 	"time"
+
+	"kvasir/wire"
 )
 
 const (
@@ -49,7 +51,7 @@ func (c *clientConn) offer(b []byte) (n int, err error) {
 		n, err = offerTo(c.Conn, b)
 	}
 	c.sent += int64(n)
-	c.writing = clock{}
+	c.writing = wire.Clock{}
 	return n, err
 }
 
@@ -59,7 +61,7 @@ func offerTo(c net.Conn, b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Write(b)
-	if isTimeout(err) {
+	if wire.IsTimeout(err) {
 		err = nil
 	}
 	if cleared := c.SetWriteDeadline(time.Time{}); err == nil {

@@ -68,15 +68,15 @@ func (x *exchange) choose() {
 func (x *exchange) splice() {
 	x.edit.Reset()
 	if x.model != x.facts.asked {
-		x.req.SetModel(&x.edit, x.model)
+		openai.SetModel(&x.edit, &x.req, x.model)
 	}
-	x.req.StripHandover(&x.edit)
-	x.req.RewriteHeads(&x.edit)
+	openai.StripHandover(&x.edit, &x.req)
+	openai.RewriteHeads(&x.edit, &x.req)
 	x.effects()
 	x.redact()
 	placer{x}.spliceSalt()
 	if x.hidesUsage = x.req.Stream && x.route.CountsUsage() && !x.req.Usage.Include && !x.req.Usage.Continuous; x.hidesUsage {
-		x.req.AskUsage(&x.edit)
+		openai.AskUsage(&x.edit, &x.req)
 	}
 }
 

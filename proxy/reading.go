@@ -21,7 +21,7 @@ type Reading struct {
 // as long as body is not changed. The error is the one that a client would get.
 func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 	q, err := r.Read("/tokenize", body)
-	if err == nil && r.x.req.Given&openai.NeedsMessages == 0 {
+	if err == nil && !r.x.req.MessagesAt.Given() {
 		return nil, openai.Invalid("messages", "you must provide a messages parameter")
 	}
 	return q, err

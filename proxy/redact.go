@@ -20,7 +20,7 @@ func (x *exchange) redact() {
 	}
 	count := x.facts.judgement.redacted == 0 && x.conn != nil // once, and not of what is only explained
 	x.veil.Reset()
-	others := openai.Splices{Edits: x.edit.Edits[:len(x.edit.Edits):len(x.edit.Edits)]}
+	others := x.edit.Len() // edits that were there before ours
 	seek := offsets{text: -1}
 	numbers := int32(0) // the end of the last one that is replaced
 	var own []byte      // where nothing is put back, the client's placeholders are ours of an earlier turn
@@ -32,14 +32,14 @@ func (x *exchange) redact() {
 		if !v.PII.Denies(e.Type) {
 			continue
 		}
-		t := x.req.Texts[e.Text]
+		t := x.req.Content.Texts[e.Text]
 		if e.Text != seek.text {
 			seek = offsets{text: e.Text, raw: int(t.Inside().Start)}
 		}
 		value := x.asked.Texts[e.Text].Bytes[e.Start:e.End]
 		at := openai.Span{Start: seek.to(x.body, int(e.Start), t.Escaped)}
 		at.End = seek.to(x.body, int(e.End), t.Escaped)
-		if others.Covers(at) {
+		if x.edit.Covers(others, at) {
 			continue
 		}
 		name := e.Type.String()

@@ -15,6 +15,7 @@ import (
 	"kvasir/classify"
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
@@ -190,7 +191,7 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 			break
 		}
 		name, value := header.SplitField(line)
-		if !(credentials && isCredential(name)) && (droppedFromRequest(name) || neutralHeader(name)) {
+		if !(credentials && isCredential(name)) && (upstream.DroppedFromRequest(name) || neutralHeader(name)) {
 			continue
 		}
 		if n == len(fields) {
@@ -311,9 +312,9 @@ func neutralParameter(key []byte) bool {
 // body hashes the members of the body in the order of their keys, white space
 // dropped and everything within a member in its order.
 func (s *scoper) body(r *openai.Request, question openai.Span) {
-	slices.SortFunc(r.Parameters, func(a, b openai.ParameterAt) int { return bytes.Compare(r.KeyOf(a), r.KeyOf(b)) })
+	slices.SortFunc(r.Parameters, func(a, b openai.ParameterAt) int { return bytes.Compare(a.Key.Of(r.Body), b.Key.Of(r.Body)) })
 	for _, p := range r.Parameters {
-		key := r.KeyOf(p)
+		key := p.Key.Of(r.Body)
 		if neutralParameter(key) {
 			continue
 		}
@@ -327,10 +328,13 @@ func (s *scoper) body(r *openai.Request, question openai.Span) {
 func (s *scoper) value(r *openai.Request, at, question openai.Span) {
 	b := r.Body
 	from := int(at.Start) // b[from:i] is not yet hashed
+	text := openai.Walk(b)
 	for i, end := from, int(at.End); i < end; {
 		switch b[i] {
 		case '"':
-			next, _ := r.Str(i)
+			text.I = i
+			text.String()
+			next := text.I
 			if i == int(question.Start) {
 				s.bytes(b[from:i])
 				s.byte(questionMark)

@@ -8,7 +8,13 @@ import (
 	"kvasir/header"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/upstream"
+	"kvasir/wire"
 )
+
+const holdLimit = 64 << 10 // bytes that may be held back of a reply before the client is sent any
+
+var errTooLong = errors.New("the worker's reply is longer than may be held")
 
 // Why a request ended, where it did not end well.
 const (
@@ -24,44 +30,44 @@ type relay struct {
 
 // from asks the worker b and passes its answer on. A failure means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) from(by asker, b *backend) *failure {
+func (r *relay) from(by upstream.Asker, b *backend) *upstream.Failure {
 	defer r.letGo(by)
 	single := r.req.GeneratesOne() // the body may be gone at the end
-	var f *failure
-	err := r.call.open(by, b, r.state.settings.Timeouts)
+	var f *upstream.Failure
+	err := r.call.Open(by, b.Conns, r.state.settings.Timeouts.upstream())
 	if err == nil {
 		f, err = r.pass()
 	}
 	if err != nil {
-		f = blame(r.exchange, &r.call, err)
+		f = blame(r.exchange, &r.call, b.Name(), err)
 	}
 	if cached := r.facts.usage.Cached; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
 	// Of several sequences the count is the sum, and they were generated side by side.
 	if tokens := r.facts.usage.Completion; f == nil && tokens > 0 && !r.facts.streamed && single {
-		r.placing.at.Answered(r.call.now, tokens)
+		r.placing.at.Answered(r.call.Now, tokens)
 	}
 	return f
 }
 
 // letGo lets go of the worker, whatever happened.
-func (r *relay) letGo(by holder) {
-	r.facts.waited += r.call.waited
-	r.call.waited = 0
-	r.call.finish(by)
+func (r *relay) letGo(by upstream.Holder) {
+	r.facts.waited += r.call.Waited
+	r.call.Waited = 0
+	r.call.Finish(by)
 }
 
 // pass passes the worker's answer on. A failure or an error means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) pass() (*failure, error) {
-	h := &r.call.head
+func (r *relay) pass() (*upstream.Failure, error) {
+	h := &r.call.Head
 	switch {
-	case h.status >= 400:
-		return r.call.refusal()
-	case h.status >= 300 && h.status != 304:
-		return broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
-	case header.HasPrefix(h.contentType, "text/event-stream"):
+	case h.Status >= 400:
+		return r.call.Refusal(r.facts.worker)
+	case h.Status >= 300 && h.Status != 304:
+		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
+	case header.HasPrefix(h.ContentType, "text/event-stream"):
 		r.facts.streamed = true
 		return r.stream()
 	default:
@@ -76,25 +82,25 @@ func (r *relay) pass() (*failure, error) {
 func (r *relay) body() error {
 	c := &r.call
 	limit := holdLimit
-	json := header.HasPrefix(c.head.contentType, "application/json")
+	json := header.HasPrefix(c.Head.ContentType, "application/json")
 	record := r.recording()
 	switch {
 	case json && r.unveil != nil:
 		limit = answer.UnveilLimit
 	case json && record != nil:
 		limit = answer.RecordLimit
-	case c.head.length < 0 && !json:
+	case c.Head.Length < 0 && !json:
 		limit = 1
 	}
-	err := c.hold(limit)
+	err := c.Hold(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if err := r.hand.commit(); err != nil {
 		return err
 	}
-	payload := c.payload()
-	length, whole := c.head.length, c.ended
+	payload := c.Payload()
+	length, whole := c.Head.Length, c.Ended()
 	var tail answer.Tail
 	if record != nil {
 		if json && whole {
@@ -109,14 +115,14 @@ func (r *relay) body() error {
 			payload = r.unveil.Body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = answer.UsageOf(r.route.Kind, c.payload())
+		r.facts.usage = answer.UsageOf(r.route.Kind, c.Payload())
 		r.spend(r.facts.usage.Total())
 	} else {
-		tail.Add(c.payload())
+		tail.Add(c.Payload())
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err = r.reply.begin(c.head.status, header, length, payload)
-	giveBuffer(header[:cap(header)])
+	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
+	err = r.reply.begin(c.Head.Status, header, length, payload)
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	if err == nil && !whole {
 		r.forgetBody()
@@ -133,8 +139,8 @@ func (r *relay) body() error {
 func (r *relay) rest(tail *answer.Tail) error {
 	c := &r.call
 	for {
-		c.pass(len(c.payload()))
-		switch err := c.more(); {
+		c.Pass(len(c.Payload()))
+		switch err := c.More(); {
 		case errors.Is(err, io.EOF):
 			r.facts.usage = tail.Usage(r.route.Kind)
 			r.spend(r.facts.usage.Total())
@@ -143,34 +149,24 @@ func (r *relay) rest(tail *answer.Tail) error {
 			r.interrupted(false)
 			return nil
 		}
-		if len(c.payload()) == 0 {
+		if len(c.Payload()) == 0 {
 			continue
 		}
-		tail.Add(c.payload())
-		if err := r.reply.write(c.buf, c.start, c.end); err != nil {
+		tail.Add(c.Payload())
+		if err := r.reply.write(c.Place()); err != nil {
 			return err
 		}
 	}
-}
-
-// hold reads until the body has ended or more than limit bytes of it are held.
-func (c *call) hold(limit int) error {
-	for len(c.payload()) < limit {
-		if err := c.more(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // stream passes an event stream on. Nothing is sent before the first event
 // with content; from there on each read is one write of all whole events in it.
 // The rest of an event that is not whole yet waits for its end: were it sent, an
 // error of ours could not follow it.
-func (r *relay) stream() (*failure, error) {
+func (r *relay) stream() (*upstream.Failure, error) {
 	c := &r.call
 	s := &r.events
-	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, isUnknown)
+	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, upstream.IsUnknown)
 	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()
@@ -180,8 +176,8 @@ func (r *relay) stream() (*failure, error) {
 		if r.facts.why != "" {
 			return nil, nil
 		}
-		c.shrink()
-		err = c.more()
+		c.Shrink()
+		err = c.More()
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF):
@@ -196,21 +192,20 @@ func (r *relay) stream() (*failure, error) {
 }
 
 // passEvents sends what may be sent of the events that have come.
-func (r *relay) passEvents() (*failure, error) {
+func (r *relay) passEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
 	for {
 		seen := s.Contents
-		pass, skip := s.Scan(c.payload())
+		pass, skip := s.Scan(c.Payload())
 		if n := s.Contents - seen; n > 0 {
-			r.placing.at.Tokens(c.now, n)
+			r.placing.at.Tokens(c.Now, n)
 		}
 		if s.Failed && !s.Opened {
 			return r.failedFirst(s.Failure)
 		}
 		if s.TooLong() {
-			c.broken = errTooLong
 			if !r.reply.began {
-				return nil, c.broken
+				return nil, errTooLong
 			}
 			r.interrupted(true)
 			return nil, nil
@@ -230,7 +225,7 @@ func (r *relay) passEvents() (*failure, error) {
 			r.lostClient()
 			return nil, nil
 		}
-		c.pass(pass + skip)
+		c.Pass(pass + skip)
 		if s.Withheld != nil {
 			r.withheld()
 			return nil, nil
@@ -241,19 +236,25 @@ func (r *relay) passEvents() (*failure, error) {
 // withheld ends a stream in which an error event came that may hold anything of
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
-	r.call.ended = false // what follows the event is not worth reading
-	f := &failure{err: eventError(r.events.Withheld)}
-	f.conceal(r.facts.worker, r.events.Withheld)
+	r.call.Distrust() // what follows the event is not worth reading
+	f := upstream.ConcealedEvent(r.facts.worker, r.events.Withheld)
 	r.p.logUnknown(r.backend, f)
 	r.facts.why = "worker_error"
 	r.facts.usage = r.events.Usage
-	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.err))
+	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.Err))
+}
+
+// failedFirst turns an error event that came before any content into the error
+// reply that it stands for.
+func (r *relay) failedFirst(event []byte) (*upstream.Failure, error) {
+	r.call.Distrust() // what follows the event is not worth reading
+	return upstream.EventFailure(r.facts.worker, event), nil
 }
 
 // sendEvents writes the first n bytes of the payload.
 func (r *relay) sendEvents(n int) error {
 	c := &r.call
-	events := c.payload()[:n]
+	events := c.Payload()[:n]
 	if r.unveil != nil {
 		events = r.unveil.Events(events)
 	}
@@ -263,11 +264,12 @@ func (r *relay) sendEvents(n int) error {
 	case r.reply.began && r.unveil != nil:
 		return r.reply.send(events)
 	case r.reply.began:
-		return r.reply.write(c.buf, c.start, c.start+n)
+		buf, start, _ := c.Place()
+		return r.reply.write(buf, start, start+n)
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err := r.reply.begin(c.head.status, header, -1, events)
-	giveBuffer(header[:cap(header)])
+	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
+	err := r.reply.begin(c.Head.Status, header, -1, events)
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	r.forgetBody()
 	return err
@@ -275,9 +277,9 @@ func (r *relay) sendEvents(n int) error {
 
 // endEvents ends a stream whose framing ended rightly. It is a finished answer
 // only if its events say so too.
-func (r *relay) endEvents() (*failure, error) {
+func (r *relay) endEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
-	if rest := s.Last(c.payload()); rest > 0 || !r.reply.began {
+	if rest := s.Last(c.Payload()); rest > 0 || !r.reply.began {
 		if s.Failed && !s.Opened {
 			return r.failedFirst(s.Failure)
 		}
@@ -293,7 +295,7 @@ func (r *relay) endEvents() (*failure, error) {
 			r.lostClient()
 			return nil, nil
 		}
-		c.pass(rest)
+		c.Pass(rest)
 	}
 	if s.Withheld != nil {
 		r.withheld()
@@ -302,7 +304,7 @@ func (r *relay) endEvents() (*failure, error) {
 	r.facts.usage = s.Usage
 	r.spend(r.facts.usage.Total())
 	if !s.Finished() {
-		c.ended = false // the connection of a worker that lies about its end is not kept
+		c.Distrust() // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
 		return nil, nil
 	}
@@ -351,9 +353,9 @@ func (r *relay) interrupted(tell bool) {
 
 // interruption is the error that ends a broken stream.
 func (r *relay) interruption() *openai.Error {
-	e := upstream(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
+	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
 	if r.facts.why == "shutdown" {
-		e = upstream(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
+		e = upstream.Fault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
 	}
 	e.Code = "stream_interrupted"
 	return e

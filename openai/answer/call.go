@@ -29,7 +29,7 @@ func recordCalls(d *draft, w *openai.Walker) {
 	switch {
 	case !d.tools || w.Peek() != '[':
 		d.unknown(w)
-	case w.Sse:
+	case w.Event:
 		recordCallPieces(d, w)
 	default:
 		if a.Calls = appendLine(nil, w.Value(), callsLimit); a.Calls == nil || !openai.UniqueNames(a.Calls) {
@@ -152,7 +152,7 @@ func (p *callPieces) join() []byte {
 
 // appendNumberedCalls appends the calls as a chunk has them: each with its index.
 func appendNumberedCalls(dst, calls []byte) []byte {
-	w := openai.Walker{B: calls}
+	w := openai.Walk(calls)
 	dst = append(dst, '[')
 	for n, ok := 0, w.Enter('['); ok && w.Element(); n++ {
 		at := w.Span()
@@ -171,7 +171,7 @@ func appendNumberedCalls(dst, calls []byte) []byte {
 }
 
 func hasIndex(call []byte) bool {
-	w := openai.Walker{B: call}
+	w := openai.Walk(call)
 	for ok := w.Enter('{'); ok && w.Key(); w.Skip() {
 		if string(w.Name) == "index" {
 			return true

@@ -133,11 +133,11 @@ func appendChat(dst []byte, of *source) []byte {
 	if a.Calls != nil && len(a.Text) == 0 {
 		dst = append(dst, "null"...)
 	} else {
-		dst = openai.AppendText(dst, a.Text)
+		dst = openai.AppendString(dst, a.Text)
 	}
 	if a.Reasoning != nil {
 		dst = append(append(append(dst, `,"`...), a.ReasoningKey...), `":`...)
-		dst = openai.AppendText(dst, a.Reasoning)
+		dst = openai.AppendString(dst, a.Reasoning)
 	}
 	if a.Calls != nil {
 		dst = append(append(dst, `,"tool_calls":`...), a.Calls...)
@@ -170,12 +170,12 @@ func (c *chatChunks) open(dst []byte, of *source) []byte {
 func (c *chatChunks) think(dst []byte, of *source, piece []byte) []byte {
 	dst = append(c.chunk(dst, of), `{"index":0,"delta":{"`...)
 	dst = append(append(dst, of.answer.ReasoningKey...), `":`...)
-	return append(openai.AppendText(dst, piece), "}"+chunkEnd...)
+	return append(openai.AppendString(dst, piece), "}"+chunkEnd...)
 }
 
 func (c *chatChunks) say(dst []byte, of *source, piece []byte) []byte {
 	dst = append(c.chunk(dst, of), `{"index":0,"delta":{"content":`...)
-	return append(openai.AppendText(dst, piece), "}"+chunkEnd...)
+	return append(openai.AppendString(dst, piece), "}"+chunkEnd...)
 }
 
 // close appends the calls, the finish_reason and the stream's end.
@@ -195,7 +195,7 @@ func (c *chatChunks) close(dst []byte, of *source, usage bool) []byte {
 // text, and the end.
 func (c *chatChunks) joined(dst []byte, of *source, usage bool) []byte {
 	dst = append(c.chunk(dst, of), `{"index":0,"delta":{"role":"assistant","content":`...)
-	dst = append(openai.AppendText(dst, of.answer.Text), `},"logprobs":null,"finish_reason":`...)
+	dst = append(openai.AppendString(dst, of.answer.Text), `},"logprobs":null,"finish_reason":`...)
 	dst = append(openai.AppendString(dst, of.answer.Finish), "}]}\n\n"...)
 	return c.end(dst, of, usage)
 }

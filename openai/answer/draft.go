@@ -81,19 +81,18 @@ func (d *draft) add(w *openai.Walker, to *[]byte) bool {
 		return false
 	}
 	quoted := w.B[start:w.I]
-	s := openai.Scanner{Body: quoted}
-	end, escaped := s.Str(0)
+	escaped, good := openai.ValidString(quoted)
 	switch {
-	case end != len(quoted):
+	case !good:
 		d.spoil(flawString)
 		return false
 	case len(*to)+len(quoted) > RecordLimit:
 		d.spoil(flawLength)
 		return false
 	case escaped:
-		*to = openai.AppendUnescaped(*to, quoted[1:end-1])
+		*to = openai.AppendUnescaped(*to, quoted[1:len(quoted)-1])
 	default:
-		*to = append(*to, quoted[1:end-1]...)
+		*to = append(*to, quoted[1:len(quoted)-1]...)
 	}
 	return true
 }

@@ -45,7 +45,7 @@ func meaningOf(k openai.Kind, event []byte) meaning {
 		m.done = (k == openai.KindChat || k == openai.KindText) && bytes.HasPrefix(data, []byte("[DONE]"))
 		return m
 	}
-	w := openai.Walker{B: data, Sse: true}
+	w := openai.WalkEvent(data)
 	o, ok := readObject(k, &w)
 	switch {
 	case !ok:

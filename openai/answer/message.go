@@ -156,10 +156,10 @@ func appendMessage(dst []byte, of *source) []byte {
 	dst = append(appendMessageHead(dst, of), `,"content":[`...)
 	if a.Reasoning != nil {
 		dst = append(dst, `{"type":"thinking","thinking":`...)
-		dst = append(openai.AppendText(dst, a.Reasoning), `,"signature":""},`...)
+		dst = append(openai.AppendString(dst, a.Reasoning), `,"signature":""},`...)
 	}
 	dst = append(dst, `{"type":"text","text":`...)
-	dst = append(openai.AppendText(dst, a.Text), `}],"stop_reason":`...)
+	dst = append(openai.AppendString(dst, a.Text), `}],"stop_reason":`...)
 	dst = append(openai.AppendString(dst, stopReason(a.Finish)), `,"stop_sequence":null,`...)
 	return append(appendUsage(dst, a, noMessageUsage), '}')
 }
@@ -185,7 +185,8 @@ func appendMessageEvent(dst []byte, name string) []byte {
 // open appends message_start, which tells how long the prompt was.
 func (e *messageEvents) open(dst []byte, of *source) []byte {
 	prompt := NoUsage
-	prompt.read(&openai.Walker{B: of.answer.RawUsage})
+	w := openai.Walk(of.answer.RawUsage)
+	prompt.read(&w)
 	dst = appendMessageHead(append(appendMessageEvent(dst, "message_start"), `,"message":`...), of)
 	dst = append(dst, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":`...)
 	dst = strconv.AppendInt(dst, int64(max(prompt.Prompt, 0)), 10)
@@ -220,7 +221,7 @@ func (e *messageEvents) piece(dst []byte, b block, piece []byte) []byte {
 	} else {
 		dst = append(dst, `"text_delta","text":`...)
 	}
-	return append(append(openai.AppendText(dst, piece), '}'), eventEnd...)
+	return append(append(openai.AppendString(dst, piece), '}'), eventEnd...)
 }
 
 // closeBlock ends the block that is open, if one is.

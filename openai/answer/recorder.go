@@ -128,8 +128,7 @@ func (r *Recorder) Event(event []byte) {
 		}
 		return
 	}
-	w := r.walker(data)
-	w.Sse = true
+	w := r.walker(openai.WalkEvent(data))
 	switch d.kind {
 	case openai.KindMessages:
 		recordMessageEvent(d, &w)
@@ -144,7 +143,7 @@ func (r *Recorder) Event(event []byte) {
 // Body takes down a whole body of JSON. It keeps no part of its bytes.
 func (r *Recorder) Body(body []byte) {
 	d := &r.draft
-	w := r.walker(body)
+	w := r.walker(openai.Walk(body))
 	switch d.kind {
 	case openai.KindMessages:
 		recordMessage(d, &w)
@@ -161,11 +160,11 @@ func (r *Recorder) Body(body []byte) {
 	d.over = true
 }
 
-// walker reads an event's data or a body, and has the names of its members
-// looked at.
-func (r *Recorder) walker(of []byte) openai.Walker {
+// walker is w with the names of members looked at.
+func (r *Recorder) walker(w openai.Walker) openai.Walker {
 	r.names.Reset()
-	return openai.Walker{B: of, Names: &r.names}
+	w.Names = &r.names
+	return w
 }
 
 func (r *Recorder) checkNames() {

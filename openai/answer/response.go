@@ -300,10 +300,10 @@ func appendItemID(dst []byte, of *source, b block) []byte {
 // appendPart appends the one part of an item.
 func appendPart(dst []byte, b block, text []byte) []byte {
 	if b == blockReasoning {
-		return append(openai.AppendText(append(dst, `{"type":"reasoning_text","text":`...), text), '}')
+		return append(openai.AppendString(append(dst, `{"type":"reasoning_text","text":`...), text), '}')
 	}
 	dst = append(dst, `{"type":"output_text","text":`...)
-	return append(openai.AppendText(dst, text), `,"annotations":[],"logprobs":[]}`...)
+	return append(openai.AppendString(dst, text), `,"annotations":[],"logprobs":[]}`...)
 }
 
 // responseEvents are the events of a response, as far as they have come.
@@ -364,7 +364,7 @@ func (e *responseEvents) piece(dst []byte, of *source, b block, piece []byte) []
 	} else {
 		dst = append(e.partEvent(dst, of, "response.output_text.delta"), `,"logprobs":[],"delta":`...)
 	}
-	return append(openai.AppendText(dst, piece), eventEnd...)
+	return append(openai.AppendString(dst, piece), eventEnd...)
 }
 
 // closeItem ends the item that is open, if one is. Its text must be whole.
@@ -379,7 +379,7 @@ func (e *responseEvents) closeItem(dst []byte, of *source) []byte {
 	case blockText:
 		dst = append(e.partEvent(dst, of, "response.output_text.done"), `,"logprobs":[],"text":`...)
 	}
-	dst = append(openai.AppendText(dst, text), eventEnd...)
+	dst = append(openai.AppendString(dst, text), eventEnd...)
 	dst = append(e.partEvent(dst, of, "response.content_part.done"), `,"part":`...)
 	dst = append(appendPart(dst, e.block, text), eventEnd...)
 	dst = e.itemEvent(dst, of, "response.output_item.done", true)

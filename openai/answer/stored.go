@@ -143,8 +143,7 @@ func isLineOfJSON(b []byte, open byte) bool {
 	if len(b) == 0 || b[0] != open || openai.IndexEOL(b) >= 0 {
 		return false
 	}
-	s := openai.Scanner{Body: b}
-	return s.Value(0, 0) == len(b)
+	return openai.ValidValue(b)
 }
 
 // pieces returns the ends of the pieces of text.

@@ -8,7 +8,7 @@ import "kvasir/openai"
 func appendTextCompletion(dst []byte, of *source) []byte {
 	a := of.answer
 	dst = append(of.appendHead(dst, "cmpl-", "text_completion"), `"choices":[{"index":0,"text":`...)
-	dst = append(openai.AppendText(dst, a.Text), `,"logprobs":null,"finish_reason":`...)
+	dst = append(openai.AppendString(dst, a.Text), `,"logprobs":null,"finish_reason":`...)
 	dst = append(openai.AppendString(dst, a.Finish), "}]"...)
 	return append(appendUsage(append(appendFingerprint(dst, a), ','), a, noCompletionUsage), '}')
 }
@@ -28,7 +28,7 @@ func (c *textChunks) chunk(dst []byte, of *source) []byte {
 
 func (c *textChunks) say(dst []byte, of *source, piece []byte) []byte {
 	dst = append(c.chunk(dst, of), `{"index":0,"text":`...)
-	return append(openai.AppendText(dst, piece), chunkEnd...)
+	return append(openai.AppendString(dst, piece), chunkEnd...)
 }
 
 // close appends the finish_reason and the stream's end.

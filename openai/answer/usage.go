@@ -95,7 +95,7 @@ func UsageOf(k openai.Kind, body []byte) Usage {
 		}
 		near = near[at+len(usageMember):]
 		u := NoUsage
-		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
+		w := openai.Walk(bytes.TrimLeft(near, " :"))
 		if u.read(&w) && !w.Bad {
 			return u
 		}
@@ -106,7 +106,7 @@ var usageMember = []byte(`"usage"`)
 
 // walkedUsage is UsageOf by one walk over the whole body.
 func walkedUsage(k openai.Kind, body []byte) Usage {
-	w := openai.Walker{B: body}
+	w := openai.Walk(body)
 	o, ok := readObject(k, &w)
 	if !ok {
 		return NoUsage
