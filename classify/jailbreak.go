@@ -92,7 +92,8 @@ func joinTexts(j *judging, start, end int) {
 }
 
 // attackOverTurns judges the last turns of the user as one text. A long turn is
-// left out, not the end of the search: it would be a way around it.
+// skipped and the search goes on behind it: if it ended there, a long turn would be
+// a way around it.
 func attackOverTurns(j *judging) error {
 	texts := j.r.Texts
 	first, turns, size := len(texts), 0, 0
@@ -130,7 +131,7 @@ const (
 	asFolded = 2 // it is folded already
 )
 
-// attackIn judges the texts [start, end) as one. A single one that came of late is not even folded.
+// attackIn judges the texts [start, end) as one. A single text whose result is known is not even folded.
 func attackIn(j *judging, start, end int) error {
 	t := &j.r.Texts[start]
 	if end > start+1 {
@@ -140,8 +141,8 @@ func attackIn(j *judging, start, end int) error {
 	return attackOnce(j, j.c.shared.key(t.Bytes), start, t.Role, t.Message)
 }
 
-// attackInJoined judges the joined texts. The reader must not take them for others of the same length
-// that were in their place.
+// attackInJoined judges the joined texts. They may lie in the same memory, with the same length, as the
+// texts before them, so the reader is told to forget those.
 func attackInJoined(j *judging, role Role, message int32) error {
 	j.reader.forget()
 	return attackOnce(j, j.c.shared.key(j.joined).with(asFolded), -1, role, message)
@@ -203,8 +204,8 @@ func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
 	return s, nil
 }
 
-// fewLetters are too few to order anybody anything, and too few for the weights
-// to say anything of: numbers, single letters, marks.
+// fewLetters is how many letters are too few to give an order, and too few for the
+// weights to judge: numbers, single letters, marks.
 const fewLetters = 6
 
 // speaks says whether a text has that many letters; one of a script without
@@ -242,8 +243,8 @@ func worst(s attackScores, role Role) (score float64, kind string) {
 	return odds(score, w), kind
 }
 
-// quoted are the odds of a direct attack in what is only to be read, which
-// quotes people who order others about.
+// quoted are the odds of a direct attack in a document or a tool's result: such
+// texts quote people who give each other orders.
 const quoted = 0.3
 
 // odds is the probability whose odds are w times those of p.

@@ -53,10 +53,10 @@ func piiOverParts(j *judging) error {
 	return nil
 }
 
-// piiOverMessages looks at the ends of messages that follow each other, where one
-// ends and the next begins with what could be two halves of a value. Only what a
-// check digit or a maker's prefix tells is believed there: two messages have more
-// between them than two parts.
+// piiOverMessages looks at messages that follow each other where one ends and the
+// next begins with what could be two halves of a value. Only values with a check
+// digit or a maker's prefix count there: two messages belong together less than two
+// parts of one do.
 func piiOverMessages(j *judging) {
 	readingOrder(j)
 	for rest := j.order; len(rest) > 0; {
@@ -89,7 +89,7 @@ func readingOrder(j *judging) {
 	}
 }
 
-// nearEnd is how many bytes at the end of a message a half of a value reaches into.
+// nearEnd is how close to the end of a message, in bytes, half of a value must lie.
 const nearEnd = 48
 
 // halvesMeet says whether there are digits close to the end of text a and to the
@@ -112,12 +112,12 @@ func follows(x, y *Text) bool {
 	return y.Message > x.Message
 }
 
-// written says that what a role says is one text, not put together of fields.
+// written says that a role's message is one written text, not a record of fields.
 func written(r Role) bool { return r == User || r == System || r == Assistant || r == Other }
 
 func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
 
-// sortHalves brings the halves into the order of keepHalves, each once.
+// sortHalves sorts the halves as keepHalves needs them and drops duplicates.
 func sortHalves(j *judging) {
 	slices.SortStableFunc(j.halves, func(a, b Entity) int {
 		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start))
@@ -187,9 +187,8 @@ func addHalves(j *judging, s pii.Span, edges []edge) {
 	}
 }
 
-// keepHalves moves the halves, sorted as they were found, into the verdict, in
-// the place of what they alone looked like; one that is part of something
-// longer in its own text goes.
+// keepHalves moves the sorted halves into the verdict. A half replaces what it was
+// taken for by itself, and is dropped where its own text has something longer there.
 func keepHalves(j *judging) {
 	spans := slices.DeleteFunc(j.v.PII.Spans, func(e Entity) bool {
 		at, _ := slices.BinarySearchFunc(j.halves, e, func(h, e Entity) int {

@@ -64,7 +64,7 @@ func piiIn(j *judging, i int) error {
 	return nil
 }
 
-// searchPII is piiIn of a text that did not come of late.
+// searchPII looks for personal data in a text whose result is not known from an equal one.
 func searchPII(j *judging, i int) error {
 	f := j.folded(i)
 	if len(f.bytes) == 0 {
@@ -92,9 +92,9 @@ func searchPII(j *judging, i int) error {
 // tagPrefix begins every tag character.
 const tagPrefix = "\xf3\xa0"
 
-// alsoWithoutTags adds to the spans of text i, which are those from first on, what
-// stands there for who does not see tags. Folding spells them out, for a model may
-// read them; between two digits they hide a number from that reading.
+// alsoWithoutTags adds to the spans of text i, which are those from first on, what a
+// reader finds who does not see tag characters. Folding spells tags out, because a
+// model may read them; but a tag between two digits then hides the number.
 func alsoWithoutTags(j *judging, i, first int) {
 	j.spans = pii.Find(j.spans[:0], j.r.Texts[i].Bytes)
 	known := slices.Clone(j.v.PII.Spans[first:])
@@ -109,8 +109,8 @@ func alsoWithoutTags(j *judging, i, first int) {
 	j.v.PII.Spans = append(j.v.PII.Spans[:first], known...)
 }
 
-// asksForNames says whether anything can depend on what only the tagger finds:
-// where all of it may pass, and no decision asks, it need not look.
+// asksForNames says whether anything depends on what only the tagger finds. Where
+// all names may pass and no decision asks for them, it need not run.
 func (c *Classifier) asksForNames(conditions []Decision) bool {
 	o := &c.options.PII
 	if o.All || o.Action == Annotate {
@@ -150,9 +150,9 @@ func namesIn(j *judging, p *pieces) {
 	}
 }
 
-// keepSpans moves what was found in one text into the verdict, sorted, those
-// above the threshold. Where two overlap, rules win over names and the first
-// over the later; what was decoded from one stretch all stands at that stretch.
+// keepSpans moves the spans of one text that reach the threshold into the verdict,
+// sorted. Where two overlap, a rule's wins over a name, and the earlier over the
+// later. Spans in decoded text all stand at the stretch that was decoded.
 func keepSpans(j *judging, i int, f *folded) {
 	n := 0
 	for _, s := range j.spans {
