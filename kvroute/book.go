@@ -1,4 +1,5 @@
 // Book: what is noted of a request that was placed by price.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Desk: where requests are placed by price.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Engine: what a worker's engine says of itself, and the blocks that it holds.
+
 package kvroute
 
 import (

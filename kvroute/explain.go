@@ -1,4 +1,5 @@
 // Explain: what placement would do with a request, without doing it.
+
 package kvroute
 
 import "errors"

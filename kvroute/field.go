@@ -1,4 +1,5 @@
 // Field: who could take a request, before anybody looks at load or prices.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Hardware: what telemetry says of the GPUs that a worker computes on.
+
 package kvroute
 
 import "math"

@@ -1,4 +1,5 @@
 // Held: what a placement holds beside its slots, and how it is given back.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Placement: a slot on a worker, or on two, from the choice to its end.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Policy: how one worker is chosen among those that are well and have a free slot.
+
 package kvroute
 
 import (

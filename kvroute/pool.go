@@ -1,4 +1,5 @@
 // Pool: the workers of one configuration generation, and the choice among them.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Tests of single facts about pools and workers, their cost included.
+
 package kvroute
 
 import (

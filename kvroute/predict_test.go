@@ -1,4 +1,5 @@
 // Tests of placement by price: its cost, and single facts that stories do not show.
+
 package kvroute
 
 import (

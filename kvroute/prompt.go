@@ -1,4 +1,5 @@
 // Prompt: what is known of a prompt's content, and the names of its blocks.
+
 package kvroute
 
 import "kvasir/kvroute/kvindex"

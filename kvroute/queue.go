@@ -1,4 +1,5 @@
 // Queue: who waits for one model, as linked lists by class, and in the central order.
+
 package kvroute
 
 import (

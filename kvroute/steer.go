@@ -1,4 +1,5 @@
 // Steer: what a request says itself of where it is to go.
+
 package kvroute
 
 import (

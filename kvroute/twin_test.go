@@ -1,4 +1,5 @@
 // Twin: a slow, obvious model of placement and waiting that the real one is compared with.
+
 package kvroute
 
 import (

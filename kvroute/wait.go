@@ -1,4 +1,5 @@
 // Wait: the line of requests that no worker has a slot for yet.
+
 package kvroute
 
 import (
