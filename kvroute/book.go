@@ -33,7 +33,7 @@ func (d *desk) book(p *Pool, at *Placement, q *Query, main, pre *group) {
 // book notes that the request goes to the best of the group.
 func (g *group) book(l *leg, p *Pool, q *Query, quiet bool) (rank int, o Overlap) {
 	s, c := &g.seats[g.best], &g.priced[g.best]
-	sent := cost.Sent{Prompt: q.tokens(), Hit: c.Hit, Leg: cost.Leg(g.leg), Quiet: quiet, Names: s.names}
+	sent := cost.Sent{Prompt: q.tokens(), Hit: c.Hit, Leg: g.leg, Quiet: quiet, Names: s.names}
 	l.send(q.Now, s.rank, sent)
 	if len(s.names) > 0 {
 		if !q.Prompt.Exact() {

@@ -27,7 +27,7 @@ type desk struct {
 
 // A group is the candidates for one leg.
 type group struct {
-	leg    Leg
+	leg    cost.Leg
 	seats  []seat
 	priced []cost.Candidate // of the seats
 	open   int              // so many may be chosen; the others are aside
@@ -123,9 +123,9 @@ func (f *field) name(prompt *Prompt) {
 }
 
 func (d *desk) reset() {
-	d.whole.reset(Whole)
-	d.decode.reset(DecodeLeg)
-	d.prefill.reset(PrefillLeg)
+	d.whole.reset(cost.Whole)
+	d.decode.reset(cost.DecodeLeg)
+	d.prefill.reset(cost.PrefillLeg)
 }
 
 // seat finds the candidates for each leg. An empty Why says that nothing speaks
@@ -200,7 +200,7 @@ func (d *desk) seatWorker(f *field, w *Worker, q *Query) {
 	}
 }
 
-func (g *group) reset(leg Leg) {
+func (g *group) reset(leg cost.Leg) {
 	clear(g.seats) // it holds on to no worker that has left
 	g.leg, g.seats, g.priced, g.open, g.best = leg, g.seats[:0], g.priced[:0], 0, -1
 }
@@ -252,7 +252,7 @@ func (d *desk) choose(p *Pool, q *Query) *Worker {
 			continue
 		}
 		d.meet(g, p.line.index)
-		p.price(q, cost.Prompt{Tokens: tokens, Leg: cost.Leg(g.leg)}, g.priced)
+		p.price(q, cost.Prompt{Tokens: tokens, Leg: g.leg}, g.priced)
 		if g.open > 0 {
 			g.best = cost.Choose(g.priced, p.heat(q), p.random)
 		}
@@ -313,7 +313,7 @@ func (d *desk) pays(p *Pool, q *Query, tokens int) bool {
 	for i, g := range [...]*group{&d.whole, &d.prefill, &d.decode} {
 		d.three[i] = g.priced[g.best]
 		if p.policy != Predict {
-			prompt.Leg = cost.Leg(g.leg)
+			prompt.Leg = g.leg
 			p.predict.Price(q.Now, prompt, d.three[i:i+1])
 		}
 	}

@@ -284,7 +284,7 @@ func (t *tracker) setEngine(f EngineFacts) {
 
 // look fills in what is under way, and how many leading blocks of names others
 // use; it says whether the engine is open for the leg of one more.
-func (t *tracker) look(now time.Time, leg Leg, names []kvindex.Name, c *cost.Candidate) (open bool) {
+func (t *tracker) look(now time.Time, leg cost.Leg, names []kvindex.Name, c *cost.Candidate) (open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Load = t.mirror.Load(now)
@@ -296,20 +296,20 @@ func (t *tracker) look(now time.Time, leg Leg, names []kvindex.Name, c *cost.Can
 }
 
 // open says whether an engine with that load has room in its next pass.
-func (t *tracker) open(l cost.Load, leg Leg) bool {
+func (t *tracker) open(l cost.Load, leg cost.Leg) bool {
 	if !t.counted {
 		l.Engine.MaxSeqs = math.MaxInt // cost.Engine's default is for prices, it keeps nobody waiting
 	}
-	return !t.limited || l.Open(cost.Leg(leg))
+	return !t.limited || l.Open(leg)
 }
 
 // close says whether the engine is shut for the leg, and marks it if it is for
 // any: who opens it is to wake those in line.
-func (t *tracker) close(now time.Time, leg Leg) bool {
+func (t *tracker) close(now time.Time, leg cost.Leg) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	load := t.mirror.Load(now)
-	t.shut = !t.open(load, Whole)
+	t.shut = !t.open(load, cost.Whole)
 	return !t.open(load, leg)
 }
 
@@ -318,6 +318,6 @@ func (t *tracker) opened(now time.Time) bool {
 	if !t.shut {
 		return false
 	}
-	t.shut = !t.open(t.mirror.Load(now), Whole)
+	t.shut = !t.open(t.mirror.Load(now), cost.Whole)
 	return !t.shut
 }

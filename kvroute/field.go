@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"kvasir/kvroute/cost"
 )
 
 // Disaggregate says when a prefill worker computes a prompt for a worker of role
@@ -53,7 +55,7 @@ func (p *Pool) field(s *served, q *Query) (field, error) {
 	f := field{served: s, workers: s.workers}
 	if q.Pin.Worker != "" || q.Pin.Ranked {
 		var err error
-		if f.workers, err = pinned(s.workers, q.Model, Whole, q.Pin.Worker, q.Pin.Ranked, q.Pin.Rank); err != nil {
+		if f.workers, err = pinned(s.workers, q.Model, cost.Whole, q.Pin.Worker, q.Pin.Ranked, q.Pin.Rank); err != nil {
 			return field{}, err
 		}
 	}
@@ -63,7 +65,7 @@ func (p *Pool) field(s *served, q *Query) (field, error) {
 	}
 	if q.Pin.Prefill != "" || q.Pin.PrefillRanked {
 		var err error
-		f.prefills, err = pinned(s.prefills, q.Model, PrefillLeg, q.Pin.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
+		f.prefills, err = pinned(s.prefills, q.Model, cost.PrefillLeg, q.Pin.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
 		f.must, f.helpAt = true, true
 		return f, err
 	}
@@ -84,7 +86,7 @@ func (f field) byThemselves() (field, error) {
 }
 
 // pinned returns those of the workers that the request names.
-func pinned(workers []*Worker, model string, leg Leg, name string, ranked bool, rank int) ([]*Worker, error) {
+func pinned(workers []*Worker, model string, leg cost.Leg, name string, ranked bool, rank int) ([]*Worker, error) {
 	e := &PinError{Leg: leg, Worker: name, Rank: -1, Model: model}
 	var found []*Worker
 	for _, w := range workers {

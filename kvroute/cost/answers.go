@@ -42,7 +42,7 @@ func (a *answers) add(pace float64, expected, took time.Duration) {
 // computed elsewhere nothing is learned: its time began with that. Nor where the timing is known of passes: what is
 // expected does not follow this pace then, and each answer that takes a little longer would move it further.
 func (m *Mirror) Answer(r *Request, now time.Time, tokens int) {
-	if r.over || !r.sent.Quiet || r.sent.Leg == DecodeOnly || tokens <= 0 || !m.guessed() {
+	if r.over || !r.sent.Quiet || r.sent.Leg == DecodeLeg || tokens <= 0 || !m.guessed() {
 		return
 	}
 	m.advance(now)

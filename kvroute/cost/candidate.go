@@ -9,15 +9,20 @@ import (
 	"kvasir/kvroute/kvindex"
 )
 
-// Leg is which part of a request is to be placed.
+// Leg is the part of a request that a worker is priced for.
 type Leg uint8
 
 // The legs.
 const (
-	Whole       Leg = iota // prompt and answer
-	PrefillOnly            // the prompt; the answer is made elsewhere
-	DecodeOnly             // the answer; the prompt's blocks come from elsewhere
+	Whole      Leg = iota // prompt and answer
+	PrefillLeg            // the prompt; another worker answers
+	DecodeLeg             // the answer; another worker computes the prompt and hands its blocks over
 )
+
+var legNames = [...]string{Whole: "whole", PrefillLeg: "prefill", DecodeLeg: "decode"}
+
+// String returns whole, prefill or decode.
+func (l Leg) String() string { return legNames[l] }
 
 // Prompt is what prices need to know of a request.
 type Prompt struct {

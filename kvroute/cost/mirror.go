@@ -160,7 +160,7 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	m.expire(now)
 	r := m.take()
 	*r = Request{sent: s, at: now.Add(m.engine.Wire), news: now}
-	if s.Leg != DecodeOnly {
+	if s.Leg != DecodeLeg {
 		r.fresh = max(s.Prompt-s.Hit, 1)
 		r.rest = r.fresh
 	}
@@ -221,7 +221,7 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 
 // Usage takes in how many prompt tokens the engine says it had cached; it matters before the first token only.
 func (m *Mirror) Usage(r *Request, cached int) {
-	if r.over || r.decoding || r.sent.Leg == DecodeOnly || cached < 0 {
+	if r.over || r.decoding || r.sent.Leg == DecodeLeg || cached < 0 {
 		return
 	}
 	fresh := max(r.sent.Prompt-cached, 1)

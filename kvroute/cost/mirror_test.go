@@ -198,7 +198,7 @@ func TestSequencesSideBySideEndNoPasses(t *testing.T) {
 func TestAnswersTeachThePace(t *testing.T) {
 	e := known()
 	e.Timing = Timing{}
-	for leg, taught := range map[Leg]bool{Whole: true, DecodeOnly: false} {
+	for leg, taught := range map[Leg]bool{Whole: true, DecodeLeg: false} {
 		m := NewMirror(e)
 		for i := range enough + 1 {
 			now := float64(i) * 60e3

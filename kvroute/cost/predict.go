@@ -139,7 +139,7 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 	l := &c.Load
 	c.Hit = c.hit(p.Tokens, w.HostCredit, w.DiskCredit)
 	fresh := float64(max(p.Tokens-c.Hit, 1))
-	if p.Leg == DecodeOnly {
+	if p.Leg == DecodeLeg {
 		fresh = 0
 	}
 	token, ttft := unknownToken, 0.0

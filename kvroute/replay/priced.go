@@ -97,7 +97,7 @@ func (p *priced) next(now time.Time) (*Job, int) {
 		worker = p.choose(now, j, p.fleet.book.find(j.Names))
 		room := p.candidates[worker].Load.Open(cost.Whole)
 		if j.Prefill >= 0 {
-			room = p.candidates[j.Prefill].Load.Open(cost.PrefillOnly) && p.candidates[worker].Load.Open(cost.DecodeOnly)
+			room = p.candidates[j.Prefill].Load.Open(cost.PrefillLeg) && p.candidates[worker].Load.Open(cost.DecodeLeg)
 		}
 		return room, p.shortest(j)
 	})
@@ -146,8 +146,8 @@ func (p *priced) choose(now time.Time, j *Job, overlaps []kvindex.Overlap) int {
 	}
 	alone := p.cheapest(now, whole, decode)
 	priced := decode[alone]
-	computes := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.PrefillOnly}, prefill)
-	answers := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.DecodeOnly}, decode)
+	computes := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.PrefillLeg}, prefill)
+	answers := p.cheapest(now, cost.Prompt{Tokens: j.PromptTokens, Leg: cost.DecodeLeg}, decode)
 	if p.fleet.Disaggregate == Auto {
 		alones, pairs := p.waits(&priced, len(decode)), p.waits(&prefill[computes], len(prefill))
 		if _, pays := p.fleet.Predict.Handed(whole, &priced, &prefill[computes], &decode[answers], alones, pairs); !pays {
@@ -180,9 +180,9 @@ func (p *priced) send(now time.Time, j *Job) {
 		sent.Names = j.Names
 	}
 	if j.Prefill >= 0 {
-		sent.Leg = cost.PrefillOnly
+		sent.Leg = cost.PrefillLeg
 		p.prefilling[j.Number] = p.mirrors[j.Prefill].Send(now, sent)
-		sent.Leg, sent.Hit = cost.DecodeOnly, 0
+		sent.Leg, sent.Hit = cost.DecodeLeg, 0
 	}
 	p.sent[j.Number] = p.mirrors[j.Worker].Send(now, sent)
 }
