@@ -249,7 +249,7 @@ func (r *rank) blockSize() int {
 }
 
 // texts returns where blocks of text of own placements are noted, made for the
-// first; nil: nowhere. It is called with the desk's mu held.
+// first; nil: nowhere. It is called with the placer's mu held.
 func (r *rank) texts() *kvindex.Worker {
 	text := r.text.Load()
 	if text == nil && !r.left {

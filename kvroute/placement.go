@@ -1,4 +1,4 @@
-// Placement: a slot on a worker, or on two, from the choice to its end.
+// Placement: a slot on a worker, or on two, from when it is taken to when it is given back.
 
 package kvroute
 

@@ -25,7 +25,7 @@ func TestDynamosExample(t *testing.T) {
 	for i, want := range []float64{18, 10, 11} {
 		near(t, "the cost", c[i].Cost, want, 1e-9)
 	}
-	if Choose(c, 0, nil) != 1 {
+	if Pick(c, 0, nil) != 1 {
 		t.Error("not the cheapest is chosen")
 	}
 }
@@ -154,7 +154,7 @@ func TestHandedOverWhereItPays(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestPick(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	costs := func(all ...float64) []Candidate {
 		c := make([]Candidate, len(all))
@@ -182,7 +182,7 @@ func TestChoose(t *testing.T) {
 		got := make([]float64, len(tt.c))
 		const draws = 20000
 		for range draws {
-			got[Choose(tt.c, tt.temperature, random.Uint64)] += 1. / draws
+			got[Pick(tt.c, tt.temperature, random.Uint64)] += 1. / draws
 		}
 		for i := range got {
 			near(t, tt.name, got[i], tt.want[i], 0.015)
@@ -283,7 +283,7 @@ func TestNoAllocation(t *testing.T) {
 		}
 		kv.Price(at(now), Prompt{Tokens: 2048}, c)
 		predict.Price(at(now), Prompt{Tokens: 2048}, c)
-		m := mirrors[Choose(c, 0.1, random.Uint64)]
+		m := mirrors[Pick(c, 0.1, random.Uint64)]
 		r := m.Send(at(now), Sent{Prompt: 2048, Hit: 1024, Names: names})
 		m.Tokens(r, at(now+1), 1)
 		m.Tokens(r, at(now+2), 1)
@@ -306,7 +306,7 @@ func BenchmarkPrice16(b *testing.B) {
 			c[i].Users = m.Users(names, c[i].Active)
 		}
 		predict.Price(at(10), Prompt{Tokens: 2048}, c)
-		Choose(c, 0, random.Uint64)
+		Pick(c, 0, random.Uint64)
 	}
 }
 

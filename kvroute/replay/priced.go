@@ -170,7 +170,7 @@ func (p *priced) waits(c *cost.Candidate, workers int) time.Duration {
 // cheapest prices the candidates and takes one.
 func (p *priced) cheapest(now time.Time, prompt cost.Prompt, c []cost.Candidate) int {
 	p.price(now, prompt, c)
-	return cost.Choose(c, p.temperature, p.random.Uint64)
+	return cost.Pick(c, p.temperature, p.random.Uint64)
 }
 
 // send notes who was sent what.

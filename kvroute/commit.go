@@ -1,4 +1,4 @@
-// Book: what is noted of a request that was placed by price.
+// Commit: what is noted of a request that was placed by price.
 
 package kvroute
 
@@ -7,32 +7,32 @@ import (
 	"kvasir/kvroute/kvindex"
 )
 
-// book notes where the request went, for those after it, and fills in what the
+// commit notes where the request went, for those after it, and fills in what the
 // placement says of it.
-func (d *desk) book(p *Pool, at *Placement, q *Query, main, pre *group) {
+func (pl *placer) commit(p *Pool, at *Placement, q *Query, main, pre *group) {
 	h := at.hold()
-	at.Rank, at.Overlap = main.book(&h.main, p, q, q.Quiet)
+	at.Rank, at.Overlap = main.commit(&h.main, p, q, q.Quiet)
 	if at.Rank < 0 && q.Pin.Ranked && at.Worker.Engine().Ranks != 1 {
 		at.Rank = q.Pin.Rank // the number of ranks is not known
 	}
 	at.PrefillRank = -1
 	if pre != nil {
 		h.pre.worker = at.Prefill
-		at.PrefillRank, at.PrefillOverlap = pre.book(&h.pre, p, q, false)
+		at.PrefillRank, at.PrefillOverlap = pre.commit(&h.pre, p, q, false)
 		if at.PrefillRank < 0 && q.Pin.PrefillRanked && at.Prefill.Engine().Ranks != 1 {
 			at.PrefillRank = q.Pin.PrefillRank
 		}
 	}
-	h.list = candidatesPool.Get().(*candidates)
-	for _, g := range [...]*group{&d.whole, &d.decode, &d.prefill} {
+	h.list = shownPool.Get().(*shown)
+	for _, g := range [...]*group{&pl.whole, &pl.decode, &pl.prefill} {
 		h.list.all = g.appendTo(h.list.all)
 	}
 	at.Candidates = h.list.all
 }
 
-// book notes that the request goes to the best of the group.
-func (g *group) book(l *leg, p *Pool, q *Query, quiet bool) (rank int, o Overlap) {
-	s, c := &g.seats[g.best], &g.priced[g.best]
+// commit notes that the request goes to the best of the group.
+func (g *group) commit(l *leg, p *Pool, q *Query, quiet bool) (rank int, o Overlap) {
+	s, c := &g.candidates[g.best], &g.priced[g.best]
 	sent := cost.Sent{Prompt: q.tokens(), Hit: c.Hit, Leg: g.leg, Quiet: quiet, Names: s.names}
 	l.send(q.Now, s.rank, sent)
 	if len(s.names) > 0 {
@@ -45,7 +45,7 @@ func (g *group) book(l *leg, p *Pool, q *Query, quiet bool) (rank int, o Overlap
 }
 
 // overlap says what a worker holds of the prompt.
-func (s *seat) overlap(o kvindex.Overlap) Overlap {
+func (s *candidate) overlap(o kvindex.Overlap) Overlap {
 	return Overlap{
 		Device: int(o.Device), Host: int(o.Host), Disk: int(o.Disk), Predicted: int(o.Predicted),
 		Of: len(s.names), BlockSize: s.size,
@@ -54,8 +54,8 @@ func (s *seat) overlap(o kvindex.Overlap) Overlap {
 
 // appendTo appends the candidates as they were priced.
 func (g *group) appendTo(dst []Candidate) []Candidate {
-	for i := range g.seats {
-		s, c := &g.seats[i], &g.priced[i]
+	for i := range g.candidates {
+		s, c := &g.candidates[i], &g.priced[i]
 		dst = append(dst, Candidate{
 			Worker: s.rank.worker, Rank: s.rank.id, Leg: g.leg, Chosen: i == g.best, Overlap: s.overlap(c.Overlap),
 			Cost: c.Cost, TTFT: c.TTFT, Parts: c.Parts, Slow: c.Load.Slow, Aside: s.aside,

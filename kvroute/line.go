@@ -1,4 +1,4 @@
-// Wait: the line of requests that no worker has a slot for yet.
+// Line: the requests that no worker has a slot for yet.
 
 package kvroute
 
@@ -28,16 +28,16 @@ import (
 //     free slot is passed over. With a central queue the order within a model is
 //     that of cost.Queue, and a free slot of an engine that is busy with prompts
 //     is none; who wants or shuns some workers stays in the order of arrival.
-//  4. Locks are taken in the order line.mu, Pool.mu; line.mu, desk.mu, engine.mu,
+//  4. Locks are taken in the order line.mu, Pool.mu; line.mu, placer.mu, engine.mu,
 //     tracker.mu. Worker.mu is never held here.
 type line struct {
 	waiting atomic.Int64  // requests in line; Place and Release read it without mu
 	version atomic.Uint64 // of what the workers serve; see Pool.catalog
 	stale   atomic.Bool   // something has become usable since the last settle
 
-	now   func() time.Time
-	index *kvindex.Index
-	desk  desk // where pools with prices place
+	now    func() time.Time
+	index  *kvindex.Index
+	placer placer // of pools with prices
 
 	mu       sync.Mutex // guards below
 	pool     *Pool      // places those who wait: the newest one started
