@@ -78,6 +78,7 @@ type Request struct {
 	started    bool
 	seen       bool   // tokens of it were
 	due        uint64 // the pass that should bring its first token
+	dueBefore  uint64 // what due was before the pass under way was composed
 	decoding   bool
 	over       bool
 	prev, next *Request
@@ -201,6 +202,9 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	}
 	r.ended = m.pass.number - 1
 	if !r.decoding {
+		if !r.sent.Quiet {
+			m.uncompose()
+		}
 		switch {
 		case r.sent.Quiet:
 		case r.due > 0 && r.due == r.ended:

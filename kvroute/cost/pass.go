@@ -66,13 +66,31 @@ func (m *Mirror) compose() {
 		p.prompt += r.share
 		if r.share == r.rest && !r.sent.Quiet {
 			p.firsts++
-			r.due = p.number
+			r.dueBefore, r.due = r.due, p.number
 		}
 	}
 	p.tokens = p.prompt
 	if p.prompt == 0 && p.decoding == 0 && p.firsts == 0 {
 		p.under = false
 	}
+}
+
+// uncompose takes back the shares of the pass under way, for a first token of the pass before has come after they were
+// given: whoever asks for the load in between must not make a pass of it that this answer is not in, nor make the token
+// one that nobody expected (unjudged). A central queue asks with each first token, and nothing was ever learned of an
+// engine that always has prompts waiting: it got all requests that begin alike, and seven others none.
+func (m *Mirror) uncompose() {
+	p := &m.pass
+	if !p.under || !p.composed {
+		return
+	}
+	for _, r := range m.line {
+		if r.due == p.number {
+			r.due = r.dueBefore
+		}
+		r.share = 0
+	}
+	p.composed, p.timed, p.prompt, p.tokens, p.firsts = false, false, 0, 0, 0
 }
 
 // length is how long the pass under way, which is composed, is taken to last. It is worked out when somebody asks:
