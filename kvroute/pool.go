@@ -39,8 +39,13 @@ type PoolOptions struct {
 	// Predict finds the engine they should go to busy with prompts already.
 	CentralQueue bool
 
-	Random func() uint64    // nil: math/rand/v2; must be safe for concurrent use
-	Now    func() time.Time // of waiting requests; nil: time.Now; taken from After if there is one
+	Random func() uint64 // nil: math/rand/v2; must be safe for concurrent use
+
+	// Now is the clock of requests that wait, and Alarm that of a caller whose time is not the real one: it is told
+	// when Ring is to be called next (zero: not before it is told again), each time that this changes but by Ring
+	// itself, and must not call the pool. nil: time.Now, and a timer of the pool's own. Both are taken from After if there is one.
+	Now   func() time.Time
+	Alarm func(at time.Time)
 }
 
 // A Pool places requests on the workers of one configuration generation. It is
@@ -92,7 +97,7 @@ func NewPool(o PoolOptions) *Pool {
 	if o.After != nil {
 		p.line = o.After.line
 	} else {
-		p.line = newLine(p, o.Now, o.Index)
+		p.line = newLine(p, &o)
 	}
 	if o.Index != nil && o.Index != p.line.index {
 		panic("BUG: a pool has another index than the one before it")

@@ -220,14 +220,14 @@ func BenchmarkHandOver(b *testing.B) {
 			}
 			var waiting []*waiter
 			for range 1000 {
-				w, _, _ := pool.line.enter(q)
+				w, _, _ := pool.line.enter(q, nil)
 				waiting = append(waiting, w)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
 				at.Release()
 				at, waiting = waiting[0].at, waiting[1:]
-				w, _, _ := pool.line.enter(q)
+				w, _, _ := pool.line.enter(q, nil)
 				waiting = append(waiting, w)
 			}
 		})

@@ -44,7 +44,9 @@ type waiter struct {
 	query Query
 	seq   uint64
 	since time.Time
-	ready chan struct{} // closed when at or err is there
+	ready chan struct{} // closed when at or err is there; nil: placed is told
+
+	placed func(Placement, error) // of Enter
 
 	at   Placement
 	err  error

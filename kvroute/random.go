@@ -3,13 +3,11 @@
 package kvroute
 
 func random(e eligible) *Worker {
-	// Nearly always all are eligible, and one draw is enough.
-	for range 2 {
-		if w := e.workers[e.below(len(e.workers))]; e.has(w) {
-			return w
-		}
-	}
+	drawn := e.workers[e.below(len(e.workers))]
 	for {
+		if e.has(drawn) { // as nearly always
+			return drawn
+		}
 		if n := e.count(); n > 0 {
 			return e.nth(e.below(n))
 		}
