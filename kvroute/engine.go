@@ -64,14 +64,14 @@ type tracker struct {
 	mu     sync.Mutex // guards below; nothing else is locked with it held
 	mirror *cost.Mirror
 
-	// limited: how many tokens a pass takes is known, or the size of the cache,
-	// which says that there is one engine; vLLM tells no more, and is taken to have
-	// cost.Engine's budget. One of unknown limits is always open.
+	// limited: the engine can be shut. Either it is known how many tokens a pass
+	// takes, or at least the size of the cache, which is all that vLLM tells: its
+	// pass is taken to be cost.Engine's. An engine that tells neither is always open.
 	limited bool
 	counted bool // how many requests a pass takes is known
 
-	// shut: the engine was not open when a request asked for it, and who opens it
-	// is to wake those in line.
+	// shut: the engine was not open when a request should have gone there. Whoever
+	// opens it wakes those in line.
 	shut bool
 }
 
@@ -103,7 +103,7 @@ func (e *engine) set(w *Worker, f EngineFacts) bool {
 	for _, r := range *ranks {
 		r.track.setEngine(f)
 	}
-	// A size that the first event has told is no other one when it is said again.
+	// The block size may be known from the first event already; to hear it again is no news.
 	known := (*ranks)[0].blockSize()
 	if known != f.BlockSize && f.BlockSize != 0 || max(old.Ranks, 1) != max(f.Ranks, 1) || old.Events != f.Events {
 		e.renew(w, true)

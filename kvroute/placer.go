@@ -104,7 +104,8 @@ func (p *Pool) measure(q *Query) {
 	q.prefill = pl.shortest(q.tokens())
 }
 
-// name makes the names of the prompt's blocks, before anybody has to wait for that.
+// name makes the names of the prompt's blocks, before the placer is locked: others
+// would have to wait for that.
 func (c *candidates) name(prompt *Prompt) {
 	if prompt == nil {
 		return
@@ -304,8 +305,8 @@ func (pl *placer) pays(p *Pool, q *Query, tokens int) bool {
 	return pays
 }
 
-// waits is how long those in the central queue keep engines busy of which the
-// cheapest has no room now.
+// waits is how long the prompts in the central queue keep each engine of the group
+// busy, where the cheapest of these has no room now; else 0.
 func (g *group) waits(q *Query) time.Duration {
 	if g.candidates[g.best].open {
 		return 0
@@ -360,8 +361,8 @@ func (pl *placer) own(id, place int32) {
 	pl.owner[id] = place
 }
 
-// shut says whether an engine that the request should go to is not open, and
-// sees to it that who opens it wakes those in line.
+// shut says whether an engine that the request should go to is not open. It marks
+// such an engine, so that whoever opens it wakes those in line.
 func (pl *placer) shut(now time.Time, main, pre *group) bool {
 	shut := false
 	for _, g := range [...]*group{main, pre} {
@@ -373,7 +374,7 @@ func (pl *placer) shut(now time.Time, main, pre *group) bool {
 }
 
 // shortest returns how long the prompt takes to compute on the candidate that
-// holds most of it: what the central queue goes by.
+// holds most of it. The central queue goes by it.
 func (pl *placer) shortest(tokens int) time.Duration {
 	return cost.Shortest(tokens, pl.whole.priced, pl.prefill.priced)
 }

@@ -128,8 +128,8 @@ type Query struct {
 	NoPrompt     bool      // nothing is generated: whoever serves the model can take it
 	TriedPrefill []*Worker // not to be placed there again for this request's prompt
 
-	// prefill is how long its prompt took to compute on the worker that had most
-	// of it when it was last priced: its place in the central queue.
+	// prefill is how long its prompt takes to compute on the worker that holds most
+	// of it, as it was priced last. The central queue goes by it.
 	prefill time.Duration
 
 	// ahead is how long the prompts of all who wait in the central queue take, it
@@ -144,17 +144,21 @@ type Query struct {
 // Place picks a worker and takes one of its slots, and one of a prefill
 // worker's where the prompt is to be computed there.
 //
-// Candidates are the workers that serve the model, were not tried, and have
-// a free slot. The policy picks among those that are well. A worker that
-// said it is busy is used when no well one is left, full or not; the one that
-// said so longest ago first. A well one that is aside (Worker.SetHardware) is
-// used when no other well one has a free slot, before any that is busy; where all
-// are aside it is as if none were. One that is down or ejected is used when every
-// worker of the model is, tried ones included; the ejection that ends first,
-// then the probe or request that failed longest ago. Prefill workers that are
-// busy are used where the request cannot do without, those that are aside also
-// where nobody else would compute its prompt who is not, and none that is down
-// unless the request names it.
+// Candidates are the workers that serve the model. Eligible are those of them
+// that were not tried, are well and have a free slot, and the policy picks among
+// these. If there are none, it goes on in this order:
+//
+//  1. A well worker with a free slot that is aside (Worker.SetHardware). Where all
+//     well workers are aside it is as if none were.
+//  2. One that said it is busy, once no well worker is left, not even a full one;
+//     the one that said so longest ago first.
+//  3. One that is down or ejected, once every worker of the model is, those tried
+//     included: the one whose ejection ends first, then the one whose probe or
+//     request failed longest ago.
+//
+// A prefill worker that is busy is used where the request cannot do without one.
+// One that is aside is used there, too, and where everybody else who could compute
+// the prompt is aside as well. One that is down is used only if the request names it.
 //
 // Errors: ErrUnknownModel, ErrModelUnsure, ErrNoWorker, ErrNoPrefill, ErrPin,
 // ErrFull. A request that comes while others of its kind wait gets ErrFull:
@@ -177,7 +181,7 @@ func (p *Pool) place(q *Query) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	// Nearly all are like this, without prices: it saves half of the time.
+	// Nearly all requests end here where there are no prices. It saves half of the time.
 	if pick := policies[p.policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
 		e := eligible{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
 		if w := pick(e); w != nil && w.acquire() {
@@ -375,8 +379,8 @@ type rest struct {
 	aside  bool
 }
 
-// offer takes w in the place of who is worse: aside, or both or neither of them
-// and by health.
+// offer takes w if it is better: not aside where the other one is, or alike in that
+// and better by health.
 func (r *rest) offer(w *Worker, h *health, better func(*health) bool) {
 	aside := w.aside()
 	if r.worker == nil || r.aside && !aside || aside == r.aside && better(r.health) {

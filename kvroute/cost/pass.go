@@ -93,9 +93,9 @@ func (m *Mirror) uncompose() {
 	p.composed, p.timed, p.prompt, p.tokens, p.firsts = false, false, 0, 0, 0
 }
 
-// length is how long the pass under way, which is composed, is taken to last. It is worked out when somebody asks:
-// where tokens are seen as they come nobody does between two requests, and what passes take was learned anew after
-// each.
+// length is how long the pass under way is taken to last; it must be composed. It is worked out when somebody asks, since
+// the timing is learned anew after each pass, and where tokens are seen as they come most passes are over before anybody
+// asks.
 func (m *Mirror) length() time.Duration {
 	p := &m.pass
 	if !p.timed {
@@ -117,11 +117,11 @@ func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
 	return m.slow * length
 }
 
-// catchUp is how many passes are followed one by one, after a silence. Those of the rest of it are taken to be as long
-// as the next, and quiet answers grow in them.
+// catchUp is how many passes are followed one by one after a silence. The rest of the silence is taken to be passes of the
+// same length as the next one, in which quiet answers grow.
 const catchUp = 1024
 
-// advance lets passes end that nothing can show the end of and that are over by now.
+// advance ends the passes that are over by now, where no token can show that they are.
 func (m *Mirror) advance(now time.Time) {
 	p := &m.pass
 	for passes := 0; p.under; {
