@@ -54,6 +54,7 @@ type rank struct {
 	id     int // -1: the only one
 	track  *tracker
 	cache  *kvindex.Worker // in blocks of tokens; nil: none
+	events bool            // the engine says itself what cache holds
 	left   bool            // as engine.left
 
 	text atomic.Pointer[kvindex.Worker] // blocks of text of own placements; nil: none yet
@@ -198,7 +199,7 @@ func (e *engine) renew(w *Worker, keep bool) {
 func (e *engine) make(w *Worker, old []*rank) {
 	ranks := make([]*rank, max(e.facts.Ranks, 1))
 	for i := range ranks {
-		r := &rank{worker: w, id: i, left: e.left}
+		r := &rank{worker: w, id: i, left: e.left, events: e.facts.Events}
 		if e.facts.Ranks <= 1 {
 			r.id = -1
 		}
