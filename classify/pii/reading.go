@@ -188,7 +188,9 @@ func behindDigit(text []byte, i int) bool {
 		if !hasByte("nrtfbv", text[i-1]) || i < 2 || text[i-2] != '\\' {
 			return false
 		}
-		for i -= 2; i > 0 && text[i-1] == '\\'; i-- {
+		i -= 2
+		for i > 0 && text[i-1] == '\\' {
+			i--
 		}
 	}
 	return false
