@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/kvroute/replay"
 	"kvasir/wording"
@@ -132,7 +133,7 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	}
 	f.options.Queue = f.queue == "auto" && f.options.Policy == "predict"
 	if f.disaggregate == "always" {
-		f.options.Disaggregate = replay.Always
+		f.options.Disaggregate = kvroute.Always
 	}
 	f.options.KV = cost.DefaultKV()
 	f.options.KV.PrefillLoadScale, f.options.KV.DeviceCredit = f.prefillLoadScale, f.overlapCredit

@@ -1,4 +1,5 @@
 // Budget: the token bucket, as a retry budget and for limits of API keys.
+
 package kvroute
 
 import (

@@ -1,4 +1,5 @@
 // Tests of the token bucket and the retry budget.
+
 package kvroute
 
 import (

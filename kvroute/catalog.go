@@ -1,4 +1,5 @@
 // Catalog: which workers serve which model, rebuilt when a worker says something new.
+
 package kvroute
 
 import (

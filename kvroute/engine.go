@@ -1,4 +1,5 @@
 // Engine: what a worker's engine says of itself, and the blocks that it holds.
+
 package kvroute
 
 import (
@@ -53,6 +54,7 @@ type rank struct {
 	id     int // -1: the only one
 	track  *tracker
 	cache  *kvindex.Worker // in blocks of tokens; nil: none
+	events bool            // the engine says itself what cache holds
 	left   bool            // as engine.left
 
 	text atomic.Pointer[kvindex.Worker] // blocks of text of own placements; nil: none yet
@@ -63,14 +65,14 @@ type tracker struct {
 	mu     sync.Mutex // guards below; nothing else is locked with it held
 	mirror *cost.Mirror
 
-	// limited: how many tokens a pass takes is known, or the size of the cache,
-	// which says that there is one engine; vLLM tells no more, and is taken to have
-	// cost.Engine's budget. One of unknown limits is always open.
+	// limited: the engine can be shut. Either it is known how many tokens a pass
+	// takes, or at least the size of the cache, which is all that vLLM tells: its
+	// pass is taken to be cost.Engine's. An engine that tells neither is always open.
 	limited bool
 	counted bool // how many requests a pass takes is known
 
-	// shut: the engine was not open when a request asked for it, and who opens it
-	// is to wake those in line.
+	// shut: the engine was not open when a request should have gone there. Whoever
+	// opens it wakes those in line.
 	shut bool
 }
 
@@ -102,7 +104,7 @@ func (e *engine) set(w *Worker, f EngineFacts) bool {
 	for _, r := range *ranks {
 		r.track.setEngine(f)
 	}
-	// A size that the first event has told is no other one when it is said again.
+	// The block size may be known from the first event already; to hear it again is no news.
 	known := (*ranks)[0].blockSize()
 	if known != f.BlockSize && f.BlockSize != 0 || max(old.Ranks, 1) != max(f.Ranks, 1) || old.Events != f.Events {
 		e.renew(w, true)
@@ -197,7 +199,7 @@ func (e *engine) renew(w *Worker, keep bool) {
 func (e *engine) make(w *Worker, old []*rank) {
 	ranks := make([]*rank, max(e.facts.Ranks, 1))
 	for i := range ranks {
-		r := &rank{worker: w, id: i, left: e.left}
+		r := &rank{worker: w, id: i, left: e.left, events: e.facts.Events}
 		if e.facts.Ranks <= 1 {
 			r.id = -1
 		}
@@ -248,7 +250,7 @@ func (r *rank) blockSize() int {
 }
 
 // texts returns where blocks of text of own placements are noted, made for the
-// first; nil: nowhere. It is called with the desk's mu held.
+// first; nil: nowhere. It is called with the placer's mu held.
 func (r *rank) texts() *kvindex.Worker {
 	text := r.text.Load()
 	if text == nil && !r.left {
@@ -283,7 +285,7 @@ func (t *tracker) setEngine(f EngineFacts) {
 
 // look fills in what is under way, and how many leading blocks of names others
 // use; it says whether the engine is open for the leg of one more.
-func (t *tracker) look(now time.Time, leg Leg, names []kvindex.Name, c *cost.Candidate) (open bool) {
+func (t *tracker) look(now time.Time, leg cost.Leg, names []kvindex.Name, c *cost.Candidate) (open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.Load = t.mirror.Load(now)
@@ -295,20 +297,20 @@ func (t *tracker) look(now time.Time, leg Leg, names []kvindex.Name, c *cost.Can
 }
 
 // open says whether an engine with that load has room in its next pass.
-func (t *tracker) open(l cost.Load, leg Leg) bool {
+func (t *tracker) open(l cost.Load, leg cost.Leg) bool {
 	if !t.counted {
 		l.Engine.MaxSeqs = math.MaxInt // cost.Engine's default is for prices, it keeps nobody waiting
 	}
-	return !t.limited || l.Open(cost.Leg(leg))
+	return !t.limited || l.Open(leg)
 }
 
 // close says whether the engine is shut for the leg, and marks it if it is for
 // any: who opens it is to wake those in line.
-func (t *tracker) close(now time.Time, leg Leg) bool {
+func (t *tracker) close(now time.Time, leg cost.Leg) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	load := t.mirror.Load(now)
-	t.shut = !t.open(load, Whole)
+	t.shut = !t.open(load, cost.Whole)
 	return !t.open(load, leg)
 }
 
@@ -317,6 +319,6 @@ func (t *tracker) opened(now time.Time) bool {
 	if !t.shut {
 		return false
 	}
-	t.shut = !t.open(t.mirror.Load(now), Whole)
+	t.shut = !t.open(t.mirror.Load(now), cost.Whole)
 	return !t.shut
 }

@@ -1,4 +1,5 @@
 // Hardware: what telemetry says of the GPUs that a worker computes on.
+
 package kvroute
 
 import "math"
@@ -75,19 +76,4 @@ func (w *Worker) slow() float64 {
 		return h.Slow
 	}
 	return 1
-}
-
-// A load is what workers are compared by where nobody knows prices: the requests
-// under way and, of equals, the slowness. To multiply them is worse: where passes
-// take longer there are more requests under way by that alone, and when the
-// factor ends everybody would go there at once.
-type load struct {
-	active int64
-	slow   float64
-}
-
-func (w *Worker) load() load { return load{w.active.Load(), w.slow()} }
-
-func (l load) below(other load) bool {
-	return l.active < other.active || l.active == other.active && l.slow < other.slow
 }

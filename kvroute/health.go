@@ -1,4 +1,5 @@
 // Health: what successes, failures and probes say of one worker; pure, `now` comes in.
+
 package kvroute
 
 import "time"

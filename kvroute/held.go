@@ -1,4 +1,5 @@
 // Held: what a placement holds beside its slots, and how it is given back.
+
 package kvroute
 
 import (
@@ -18,7 +19,7 @@ type held struct {
 	main leg
 	pre  leg // where a prefill worker computes the prompt
 
-	list *candidates
+	list *shown
 }
 
 // A leg is what one of the two workers has of the request.
@@ -33,12 +34,12 @@ type leg struct {
 	over atomic.Bool
 }
 
-// candidates is memory for Placement.Candidates.
-type candidates struct{ all []Candidate }
+// shown is memory for Placement.Candidates.
+type shown struct{ all []Candidate }
 
 var (
-	heldPool       = sync.Pool{New: func() any { return new(held) }}
-	candidatesPool = sync.Pool{New: func() any { return new(candidates) }}
+	heldPool  = sync.Pool{New: func() any { return new(held) }}
+	shownPool = sync.Pool{New: func() any { return new(shown) }}
 )
 
 // hold gives the placement a held of its own.
@@ -182,7 +183,7 @@ func (at *Placement) DropCandidates() {
 func (h *held) dropCandidates() {
 	if h.list != nil {
 		h.list.all = h.list.all[:0]
-		candidatesPool.Put(h.list)
+		shownPool.Put(h.list)
 		h.list = nil
 	}
 }

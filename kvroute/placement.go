@@ -1,4 +1,5 @@
-// Placement: a slot on a worker, or on two, from the choice to its end.
+// Placement: a slot on a worker, or on two, from when it is taken to when it is given back.
+
 package kvroute
 
 import (
@@ -26,26 +27,12 @@ func (o Overlap) Blocks() int { return max(o.Device+o.Host+o.Disk, o.Predicted) 
 // Tokens returns how many leading tokens are held or predicted, in any tier.
 func (o Overlap) Tokens() int { return o.Blocks() * o.BlockSize }
 
-// A Leg is the part of a request that a candidate was priced for.
-type Leg uint8
-
-// The legs.
-const (
-	Whole      Leg = iota // prompt and answer
-	PrefillLeg            // the prompt, for another worker's answer
-	DecodeLeg             // the answer, the prompt being computed elsewhere
-)
-
-var legNames = [...]string{Whole: "whole", PrefillLeg: "prefill", DecodeLeg: "decode"}
-
-func (l Leg) String() string { return legNames[l] }
-
 // A Candidate is a worker, or one data-parallel rank of it, as it was priced
 // for a request.
 type Candidate struct {
 	Worker  *Worker
 	Rank    int // -1: the worker has but one
-	Leg     Leg
+	Leg     cost.Leg
 	Chosen  bool
 	Overlap Overlap
 	Cost    float64       // the lowest wins; milliseconds (predict) or blocks (kv)

@@ -1,4 +1,5 @@
-// Pool: the workers of one configuration generation, and the choice among them.
+// Pool: the workers of one configuration generation, and how a request gets one of them.
+
 package kvroute
 
 import (
@@ -30,7 +31,7 @@ type PoolOptions struct {
 
 	KV          cost.KV      // numbers of the policy KV; zero: cost.DefaultKV
 	Predict     cost.Predict // numbers of the policy Predict, and of Auto; zero: cost.DefaultPredict
-	Temperature float64      // of both; see cost.Choose
+	Temperature float64      // of both; see cost.Pick
 
 	Disaggregate Disaggregate
 
@@ -38,11 +39,16 @@ type PoolOptions struct {
 	// Predict finds the engine they should go to busy with prompts already.
 	CentralQueue bool
 
-	Random func() uint64    // nil: math/rand/v2; must be safe for concurrent use
-	Now    func() time.Time // of waiting requests; nil: time.Now; taken from After if there is one
+	Random func() uint64 // nil: math/rand/v2; must be safe for concurrent use
+
+	// Now is the clock of requests that wait, and Alarm that of a caller whose time is not the real one: it is told
+	// when Ring is to be called next (zero: not before it is told again), each time that this changes but by Ring
+	// itself, and must not call the pool. nil: time.Now, and a timer of the pool's own. Both are taken from After if there is one.
+	Now   func() time.Time
+	Alarm func(at time.Time)
 }
 
-// A Pool chooses among the workers of one configuration generation. It is
+// A Pool places requests on the workers of one configuration generation. It is
 // never changed; all its methods may be called at the same time, also
 // after another pool has replaced it.
 type Pool struct {
@@ -77,7 +83,7 @@ func NewPool(o PoolOptions) *Pool {
 		predict:      o.Predict,
 		temperature:  o.Temperature,
 		disaggregate: o.Disaggregate,
-		central:      o.CentralQueue && o.Policy == Predict && o.MaxQueued > 0,
+		central:      o.CentralQueue && o.Policy.Queues() && o.MaxQueued > 0,
 	}
 	if p.kv == (cost.KV{}) {
 		p.kv = cost.DefaultKV()
@@ -91,7 +97,7 @@ func NewPool(o PoolOptions) *Pool {
 	if o.After != nil {
 		p.line = o.After.line
 	} else {
-		p.line = newLine(p, o.Now, o.Index)
+		p.line = newLine(p, &o)
 	}
 	if o.Index != nil && o.Index != p.line.index {
 		panic("BUG: a pool has another index than the one before it")
@@ -109,7 +115,7 @@ type Query struct {
 	Now    time.Time
 	Model  string
 	Tokens int       // of the prompt, estimated, where Prompt is nil; 0: unknown
-	Tried  []*Worker // not to be chosen again for this request
+	Tried  []*Worker // not to be placed there again for this request
 
 	Prompt   *Prompt   // nil: nothing is known of its content
 	Pin      Pin       // where the client wants it to go
@@ -120,10 +126,10 @@ type Query struct {
 	// prevails; workers that are Helped do not get it, unless it has no prompt.
 	Aggregate    bool
 	NoPrompt     bool      // nothing is generated: whoever serves the model can take it
-	TriedPrefill []*Worker // not to be chosen again for this request's prompt
+	TriedPrefill []*Worker // not to be placed there again for this request's prompt
 
-	// prefill is how long its prompt took to compute on the worker that had most
-	// of it when it was last placed: its place in the central queue.
+	// prefill is how long its prompt takes to compute on the worker that holds most
+	// of it, as it was priced last. The central queue goes by it.
 	prefill time.Duration
 
 	// ahead is how long the prompts of all who wait in the central queue take, it
@@ -135,20 +141,24 @@ type Query struct {
 	Strict bool
 }
 
-// Place chooses a worker and takes one of its slots, and one of a prefill
+// Place picks a worker and takes one of its slots, and one of a prefill
 // worker's where the prompt is to be computed there.
 //
-// Candidates are the workers that serve the model, were not tried, and have
-// a free slot. The policy chooses among those that are well. A worker that
-// said it is busy is used when no well one is left, full or not; the one that
-// said so longest ago first. A well one that is aside (Worker.SetHardware) is
-// used when no other well one has a free slot, before any that is busy; where all
-// are aside it is as if none were. One that is down or ejected is used when every
-// worker of the model is, tried ones included; the ejection that ends first,
-// then the probe or request that failed longest ago. Prefill workers that are
-// busy are used where the request cannot do without, those that are aside also
-// where nobody else would compute its prompt who is not, and none that is down
-// unless the request names it.
+// Candidates are the workers that serve the model. Eligible are those of them
+// that were not tried, are well and have a free slot, and the policy picks among
+// these. If there are none, it goes on in this order:
+//
+//  1. A well worker with a free slot that is aside (Worker.SetHardware). Where all
+//     well workers are aside it is as if none were.
+//  2. One that said it is busy, once no well worker is left, not even a full one;
+//     the one that said so longest ago first.
+//  3. One that is down or ejected, once every worker of the model is, those tried
+//     included: the one whose ejection ends first, then the one whose probe or
+//     request failed longest ago.
+//
+// A prefill worker that is busy is used where the request cannot do without one.
+// One that is aside is used there, too, and where everybody else who could compute
+// the prompt is aside as well. One that is down is used only if the request names it.
 //
 // Errors: ErrUnknownModel, ErrModelUnsure, ErrNoWorker, ErrNoPrefill, ErrPin,
 // ErrFull. A request that comes while others of its kind wait gets ErrFull:
@@ -171,38 +181,38 @@ func (p *Pool) place(q *Query) (Placement, error) {
 	if err != nil {
 		return Placement{}, err
 	}
-	// Nearly all are like this, without prices: it saves half of the time.
+	// Nearly all requests end here where there are no prices. It saves half of the time.
 	if pick := policies[p.policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
-		c := choice{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
-		if w := pick(c); w != nil && w.acquire() {
+		e := eligible{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
+		if w := pick(e); w != nil && w.acquire() {
 			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.policy].name}, nil
 		}
 	}
-	f, err := p.field(s, q)
+	c, err := p.candidates(s, q)
 	if err != nil {
 		return Placement{}, err
 	}
-	if policies[p.policy].pick == nil {
-		return p.line.desk.place(p, &f, q)
+	if p.policy.Priced() {
+		return p.line.placer.place(p, &c, q)
 	}
-	return p.byLoad(&f, q)
+	return p.byLoad(&c, q)
 }
 
 // byLoad places a request without prices.
-func (p *Pool) byLoad(f *field, q *Query) (Placement, error) {
+func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 	for {
-		helper, err := p.helper(f, q)
+		helper, err := p.helper(c, q)
 		if err != nil {
 			return Placement{}, err
 		}
-		at, err := p.pick(f, q)
+		at, err := p.pick(c, q)
 		if err != nil {
 			return Placement{}, err
 		}
 		if at.Worker == nil {
 			continue
 		}
-		if helper != nil && f.helped(at.Worker) {
+		if helper != nil && c.helped(at.Worker) {
 			at.Prefill = helper
 		}
 		// Another request may have taken the last slot since: look again. Each
@@ -217,15 +227,15 @@ func (p *Pool) byLoad(f *field, q *Query) (Placement, error) {
 	}
 }
 
-// pick returns the worker that the policy chooses, or makes do; no worker and
+// pick returns the worker that the policy picks, or makes do; no worker and
 // no error is to be tried again.
-func (p *Pool) pick(f *field, q *Query) (Placement, error) {
+func (p *Pool) pick(c *candidates, q *Query) (Placement, error) {
 	policy := &policies[p.policy]
-	c := choice{workers: f.workers, tried: q.Tried, now: q.Now, turn: &f.served.turn, random: p.random}
-	if w := policy.pick(c); w != nil {
-		return Placement{Worker: w, Why: f.why(policy.name, q)}, nil
+	e := eligible{workers: c.workers, tried: q.Tried, now: q.Now, turn: &c.served.turn, random: p.random}
+	if w := policy.pick(e); w != nil {
+		return Placement{Worker: w, Why: c.why(policy.name, q)}, nil
 	}
-	return makeDo(f.workers, q.Tried, q.Strict, q.Now)
+	return makeDo(c.workers, q.Tried, q.Strict, q.Now)
 }
 
 // shortPrompt is how many tokens are not worth a hand-over where there are no
@@ -233,37 +243,37 @@ func (p *Pool) pick(f *field, q *Query) (Placement, error) {
 const shortPrompt = 2048
 
 // helper returns the prefill worker for the request; nil: none.
-func (p *Pool) helper(f *field, q *Query) (*Worker, error) {
+func (p *Pool) helper(c *candidates, q *Query) (*Worker, error) {
 	tokens := q.tokens()
-	if len(f.prefills) > 0 && (f.must || f.some || tokens == 0 || tokens >= shortPrompt) {
-		c := choice{
-			workers: f.prefills, tried: q.TriedPrefill, now: q.Now, turn: &f.served.prefillTurn, random: p.random,
-			narrow: !f.must && !f.some && f.unaided(q),
+	if len(c.prefills) > 0 && (c.must || c.some || tokens == 0 || tokens >= shortPrompt) {
+		e := eligible{
+			workers: c.prefills, tried: q.TriedPrefill, now: q.Now, turn: &c.served.prefillTurn, random: p.random,
+			narrow: !c.must && !c.some && c.unaided(q),
 		}
-		if w := policies[p.policy].pick(c); w != nil {
+		if w := policies[p.policy].pick(e); w != nil {
 			return w, nil
 		}
 	}
-	if !f.must && !f.some {
+	if !c.must && !c.some {
 		return nil, nil
 	}
-	w, err := f.anyHelper(q)
+	w, err := c.anyHelper(q)
 	if err != nil {
-		return nil, f.alone(err)
+		return nil, c.alone(err)
 	}
 	return w, nil
 }
 
 // unaided says whether a worker that is well, and not aside, would compute the
 // prompt itself.
-func (f *field) unaided(q *Query) bool {
-	return slices.ContainsFunc(f.workers, func(w *Worker) bool { return !w.aside() && f.whole(w) && open(w, q.Tried, q.Now) })
+func (c *candidates) unaided(q *Query) bool {
+	return slices.ContainsFunc(c.workers, func(w *Worker) bool { return !w.aside() && c.whole(w) && available(w, q.Tried, q.Now) })
 }
 
 // anyHelper returns a prefill worker that is busy, or one that the request names.
-func (f *field) anyHelper(q *Query) (*Worker, error) {
+func (c *candidates) anyHelper(q *Query) (*Worker, error) {
 	for {
-		at, err := makeDo(f.prefills, q.TriedPrefill, !f.helpAt, q.Now)
+		at, err := makeDo(c.prefills, q.TriedPrefill, !c.helpAt, q.Now)
 		switch {
 		case errors.Is(err, ErrFull):
 			return nil, err
@@ -273,15 +283,15 @@ func (f *field) anyHelper(q *Query) (*Worker, error) {
 			return at.Worker, nil
 		}
 		// A slot has become free meanwhile.
-		for _, w := range f.prefills {
-			if open(w, q.TriedPrefill, q.Now) {
+		for _, w := range c.prefills {
+			if available(w, q.TriedPrefill, q.Now) {
 				return w, nil
 			}
 		}
 	}
 }
 
-// rankOf returns the rank that is named to a worker chosen without prices.
+// rankOf returns the rank that is named to a worker picked without prices.
 func rankOf(w *Worker, named bool, rank int) int {
 	if w == nil || !named || w.Engine().Ranks == 1 {
 		return -1
@@ -311,7 +321,7 @@ func (q *Query) tokens() int {
 	return q.Tokens
 }
 
-// makeDo chooses where the policy found nobody: among the busy, and at last
+// makeDo picks where the policy found nobody: among the busy, and at last
 // among the down and ejected; of each, those that are aside come last. No worker
 // and no error means that a slot has become free meanwhile.
 func makeDo(workers, tried []*Worker, strict bool, now time.Time) (Placement, error) {
@@ -369,8 +379,8 @@ type rest struct {
 	aside  bool
 }
 
-// offer takes w in the place of who is worse: aside, or both or neither of them
-// and by health.
+// offer takes w if it is better: not aside where the other one is, or alike in that
+// and better by health.
 func (r *rest) offer(w *Worker, h *health, better func(*health) bool) {
 	aside := w.aside()
 	if r.worker == nil || r.aside && !aside || aside == r.aside && better(r.health) {

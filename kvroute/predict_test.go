@@ -1,4 +1,5 @@
 // Tests of placement by price: its cost, and single facts that stories do not show.
+
 package kvroute
 
 import (
@@ -220,7 +221,7 @@ func TestWaitingPromptsGoToDecodeWorkers(t *testing.T) {
 	}
 	var all []*waiter
 	for i := range 40 {
-		w, at, err := p.line.enter(query(6000 + i))
+		w, at, err := p.line.enter(query(6000+i), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func BenchmarkCentralQueue(b *testing.B) {
 	var held []Placement
 	var waiting []*waiter
 	enter := func(i int) {
-		w, at, err := p.line.enter(Query{Model: "m", Prompt: &Prompt{IDs: ids[i%len(ids)]}})
+		w, at, err := p.line.enter(Query{Model: "m", Prompt: &Prompt{IDs: ids[i%len(ids)]}}, nil)
 		switch {
 		case err != nil:
 			b.Fatal(err)

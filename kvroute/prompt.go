@@ -1,4 +1,5 @@
 // Prompt: what is known of a prompt's content, and the names of its blocks.
+
 package kvroute
 
 import "kvasir/kvroute/kvindex"
@@ -19,7 +20,15 @@ type Prompt struct {
 	// Count is its length in tokens; where IDs is not nil, their number is.
 	Count int
 
+	exact bool // named are the engine's blocks though IDs is nil: NamedPrompt
 	named []named
+}
+
+// NamedPrompt returns a prompt of so many tokens of which the full blocks of size
+// tokens have these names. It is for those who know no more than that, such as
+// who plays a trace; in blocks of another size nothing is known to be held.
+func NamedPrompt(tokens, size int, names []kvindex.Name) Prompt {
+	return Prompt{Count: tokens, exact: true, named: []named{{size, names}}}
 }
 
 // named are the names of a prompt's blocks of one size.
@@ -34,7 +43,7 @@ type named struct {
 const bytesPerToken = 4
 
 // Exact says whether overlaps are counted in the engine's own blocks.
-func (p *Prompt) Exact() bool { return p.IDs != nil }
+func (p *Prompt) Exact() bool { return p.exact || p.IDs != nil }
 
 // Tokens returns the prompt's length in tokens, estimated unless Exact.
 func (p *Prompt) Tokens() int {
@@ -49,6 +58,9 @@ func (p *Prompt) Tokens() int {
 
 // Reset makes p as new, but for memory that it keeps for the next request.
 func (p *Prompt) Reset() {
+	if p.exact { // the names are the caller's
+		p.named = nil
+	}
 	for i := range p.named {
 		p.named[i].names = p.named[i].names[:0]
 	}

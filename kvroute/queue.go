@@ -1,4 +1,5 @@
 // Queue: who waits for one model, as linked lists by class, and in the central order.
+
 package kvroute
 
 import (
@@ -43,7 +44,9 @@ type waiter struct {
 	query Query
 	seq   uint64
 	since time.Time
-	ready chan struct{} // closed when at or err is there
+	ready chan struct{} // closed when at or err is there; nil: placed is told
+
+	placed func(Placement, error) // of Enter
 
 	at   Placement
 	err  error

@@ -1,4 +1,5 @@
 // Commands of transcripts that tell of prompts, engines and blocks.
+
 package kvroute
 
 import (

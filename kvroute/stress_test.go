@@ -1,4 +1,5 @@
 // Stress: many goroutines at once, for -race and for what only true concurrency breaks.
+
 package kvroute
 
 import (

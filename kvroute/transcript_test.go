@@ -1,4 +1,5 @@
 // Transcripts: testdata/*.txt say what placement answers to a story; -update writes the answers.
+
 package kvroute
 
 import (

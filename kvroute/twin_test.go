@@ -1,4 +1,5 @@
 // Twin: a slow, obvious model of placement and waiting that the real one is compared with.
+
 package kvroute
 
 import (
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"kvasir/kvroute/cost"
 )
 
 // twin repeats what a pool has to do with plain lists, from the workers' states
@@ -185,7 +188,7 @@ func (tw *twin) take(at *Placement, n int) {
 func (tw *twin) anyClosed() bool {
 	for _, w := range tw.inPool {
 		for _, r := range w.ranks() {
-			if !r.track.open(r.track.mirror.Load(time.Now()), Whole) {
+			if !r.track.open(r.track.mirror.Load(time.Now()), cost.Whole) {
 				return true
 			}
 		}

@@ -1,4 +1,5 @@
 // Worker: one engine replica as placement sees it: its slots, its models, its health.
+
 package kvroute
 
 import (

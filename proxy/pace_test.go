@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"testing"
 
-	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/sim"
 )
 
 // predicted is the time to the first token, in milliseconds, that a leg of a prompt of 2,000 tokens is predicted to take at
 // a worker with nothing to do.
-func (p *testProxy) predicted(t *testing.T, worker string, leg kvroute.Leg) float64 {
+func (p *testProxy) predicted(t *testing.T, worker string, leg cost.Leg) float64 {
 	t.Helper()
 	waitUntil(t, "nothing is under way at "+worker, func() bool { return p.backendOf(t, worker).Active() == 0 })
 	var e PlacementExplained
@@ -47,7 +47,7 @@ func TestWholeAnswersTeachThePace(t *testing.T) {
 			s := placingSettings(startSim(t, sim.Options{Speedup: 0.2}).url)
 			p := startProxy(t, s)
 			p.waitForTokens(t)
-			before := p.predicted(t, "w0", kvroute.Whole)
+			before := p.predicted(t, "w0", cost.Whole)
 			for range 13 {
 				body := `{"model":"m","max_tokens":2,` + c.members + `"temperature":1.5}`
 				if c.path == "/v1/chat/completions" {
@@ -57,7 +57,7 @@ func TestWholeAnswersTeachThePace(t *testing.T) {
 					t.Fatal(a.StatusCode, a.body)
 				}
 			}
-			if ttft := p.predicted(t, "w0", kvroute.Whole); c.taught && ttft < 3*before || !c.taught && ttft != before {
+			if ttft := p.predicted(t, "w0", cost.Whole); c.taught && ttft < 3*before || !c.taught && ttft != before {
 				t.Errorf("the first token is predicted after %v ms, before that after %v", ttft, before)
 			}
 		})
@@ -74,13 +74,13 @@ func TestPrefillLegsTeachThePace(t *testing.T) {
 	s.Routing.Policy, s.Routing.Disaggregate = "predict", "always"
 	p := startProxy(t, s)
 	p.waitForTokens(t)
-	before := p.predicted(t, "w0", kvroute.PrefillLeg)
+	before := p.predicted(t, "w0", cost.PrefillLeg)
 	for i := range 14 { // the last is not yet known to be right
 		if a := p.ask(t, "/v1/chat/completions", wordy(fmt.Sprint("x", i), 4000+100*i, "")); a.StatusCode != 200 || a.Header.Get("x-kvasir-prefill-worker") != "w0" {
 			t.Fatal(a.StatusCode, a.body)
 		}
 	}
-	if ttft := p.predicted(t, "w0", kvroute.PrefillLeg); ttft < 2*before {
+	if ttft := p.predicted(t, "w0", cost.PrefillLeg); ttft < 2*before {
 		t.Errorf("the first token is predicted after %v ms, before that after %v", ttft, before)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// answers learns how much slower an engine is than typical, where no tokens of answers show its passes: from how long
-// whole answers took, against how long the mirror would have had them take at the pace that it knew when they were
-// sent. So the waiting of each behind others counts on both sides. It is one factor on all passes, for the share of
-// prompts in an answer's time cannot be told from that of its tokens.
+// answers learns how many times slower an engine is than a typical one, where no tokens show its passes. It compares how
+// long whole answers took with how long the mirror expected them to take, at the pace known when they were sent; as the
+// mirror has them wait behind each other too, waiting counts on both sides. It is one factor for all passes: nobody can
+// tell which part of an answer's time was its prompt's and which its tokens'.
 type answers struct {
 	count int
 	log   float64 // logarithm of the factor
@@ -38,17 +38,17 @@ func (a *answers) add(pace float64, expected, took time.Duration) {
 	a.log += max(1/float64(a.count+1), answersNew) * (seen - a.log)
 }
 
-// Answer notes that the answer of a quiet request has ended with so many tokens; End follows. Of one whose prompt was
-// computed elsewhere nothing is learned: its time began with that. Nor where the timing is known of passes: what is
-// expected does not follow this pace then, and each answer that takes a little longer would move it further.
+// Answer notes that the answer of a quiet request has ended with so many tokens; End follows. Nothing is learned from an
+// answer whose prompt was computed elsewhere, as its time includes that. Nor is anything where the timing was learned from
+// passes: what is expected then does not follow this pace, and each answer that takes a little longer would move it further.
 func (m *Mirror) Answer(r *Request, now time.Time, tokens int) {
-	if r.over || !r.sent.Quiet || r.sent.Leg == DecodeOnly || tokens <= 0 || !m.guessed() {
+	if r.over || !r.sent.Quiet || r.sent.Leg == DecodeLeg || tokens <= 0 || !m.guessed() {
 		return
 	}
 	m.advance(now)
 	took := max(now.Sub(r.at), 0)
 	pass := duration(m.passMillis(0, max(m.decoding, 1), m.context))
-	expected := took + duration(m.passMillis(r.rest, 0, 0)) + time.Duration(tokens)*pass // it still seems to be in line
+	expected := took + duration(m.passMillis(r.rest, 0, 0)) + time.Duration(tokens)*pass // by the mirror it is still in line
 	if r.decoding {
 		if r.tokens > 1 {
 			pass = now.Sub(r.first) / time.Duration(r.tokens-1)

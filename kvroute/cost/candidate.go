@@ -1,4 +1,4 @@
-// One way to place a request, and the choice between them.
+// One way to place a request, and which of them is picked.
 
 package cost
 
@@ -9,15 +9,20 @@ import (
 	"kvasir/kvroute/kvindex"
 )
 
-// Leg is which part of a request is to be placed.
+// Leg is the part of a request that a worker is priced for.
 type Leg uint8
 
 // The legs.
 const (
-	Whole       Leg = iota // prompt and answer
-	PrefillOnly            // the prompt; the answer is made elsewhere
-	DecodeOnly             // the answer; the prompt's blocks come from elsewhere
+	Whole      Leg = iota // prompt and answer
+	PrefillLeg            // the prompt; another worker answers
+	DecodeLeg             // the answer; another worker computes the prompt and hands its blocks over
 )
+
+var legNames = [...]string{Whole: "whole", PrefillLeg: "prefill", DecodeLeg: "decode"}
+
+// String returns whole, prefill or decode.
+func (l Leg) String() string { return legNames[l] }
 
 // Prompt is what prices need to know of a request.
 type Prompt struct {
@@ -61,11 +66,11 @@ type Part struct {
 // Parts are the parts of a cost; those without a name are not used.
 type Parts [6]Part
 
-// Choose returns the index of the candidate to take: the cheapest, among equals any with the same chance. With a
+// Pick returns the index of the candidate to take: the cheapest, among equals any with the same chance. With a
 // temperature above 0 it draws each with a weight of exp(-(cost - lowest) / (highest - lowest) / temperature). The
 // temperature is noise that costs (see docs/routing.md). random returns 64 random bits. c must have one that is not
 // Aside; a cost that is not a number counts as the highest.
-func Choose(c []Candidate, temperature float64, random func() uint64) int {
+func Pick(c []Candidate, temperature float64, random func() uint64) int {
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range c {
 		if !math.IsNaN(c[i].Cost) && !c[i].Aside {

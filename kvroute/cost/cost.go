@@ -6,7 +6,7 @@
 //	...
 //	c := []cost.Candidate{{Load: m.Load(now), Overlap: overlap}, ...}
 //	predict.Price(now, cost.Prompt{Tokens: 4000}, c)
-//	i := cost.Choose(c, 0, random.Uint64)
+//	i := cost.Pick(c, 0, random.Uint64)
 //	r := mirrors[i].Send(now, cost.Sent{Prompt: 4000, Hit: c[i].Hit})
 //	mirrors[i].Tokens(r, now, 1) // for each event of the answer
 //	mirrors[i].End(r, now)

@@ -97,7 +97,7 @@ func kv(t *trip) int {
 
 func priced(t *trip, price func(time.Time, cost.Prompt, []cost.Candidate)) int {
 	price(t.now, cost.Prompt{Tokens: t.prompt}, t.candidates)
-	return cost.Choose(t.candidates, 0, t.random.Uint64)
+	return cost.Pick(t.candidates, 0, t.random.Uint64)
 }
 
 func inTurn(t *trip) int   { return t.number % len(t.candidates) }
@@ -107,7 +107,7 @@ func leastBusy(t *trip) int {
 	for i := range t.candidates {
 		t.candidates[i].Cost = float64(t.candidates[i].Load.Requests)
 	}
-	return cost.Choose(t.candidates, 0, t.random.Uint64)
+	return cost.Pick(t.candidates, 0, t.random.Uint64)
 }
 
 // run sends asks, in order of time, and waits for all answers.

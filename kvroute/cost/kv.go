@@ -59,13 +59,13 @@ func (k *KV) price(p Prompt, c *Candidate, least int) {
 	credits := perBlock * (credit*device + k.HostCredit*host + k.DiskCredit*(slower-host))
 
 	backlog, prompt := float64(c.Load.Prefilling)/size, float64(p.Tokens)/size
-	if p.Leg == DecodeOnly {
+	if p.Leg == DecodeLeg {
 		backlog, prompt, credits = 0, 0, 0
 	}
 	prefill := max(backlog+prompt-credits, 0)
 	others := (c.Load.Outstanding - c.Load.Shared) / c.Load.Engine.BlockSize
 	blocks := float64(others + max(p.Tokens/c.Load.Engine.BlockSize-c.Active, 0))
-	if p.Leg == PrefillOnly {
+	if p.Leg == PrefillLeg {
 		blocks = 0 // Dynamo's prefill router tracks no blocks
 	}
 	c.Hit = c.hit(p.Tokens, 1, 1)

@@ -71,16 +71,16 @@ func (l *learner) observe(o timed) {
 	case prefill && l.decode.count >= enough:
 		l.prefill.add(o.prefill, o.millis-l.decode.predict(o.decode))
 	case prefill:
-		// An engine that was never without prompts to compute. That something is known of it matters more than how
-		// much of it is decode's: one of which nothing is known is priced by its backlog, which the central queue
-		// keeps small on whoever holds what all ask for.
+		// The engine was never without prompts to compute, so decode was never seen alone. To know its timing roughly
+		// is better than not to know it: an unknown engine is priced by its backlog, and the central queue keeps that
+		// small, so the one that holds what everybody asks for would get everything.
 		l.prefill.add(o.prefill, max(o.millis-typical.Decode[0]*o.decode[0], 0.3*o.millis))
 	}
 	l.dirty = true
 }
 
-// timing returns what was learned; false: too little to tell what a quarter of a full pass takes, or a full one, which
-// is all that an engine shows which is given more than it can do from the start.
+// timing returns what was learned. It is false while too little was seen to tell how long a quarter of a full pass takes,
+// or a full one: an engine that has more to do than it can from the start shows only full ones.
 func (l *learner) timing() (Timing, bool) {
 	if l.dirty {
 		l.dirty = false

@@ -43,7 +43,7 @@ func (l *Load) used() float64 {
 // Open reports whether the engine's next pass has room for what leg asks of it: what the central queue waits for. An
 // answer whose prompt another engine computes does not wait for prompts here: those have the time of its transfer.
 func (l *Load) Open(leg Leg) bool {
-	return (l.Backlog < l.Engine.Budget || leg == DecodeOnly) && l.Requests < l.Engine.MaxSeqs
+	return (l.Backlog < l.Engine.Budget || leg == DecodeLeg) && l.Requests < l.Engine.MaxSeqs
 }
 
 // slow is Slow, 1 where nobody said.

@@ -14,73 +14,148 @@ const Stale = 5 * time.Minute
 
 // Sent is a request as it was sent.
 type Sent struct {
-	Prompt int  // tokens
-	Hit    int  // of these, tokens that need not be computed: Candidate.Hit
-	Leg    Leg  // which part of it this engine has
-	Quiet  bool // tokens show no passes: none are seen before the end, or those of several sequences; prefill and growth are predicted
+	Prompt int // tokens
+	Hit    int // of these, tokens that need not be computed: Candidate.Hit
+	Leg    Leg // the part of the request that this engine has
+
+	// Quiet: its tokens show no passes. Either none are seen before the end, or they are those of several sequences.
+	// How its prompt is computed and how its answer grows are predicted.
+	Quiet bool
 
 	// Names are the full blocks of the prompt, so that those it shares with other unfinished requests count once;
 	// nil: not known, and nothing is shared. They are kept until the request ends.
 	Names []kvindex.Name
 }
 
-// A Mirror follows one engine. Its zero value is not usable; NewMirror makes one. It is not safe for concurrent use.
+// A Mirror follows one engine: it repeats, from what was sent and what came back, what the engine's scheduler does.
+//
+//	the engine                          the mirror            what it is drawn from
+//	waiting and prefilling sequences    line                  Send; a first token takes one out
+//	the batch of the pass under way     pass, Request.share   compose: as a scheduler would, out of line
+//	generating sequences                decoding, quiet       first token to End
+//	tokens in the KV pool               outstanding, streamed prompts sent, tokens seen; less shared
+//	blocks that several of them use     active                Sent.Names
+//	blocks kept after their requests    cache                 tokens computed since
+//	how long a pass takes               model, answers        when tokens came, against what the pass computed
+//	a throttled or shared GPU           told, slow            SetSlow, corrected by the passes since
+//
+// Its zero value is not usable; NewMirror makes one. It is not safe for concurrent use.
 //
 //  1. A request is in line until its first token was seen, then decoding, then over. A quiet one leaves the line when
 //     it is predicted to.
-//  2. A pass under way computes the share of each request in line; a pass is composed when it is first asked about,
-//     so that everything that came with the tokens of the one before is known.
-//  3. Passes end when a token is seen, or, where none can be, when they are predicted to.
+//  2. A pass under way computes the share of each request in line. It is composed when it is first asked about, so that
+//     as much as possible of what came with the tokens of the one before is known; a first token of that one that comes
+//     later takes the shares back (uncompose).
+//  3. A pass ends when a token is seen that it brought, or, where none can be seen, when it is predicted to.
 //  4. The sums are over the requests that have not ended.
 type Mirror struct {
-	engine   Engine
-	told     float64 // by SetSlow
-	slow     float64 // passes take so many times longer at present: told, as corrected by those seen since; 1 if told is
-	model    learner // of passes at full speed, or divided by slow
-	full     learner // what was known before anything was slow; while slow is not 1
-	answers  answers
-	pass     pass
+	// engine is what is known of the engine, with defaults for what is not.
+	engine Engine
+
+	// told is how many times longer passes take by what SetSlow was told last; 1: nothing is slow.
+	told float64
+
+	// slow is how many times longer they do take at present: told, corrected by the passes since. It is 1 if told is.
+	slow float64
+
+	// model learns how long passes take at full speed; times are divided by told first.
+	model learner
+
+	// full is model as it was before anything was slow. It is put back when nothing is slow any more, and means nothing
+	// while told is 1.
+	full learner
+
+	// answers learns the engine's pace where only whole answers are seen.
+	answers answers
+
+	// pass is the pass under way.
+	pass pass
+
+	// unjudged are passes whose time is known, and of which it is not yet certain that they computed what the mirror
+	// thinks (judge).
 	unjudged unjudged
-	cache    cacheAge
 
-	line  []*Request // sent, no token seen yet, in order of sending
-	quiet int        // decoding requests that are quiet
-	heard list       // all requests, the one without news for longest first
-	spare *Request   // requests to use again
+	// cache dates the blocks that the engine took in, to tell how old the next one is that it evicts.
+	cache cacheAge
 
-	requests, outstanding, decoding int
-	context, streamed, prefilling   int
-	rest                            int
-	unproven                        int // prompt tokens to compute of quiet requests, until they are heard of
-	lost                            int
+	// line are the requests of which no token was seen, in the order in which they were sent.
+	line []*Request
 
-	active users // of every stride-th block of unfinished requests
+	// heard has all requests, the one without news for longest first: that one is the next to be given up (Stale).
+	heard list
+
+	// spare are Requests to be used again, linked by next.
+	spare *Request
+
+	// requests counts those that have not ended.
+	requests int
+
+	// decoding counts those of them that are past their first token.
+	decoding int
+
+	// quiet counts those decoding that are Sent.Quiet, whose tokens end no pass.
+	quiet int
+
+	// outstanding sums the prompt tokens of all requests.
+	outstanding int
+
+	// context sums the tokens that those decoding attend to: their prompts and what they have generated.
+	context int
+
+	// streamed sums the tokens that those decoding have generated.
+	streamed int
+
+	// prefilling sums the prompt tokens to compute, as sent, of those that are in line.
+	prefilling int
+
+	// rest sums what is left of these for the pass under way and those after it.
+	rest int
+
+	// unproven sums the prompt tokens to compute, as sent, of quiet requests of which no token was seen yet.
+	unproven int
+
+	// lost counts requests that were given up, having had no news for Stale.
+	lost int
+
+	// active counts the users of every stride-th block of the prompts of unfinished requests.
+	active users
+
+	// stride is how many blocks lie between two that are counted, so that these are about 64 tokens apart.
 	stride int
-	shared int // prompt tokens of blocks with more than one user, all but one of them
 
-	flow   float64 // prompt tokens to compute, sent lately: each counts less by e after every flowTime
+	// shared is how many of the outstanding tokens take no memory, since another request has the same blocks.
+	shared int
+
+	// flow sums the prompt tokens to compute that were sent up to flowAt; each counts less by a factor of e after every
+	// flowTime.
+	flow float64
+
+	// flowAt is when flow was true.
 	flowAt time.Time
 }
 
 // Request is one request in a Mirror. It is done with after End.
 type Request struct {
-	sent       Sent
-	at, news   time.Time
-	first      time.Time // when its first token came, or was taken to
-	pace       float64   // of answers, when it was sent, of a quiet one
-	fresh      int       // prompt tokens to compute, as sent
-	unproven   int       // of these, as in Mirror
-	own        int       // prompt tokens whose blocks no request before it had
-	rest       int       // of these, not computed before the pass under way
-	share      int       // of these, computed in it
-	tokens     int       // streamed
-	ended      uint64
-	started    bool
-	seen       bool   // tokens of it were
-	due        uint64 // the pass that should bring its first token
-	decoding   bool
-	over       bool
-	prev, next *Request
+	sent      Sent
+	at        time.Time // when the engine's scheduler has it
+	news      time.Time // when something was heard of it last
+	first     time.Time // when its first token came, or was taken to
+	pace      float64   // of a quiet one: Mirror.answers when it was sent
+	fresh     int       // prompt tokens to compute, as sent
+	unproven  int       // of these, as in Mirror
+	own       int       // prompt tokens whose blocks no request before it had
+	rest      int       // of fresh, those that no pass before the one under way computed
+	share     int       // of rest, those that the one under way computes
+	tokens    int       // of its answer, seen or predicted
+	ended     uint64    // number of the last pass that a token of it was from
+	due       uint64    // number of the pass that should bring its first token; 0: not known yet
+	dueBefore uint64    // what due was before the pass under way was composed
+	started   bool      // the engine has taken blocks for it
+	seen      bool      // tokens of it were
+	decoding  bool
+	over      bool
+
+	prev, next *Request // in Mirror.heard, or Mirror.spare
 }
 
 // NewMirror returns the mirror of an engine that has no requests.
@@ -160,7 +235,7 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	m.expire(now)
 	r := m.take()
 	*r = Request{sent: s, at: now.Add(m.engine.Wire), news: now}
-	if s.Leg != DecodeOnly {
+	if s.Leg != DecodeLeg {
 		r.fresh = max(s.Prompt-s.Hit, 1)
 		r.rest = r.fresh
 	}
@@ -201,6 +276,9 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	}
 	r.ended = m.pass.number - 1
 	if !r.decoding {
+		if !r.sent.Quiet {
+			m.uncompose()
+		}
 		switch {
 		case r.sent.Quiet:
 		case r.due > 0 && r.due == r.ended:
@@ -221,7 +299,7 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 
 // Usage takes in how many prompt tokens the engine says it had cached; it matters before the first token only.
 func (m *Mirror) Usage(r *Request, cached int) {
-	if r.over || r.decoding || r.sent.Leg == DecodeOnly || cached < 0 {
+	if r.over || r.decoding || r.sent.Leg == DecodeLeg || cached < 0 {
 		return
 	}
 	fresh := max(r.sent.Prompt-cached, 1)

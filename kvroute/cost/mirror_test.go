@@ -198,7 +198,7 @@ func TestSequencesSideBySideEndNoPasses(t *testing.T) {
 func TestAnswersTeachThePace(t *testing.T) {
 	e := known()
 	e.Timing = Timing{}
-	for leg, taught := range map[Leg]bool{Whole: true, DecodeOnly: false} {
+	for leg, taught := range map[Leg]bool{Whole: true, DecodeLeg: false} {
 		m := NewMirror(e)
 		for i := range enough + 1 {
 			now := float64(i) * 60e3
@@ -412,5 +412,34 @@ func TestHungEngineGetsDearer(t *testing.T) {
 	}
 	if l = m.Load(at(5000)); l.PassLeft < 4*time.Second {
 		t.Errorf("after five seconds of silence it is said to end in %v", l.PassLeft)
+	}
+}
+
+// Whoever asks for the load between the first tokens of one pass takes nothing from what is learned of it. An engine that
+// is never without prompts showed no timing then: the second token belonged to a pass that was composed too early.
+func TestLoadBetweenFirstTokens(t *testing.T) {
+	m := NewMirror(Engine{BlockSize: 64, Budget: 1001}) // one more, as an answer counts as generated on when its end is not known yet
+	var line []*Request
+	send := func(now time.Time) { line = append(line, m.Send(now, Sent{Prompt: 500})) }
+	for range 6 {
+		send(start)
+	}
+	for pass := range 40 { // two prompts each, of 100 ms
+		for k := range 2 {
+			now := at(100*float64(pass+1) + 0.05*float64(k))
+			r := line[0]
+			line = line[1:]
+			m.Tokens(r, now, 1)
+			m.End(r, now)
+			m.Load(now)
+			send(now)
+		}
+	}
+	got, ok := m.Timing()
+	if !ok {
+		t.Fatal("nothing is learned of passes that the load was asked for in between")
+	}
+	if millis := got.prefill(1000); math.Abs(millis-100) > 10 {
+		t.Errorf("a full pass takes %.1f ms, want 100", millis)
 	}
 }

@@ -66,7 +66,7 @@ func (m *Mirror) compose() {
 		p.prompt += r.share
 		if r.share == r.rest && !r.sent.Quiet {
 			p.firsts++
-			r.due = p.number
+			r.dueBefore, r.due = r.due, p.number
 		}
 	}
 	p.tokens = p.prompt
@@ -75,9 +75,27 @@ func (m *Mirror) compose() {
 	}
 }
 
-// length is how long the pass under way, which is composed, is taken to last. It is worked out when somebody asks:
-// where tokens are seen as they come nobody does between two requests, and what passes take was learned anew after
-// each.
+// uncompose takes back the shares of the pass under way, for a first token of the pass before has come after they were
+// given: whoever asks for the load in between must not make a pass of it that this answer is not in, nor make the token
+// one that nobody expected (unjudged). A central queue asks with each first token, and nothing was ever learned of an
+// engine that always has prompts waiting: it got all requests that begin alike, and seven others none.
+func (m *Mirror) uncompose() {
+	p := &m.pass
+	if !p.under || !p.composed {
+		return
+	}
+	for _, r := range m.line {
+		if r.due == p.number {
+			r.due = r.dueBefore
+		}
+		r.share = 0
+	}
+	p.composed, p.timed, p.prompt, p.tokens, p.firsts = false, false, 0, 0, 0
+}
+
+// length is how long the pass under way is taken to last; it must be composed. It is worked out when somebody asks, since
+// the timing is learned anew after each pass, and where tokens are seen as they come most passes are over before anybody
+// asks.
 func (m *Mirror) length() time.Duration {
 	p := &m.pass
 	if !p.timed {
@@ -99,11 +117,11 @@ func (m *Mirror) passMillis(prompt, decoding, context int) float64 {
 	return m.slow * length
 }
 
-// catchUp is how many passes are followed one by one, after a silence. Those of the rest of it are taken to be as long
-// as the next, and quiet answers grow in them.
+// catchUp is how many passes are followed one by one after a silence. The rest of the silence is taken to be passes of the
+// same length as the next one, in which quiet answers grow.
 const catchUp = 1024
 
-// advance lets passes end that nothing can show the end of and that are over by now.
+// advance ends the passes that are over by now, where no token can show that they are.
 func (m *Mirror) advance(now time.Time) {
 	p := &m.pass
 	for passes := 0; p.under; {

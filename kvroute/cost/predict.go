@@ -60,8 +60,9 @@ func (w *Predict) Price(_ time.Time, p Prompt, c []Candidate) {
 // change what is chosen.
 const unknownToken = 0.0185
 
-// fastest is the timing of the engine that computes prompts fastest, of those known; nil: of none. Others are taken
-// to be like it until they have shown what they are: taken for slower than the rest, they would never get to show it.
+// fastest is the timing of the engine that computes prompts fastest, of those whose timing is known; nil: there is none.
+// Engines whose timing is not known are taken to be like it: taken for slower than the rest, they would get no requests
+// by which they could show what they are.
 func fastest(c []Candidate) (best *Timing) {
 	least := math.Inf(1)
 	for i := range c {
@@ -76,8 +77,8 @@ func fastest(c []Candidate) (best *Timing) {
 	return best
 }
 
-// alike is up to how many times the fastest timing the engine's may be to be taken for the same. A worker that seems
-// slower by chance gets nothing by which it could show what it is.
+// alike is the factor up to which an engine's timing is taken to be the same as the fastest one's. Without it a worker
+// that seems slower by chance would get no requests by which it could show what it is.
 func (l *Load) alike() float64 {
 	if l.Guessed {
 		return 2
@@ -89,12 +90,13 @@ func (l *Load) alike() float64 {
 type scene struct {
 	timing *Timing // of those that have none of their own; nil: known of none
 	work   float64 // price of new prefill work, as a multiple of its time
-	common int     // leading tokens of the prompt that requests use at present, and by which share the price of a
-	spared float64 // copy of them is lowered
+	common int     // leading tokens of the prompt that requests under way use, at the candidate where most of them do
+	spared float64 // by which share the price of one more copy of these is lowered
 
-	// unproven: of somebody with prompts of which nothing is seen it is not known how soon they are computed. They
-	// count until the answers' end then, for all alike: else whoever's pace is known first seems to be free beside the
-	// others, and gets nearly everything until he is the one who is behind.
+	// unproven: some candidate has quiet requests (Sent.Quiet) of which nothing was seen yet, and its pace is not known,
+	// so nobody can tell when their prompts are computed. Such prompts then count as waiting until their answers end,
+	// at all candidates alike. Otherwise the candidate whose pace is known first seems to be free beside the others, and
+	// gets nearly all requests until it is the one that is behind.
 	unproven bool
 }
 
@@ -139,7 +141,7 @@ func (w *Predict) price(p Prompt, c *Candidate, s *scene) {
 	l := &c.Load
 	c.Hit = c.hit(p.Tokens, w.HostCredit, w.DiskCredit)
 	fresh := float64(max(p.Tokens-c.Hit, 1))
-	if p.Leg == DecodeOnly {
+	if p.Leg == DecodeLeg {
 		fresh = 0
 	}
 	token, ttft := unknownToken, 0.0

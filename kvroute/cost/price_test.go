@@ -25,7 +25,7 @@ func TestDynamosExample(t *testing.T) {
 	for i, want := range []float64{18, 10, 11} {
 		near(t, "the cost", c[i].Cost, want, 1e-9)
 	}
-	if Choose(c, 0, nil) != 1 {
+	if Pick(c, 0, nil) != 1 {
 		t.Error("not the cheapest is chosen")
 	}
 }
@@ -47,8 +47,8 @@ func TestKVOptions(t *testing.T) {
 		{"scale", KV{PrefillLoadScale: 4, DeviceCredit: 1}, Candidate{Overlap: kvindex.Overlap{Device: 4}}, Prompt{Tokens: 160}, 64 + 50},
 		{"credit over all", KV{PrefillLoadScale: 1, DeviceCredit: 7}, Candidate{Overlap: kvindex.Overlap{Device: 9}}, Prompt{Tokens: 160}, 50},
 		{"requests", KV{PrefillLoadScale: 1, RequestWeight: 9}, Candidate{}, Prompt{Tokens: 160}, 20 + 50 + 27},
-		{"decode leg", DefaultKV(), Candidate{Overlap: kvindex.Overlap{Device: 4}}, Prompt{Tokens: 160, Leg: DecodeOnly}, 50},
-		{"prefill leg", DefaultKV(), Candidate{Overlap: kvindex.Overlap{Device: 4}}, Prompt{Tokens: 160, Leg: PrefillOnly}, 16},
+		{"decode leg", DefaultKV(), Candidate{Overlap: kvindex.Overlap{Device: 4}}, Prompt{Tokens: 160, Leg: DecodeLeg}, 50},
+		{"prefill leg", DefaultKV(), Candidate{Overlap: kvindex.Overlap{Device: 4}}, Prompt{Tokens: 160, Leg: PrefillLeg}, 16},
 		{"blocks of text", DefaultKV(), Candidate{Overlap: kvindex.Overlap{Predicted: 2}, BlockTokens: 32}, Prompt{Tokens: 160}, 20 - 4 + 50},
 	} {
 		c := []Candidate{tt.c}
@@ -118,7 +118,7 @@ func TestHit(t *testing.T) {
 func TestHandedOverWhereItPays(t *testing.T) {
 	w := DefaultPredict()
 	idle, busy := NewMirror(known()), NewMirror(known())
-	busy.Send(at(0), Sent{Prompt: 20000, Leg: PrefillOnly})
+	busy.Send(at(0), Sent{Prompt: 20000, Leg: PrefillLeg})
 	decoding := NewMirror(known())
 	for range 6 {
 		decoding.Tokens(decoding.Send(at(0), Sent{Prompt: 4000}), at(1), 1)
@@ -143,8 +143,8 @@ func TestHandedOverWhereItPays(t *testing.T) {
 		{"long, others wait for prefill workers", 8000, 0, idle, time.Minute, false},
 	} {
 		whole := price(Prompt{Tokens: tt.tokens}, decoding, tt.held)
-		prefill := price(Prompt{Tokens: tt.tokens, Leg: PrefillOnly}, tt.prefill, 0)
-		decode := price(Prompt{Tokens: tt.tokens, Leg: DecodeOnly}, decoding, tt.held)
+		prefill := price(Prompt{Tokens: tt.tokens, Leg: PrefillLeg}, tt.prefill, 0)
+		decode := price(Prompt{Tokens: tt.tokens, Leg: DecodeLeg}, decoding, tt.held)
 		if gain, pays := w.Handed(Prompt{Tokens: tt.tokens}, whole, prefill, decode, 0, tt.waits); pays != tt.want {
 			t.Errorf("%s: handing over pays: %v (%.1f ms)", tt.name, pays, gain)
 		}
@@ -154,7 +154,7 @@ func TestHandedOverWhereItPays(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestPick(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	costs := func(all ...float64) []Candidate {
 		c := make([]Candidate, len(all))
@@ -182,7 +182,7 @@ func TestChoose(t *testing.T) {
 		got := make([]float64, len(tt.c))
 		const draws = 20000
 		for range draws {
-			got[Choose(tt.c, tt.temperature, random.Uint64)] += 1. / draws
+			got[Pick(tt.c, tt.temperature, random.Uint64)] += 1. / draws
 		}
 		for i := range got {
 			near(t, tt.name, got[i], tt.want[i], 0.015)
@@ -283,7 +283,7 @@ func TestNoAllocation(t *testing.T) {
 		}
 		kv.Price(at(now), Prompt{Tokens: 2048}, c)
 		predict.Price(at(now), Prompt{Tokens: 2048}, c)
-		m := mirrors[Choose(c, 0.1, random.Uint64)]
+		m := mirrors[Pick(c, 0.1, random.Uint64)]
 		r := m.Send(at(now), Sent{Prompt: 2048, Hit: 1024, Names: names})
 		m.Tokens(r, at(now+1), 1)
 		m.Tokens(r, at(now+2), 1)
@@ -306,7 +306,7 @@ func BenchmarkPrice16(b *testing.B) {
 			c[i].Users = m.Users(names, c[i].Active)
 		}
 		predict.Price(at(10), Prompt{Tokens: 2048}, c)
-		Choose(c, 0, random.Uint64)
+		Pick(c, 0, random.Uint64)
 	}
 }
 

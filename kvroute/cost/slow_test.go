@@ -204,7 +204,7 @@ func TestAsideIsShownOnly(t *testing.T) {
 		for _, temperature := range []float64{0, 1} {
 			random := rand.New(rand.NewPCG(5, 5))
 			for range 100 {
-				if Choose(c, temperature, random.Uint64) != 1 {
+				if Pick(c, temperature, random.Uint64) != 1 {
 					t.Fatalf("%s at temperature %v: who is aside is chosen", name, temperature)
 				}
 			}

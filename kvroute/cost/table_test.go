@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/kvroute/replay"
 )
@@ -168,7 +169,7 @@ func TestHandOverTable(t *testing.T) {
 	}
 	run("round robin", replay.Options{Policy: "round_robin"})
 	kv := run("kv", replay.Options{Policy: "kv"})
-	always := run("predict, always", replay.Options{Policy: "predict", Disaggregate: replay.Always})
+	always := run("predict, always", replay.Options{Policy: "predict", Disaggregate: kvroute.Always})
 	auto := run("predict, where it pays", replay.Options{Policy: "predict"})
 	if auto.TTFT.Mean > 0.3*always.TTFT.Mean || auto.E2E.Mean > always.E2E.Mean || auto.TTFT.Mean > 0.2*kv.TTFT.Mean {
 		t.Error("handing over where it pays is no better than always")

@@ -1,4 +1,5 @@
 // What a worker says of where its events are is a stranger's text.
+
 package kvevents
 
 import (

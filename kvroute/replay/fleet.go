@@ -8,32 +8,36 @@ import (
 	"math"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/kvindex"
 	"kvasir/sim"
 )
 
-// A Job is one request on its way. Its fields are the fleet's to write, but for Prefill.
-type Job struct {
-	*Request
-	Number   int            // in order of arrival, from 0
-	Names    []kvindex.Name // of the full blocks of the prompt
-	Worker   int            // who answers; below 0: not known yet
-	Prefill  int            // who computes the prompt for Worker; -1: Worker itself
-	Sequence *sim.Sequence  // at Worker; nil: not there yet
+// A job is one request on its way.
+type job struct {
+	request *Request
+	number  int            // in order of arrival, from 0
+	names   []kvindex.Name // of the full blocks of the prompt
+	prompt  kvroute.Prompt // the same, as the pool knows it
 
-	prompt *sim.Sequence // at Prefill
-	noted  int           // of Names, as predicted for who computes the prompt
+	at      kvroute.Placement
+	worker  int // engine that answers
+	prefill int // engine that computes the prompt for it; -1: worker itself
+
+	answering *sim.Sequence // at worker; nil: not there yet
+	computing *sim.Sequence // at prefill; nil: there is none
+
 	came   time.Duration
 	last   time.Duration // when its last token was seen
 	cached int           // prompt tokens cached where the prompt was computed
 }
 
-// computes is who computes the prompt.
-func (j *Job) computes() int {
-	if j.Prefill >= 0 {
-		return j.Prefill
+// computes is the engine that computes the prompt.
+func (j *job) computes() int {
+	if j.prefill >= 0 {
+		return j.prefill
 	}
-	return j.Worker
+	return j.worker
 }
 
 // never is the end of a pass that there is not.
@@ -43,14 +47,13 @@ const never = time.Duration(math.MaxInt64)
 // and are placed; then engines that have something to do begin a pass. So a request that arrives at the very end of a
 // pass is in the next one, and is placed in the light of the pass that ended.
 type fleet struct {
-	*Options
-	trace  *Trace
-	placer Placer
-	book   *index // nil: the placer does not look at it
+	options Options // with defaults
+	trace   *Trace
+	placing *placing
 
 	now     time.Duration
 	most    time.Duration // that it may last
-	jobs    []Job
+	jobs    []job
 	arrived int           // jobs that did
 	arrives time.Duration // when the next one does, the first at 0; never: none is left
 	done    int
@@ -60,10 +63,14 @@ type fleet struct {
 	handing handing
 	figures figures
 	tokens  []uint32 // to use again
+
+	// answers says who answers a job whose prompt is computed, in the place of whom the pool named when it came: tests
+	// compare with Dynamo, which picks then. nil: the pool.
+	answers func(*job) int
 }
 
 func newFleet(t *Trace, o *Options) (*fleet, error) {
-	f := &fleet{Options: o, trace: t, jobs: make([]Job, len(t.Requests)), most: maxDays * 24 * time.Hour}
+	f := &fleet{options: *o, trace: t, jobs: make([]job, len(t.Requests)), most: maxDays * 24 * time.Hour}
 	if days := f.span().Hours() / o.Speed / 24; days > maxDays {
 		return nil, fmt.Errorf("cannot replay %s: at speed %g it lasts %.0f days, more than %d", t.Name, o.Speed, days, maxDays)
 	}
@@ -72,20 +79,13 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.ends = append(f.ends, never)
 	}
 	f.figures = newFigures(t, o.workers())
-	if o.Placer != nil {
-		f.placer = *o.Placer
-	} else {
-		f.placer = f.policy()
+	var err error
+	if f.placing, err = newPlacing(f); err != nil {
+		return nil, err
 	}
 	f.beginTrouble()
 	if last := f.arrival(len(f.jobs) - 1); last > f.most {
 		return nil, f.tooLong(last)
-	}
-	if f.placer.Index {
-		var err error
-		if f.book, err = newIndex(o); err != nil {
-			return nil, err
-		}
 	}
 	return f, nil
 }
@@ -116,7 +116,7 @@ func (f *fleet) arrival(i int) time.Duration {
 		return never
 	}
 	r := f.trace.Requests
-	return time.Duration(math.Round(float64(r[i].Arrival-r[0].Arrival) / f.Speed))
+	return time.Duration(math.Round(float64(r[i].Arrival-r[0].Arrival) / f.options.Speed))
 }
 
 // run plays to the end.
@@ -142,12 +142,16 @@ func (f *fleet) run() error {
 			}
 		}
 		f.load()
+		f.placing.ring(f.now)
+		if err := f.sendPlaced(); err != nil {
+			return err
+		}
 		for f.arrives == f.now {
 			if err := f.arrive(); err != nil {
 				return err
 			}
 		}
-		if err := f.offer(); err != nil {
+		if err := f.sendPlaced(); err != nil {
 			return err
 		}
 		for {
@@ -155,7 +159,7 @@ func (f *fleet) run() error {
 			if err != nil {
 				return err
 			}
-			if err := f.offer(); err != nil {
+			if err := f.sendPlaced(); err != nil {
 				return err
 			}
 			if !began {
@@ -168,7 +172,7 @@ func (f *fleet) run() error {
 
 // next is when something happens next.
 func (f *fleet) next() time.Duration {
-	at := min(f.arrives, f.handing.next())
+	at := min(f.arrives, f.handing.next(), f.placing.alarm)
 	for _, end := range f.ends {
 		at = min(at, end)
 	}
@@ -212,13 +216,11 @@ func (f *fleet) end(w int) error {
 }
 
 func (f *fleet) see(w int, pass *sim.Pass) error {
-	if f.book != nil {
-		f.book.feed(w, pass)
-	}
+	f.placing.feed(w, pass)
 	f.figures.pass(w, pass)
 	for _, s := range pass.Tokens {
-		j := s.Owner.(*Job)
-		if s == j.prompt {
+		j := s.Owner.(*job)
+		if s == j.computing {
 			if err := f.prefilled(j); err != nil {
 				return err
 			}
@@ -226,9 +228,7 @@ func (f *fleet) see(w int, pass *sim.Pass) error {
 		}
 		f.figures.token(j, f.now)
 		j.last = f.now
-		if f.placer.Token != nil {
-			f.placer.Token(f.time(), j)
-		}
+		j.at.Tokens(f.time(), 1)
 		if s.Done {
 			f.finish(j)
 		}
@@ -237,90 +237,57 @@ func (f *fleet) see(w int, pass *sim.Pass) error {
 }
 
 // finish closes the books on a job.
-func (f *fleet) finish(j *Job) {
-	f.trouble.active[j.Worker]--
-	if f.placer.End != nil {
-		f.placer.End(f.time(), j)
-	}
-	if f.book != nil && j.Prefill < 0 {
-		f.book.done(j, f.time())
-	}
-	if j.Prefill < 0 {
-		j.cached = j.Sequence.Cached
+func (f *fleet) finish(j *job) {
+	j.at.Release()
+	if j.prefill < 0 {
+		j.cached = j.answering.Cached
 	}
 	f.figures.finish(j)
-	j.Names, j.Sequence, j.prompt = nil, nil, nil
+	j.names, j.answering, j.computing, j.prompt, j.at = nil, nil, nil, kvroute.Prompt{}, kvroute.Placement{}
 	f.done++
-	if f.Progress != nil {
-		f.Progress(f.done)
+	if f.options.Progress != nil {
+		f.options.Progress(f.done)
 	}
 }
 
 // arrive takes the next request in and places it.
 func (f *fleet) arrive() error {
 	j := &f.jobs[f.arrived]
-	*j = Job{Request: &f.trace.Requests[f.arrived], Number: f.arrived, Worker: Waits, Prefill: -1, came: f.now}
-	j.Names = f.trace.names(j.Request, f.BlockSize, &f.tokens)
+	*j = job{request: &f.trace.Requests[f.arrived], number: f.arrived, came: f.now}
+	j.names = f.trace.names(j.request, f.options.BlockSize, &f.tokens)
 	f.arrived++
 	f.arrives = f.arrival(f.arrived)
-	var overlaps []kvindex.Overlap
-	if f.book != nil {
-		overlaps = f.book.find(j.Names)
-	}
-	worker := f.placer.Place(f.time(), j, overlaps)
-	if worker == Waits {
-		return nil
-	}
-	return f.send(j, worker)
-}
-
-// offer lets those go that waited at the router and no longer have to.
-func (f *fleet) offer() error {
-	for f.placer.Next != nil {
-		j, worker := f.placer.Next(f.time())
-		if j == nil {
-			break
-		}
-		if err := f.send(j, worker); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.place(j)
 }
 
 // send sends a job that was placed on its way.
-func (f *fleet) send(j *Job, worker int) (err error) {
-	j.Worker = worker
-	if j.Prefill >= 0 {
-		j.prompt, err = f.submit(j, j.Prefill, sim.Request{MaxTokens: 1, Hold: true})
-	} else {
-		j.Sequence, err = f.submit(j, worker, sim.Request{MaxTokens: j.AnswerTokens})
-	}
+func (f *fleet) send(j *job, at kvroute.Placement, err error) error {
 	if err != nil {
+		return fmt.Errorf("cannot replay the request of %s: %w", f.trace.where(j.request), err)
+	}
+	at.DropCandidates()
+	j.at, j.worker, j.prefill = at, at.Worker.Peer.(int), -1
+	if at.Prefill == nil {
+		j.answering, err = f.submit(j, j.worker, sim.Request{MaxTokens: j.request.AnswerTokens})
 		return err
 	}
-	f.trouble.sent(j)
-	if f.book != nil {
-		f.book.place(j, f.time())
-	}
-	if f.placer.Sent != nil {
-		f.placer.Sent(f.time(), j)
-	}
-	return nil
+	j.prefill = at.Prefill.Peer.(int)
+	j.computing, err = f.submit(j, j.prefill, sim.Request{MaxTokens: 1, Hold: true})
+	return err
 }
 
 // submit hands a job to an engine; r says how.
-func (f *fleet) submit(j *Job, worker int, r sim.Request) (*sim.Sequence, error) {
-	r.Hashes, r.PromptTokens, r.Owner = make([]uint64, len(j.Names)), j.PromptTokens, j
-	for i, name := range j.Names {
+func (f *fleet) submit(j *job, engine int, r sim.Request) (*sim.Sequence, error) {
+	r.Hashes, r.PromptTokens, r.Owner = make([]uint64, len(j.names)), j.request.PromptTokens, j
+	for i, name := range j.names {
 		r.Hashes[i] = uint64(name)
 	}
-	s, err := f.engines[worker].Submit(f.now, r)
+	s, err := f.engines[engine].Submit(f.now, r)
 	if errors.Is(err, sim.ErrTooLong) {
 		err = fmt.Errorf("%w: give its workers more blocks", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot replay the request of %s: %w", f.trace.where(j.Request), err)
+		return nil, fmt.Errorf("cannot replay the request of %s: %w", f.trace.where(j.request), err)
 	}
 	return s, nil
 }

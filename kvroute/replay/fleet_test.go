@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/kvindex"
 	"kvasir/sim"
 )
@@ -44,7 +45,20 @@ func conversation(t testing.TB) *Trace { return read(t, "../../sim/testdata/twin
 // Each request has the times that dynamo.replay 1.6.1 gives it.
 func TestPrefillAndDecodeApartEqualDynamo(t *testing.T) {
 	const path = "testdata/dynamo_2p2d.jsonl"
-	got := run(t, read(t, path), Options{Prefill: 2, Decode: 2, Speed: 1.5})
+	o := Options{Prefill: 2, Decode: 2, Speed: 1.5}.withDefaults()
+	f, err := newFleet(read(t, path), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := 0
+	f.answers = func(*job) int { // Dynamo picks who answers when the prompt is computed, Kvasir when the request comes
+		turn++
+		return 2 + (turn-1)%2
+	}
+	if err := f.run(); err != nil {
+		t.Fatal(err)
+	}
+	got := f.result()
 	for i, want := range readTwin(t, path) {
 		g := got.Each[i]
 		if math.Abs(millis(g.TTFT)-want.TTFT) > 0.001 || math.Abs(millis(g.E2E)-want.E2E) > 0.001 || g.CachedTokens != want.Cached {
@@ -102,7 +116,7 @@ func decodeMillis(tokens float64) float64 {
 // variants are ways of placing that all come to their end.
 var variants = map[string]Options{
 	"round_robin": {}, "random": {}, "least_loaded": {}, "p2c": {}, "kv": {}, "predict": {}, "predict queue": {Queue: true},
-	"kv temperature": {Temperature: 0.5}, "predict 2p2d": {Prefill: 2, Decode: 2}, "predict 2p2d always queue": {Prefill: 2, Decode: 2, Disaggregate: Always, Queue: true},
+	"kv temperature": {Temperature: 0.5}, "predict 2p2d": {Prefill: 2, Decode: 2}, "predict 2p2d always queue": {Prefill: 2, Decode: 2, Disaggregate: kvroute.Always, Queue: true},
 	"kv 2p2d": {Prefill: 2, Decode: 2}, "kv 2p2d bandwidth": {Prefill: 2, Decode: 2, Bandwidth: 25}, "random 2p2d": {Prefill: 2, Decode: 2},
 	"predict small": {Blocks: 2000, Queue: true}, "kv small": {Blocks: 2000}, "kv 2p2d small": {Prefill: 2, Decode: 2, Blocks: 2000},
 	"predict 2p2d small bandwidth": {Prefill: 2, Decode: 2, Blocks: 2000, Bandwidth: 25, Queue: true},
@@ -225,7 +239,8 @@ func TestIndexFollowsEngines(t *testing.T) {
 	for i := range trace.Requests {
 		r := &trace.Requests[i]
 		names := trace.names(r, o.BlockSize, &tokens)
-		for w, overlap := range f.book.find(names) {
+		for _, overlap := range f.placing.index.Find(nil, names) {
+			w := slices.IndexFunc(f.placing.workers, func(w *kvroute.Worker) bool { return w.Cache(0).ID() == overlap.Worker })
 			probe, err := f.engines[w].Submit(f.now, sim.Request{Hashes: numbers(names), PromptTokens: r.PromptTokens, MaxTokens: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -238,6 +253,7 @@ func TestIndexFollowsEngines(t *testing.T) {
 			return // the probe changed the engine
 		}
 	}
+	t.Error("the index holds nothing")
 }
 
 func numbers(names []kvindex.Name) (hashes []uint64) {

@@ -16,13 +16,13 @@ import (
 //  2. That one takes blocks for it when it begins a pass. Without a bandwidth the prompt is there at once; else it
 //     comes over as long as its bytes take, and the answer begins with the pass after that.
 type handing struct {
-	reserving []*Job // wait for blocks where they are answered
+	reserving []*job // wait for blocks where they are answered
 	coming    []transfer
 	loads     []*sim.Sequence
 }
 
 type transfer struct {
-	job *Job
+	job *job
 	at  time.Duration // when all of it is there
 }
 
@@ -35,24 +35,17 @@ func (h *handing) next() time.Duration {
 }
 
 // prefilled hands a job over whose prompt is computed now.
-func (f *fleet) prefilled(j *Job) (err error) {
-	j.cached = j.prompt.Cached
-	if f.book != nil {
-		f.book.done(j, f.time())
+func (f *fleet) prefilled(j *job) (err error) {
+	j.cached = j.computing.Cached
+	if f.answers != nil {
+		j.worker = f.answers(j)
 	}
-	f.trouble.active[j.Prefill]--
-	if j.Worker == Later {
-		j.Worker = f.placer.Decode(f.time(), j)
-		f.trouble.active[j.Worker]++
-	}
-	now := f.Bandwidth == 0
-	if j.Sequence, err = f.submit(j, j.Worker, sim.Request{MaxTokens: j.AnswerTokens, Prefilled: now, Load: !now}); err != nil {
+	now := f.options.Bandwidth == 0
+	if j.answering, err = f.submit(j, j.worker, sim.Request{MaxTokens: j.request.AnswerTokens, Prefilled: now, Load: !now}); err != nil {
 		return err
 	}
 	f.handing.reserving = append(f.handing.reserving, j)
-	if f.placer.Prefilled != nil {
-		f.placer.Prefilled(f.time(), j)
-	}
+	j.at.Prefilled(f.time(), true)
 	return nil
 }
 
@@ -63,15 +56,15 @@ func (f *fleet) admitted(w int) {
 		return
 	}
 	h.loads = f.engines[w].Loads(h.loads[:0])
-	h.reserving = slices.DeleteFunc(h.reserving, func(j *Job) bool {
+	h.reserving = slices.DeleteFunc(h.reserving, func(j *job) bool {
 		switch {
-		case j.Worker != w:
+		case j.worker != w:
 			return false
-		case slices.Contains(h.loads, j.Sequence):
+		case slices.Contains(h.loads, j.answering):
 			h.coming = append(h.coming, transfer{j, f.now + f.transfer(j)})
 			return true
-		case f.Bandwidth == 0 && j.Sequence.Admitted():
-			f.engines[j.Prefill].Free(j.prompt)
+		case f.options.Bandwidth == 0 && j.answering.Admitted():
+			f.engines[j.prefill].Free(j.computing)
 			return true
 		}
 		return false
@@ -86,14 +79,14 @@ func (f *fleet) load() {
 			return false
 		}
 		j := t.job
-		f.engines[j.Worker].Loaded(j.Sequence, j.Sequence.Hashes, j.Sequence.MaxTokens)
-		f.engines[j.Prefill].Free(j.prompt)
+		f.engines[j.worker].Loaded(j.answering, j.answering.Hashes, j.answering.MaxTokens)
+		f.engines[j.prefill].Free(j.computing)
 		return true
 	})
 }
 
 // transfer is how long the KV of a prompt takes to the engine that answers; at most a time that no replay lasts.
-func (f *fleet) transfer(j *Job) time.Duration {
-	seconds := float64(j.PromptTokens) * float64(f.BytesPerToken) / (f.Bandwidth * 1e9)
+func (f *fleet) transfer(j *job) time.Duration {
+	seconds := float64(j.request.PromptTokens) * float64(f.options.BytesPerToken) / (f.options.Bandwidth * 1e9)
 	return time.Duration(min(math.Round(seconds*1e9), 1<<62))
 }

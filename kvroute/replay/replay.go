@@ -5,9 +5,10 @@
 //	...
 //	result, err := replay.Run(trace, replay.Options{Workers: 8, Policy: "kv", Speed: 6})
 //
-// What decides is what runs in the proxy: the index of kvroute/kvindex, fed by what the engines store and remove, and
-// the prices of kvroute/cost. Only the engines (package sim) and the clock are not real. A replay is single-threaded
-// and reads no clock: the same trace, options and seed give the same result to the last digit.
+// What decides is what runs in the proxy: a kvroute.Pool with all its policies, its index, its mirrors and its line of
+// requests that wait. It is told what engines store, remove and answer, as the proxy tells it. Only the engines (package
+// sim) and the clock are not real. A replay is single-threaded and reads no clock: the same trace, options and seed give
+// the same result to the last digit.
 package replay
 
 import (
@@ -27,15 +28,14 @@ type Options struct {
 	Prefill int     // with Decode, instead of Workers: engines that compute prompts for others,
 	Decode  int     // and engines that answer
 	Policy  string  // a name of Policies; default round_robin
-	Placer  *Placer // places instead of Policy, for trials of a new one
 	Speed   float64 // divides the times of arrival; default 1
 	Seed    uint64  // of what is drawn at random
 
-	Queue        bool         // requests may wait at the router: policy predict only
-	Disaggregate Disaggregate // with prefill workers: whether every prompt is handed over; policy predict only
-	KV           cost.KV      // weights of policy kv; default cost.DefaultKV
-	Predict      cost.Predict // of policy predict; default cost.DefaultPredict
-	Temperature  float64      // of the choice by price; 0: always the cheapest
+	Queue        bool                 // requests may wait at the router: policy predict only
+	Disaggregate kvroute.Disaggregate // with prefill workers: whether every prompt is handed over; policy predict only
+	KV           cost.KV              // weights of policy kv; default cost.DefaultKV
+	Predict      cost.Predict         // of policy predict; default cost.DefaultPredict
+	Temperature  float64              // of the choice by price; 0: always the cheapest
 
 	BlockSize        int // tokens of a block; default 64
 	Blocks           int // KV blocks of an engine; default 16,384
@@ -55,14 +55,8 @@ type Options struct {
 	Progress func(done int) // if not nil: told after each request that is done how many are
 }
 
-// Disaggregate says which prompts are computed by prefill workers.
-type Disaggregate uint8
-
-// The ways.
-const (
-	Auto   Disaggregate = iota // those for which that is predicted to be faster
-	Always                     // all
-)
+// Policies are the names of all policies, sorted.
+func Policies() []string { return slices.Sorted(slices.Values(kvroute.PolicyNames())) }
 
 func (o Options) withDefaults() Options {
 	if o.Prefill+o.Decode == 0 && o.Workers == 0 {
@@ -88,8 +82,8 @@ func (o Options) withDefaults() Options {
 	if o.Predict == (cost.Predict{}) {
 		o.Predict = cost.DefaultPredict()
 	}
-	if o.Policy != predictPolicy {
-		o.Disaggregate = Always
+	if policy, err := kvroute.ParsePolicy(o.Policy); err != nil || !policy.Queues() {
+		o.Disaggregate = kvroute.Always
 	}
 	return o
 }
@@ -125,11 +119,12 @@ func (o *Options) Validate() error {
 	if !(o.Bandwidth >= 0 && o.Bandwidth <= 1e6) {
 		return fmt.Errorf("bandwidth %v is not between 0 and 1e6 GB/s", o.Bandwidth)
 	}
-	if o.Placer == nil && !slices.Contains(Policies(), o.Policy) {
+	policy, err := kvroute.ParsePolicy(o.Policy)
+	if err != nil {
 		return fmt.Errorf("policy %q is none of %v", o.Policy, Policies())
 	}
-	if o.Queue && o.Policy != predictPolicy {
-		return fmt.Errorf("a queue with policy %s: only %s has one", o.Policy, predictPolicy)
+	if o.Queue && !policy.Queues() {
+		return fmt.Errorf("a queue with policy %s: only %s has one", policy, kvroute.Predict)
 	}
 	if !(o.Temperature >= 0 && o.Temperature <= 1e6) {
 		return fmt.Errorf("temperature %v is not between 0 and 1e6", o.Temperature)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/sim"
 )
 
@@ -100,9 +101,9 @@ func (g *figures) pass(w int, p *sim.Pass) {
 	t.preemptions += p.Preempted
 }
 
-func (g *figures) token(j *Job, now time.Duration) {
-	g.workers[j.Worker].output++
-	if j.Sequence.Generated == 1 {
+func (g *figures) token(j *job, now time.Duration) {
+	g.workers[j.worker].output++
+	if j.answering.Generated == 1 {
 		return
 	}
 	length := now - j.last
@@ -113,16 +114,16 @@ func (g *figures) token(j *Job, now time.Duration) {
 	g.gaps = append(g.gaps, gap{length, 1})
 }
 
-func (g *figures) finish(j *Job) {
-	s := j.Sequence
+func (g *figures) finish(j *job) {
+	s := j.answering
 	t := &g.workers[j.computes()]
-	t.prompt += j.PromptTokens
+	t.prompt += j.request.PromptTokens
 	t.cached += j.cached
-	g.workers[j.Worker].requests++
-	if j.Prefill >= 0 {
+	g.workers[j.worker].requests++
+	if j.prefill >= 0 {
 		t.requests++
 	}
-	g.each[j.Number] = RequestResult{j.Worker, j.Prefill, s.FirstToken - j.came, s.LastToken - j.came, j.cached}
+	g.each[j.number] = RequestResult{j.worker, j.prefill, s.FirstToken - j.came, s.LastToken - j.came, j.cached}
 	g.last = max(g.last, s.LastToken)
 }
 
@@ -130,11 +131,9 @@ func (g *figures) finish(j *Job) {
 func (f *fleet) result() *Result {
 	g := &f.figures
 	r := &Result{
-		Policy: f.Policy, Workers: len(f.engines), Speed: f.Speed, Requests: f.done,
-		Each: g.each, Ceiling: f.trace.Ceiling(f.BlockSize), Duration: g.last,
-	}
-	if f.book != nil {
-		r.Refused = f.book.refused
+		Policy: f.options.Policy, Workers: len(f.engines), Speed: f.options.Speed, Requests: f.done,
+		Each: g.each, Ceiling: f.trace.Ceiling(f.options.BlockSize), Duration: g.last,
+		Refused: f.placing.refused,
 	}
 	ttft, e2e := make([]time.Duration, 0, f.done), make([]time.Duration, 0, f.done)
 	for _, q := range g.each {
@@ -146,25 +145,25 @@ func (f *fleet) result() *Result {
 		prompt, cached, output = prompt+t.prompt, cached+t.cached, output+t.output
 		r.Preemptions += t.preemptions
 		r.PerWorker = append(r.PerWorker, WorkerResult{
-			Worker: w, Role: f.role(w), Requests: t.requests, PromptTokens: t.prompt, OutputTokens: t.output,
+			Worker: w, Role: f.role(w).String(), Requests: t.requests, PromptTokens: t.prompt, OutputTokens: t.output,
 			Reuse: share(t.cached, t.prompt), Busy: t.busy.Seconds() / g.last.Seconds(), Preemptions: t.preemptions,
 		})
 	}
 	r.Reuse = share(cached, prompt)
 	r.OutputTokensPerSec = float64(output) / g.last.Seconds()
-	r.Imbalance = max(imbalance(g.workers[:f.Prefill]), imbalance(g.workers[f.Prefill:]))
+	r.Imbalance = max(imbalance(g.workers[:f.options.Prefill]), imbalance(g.workers[f.options.Prefill:]))
 	return r
 }
 
 // role is what a worker is for.
-func (f *fleet) role(w int) string {
+func (f *fleet) role(w int) kvroute.Role {
 	switch {
-	case f.Prefill == 0:
-		return "both"
-	case w < f.Prefill:
-		return "prefill"
+	case f.options.Prefill == 0:
+		return kvroute.Both
+	case w < f.options.Prefill:
+		return kvroute.Prefill
 	}
-	return "decode"
+	return kvroute.Decode
 }
 
 // imbalance is what the busiest of some workers computed, over their mean: 1 where all did the same.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"kvasir/kvroute"
 )
 
 // A Trouble makes the passes of an engine that begin in a span take longer: its GPU is throttled, or somebody else
@@ -43,22 +41,17 @@ func (o *Options) validateTroubles() error {
 
 // trouble is what a fleet keeps of it.
 type trouble struct {
-	spans  []Trouble
-	asks   time.Duration     // when telemetry is asked next
-	told   []*kvroute.Worker // what it said last, by worker
-	active []int             // requests under way, by worker
+	spans []Trouble
+	asks  time.Duration // when telemetry is asked next
 }
 
 func (f *fleet) beginTrouble() {
-	f.trouble = trouble{spans: f.Troubles, asks: never, active: make([]int, len(f.engines))}
-	if f.Telemetry == nil || f.placer.Hardware == nil {
+	f.trouble = trouble{spans: f.options.Troubles, asks: never}
+	if f.options.Telemetry == nil {
 		return
 	}
 	f.most = min(f.most, mostAsks/time.Duration(len(f.engines))*TelemetryEvery)
 	f.trouble.asks = 0
-	for range f.engines {
-		f.trouble.told = append(f.trouble.told, kvroute.NewWorker("", kvroute.Both, 0))
-	}
 }
 
 // slow is how many times longer a pass takes that an engine begins now.
@@ -72,23 +65,11 @@ func (t *trouble) slow(worker int, now time.Duration) float64 {
 	return min(times, math.MaxInt32)
 }
 
-// sent notes who has a job under way now.
-func (t *trouble) sent(j *Job) {
-	if j.Prefill >= 0 {
-		t.active[j.Prefill]++
-	}
-	if j.Worker >= 0 {
-		t.active[j.Worker]++
-	}
-}
-
-// ask asks telemetry for each worker, and tells the placer what is new. It reports whether anything is.
+// ask asks telemetry of each worker, and tells the pool. It reports whether placement goes by anything new.
 func (f *fleet) ask() (news bool) {
-	t := &f.trouble
-	t.asks += TelemetryEvery
-	for w, told := range t.told {
-		if told.SetHardware(f.Telemetry(f.time(), w, t.active[w])) {
-			f.placer.Hardware(f.time(), w, told.Hardware())
+	f.trouble.asks += TelemetryEvery
+	for n, w := range f.placing.workers {
+		if w.SetHardware(f.options.Telemetry(f.time(), n, w.Active())) {
 			news = true
 		}
 	}

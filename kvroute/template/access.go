@@ -20,37 +20,37 @@ func (p *parser) attribute(object node, name string, line int) node {
 }
 
 func (n *attributeNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	v := n.object.eval(r)
 	r.line = n.line
 	if d, ok := v.(*Dict); ok && n.item {
-		r.step(d.search(n.name))
+		r.budget.step(d.search(n.name))
 		if item, ok := d.Get(n.name); ok {
 			return item
 		}
 		return undefined{n.name}
 	}
-	return r.attribute(v, n.name)
+	return attributeOf(&r.budget, v, n.name)
 }
 
 // attribute is Python's getattr, then the item of that name.
-func (r *render) attribute(v any, name string) any {
+func attributeOf(cost *budget, v any, name string) any {
 	if strings.HasPrefix(name, "__") {
 		fail(ErrUnsupported, "the attribute %s", name)
 	}
-	r.step(copying(len(name)))
+	cost.step(copying(len(name)))
 	switch o := v.(type) {
 	case *Dict:
 		if isMethod(v, name) {
-			return r.method(v, name)
+			return methodOf(cost, v, name)
 		}
-		if item, ok := r.lookup(o, name); ok {
+		if item, ok := lookup(cost, o, name); ok {
 			return item
 		}
 	case undefined:
 		fail(ErrRender, "%s is undefined, it has no %s", o.what, name)
 	case *namespace:
-		if item, ok := r.lookup(o.attributes, name); ok {
+		if item, ok := lookup(cost, o.attributes, name); ok {
 			return item
 		}
 	case *loop:
@@ -63,7 +63,7 @@ func (r *render) attribute(v any, name string) any {
 		fail(ErrUnsupported, "%s of a macro", name)
 	default:
 		if isMethod(v, name) {
-			return r.method(v, name)
+			return methodOf(cost, v, name)
 		}
 	}
 	return undefined{name}
@@ -75,14 +75,14 @@ type itemNode struct {
 }
 
 func (n *itemNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	v, key := n.object.eval(r), n.key.eval(r)
 	r.line = n.line
-	return r.item(v, key)
+	return itemOf(&r.budget, v, key)
 }
 
 // item is Python's v[key], then the attribute of that name.
-func (r *render) item(v, key any) any {
+func itemOf(cost *budget, v, key any) any {
 	switch o := v.(type) {
 	case undefined:
 		fail(ErrRender, "%s is undefined, it has no items", o.what)
@@ -95,7 +95,7 @@ func (r *render) item(v, key any) any {
 				return undefined{"dict object"}
 			}
 		}
-		if item, ok := r.lookup(o, key); ok {
+		if item, ok := lookup(cost, o, key); ok {
 			return item
 		}
 	case *List:
@@ -110,7 +110,7 @@ func (r *render) item(v, key any) any {
 		}
 	case string:
 		if i, _, whole, ok := number(key); ok && whole {
-			r.step(walking(len(o)))
+			cost.step(walking(len(o)))
 			if n := int64(runeCount(o)); i < 0 {
 				i += n
 			} else if i >= n {
@@ -125,7 +125,7 @@ func (r *render) item(v, key any) any {
 		}
 	}
 	if name, ok := key.(string); ok {
-		return r.attribute(v, name)
+		return attributeOf(cost, v, name)
 	}
 	return undefined{"item"}
 }
@@ -161,19 +161,19 @@ func (n *sliceNode) eval(r *render) any {
 	case undefined:
 		fail(ErrRender, "%s is undefined, it has no items", o.what)
 	case string:
-		return r.sliceText(o, parts)
+		return sliceText(&r.budget, o, parts)
 	case *List:
 		if o.kind < isView {
 			start, stop, step := bounds(parts, len(o.Items))
 			l := &List{kind: o.kind}
 			if step == 1 {
-				r.step(1)
+				r.budget.step(1)
 				l.Items = o.Items[min(start, stop):stop:stop]
 				return l
 			}
 			for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-				r.step(1)
-				r.made(sizeItem)
+				r.budget.step(1)
+				r.budget.made(sizeItem)
 				l.Items = append(l.Items, o.Items[i])
 			}
 			return l
@@ -183,20 +183,20 @@ func (n *sliceNode) eval(r *render) any {
 	return nil
 }
 
-func (r *render) sliceText(s string, parts [3]*int64) any {
-	r.step(scanning(len(s)))
+func sliceText(cost *budget, s string, parts [3]*int64) any {
+	cost.step(scanning(len(s)))
 	count := runeCount(s)
 	start, stop, step := bounds(parts, count)
 	if step == 1 {
 		if start >= stop {
 			return ""
 		}
-		r.step(walking(len(s)))
+		cost.step(walking(len(s)))
 		from := runeOffset(s, start)
 		return s[from : from+runeOffset(s[from:], stop-start)]
 	}
-	r.step(walking(3 * len(s)))
-	r.made(8*count + len(s))
+	cost.step(walking(3 * len(s)))
+	cost.made(8*count + len(s))
 	runes, out := []rune(s), []rune(nil)
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		out = append(out, runes[i])
@@ -234,20 +234,20 @@ func bounds(parts [3]*int64, n int) (start, stop, step int) {
 }
 
 // each is what a loop over a value goes through.
-func (r *render) each(v any) []any {
+func each(cost *budget, v any) []any {
 	switch v := v.(type) {
 	case undefined:
 		return nil
 	case *List:
 		return v.Items
 	case *Dict:
-		r.items(v.Len())
+		cost.items(v.Len())
 		return append([]any(nil), v.keys...)
 	case string:
-		r.step(walking(len(v)))
+		cost.step(walking(len(v)))
 		n := runeCount(v)
-		r.step(2 * n)
-		r.made(n * sizeText)
+		cost.step(2 * n)
+		cost.made(n * sizeText)
 		items := make([]any, 0, n)
 		for i, c := range v {
 			items = append(items, v[i:i+utf8.RuneLen(c)])
@@ -259,7 +259,7 @@ func (r *render) each(v any) []any {
 }
 
 // contains is Python's item in v.
-func (r *render) contains(v, item any) bool {
+func contains(cost *budget, v, item any) bool {
 	switch v := v.(type) {
 	case undefined:
 		return false
@@ -268,15 +268,15 @@ func (r *render) contains(v, item any) bool {
 		if !ok {
 			fail(ErrRender, "%s in text", typeName(item))
 		}
-		r.step(scanning(len(v)))
+		cost.step(scanning(len(v)))
 		return strings.Contains(v, s)
 	case *Dict:
-		_, ok := r.lookup(v, item)
+		_, ok := lookup(cost, v, item)
 		return ok
 	case *List:
 		for _, x := range v.Items {
-			r.step(1)
-			if r.equal(x, item) {
+			cost.step(1)
+			if alike(cost, x, item) {
 				return true
 			}
 		}
@@ -305,19 +305,19 @@ type args struct {
 
 func (r *render) evaluate(a *arguments) (v args) {
 	if len(a.plain) > 0 {
-		r.made(len(a.plain) * sizeItem)
+		r.budget.made(len(a.plain) * sizeItem)
 		v.plain = make([]any, len(a.plain))
 		for i, n := range a.plain {
 			v.plain[i] = n.eval(r)
 		}
 	}
 	if a.spread != nil {
-		items := r.each(a.spread.eval(r))
-		r.items(len(items))
+		items := each(&r.budget, a.spread.eval(r))
+		r.budget.items(len(items))
 		v.plain = append(v.plain, items...)
 	}
 	if len(a.named) > 0 {
-		r.items(len(a.named))
+		r.budget.items(len(a.named))
 		v.names, v.values = a.names, make([]any, len(a.named))
 		for i, n := range a.named {
 			v.values[i] = n.eval(r)
@@ -373,7 +373,7 @@ type callNode struct {
 }
 
 func (n *callNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	callee := n.callee.eval(r)
 	a := r.evaluate(&n.arguments)
 	r.line = n.line

@@ -25,18 +25,18 @@ var filters = map[string]filter{
 }
 
 // softly is the text of a value, as jinja2's soft_str.
-func (r *render) softly(v any) string {
+func softly(cost *budget, v any) string {
 	if _, ok := v.(markup); ok {
 		fail(ErrUnsupported, "a filter of marked text")
 	}
-	return r.text(v)
+	return shownText(cost, v)
 }
 
 // filterMethod is a filter that is a method of text.
 func filterMethod(name string) filter {
 	return func(r *render, v any, a args) any {
 		a.take(nil)
-		return r.textMethod(r.softly(v), name, args{of: name})
+		return textMethod(&r.budget, softly(&r.budget, v), name, args{of: name})
 	}
 }
 
@@ -61,7 +61,7 @@ func filterAttr(r *render, v any, a args) any {
 		// Only attributes, no items: of a dict there are methods.
 		fail(ErrUnsupported, "attr of %s", typeName(v))
 	}
-	return r.attribute(v, name)
+	return attributeOf(&r.budget, v, name)
 }
 
 func filterDefault(_ *render, v any, a args) any {
@@ -86,15 +86,15 @@ func filterDictsort(r *render, v any, a args) any {
 	default:
 		fail(ErrRender, "dictsort by %v", p[1])
 	}
-	pairs := r.pairs(d, isTuple)
-	sortBy(r, pairs, truth(p[2]), func(v any) any { return r.fold(v.(*List).Items[at], truth(p[0])) })
+	pairs := pairsOf(&r.budget, d, isTuple)
+	sortBy(&r.budget, pairs, truth(p[2]), func(v any) any { return folded(&r.budget, v.(*List).Items[at], truth(p[0])) })
 	return &List{Items: pairs}
 }
 
 // pairs are the keys and values of a dict.
-func (r *render) pairs(d *Dict, kind listKind) []any {
-	r.step(d.Len())
-	r.made(d.Len() * (sizeItem + sizeList + 2*sizeItem))
+func pairsOf(cost *budget, d *Dict, kind listKind) []any {
+	cost.step(d.Len())
+	cost.made(d.Len() * (sizeItem + sizeList + 2*sizeItem))
 	pairs := make([]any, d.Len())
 	for i := range pairs {
 		pairs[i] = &List{Items: []any{d.keys[i], d.vals[i]}, kind: kind}
@@ -103,30 +103,30 @@ func (r *render) pairs(d *Dict, kind listKind) []any {
 }
 
 // fold is text in lower case where case does not count.
-func (r *render) fold(v any, sensitive bool) any {
+func folded(cost *budget, v any, sensitive bool) any {
 	if s, ok := v.(string); ok && !sensitive {
-		return r.lower(s)
+		return lowercased(cost, s)
 	}
 	return v
 }
 
-func sortBy(r *render, items []any, reverse bool, key func(any) any) {
-	r.step(len(items))
-	r.made(len(items) * (2*sizeItem + 8))
+func sortBy(cost *budget, items []any, reverse bool, key func(any) any) {
+	cost.step(len(items))
+	cost.made(len(items) * (2*sizeItem + 8))
 	keys := make([]any, len(items))
 	order := make([]int, len(items))
 	for i, v := range items {
 		keys[i], order[i] = key(v), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		r.step(2) // and moving items
+		cost.step(2) // and moving items
 		if reverse {
 			a, b = b, a
 		}
 		switch {
-		case r.less(keys[a], keys[b]):
+		case isLess(cost, keys[a], keys[b]):
 			return -1
-		case r.less(keys[b], keys[a]):
+		case isLess(cost, keys[b], keys[a]):
 			return 1
 		}
 		return 0
@@ -143,16 +143,16 @@ func filterEscape(r *render, v any, a args) any {
 	if m, ok := v.(markup); ok {
 		return m
 	}
-	s := r.softly(v)
-	r.step(walking(len(s)))
+	s := softly(&r.budget, v)
+	r.budget.step(walking(len(s)))
 	special := 0
 	for _, c := range []byte(s) {
 		if strings.IndexByte(`&><'"`, c) >= 0 {
 			special++
 		}
 	}
-	r.step(2 * special)
-	r.built(len(s) + 4*special)
+	r.budget.step(2 * special)
+	r.budget.built(len(s) + 4*special)
 	return markup(escaper.Replace(s))
 }
 
@@ -163,12 +163,12 @@ func filterSafe(r *render, v any, a args) any {
 	if m, ok := v.(markup); ok {
 		return m
 	}
-	return markup(r.softly(v))
+	return markup(softly(&r.budget, v))
 }
 
 func filterFirst(r *render, v any, a args) any {
 	a.take(nil)
-	if items := r.each(v); len(items) > 0 {
+	if items := each(&r.budget, v); len(items) > 0 {
 		return items[0]
 	}
 	return undefined{"the first item of nothing"}
@@ -179,7 +179,7 @@ func filterLast(r *render, v any, a args) any {
 	if l, ok := v.(*List); ok && l.kind == isGenerator {
 		fail(ErrRender, "last of a generator")
 	}
-	if items := r.each(v); len(items) > 0 {
+	if items := each(&r.budget, v); len(items) > 0 {
 		return items[len(items)-1]
 	}
 	return undefined{"the last item of nothing"}
@@ -199,7 +199,7 @@ func filterFloat(r *render, v any, a args) any {
 	}
 	defined(v)
 	if s, ok := v.(string); ok {
-		r.step(2 * walking(len(s)))
+		r.budget.step(2 * walking(len(s)))
 		s = strings.TrimFunc(s, isSpace)
 		if !plainNumber(s, true) {
 			if strings.ContainsAny(s, "0123456789nN") {
@@ -249,7 +249,7 @@ func filterInt(r *render, v any, a args) any {
 	}
 	defined(v)
 	if s, ok := v.(string); ok {
-		r.step(2 * walking(len(s)))
+		r.budget.step(2 * walking(len(s)))
 		s = strings.TrimFunc(s, isSpace)
 		if plainNumber(s, false) {
 			i, err := strconv.ParseInt(s, 10, 64)
@@ -271,7 +271,7 @@ func filterItems(r *render, v any, a args) any {
 	case undefined:
 		return &List{kind: isGenerator}
 	case *Dict:
-		return &List{Items: r.pairs(v, isTuple), kind: isGenerator}
+		return &List{Items: pairsOf(&r.budget, v, isTuple), kind: isGenerator}
 	}
 	fail(ErrRender, "items of %s", typeName(v))
 	return nil
@@ -280,43 +280,43 @@ func filterItems(r *render, v any, a args) any {
 func filterJoin(r *render, v any, a args) any {
 	p := a.take([]string{"d", "attribute"}, "", nil)
 	var b []byte
-	for i, item := range r.each(v) {
-		r.step(1)
+	for i, item := range each(&r.budget, v) {
+		r.budget.step(1)
 		if p[1] != nil {
-			item = r.path(item, p[1])
+			item = follow(&r.budget, item, p[1])
 		}
 		if i > 0 {
-			b = r.appendText(b, p[0])
+			b = appendText(&r.budget, b, p[0])
 		}
-		b = r.appendText(b, item)
+		b = appendText(&r.budget, b, item)
 	}
-	r.built(len(b))
+	r.budget.built(len(b))
 	return string(b)
 }
 
 // path is the item of that name or number, also of an item, as in map(attribute="a.b").
-func (r *render) path(v, name any) any {
+func follow(cost *budget, v, name any) any {
 	s, ok := name.(string)
 	if !ok {
-		return r.item(v, name)
+		return itemOf(cost, v, name)
 	}
 	for part := range strings.SplitSeq(s, ".") {
-		r.step(1 + walking(len(part)))
+		cost.step(1 + walking(len(part)))
 		if i, err := strconv.Atoi(part); err == nil && plainNumber(part, false) {
-			v = r.item(v, int64(i))
+			v = itemOf(cost, v, int64(i))
 			continue
 		}
-		v = r.item(v, part)
+		v = itemOf(cost, v, part)
 	}
 	return v
 }
 
-func (r *render) length(v any) int64 {
+func lengthOf(cost *budget, v any) int64 {
 	switch v := v.(type) {
 	case undefined:
 		return 0
 	case string:
-		r.step(scanning(len(v)))
+		cost.step(scanning(len(v)))
 		return int64(runeCount(v))
 	case *Dict:
 		return int64(v.Len())
@@ -331,25 +331,25 @@ func (r *render) length(v any) int64 {
 
 func filterLength(r *render, v any, a args) any {
 	a.take(nil)
-	return r.length(v)
+	return lengthOf(&r.budget, v)
 }
 
 func filterList(r *render, v any, a args) any {
 	a.take(nil)
-	items := r.each(v)
-	r.items(len(items))
+	items := each(&r.budget, v)
+	r.budget.items(len(items))
 	return &List{Items: append([]any(nil), items...)}
 }
 
 // filterMap is map("filter", arguments...) and map(attribute=name, default=v).
 func filterMap(r *render, v any, a args) any {
-	items := r.each(v)
-	r.items(len(items))
+	items := each(&r.budget, v)
+	r.budget.items(len(items))
 	out := &List{Items: make([]any, 0, len(items)), kind: isGenerator}
 	if len(a.plain) == 0 {
 		p := a.take([]string{"attribute", "default"}, nil, undefined{})
 		for _, item := range items {
-			item = r.path(item, p[0])
+			item = follow(&r.budget, item, p[0])
 			if !isUndefined(p[1]) && isUndefined(item) {
 				item = p[1]
 			}
@@ -358,14 +358,14 @@ func filterMap(r *render, v any, a args) any {
 		return out
 	}
 	name, _ := a.plain[0].(string)
-	r.step(copying(len(name)))
+	r.budget.step(copying(len(name)))
 	f := r.filters[name]
 	if f == nil {
 		fail(ErrUnsupported, "the filter %.40q", name)
 	}
 	rest := args{of: name, plain: a.plain[1:], names: a.names, values: a.values}
 	for _, item := range items {
-		r.step(1)
+		r.budget.step(1)
 		out.Items = append(out.Items, f(r, item, rest))
 	}
 	return out
@@ -374,7 +374,7 @@ func filterMap(r *render, v any, a args) any {
 // filterSelect keeps the items, or those with an attribute, of which a test is true, or not.
 func filterSelect(want, attribute bool) filter {
 	return func(r *render, v any, a args) any {
-		items := r.each(v)
+		items := each(&r.budget, v)
 		out := &List{kind: isGenerator}
 		rest := a.plain
 		var name any
@@ -388,20 +388,20 @@ func filterSelect(want, attribute bool) filter {
 		var testArgs args
 		if len(rest) > 0 {
 			of, _ := rest[0].(string)
-			r.step(copying(len(of)))
+			r.budget.step(copying(len(of)))
 			if is = r.tests[of]; is == nil {
 				fail(ErrUnsupported, "the test %.40q", of)
 			}
 			testArgs = args{of: of, plain: rest[1:], names: a.names, values: a.values}
 		}
 		for _, item := range items {
-			r.step(1)
+			r.budget.step(1)
 			asked := item
 			if attribute {
-				asked = r.path(item, name)
+				asked = follow(&r.budget, item, name)
 			}
 			if is(r, asked, testArgs) == want {
-				r.made(sizeItem)
+				r.budget.made(sizeItem)
 				out.Items = append(out.Items, item)
 			}
 		}
@@ -413,14 +413,14 @@ func filterExtreme(sign int) filter {
 	return func(r *render, v any, a args) any {
 		p := a.take([]string{"case_sensitive", "attribute"}, false, nil)
 		var best, bestKey any = undefined{"no item"}, nil
-		for i, item := range r.each(v) {
-			r.step(1)
+		for i, item := range each(&r.budget, v) {
+			r.budget.step(1)
 			key := item
 			if p[1] != nil {
-				key = r.path(item, p[1])
+				key = follow(&r.budget, item, p[1])
 			}
-			key = r.fold(key, truth(p[0]))
-			if i == 0 || sign > 0 && r.less(bestKey, key) || sign < 0 && r.less(key, bestKey) {
+			key = folded(&r.budget, key, truth(p[0]))
+			if i == 0 || sign > 0 && isLess(&r.budget, bestKey, key) || sign < 0 && isLess(&r.budget, key, bestKey) {
 				best, bestKey = item, key
 			}
 		}
@@ -435,7 +435,7 @@ func filterIndent(r *render, v any, a args) any {
 	default:
 		fail(ErrRender, "indent of %s", typeName(v))
 	}
-	s := r.softly(v)
+	s := softly(&r.budget, v)
 	by, ok := p[0].(string)
 	if n, _, whole, isNumber := number(p[0]); !ok && isNumber && whole {
 		by, ok = strings.Repeat(" ", int(min(max(n, 0), 10_000))), true
@@ -443,12 +443,12 @@ func filterIndent(r *render, v any, a args) any {
 	if !ok {
 		fail(ErrRender, "indent by %s", typeName(p[0]))
 	}
-	r.built(len(s) + len(by))
-	lines := r.splitLines(s+"\n", false).Items
+	r.budget.built(len(s) + len(by))
+	lines := splitLines(&r.budget, s+"\n", false).Items
 	var b strings.Builder
 	for i, line := range lines {
 		line := line.(string)
-		r.built(1 + len(by) + len(line))
+		r.budget.built(1 + len(by) + len(line))
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -465,20 +465,20 @@ func filterReplace(r *render, v any, a args) any {
 	if p[2] == nil {
 		p[2] = int64(-1)
 	}
-	return r.textMethod(r.softly(v), "replace", args{of: "replace", plain: []any{r.softly(p[0]), r.softly(p[1]), p[2]}})
+	return textMethod(&r.budget, softly(&r.budget, v), "replace", args{of: "replace", plain: []any{softly(&r.budget, p[0]), softly(&r.budget, p[1]), p[2]}})
 }
 
 func filterReverse(r *render, v any, a args) any {
 	a.take(nil)
 	if s, ok := v.(string); ok {
-		r.step(2 * walking(len(s)))
-		r.made(4*runeCount(s) + len(s))
+		r.budget.step(2 * walking(len(s)))
+		r.budget.made(4*runeCount(s) + len(s))
 		runes := []rune(s)
 		slices.Reverse(runes)
 		return string(runes)
 	}
-	items := r.each(v)
-	r.items(len(items))
+	items := each(&r.budget, v)
+	r.budget.items(len(items))
 	items = slices.Clone(items)
 	slices.Reverse(items)
 	return &List{Items: items, kind: isGenerator}
@@ -497,7 +497,7 @@ func filterRound(r *render, v any, a args) any {
 			return n
 		}
 		// Half to even, of the exact value.
-		r.step(300) // up to 300 digits are written and read
+		r.budget.step(300) // up to 300 digits are written and read
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(places), 64), 64)
 		return rounded
 	case "ceil":
@@ -511,24 +511,24 @@ func filterRound(r *render, v any, a args) any {
 
 func filterSort(r *render, v any, a args) any {
 	p := a.take([]string{"reverse", "case_sensitive", "attribute"}, false, false, nil)
-	items := r.each(v)
-	r.items(len(items))
+	items := each(&r.budget, v)
+	r.budget.items(len(items))
 	items = slices.Clone(items)
 	if s, ok := p[2].(string); ok && strings.Contains(s, ",") {
 		fail(ErrUnsupported, "sort by several attributes")
 	}
-	sortBy(r, items, truth(p[0]), func(v any) any {
+	sortBy(&r.budget, items, truth(p[0]), func(v any) any {
 		if p[2] != nil {
-			v = r.path(v, p[2])
+			v = follow(&r.budget, v, p[2])
 		}
-		return r.fold(v, truth(p[1]))
+		return folded(&r.budget, v, truth(p[1]))
 	})
 	return &List{Items: items}
 }
 
 func filterString(r *render, v any, a args) any {
 	a.take(nil)
-	return r.softly(v)
+	return softly(&r.budget, v)
 }
 
 func filterSum(r *render, v any, a args) any {
@@ -537,34 +537,34 @@ func filterSum(r *render, v any, a args) any {
 	if _, ok := total.(string); ok {
 		fail(ErrRender, "sum of text")
 	}
-	for _, item := range r.each(v) {
-		r.step(1)
+	for _, item := range each(&r.budget, v) {
+		r.budget.step(1)
 		if p[0] != nil {
-			item = r.path(item, p[0])
+			item = follow(&r.budget, item, p[0])
 		}
-		total = r.add(total, item)
+		total = plus(&r.budget, total, item)
 	}
 	return total
 }
 
 func filterTrim(r *render, v any, a args) any {
 	chars := a.take([]string{"chars"}, nil)[0]
-	return r.textMethod(r.softly(v), "strip", args{of: "trim", plain: []any{chars}})
+	return textMethod(&r.budget, softly(&r.budget, v), "strip", args{of: "trim", plain: []any{chars}})
 }
 
 func filterUnique(r *render, v any, a args) any {
 	p := a.take([]string{"case_sensitive", "attribute"}, false, nil)
 	seen, out := NewDict(0), &List{kind: isGenerator}
-	for _, item := range r.each(v) {
-		r.step(1)
+	for _, item := range each(&r.budget, v) {
+		r.budget.step(1)
 		key := item
 		if p[1] != nil {
-			key = r.path(item, p[1])
+			key = follow(&r.budget, item, p[1])
 		}
-		key = r.fold(key, truth(p[0]))
-		if _, ok := r.lookup(seen, key); !ok {
-			r.put(seen, key, nil)
-			r.made(sizeItem)
+		key = folded(&r.budget, key, truth(p[0]))
+		if _, ok := lookup(&r.budget, seen, key); !ok {
+			put(&r.budget, seen, key, nil)
+			r.budget.made(sizeItem)
 			out.Items = append(out.Items, item)
 		}
 	}

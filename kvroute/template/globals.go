@@ -51,8 +51,8 @@ func globalRange(r *render, a args) any {
 	if count > maxRange {
 		fail(ErrRender, "a range of more than %d", maxRange)
 	}
-	r.items(int(count))
-	r.made(8 * int(count))
+	r.budget.items(int(count))
+	r.budget.made(8 * int(count))
 	l := &List{Items: make([]any, count)}
 	for i := range count {
 		l.Items[i] = n[0] + i*n[2]
@@ -76,23 +76,23 @@ func globalNamespace(r *render, a args) any {
 }
 
 func globalDict(r *render, a args) any {
-	r.made((1 + len(a.names)) * sizePair)
+	r.budget.made((1 + len(a.names)) * sizePair)
 	d := NewDict(len(a.names))
 	if len(a.plain) > 0 {
 		from, ok := a.plain[0].(*Dict)
 		if !ok || len(a.plain) > 1 {
 			fail(ErrUnsupported, "%s of %s", a.of, typeName(a.plain[0]))
 		}
-		d = r.clone(from)
+		d = clone(&r.budget, from)
 	}
 	for i, name := range a.names {
-		r.put(d, name, a.values[i])
+		put(&r.budget, d, name, a.values[i])
 	}
 	return d
 }
 
 func globalRaise(r *render, a args) any {
-	fail(ErrRaised, "%.1000s", r.text(a.take([]string{"message"})[0]))
+	fail(ErrRaised, "%.1000s", shownText(&r.budget, a.take([]string{"message"})[0]))
 	return nil
 }
 
@@ -105,8 +105,8 @@ func globalNow(r *render, a args) any {
 	if r.template.Now != nil {
 		now = r.template.Now
 	}
-	r.step(8 * len(format)) // a name or a number for each two bytes
-	r.built(8 * len(format))
+	r.budget.step(8 * len(format)) // a name or a number for each two bytes
+	r.budget.built(8 * len(format))
 	return strftime(now(), format)
 }
 
@@ -206,14 +206,14 @@ func (l *loop) attribute(name string) (any, bool) {
 }
 
 // percent is Python's text % values, with %s and %d.
-func (r *render) percent(format string, v any) any {
+func percent(cost *budget, format string, v any) any {
 	values := []any{v}
 	if l, ok := v.(*List); ok && l.kind == isTuple {
 		values = l.Items
 	}
 	var b []byte
-	r.step(walking(len(format)))
-	r.made(len(format))
+	cost.step(walking(len(format)))
+	cost.made(len(format))
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
 			b = append(b, format[i])
@@ -229,9 +229,9 @@ func (r *render) percent(format string, v any) any {
 		whole, isInt := values[0].(int64)
 		switch {
 		case format[i] == 's':
-			b = r.appendText(b, values[0])
+			b = appendText(cost, b, values[0])
 		case format[i] == 'd' && isInt:
-			b = r.appendText(b, whole)
+			b = appendText(cost, b, whole)
 		default:
 			fail(ErrUnsupported, "text %% with %%%c", format[i])
 		}

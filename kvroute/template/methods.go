@@ -52,59 +52,59 @@ func isMethod(v any, name string) bool {
 }
 
 // method is a method of v.
-func (r *render) method(v any, name string) any {
+func methodOf(cost *budget, v any, name string) any {
 	return &function{name, func(r *render, a args) any {
 		switch o := v.(type) {
 		case string:
-			return r.textMethod(o, name, a)
+			return textMethod(&r.budget, o, name, a)
 		case *Dict:
-			return r.dictMethod(o, name, a)
+			return dictMethod(&r.budget, o, name, a)
 		case *List:
-			return r.listMethod(o, name, a)
+			return listMethod(&r.budget, o, name, a)
 		}
 		fail(ErrUnsupported, "the method %s of %s", name, typeName(v))
 		return nil
 	}}
 }
 
-func (r *render) dictMethod(d *Dict, name string, a args) any {
+func dictMethod(cost *budget, d *Dict, name string, a args) any {
 	switch name {
 	case "get":
 		if len(a.names) > 0 {
 			fail(ErrRender, "get takes no named arguments")
 		}
 		p := a.take([]string{"key", "default"}, nil)
-		if v, ok := r.lookup(d, p[0]); ok {
+		if v, ok := lookup(cost, d, p[0]); ok {
 			return v
 		}
 		return p[1]
 	case "items":
 		a.take(nil)
-		return &List{Items: r.pairs(d, isTuple), kind: isView}
+		return &List{Items: pairsOf(cost, d, isTuple), kind: isView}
 	case "keys":
 		a.take(nil)
-		return &List{Items: r.each(d), kind: isView}
+		return &List{Items: each(cost, d), kind: isView}
 	case "values":
 		a.take(nil)
-		r.items(d.Len())
+		cost.items(d.Len())
 		return &List{Items: append([]any(nil), d.vals...), kind: isView}
 	case "copy":
 		a.take(nil)
-		return r.clone(d)
+		return clone(cost, d)
 	}
 	fail(ErrUnsupported, "the method %s of a dict", name)
 	return nil
 }
 
-func (r *render) listMethod(l *List, name string, a args) any {
+func listMethod(cost *budget, l *List, name string, a args) any {
 	if l.kind < isView {
 		switch name {
 		case "index", "count":
 			item := a.take([]string{"value"})[0]
 			n := int64(0)
 			for i, v := range l.Items {
-				r.step(1)
-				if !r.equal(v, item) {
+				cost.step(1)
+				if !alike(cost, v, item) {
 					continue
 				}
 				if name == "index" {
@@ -117,7 +117,7 @@ func (r *render) listMethod(l *List, name string, a args) any {
 			}
 			return n
 		case "copy":
-			r.items(len(l.Items))
+			cost.items(len(l.Items))
 			return &List{Items: append([]any(nil), l.Items...)}
 		}
 	}
@@ -126,85 +126,85 @@ func (r *render) listMethod(l *List, name string, a args) any {
 }
 
 // textMethod is a method of str.
-func (r *render) textMethod(s, name string, a args) any {
-	r.step(copying(len(name)))
+func textMethod(cost *budget, s, name string, a args) any {
+	cost.step(copying(len(name)))
 	if len(a.names) > 0 && name != "split" && name != "rsplit" && name != "splitlines" {
 		fail(ErrUnsupported, "%s with named arguments", name)
 	}
 	switch name {
 	case "strip", "lstrip", "rstrip":
-		return r.strip(s, name, a.take([]string{"chars"}, nil)[0])
+		return strip(cost, s, name, a.take([]string{"chars"}, nil)[0])
 	case "split", "rsplit":
-		return r.split(s, name == "rsplit", a)
+		return split(cost, s, name == "rsplit", a)
 	case "splitlines":
-		return r.splitLines(s, truth(a.take([]string{"keepends"}, false)[0]))
+		return splitLines(cost, s, truth(a.take([]string{"keepends"}, false)[0]))
 	case "startswith", "endswith":
-		return r.affix(s, name, a.take([]string{"prefix"})[0])
+		return hasAffix(cost, s, name, a.take([]string{"prefix"})[0])
 	case "replace":
-		return r.replace(s, a)
+		return replace(cost, s, a)
 	case "upper", "lower", "title", "capitalize":
 		a.take(nil)
-		return r.recased(s, cases[name])
+		return recased(cost, s, cases[name])
 	case "find", "rfind", "index", "rindex", "count":
 		sub, ok := a.take([]string{"sub"})[0].(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
-		return r.find(s, sub, name)
+		return indexOf(cost, s, sub, name)
 	case "join":
-		return r.join(s, r.each(a.take([]string{"iterable"})[0]))
+		return joinTexts(cost, s, each(cost, a.take([]string{"iterable"})[0]))
 	case "removeprefix", "removesuffix":
 		affix, ok := a.take([]string{"affix"})[0].(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
-		r.step(copying(len(affix)))
+		cost.step(copying(len(affix)))
 		if name == "removeprefix" {
 			return strings.TrimPrefix(s, affix)
 		}
 		return strings.TrimSuffix(s, affix)
 	case "isspace":
 		a.take(nil)
-		return s != "" && r.trimLeft(s, isSpace) == ""
+		return s != "" && trimLeft(cost, s, isSpace) == ""
 	case "isdigit", "isalpha", "isalnum", "isupper", "islower", "isdecimal", "isnumeric":
 		a.take(nil)
-		r.step(2 * walking(len(s)))
+		cost.step(2 * walking(len(s)))
 		return is(s, name)
 	}
 	fail(ErrUnsupported, "the method %s of text", name)
 	return nil
 }
 
-func (r *render) strip(s, name string, chars any) string {
+func strip(cost *budget, s, name string, chars any) string {
 	in := isSpace
 	if chars != nil {
 		set, ok := chars.(string)
 		if !ok {
 			fail(ErrRender, "%s of no text", name)
 		}
-		in = r.charSet(set)
+		in = charSet(cost, set)
 	}
 	if name != "rstrip" {
-		s = r.trimLeft(s, in)
+		s = trimLeft(cost, s, in)
 	}
 	if name != "lstrip" {
-		s = r.trimRight(s, in)
+		s = trimRight(cost, s, in)
 	}
 	return s
 }
 
 // charSet tells whether a character is among those of a text. Of long ones it makes a set: to look
 // through the text for each character would cost the product of both.
-func (r *render) charSet(set string) func(rune) bool {
+func charSet(cost *budget, set string) func(rune) bool {
 	if len(set) <= 16 {
 		return func(c rune) bool { return strings.ContainsRune(set, c) }
 	}
 	chars := map[rune]bool{}
 	for _, c := range set {
-		r.step(1)
+		cost.step(1)
 		if !chars[c] {
-			r.step(4)
-			r.made(sizePair)
+			cost.step(4)
+			cost.made(sizePair)
 			chars[c] = true
 		}
 	}
@@ -214,7 +214,7 @@ func (r *render) charSet(set string) func(rune) bool {
 // trimPiece is how much of a text is trimmed before that is counted.
 const trimPiece = 4 << 10
 
-func (r *render) trimLeft(s string, in func(rune) bool) string {
+func trimLeft(cost *budget, s string, in func(rune) bool) string {
 	for s != "" {
 		piece := s
 		if len(s) > trimPiece {
@@ -222,7 +222,7 @@ func (r *render) trimLeft(s string, in func(rune) bool) string {
 		}
 		rest := strings.TrimLeftFunc(piece, in)
 		gone := len(piece) - len(rest)
-		r.step(1 + gone)
+		cost.step(1 + gone)
 		s = s[gone:]
 		if rest != "" {
 			break
@@ -231,7 +231,7 @@ func (r *render) trimLeft(s string, in func(rune) bool) string {
 	return s
 }
 
-func (r *render) trimRight(s string, in func(rune) bool) string {
+func trimRight(cost *budget, s string, in func(rune) bool) string {
 	for s != "" {
 		piece := s
 		if len(s) > trimPiece {
@@ -239,7 +239,7 @@ func (r *render) trimRight(s string, in func(rune) bool) string {
 		}
 		rest := strings.TrimRightFunc(piece, in)
 		gone := len(piece) - len(rest)
-		r.step(1 + gone)
+		cost.step(1 + gone)
 		s = s[:len(s)-gone]
 		if rest != "" {
 			break
@@ -256,20 +256,20 @@ func backToRune(s string, i int) int {
 	return i
 }
 
-func (r *render) affix(s, name string, what any) bool {
+func hasAffix(cost *budget, s, name string, what any) bool {
 	has := strings.HasPrefix
 	if name == "endswith" {
 		has = strings.HasSuffix
 	}
 	switch w := what.(type) {
 	case string:
-		r.step(copying(len(w)))
+		cost.step(copying(len(w)))
 		return has(s, w)
 	case *List:
 		if w.kind == isTuple {
 			for _, v := range w.Items {
-				r.step(1)
-				if r.affix(s, name, v) {
+				cost.step(1)
+				if hasAffix(cost, s, name, v) {
 					return true
 				}
 			}
@@ -281,7 +281,7 @@ func (r *render) affix(s, name string, what any) bool {
 }
 
 // split is Python's: without a separator at runs of white space.
-func (r *render) split(s string, right bool, a args) any {
+func split(cost *budget, s string, right bool, a args) any {
 	p := a.take([]string{"sep", "maxsplit"}, nil, int64(-1))
 	times, isInt := p[1].(int64)
 	if !isInt {
@@ -297,19 +297,19 @@ func (r *render) split(s string, right bool, a args) any {
 		if most >= 0 {
 			fail(ErrUnsupported, "split at white space, so often")
 		}
-		r.step(walking(len(s)))
+		cost.step(walking(len(s)))
 		for field := range strings.FieldsFuncSeq(s, isSpace) {
-			r.part(l, field)
+			addPart(cost, l, field)
 		}
 	case string:
 		if sep == "" {
 			fail(ErrRender, "empty separator")
 		}
-		r.step(scanning(len(s)))
+		cost.step(scanning(len(s)))
 		if right && most >= 0 {
-			r.cutRight(l, s, sep, most)
+			cutRight(cost, l, s, sep, most)
 		} else {
-			r.cut(l, s, sep, most)
+			cut(cost, l, s, sep, most)
 		}
 	default:
 		fail(ErrRender, "split at %s", typeName(sep))
@@ -318,44 +318,44 @@ func (r *render) split(s string, right bool, a args) any {
 }
 
 // cut appends the parts of a text to a list, cut at most so often where that is not negative.
-func (r *render) cut(l *List, s, sep string, most int) {
+func cut(cost *budget, l *List, s, sep string, most int) {
 	for ; most != 0; most-- {
 		i := strings.Index(s, sep)
 		if i < 0 {
 			break
 		}
-		r.step(copying(len(sep)))
-		r.part(l, s[:i])
+		cost.step(copying(len(sep)))
+		addPart(cost, l, s[:i])
 		s = s[i+len(sep):]
 	}
-	r.part(l, s)
+	addPart(cost, l, s)
 }
 
 // cutRight is cut from the end.
-func (r *render) cutRight(l *List, s, sep string, most int) {
+func cutRight(cost *budget, l *List, s, sep string, most int) {
 	for ; most > 0; most-- {
 		i := strings.LastIndex(s, sep)
 		if i < 0 {
 			break
 		}
-		r.step(copying(len(sep)))
-		r.part(l, s[i+len(sep):])
+		cost.step(copying(len(sep)))
+		addPart(cost, l, s[i+len(sep):])
 		s = s[:i]
 	}
-	r.part(l, s)
+	addPart(cost, l, s)
 	slices.Reverse(l.Items)
 }
 
 // part appends a part of a text to a list.
-func (r *render) part(l *List, s string) {
-	r.step(2)
-	r.made(sizeText)
+func addPart(cost *budget, l *List, s string) {
+	cost.step(2)
+	cost.made(sizeText)
 	l.Items = append(l.Items, s)
 }
 
-func (r *render) splitLines(s string, keep bool) *List {
+func splitLines(cost *budget, s string, keep bool) *List {
 	l := &List{}
-	r.step(walking(len(s)))
+	cost.step(walking(len(s)))
 	for s != "" {
 		end, size := len(s), 0
 		for i, c := range s {
@@ -371,13 +371,13 @@ func (r *render) splitLines(s string, keep bool) *List {
 		if keep {
 			line = s[:end+size]
 		}
-		r.part(l, line)
+		addPart(cost, l, line)
 		s = s[end+size:]
 	}
 	return l
 }
 
-func (r *render) replace(s string, a args) string {
+func replace(cost *budget, s string, a args) string {
 	p := a.take([]string{"old", "new", "count"}, int64(-1))
 	old, ok := p[0].(string)
 	by, ok2 := p[1].(string)
@@ -385,7 +385,7 @@ func (r *render) replace(s string, a args) string {
 	if !ok || !ok2 || !ok3 {
 		fail(ErrRender, "replace of no text")
 	}
-	n := r.count(s, old)
+	n := countOf(cost, s, old)
 	if times >= 0 {
 		n = int(min(int64(n), times))
 	}
@@ -395,14 +395,14 @@ func (r *render) replace(s string, a args) string {
 	if by != "" && n > maxMade/len(by) {
 		fail(ErrLimit, "a text of more than %d bytes", maxMade)
 	}
-	r.step(scanning(len(s)) + 2*n)
-	r.built(len(s) + n*len(by))
+	cost.step(scanning(len(s)) + 2*n)
+	cost.built(len(s) + n*len(by))
 	return strings.Replace(s, old, by, n)
 }
 
 // count is how often a text is in another; of those that overlap the first counts.
-func (r *render) count(s, sub string) int {
-	r.step(scanning(len(s)))
+func countOf(cost *budget, s, sub string) int {
+	cost.step(scanning(len(s)))
 	if len(sub) < 2 {
 		return strings.Count(s, sub)
 	}
@@ -412,18 +412,18 @@ func (r *render) count(s, sub string) int {
 		if i < 0 {
 			return n
 		}
-		r.step(1 + copying(len(sub)))
+		cost.step(1 + copying(len(sub)))
 		n++
 		s = s[i+len(sub):]
 	}
 }
 
-func (r *render) find(s, sub, name string) any {
-	r.step(scanning(len(s)))
+func indexOf(cost *budget, s, sub, name string) any {
+	cost.step(scanning(len(s)))
 	var i int
 	switch name {
 	case "count":
-		return int64(r.count(s, sub))
+		return int64(countOf(cost, s, sub))
 	case "find", "index":
 		i = strings.Index(s, sub)
 	default:
@@ -438,9 +438,9 @@ func (r *render) find(s, sub, name string) any {
 	return int64(runeCount(s[:i]))
 }
 
-func (r *render) join(sep string, items []any) string {
+func joinTexts(cost *budget, sep string, items []any) string {
 	n := 0
-	r.items(len(items))
+	cost.items(len(items))
 	parts := make([]string, len(items))
 	for i, v := range items {
 		s, ok := v.(string)
@@ -453,7 +453,7 @@ func (r *render) join(sep string, items []any) string {
 			break
 		}
 	}
-	r.built(n)
+	cost.built(n)
 	return strings.Join(parts, sep)
 }
 
@@ -501,14 +501,14 @@ func plainCase(s string) {
 var cases = map[string]func(string) string{"upper": upper, "lower": lower, "title": title, "capitalize": capitalize}
 
 // recased is a text in another case.
-func (r *render) recased(s string, to func(string) string) string {
-	r.step(len(s))
-	r.made(len(s) + len(s)/2) // few characters take more bytes in another case
+func recased(cost *budget, s string, to func(string) string) string {
+	cost.step(len(s))
+	cost.made(len(s) + len(s)/2) // few characters take more bytes in another case
 	return to(s)
 }
 
-func (r *render) upper(s string) string { return r.recased(s, upper) }
-func (r *render) lower(s string) string { return r.recased(s, lower) }
+func uppercased(cost *budget, s string) string { return recased(cost, s, upper) }
+func lowercased(cost *budget, s string) string { return recased(cost, s, lower) }
 
 func upper(s string) string {
 	plainCase(s)

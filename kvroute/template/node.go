@@ -20,7 +20,7 @@ type nameNode struct {
 }
 
 func (n *nameNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	if v, ok := r.get(n.id); ok {
 		return v
 	}
@@ -33,7 +33,7 @@ type listNode struct {
 }
 
 func (n *listNode) eval(r *render) any {
-	r.items(len(n.items))
+	r.budget.items(len(n.items))
 	l := &List{Items: make([]any, len(n.items)), kind: n.kind}
 	for i, item := range n.items {
 		l.Items[i] = item.eval(r)
@@ -44,12 +44,12 @@ func (n *listNode) eval(r *render) any {
 type dictNode struct{ keys, values []node }
 
 func (n *dictNode) eval(r *render) any {
-	r.step(1)
-	r.made((1 + len(n.keys)) * sizePair)
+	r.budget.step(1)
+	r.budget.made((1 + len(n.keys)) * sizePair)
 	d := NewDict(len(n.keys))
 	for i, k := range n.keys {
 		key := k.eval(r)
-		r.put(d, key, n.values[i].eval(r))
+		put(&r.budget, d, key, n.values[i].eval(r))
 	}
 	return d
 }
@@ -57,7 +57,7 @@ func (n *dictNode) eval(r *render) any {
 type conditionNode struct{ yes, test, no node }
 
 func (n *conditionNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	if truth(n.test.eval(r)) {
 		return n.yes.eval(r)
 	}
@@ -98,9 +98,9 @@ type compareNode struct {
 func (n *compareNode) eval(r *render) any {
 	a := n.first.eval(r)
 	for i, sign := range n.signs {
-		r.step(1)
+		r.budget.step(1)
 		b := n.rest[i].eval(r)
-		if !r.compare(sign, a, b) {
+		if !compare(&r.budget, sign, a, b) {
 			return false
 		}
 		a = b
@@ -108,36 +108,36 @@ func (n *compareNode) eval(r *render) any {
 	return true
 }
 
-func (r *render) compare(sign string, a, b any) bool {
+func compare(cost *budget, sign string, a, b any) bool {
 	switch sign {
 	case "==":
-		return r.equal(a, b)
+		return alike(cost, a, b)
 	case "!=":
-		return !r.equal(a, b)
+		return !alike(cost, a, b)
 	case "<":
-		return r.less(a, b)
+		return isLess(cost, a, b)
 	case "<=":
-		return r.order(a, b, sign, 0) <= 0
+		return ordered(cost, a, b, sign, 0) <= 0
 	case ">":
-		return r.less(b, a)
+		return isLess(cost, b, a)
 	case ">=":
-		return r.order(a, b, sign, 0) >= 0
+		return ordered(cost, a, b, sign, 0) >= 0
 	case "in":
-		return r.contains(b, a)
+		return contains(cost, b, a)
 	}
-	return !r.contains(b, a)
+	return !contains(cost, b, a)
 }
 
-func (r *render) equal(a, b any) bool { return r.same(a, b, 0) }
+func alike(cost *budget, a, b any) bool { return same(cost, a, b, 0) }
 
-func (r *render) less(a, b any) bool { return r.order(a, b, "<", 0) < 0 }
+func isLess(cost *budget, a, b any) bool { return ordered(cost, a, b, "<", 0) < 0 }
 
 // sumNode is a + b + c, from the left.
 type sumNode struct{ items []node }
 
 func (n *sumNode) eval(r *render) any {
 	var few [8]any
-	return r.sum(r.all(few[:0], n.items))
+	return summed(&r.budget, r.all(few[:0], n.items))
 }
 
 // all evaluates the items in their order and appends what they are to dst.
@@ -162,8 +162,8 @@ func size(vals []any) int {
 }
 
 // joined is texts as one, copied once.
-func (r *render) joined(texts []any, size int) string {
-	r.built(size)
+func joined(cost *budget, texts []any, size int) string {
+	cost.built(size)
 	var b strings.Builder
 	b.Grow(size)
 	for _, v := range texts {
@@ -173,28 +173,28 @@ func (r *render) joined(texts []any, size int) string {
 }
 
 // sum adds from the left; a run of texts at once.
-func (r *render) sum(vals []any) any {
-	r.step(len(vals))
+func summed(cost *budget, vals []any) any {
+	cost.step(len(vals))
 	if n := size(vals); n >= 0 {
-		return r.joined(vals, n)
+		return joined(cost, vals, n)
 	}
 	a := vals[0]
 	for _, b := range vals[1:] {
-		a = r.add(a, b)
+		a = plus(cost, a, b)
 	}
 	return a
 }
 
-func (r *render) add(a, b any) any {
+func plus(cost *budget, a, b any) any {
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
-			r.built(len(x) + len(y))
+			cost.built(len(x) + len(y))
 			return x + y
 		}
 	case *List:
 		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind < isView {
-			r.items(len(x.Items) + len(y.Items))
+			cost.items(len(x.Items) + len(y.Items))
 			return &List{Items: append(append(make([]any, 0, len(x.Items)+len(y.Items)), x.Items...), y.Items...), kind: x.kind}
 		}
 	case markup:
@@ -203,7 +203,7 @@ func (r *render) add(a, b any) any {
 	if _, ok := b.(markup); ok {
 		fail(ErrUnsupported, "marked text in a sum")
 	}
-	return r.arithmetic("+", a, b)
+	return calculate(cost, "+", a, b)
 }
 
 // concatNode is a ~ b ~ c.
@@ -211,18 +211,18 @@ type concatNode struct{ items []node }
 
 func (n *concatNode) eval(r *render) any {
 	var few [8]any
-	return r.concat(r.all(few[:0], n.items))
+	return concat(&r.budget, r.all(few[:0], n.items))
 }
 
-func (r *render) concat(vals []any) any {
+func concat(cost *budget, vals []any) any {
 	if n := size(vals); n >= 0 {
-		return r.joined(vals, n)
+		return joined(cost, vals, n)
 	}
 	var b []byte
 	for _, v := range vals {
-		b = r.appendText(b, v)
+		b = appendText(cost, b, v)
 	}
-	r.built(len(b))
+	cost.built(len(b))
 	return string(b)
 }
 
@@ -232,24 +232,24 @@ type arithmeticNode struct {
 }
 
 func (n *arithmeticNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	a, b := n.a.eval(r), n.b.eval(r)
 	if s, ok := a.(string); ok && n.sign == "%" {
-		return r.percent(s, b)
+		return percent(&r.budget, s, b)
 	}
 	if n.sign == "*" {
-		if v, ok := r.repeat(a, b); ok {
+		if v, ok := repeat(&r.budget, a, b); ok {
 			return v
 		}
-		if v, ok := r.repeat(b, a); ok {
+		if v, ok := repeat(&r.budget, b, a); ok {
 			return v
 		}
 	}
-	return r.arithmetic(n.sign, a, b)
+	return calculate(&r.budget, n.sign, a, b)
 }
 
 // repeat is text or a list times a number.
-func (r *render) repeat(a, b any) (any, bool) {
+func repeat(cost *budget, a, b any) (any, bool) {
 	times, _, whole, ok := number(b)
 	if !ok || !whole {
 		return nil, false
@@ -263,7 +263,7 @@ func (r *render) repeat(a, b any) (any, bool) {
 		if times > maxMade/int64(len(a)) {
 			fail(ErrLimit, "a text of more than %d bytes", maxMade)
 		}
-		r.built(len(a) * int(times))
+		cost.built(len(a) * int(times))
 		return strings.Repeat(a, int(times)), true
 	case *List:
 		if a.kind >= isView {
@@ -276,7 +276,7 @@ func (r *render) repeat(a, b any) (any, bool) {
 		if times > maxSteps {
 			fail(ErrLimit, "more than %d steps", maxSteps)
 		}
-		r.items(len(a.Items) * int(times))
+		cost.items(len(a.Items) * int(times))
 		l.Items = slices.Repeat(a.Items, int(times))
 		return l, true
 	}
@@ -284,12 +284,12 @@ func (r *render) repeat(a, b any) (any, bool) {
 }
 
 // arithmetic computes with numbers, for what takes longer than a step.
-func (r *render) arithmetic(sign string, a, b any) any {
+func calculate(cost *budget, sign string, a, b any) any {
 	switch sign {
 	case "%":
-		r.step(slowFloats(a, b, 500)) // a division step for each power of two between the two
+		cost.step(slowFloats(a, b, 500)) // a division step for each power of two between the two
 	case "**":
-		r.step(slowFloats(a, b, 10))
+		cost.step(slowFloats(a, b, 10))
 	}
 	return arithmetic(sign, a, b)
 }
@@ -433,7 +433,7 @@ type filterNode struct {
 }
 
 func (n *filterNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	v := n.value.eval(r)
 	a := r.evaluate(&n.arguments)
 	r.line = n.line
@@ -447,7 +447,7 @@ func (r *render) filterChain(chain node, v any) any {
 	if !ok {
 		return v
 	}
-	r.step(1)
+	r.budget.step(1)
 	v = r.filterChain(n.value, v)
 	a := r.evaluate(&n.arguments)
 	a.of = n.name
@@ -463,7 +463,7 @@ type testNode struct {
 }
 
 func (n *testNode) eval(r *render) any {
-	r.step(1)
+	r.budget.step(1)
 	v := n.value.eval(r)
 	a := r.evaluate(&n.arguments)
 	a.of = n.name

@@ -16,23 +16,23 @@ type statement interface{ run(r *render) jump }
 // render is one rendering.
 type render struct {
 	template *Template
-	budget
-	out     []byte
-	scope   *scope
-	calls   int // macros in each other
-	line    int // last seen
-	filters map[string]filter
-	tests   map[string]test
+	budget   budget // what it may still do
+	out      []byte
+	scope    *scope
+	calls    int // macros in each other
+	line     int // last seen
+	filters  map[string]filter
+	tests    map[string]test
 }
 
 func (r *render) write(s string) {
-	r.built(len(s))
+	r.budget.built(len(s))
 	r.out = append(r.out, s...)
 }
 
 func (r *render) run(body []statement) jump {
 	for _, s := range body {
-		r.step(1)
+		r.budget.step(1)
 		if j := s.run(r); j != jumpNone {
 			return j
 		}
@@ -45,7 +45,7 @@ func (r *render) capture(body []statement, s *scope) (string, jump) {
 	outer, out := r.scope, r.out
 	r.scope, r.out = s, nil
 	j := r.run(body)
-	r.built(len(r.out))
+	r.budget.built(len(r.out))
 	text := string(r.out)
 	r.scope, r.out = outer, out
 	return text, j
@@ -112,13 +112,13 @@ func (s *scope) again() {
 }
 
 // age is another one once the scope, or one around it, is that of another round.
-func (r *render) age(s *scope) int {
+func ageOf(cost *budget, s *scope) int {
 	n, depth := 0, 0
 	for ; s != nil; s = s.parent {
 		n += s.rounds
 		depth++
 	}
-	r.step(depth >> 2)
+	cost.step(depth >> 2)
 	return n
 }
 
@@ -156,9 +156,9 @@ func (s *outputStatement) run(r *render) jump {
 			r.write(v.(string))
 		}
 	case sum:
-		r.writeValue(r.sum(vals))
+		r.writeValue(summed(&r.budget, vals))
 	default:
-		r.writeValue(r.concat(vals))
+		r.writeValue(concat(&r.budget, vals))
 	}
 	return jumpNone
 }
@@ -169,7 +169,7 @@ func (r *render) writeValue(v any) {
 		r.write(v)
 	case undefined:
 	default:
-		r.write(r.text(v))
+		r.write(shownText(&r.budget, v))
 	}
 }
 
@@ -200,7 +200,7 @@ type target struct {
 func (r *render) assign(t *target, v any) {
 	switch {
 	case t.several != nil:
-		items := r.each(v)
+		items := each(&r.budget, v)
 		if len(items) != len(t.several) {
 			fail(ErrRender, "%d values for %d names", len(items), len(t.several))
 		}
@@ -213,7 +213,7 @@ func (r *render) assign(t *target, v any) {
 		if !ok {
 			fail(ErrRender, "cannot assign attribute on non-namespace object")
 		}
-		r.put(ns.attributes, t.attribute, v)
+		put(&r.budget, ns.attributes, t.attribute, v)
 	default:
 		r.set(t.id, v)
 	}
@@ -222,12 +222,12 @@ func (r *render) assign(t *target, v any) {
 // get is the value of a variable; it costs a look at each variable that was set since the outermost scope.
 func (r *render) get(id int) (any, bool) {
 	v, seen, ok := r.scope.get(id)
-	r.step(seen >> 3)
+	r.budget.step(seen >> 3)
 	return v, ok
 }
 
 func (r *render) set(id int, v any) {
-	r.step(len(r.scope.ids) >> 3)
+	r.budget.step(len(r.scope.ids) >> 3)
 	r.scope.set(id, v)
 }
 
@@ -330,7 +330,7 @@ type loop struct {
 
 func (s *forStatement) run(r *render) jump {
 	r.line = s.line
-	items := r.each(s.items.eval(r))
+	items := each(&r.budget, s.items.eval(r))
 	outer := r.scope
 	if s.test != nil {
 		items = s.filter(r, items)
@@ -339,7 +339,7 @@ func (s *forStatement) run(r *render) jump {
 	inner := newScope(outer, 0)
 	whole := false // a round came to its end: jinja2 asks that, not whether there was an item
 	for i, v := range items {
-		r.step(1)
+		r.budget.step(1)
 		l.index = i
 		inner.again()
 		r.scope = inner
@@ -365,11 +365,11 @@ func (s *forStatement) run(r *render) jump {
 // filter keeps the items that the loop's `if` wants.
 func (s *forStatement) filter(r *render, items []any) []any {
 	outer := r.scope
-	r.made(len(items) * sizeItem)
+	r.budget.made(len(items) * sizeItem)
 	kept := make([]any, 0, len(items))
 	inner := newScope(outer, 0)
 	for _, v := range items {
-		r.step(1)
+		r.budget.step(1)
 		inner.again()
 		r.scope = inner
 		r.assign(&s.target, v)
@@ -399,7 +399,7 @@ type macro struct {
 }
 
 func (r *render) macro(code *macroCode) *macro {
-	return &macro{code, r.scope, r.age(r.scope), r.template.names}
+	return &macro{code, r.scope, ageOf(&r.budget, r.scope), r.template.names}
 }
 
 type macroStatement struct {
@@ -437,14 +437,14 @@ func (m *macro) call(r *render, a args) any {
 	if r.calls++; r.calls > maxCalls {
 		fail(ErrLimit, "more than %d macros in each other", maxCalls)
 	}
-	if r.age(m.scope) != m.age {
+	if ageOf(&r.budget, m.scope) != m.age {
 		fail(ErrUnsupported, "the macro %s of an earlier round of a loop", m.name) // Python's sees what the names are by now
 	}
 	s := newScope(m.scope, 0)
 	if len(a.plain) > len(m.parameters) {
 		fail(ErrRender, "macro %s takes not more than %d arguments", m.name, len(m.parameters))
 	}
-	r.step(len(m.parameters) * (1 + len(a.names)))
+	r.budget.step(len(m.parameters) * (1 + len(a.names)))
 	used := 0
 	outer := r.scope
 	for i, id := range m.parameters {

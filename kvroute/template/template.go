@@ -137,7 +137,7 @@ func (t *Template) render(dst []byte, vars *Dict, b budget) (text []byte, err er
 	r := &render{template: t, out: dst, budget: b, filters: filters, tests: tests}
 	text = dst
 	defer caught(&err, &r.line)
-	r.step(4 * len(t.names))
+	r.budget.step(4 * len(t.names))
 	r.scope = newScope(nil, len(t.names))
 	for i, name := range t.names {
 		if v, ok := vars.Get(name); ok {

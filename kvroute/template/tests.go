@@ -6,7 +6,7 @@ type test func(r *render, v any, a args) bool
 
 // compared is a test that is an operator.
 func compared(sign string) test {
-	return func(r *render, v any, a args) bool { return r.compare(sign, v, a.take([]string{"other"})[0]) }
+	return func(r *render, v any, a args) bool { return compare(&r.budget, sign, v, a.take([]string{"other"})[0]) }
 }
 
 // simple is a test without arguments.
@@ -21,14 +21,14 @@ func simple(is func(v any) bool) test {
 func isCase(is func(r *render, s string) bool) test {
 	return func(r *render, v any, a args) bool {
 		a.take(nil)
-		return is(r, r.text(v))
+		return is(r, shownText(&r.budget, v))
 	}
 }
 
 // named is a text that something is looked up by.
-func (r *render) named(v any) string {
+func nameOf(cost *budget, v any) string {
 	s, _ := v.(string)
-	r.step(copying(len(s)))
+	cost.step(copying(len(s)))
 	return s
 }
 
@@ -67,14 +67,14 @@ var tests = map[string]test{
 		}
 		return false
 	}),
-	"lower": isCase(func(r *render, s string) bool { return s == r.lower(s) && s != r.upper(s) }),
-	"upper": isCase(func(r *render, s string) bool { return s == r.upper(s) && s != r.lower(s) }),
-	"odd":   func(r *render, v any, _ args) bool { return equal(r.arithmetic("%", v, int64(2)), int64(1)) },
-	"even":  func(r *render, v any, _ args) bool { return equal(r.arithmetic("%", v, int64(2)), int64(0)) },
+	"lower": isCase(func(r *render, s string) bool { return s == lowercased(&r.budget, s) && s != uppercased(&r.budget, s) }),
+	"upper": isCase(func(r *render, s string) bool { return s == uppercased(&r.budget, s) && s != lowercased(&r.budget, s) }),
+	"odd":   func(r *render, v any, _ args) bool { return equal(calculate(&r.budget, "%", v, int64(2)), int64(1)) },
+	"even":  func(r *render, v any, _ args) bool { return equal(calculate(&r.budget, "%", v, int64(2)), int64(0)) },
 	"divisibleby": func(r *render, v any, a args) bool {
-		return equal(r.arithmetic("%", v, a.take([]string{"num"})[0]), int64(0))
+		return equal(calculate(&r.budget, "%", v, a.take([]string{"num"})[0]), int64(0))
 	},
-	"in": func(r *render, v any, a args) bool { return r.contains(a.take([]string{"seq"})[0], v) },
+	"in": func(r *render, v any, a args) bool { return contains(&r.budget, a.take([]string{"seq"})[0], v) },
 	"sameas": func(_ *render, v any, a args) bool {
 		other := a.take([]string{"other"})[0]
 		switch v.(type) {
@@ -84,8 +84,8 @@ var tests = map[string]test{
 		fail(ErrUnsupported, "sameas of %s", typeName(v))
 		return false
 	},
-	"filter": func(r *render, v any, _ args) bool { return r.filters[r.named(v)] != nil },
-	"test":   func(r *render, v any, _ args) bool { return r.tests[r.named(v)] != nil },
+	"filter": func(r *render, v any, _ args) bool { return r.filters[nameOf(&r.budget, v)] != nil },
+	"test":   func(r *render, v any, _ args) bool { return r.tests[nameOf(&r.budget, v)] != nil },
 	"eq":     compared("=="), "equalto": compared("=="), "==": compared("=="), "ne": compared("!="), "!=": compared("!="),
 	"lt": compared("<"), "lessthan": compared("<"), "<": compared("<"), "le": compared("<="), "<=": compared("<="),
 	"gt": compared(">"), "greaterthan": compared(">"), ">": compared(">"), "ge": compared(">="), ">=": compared(">="),

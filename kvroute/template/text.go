@@ -11,40 +11,40 @@ import (
 )
 
 // appendText appends str(v).
-func (r *render) appendText(dst []byte, v any) []byte {
+func appendText(cost *budget, dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
-		r.built(len(v))
+		cost.built(len(v))
 		return append(dst, v...)
 	case markup:
-		r.built(len(v))
+		cost.built(len(v))
 		return append(dst, v...)
 	case undefined:
 		return dst
 	}
-	return r.appendRepr(dst, v, 0)
+	return appendRepr(cost, dst, v, 0)
 }
 
-func (r *render) text(v any) string {
+func shownText(cost *budget, v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	b := r.appendText(nil, v)
-	r.built(len(b))
+	b := appendText(cost, nil, v)
+	cost.built(len(b))
 	return string(b)
 }
 
 // deeper counts an item of a value that is gone through, and refuses one that is nested too deep.
-func (r *render) deeper(depth int) {
+func deeper(cost *budget, depth int) {
 	if depth > maxNested {
 		fail(ErrLimit, "a value nested more than %d deep", maxNested)
 	}
-	r.step(1)
+	cost.step(1)
 }
 
-func (r *render) appendRepr(dst []byte, v any, depth int) []byte {
-	r.deeper(depth)
-	r.made(8)
+func appendRepr(cost *budget, dst []byte, v any, depth int) []byte {
+	deeper(cost, depth)
+	cost.made(8)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "None"...)
@@ -56,27 +56,27 @@ func (r *render) appendRepr(dst []byte, v any, depth int) []byte {
 	case int64:
 		return strconv.AppendInt(dst, v, 10)
 	case BigInt:
-		r.built(len(v))
+		cost.built(len(v))
 		return append(dst, v...)
 	case float64:
-		r.step(8)
+		cost.step(8)
 		return appendFloat(dst, v, "inf", "nan")
 	case string:
-		r.step(len(v))
-		r.made(4 * len(v)) // an escape is no longer
+		cost.step(len(v))
+		cost.made(4 * len(v)) // an escape is no longer
 		return appendQuoted(dst, v)
 	case undefined:
 		return append(dst, "Undefined"...)
 	case *List:
-		return r.appendList(dst, v, depth)
+		return appendList(cost, dst, v, depth)
 	case *Dict:
 		dst = append(dst, '{')
 		for i, k := range v.keys {
 			if i > 0 {
 				dst = append(dst, ", "...)
 			}
-			dst = append(r.appendRepr(dst, k, depth+1), ": "...)
-			dst = r.appendRepr(dst, v.vals[i], depth+1)
+			dst = append(appendRepr(cost, dst, k, depth+1), ": "...)
+			dst = appendRepr(cost, dst, v.vals[i], depth+1)
 		}
 		return append(dst, '}')
 	}
@@ -84,7 +84,7 @@ func (r *render) appendRepr(dst []byte, v any, depth int) []byte {
 	return nil
 }
 
-func (r *render) appendList(dst []byte, l *List, depth int) []byte {
+func appendList(cost *budget, dst []byte, l *List, depth int) []byte {
 	if l.kind >= isView {
 		fail(ErrUnsupported, "%s as text", typeName(l))
 	}
@@ -97,7 +97,7 @@ func (r *render) appendList(dst []byte, l *List, depth int) []byte {
 		if i > 0 {
 			dst = append(dst, ", "...)
 		}
-		dst = r.appendRepr(dst, v, depth+1)
+		dst = appendRepr(cost, dst, v, depth+1)
 	}
 	if l.kind == isTuple && len(l.Items) == 1 {
 		dst = append(dst, ',')

@@ -41,11 +41,11 @@ func filterToJSON(r *render, v any, a args) any {
 		if !ok || len(l.Items) != 2 {
 			fail(ErrRender, "tojson with separators %s", typeName(p[2]))
 		}
-		style.item, style.key = r.text(l.Items[0]), r.text(l.Items[1])
+		style.item, style.key = shownText(&r.budget, l.Items[0]), shownText(&r.budget, l.Items[1])
 	}
-	out := style.append(r, nil, v, 0)
-	r.grown(out, &style.counted)
-	r.built(len(out))
+	out := style.append(&r.budget, nil, v, 0)
+	r.budget.grown(out, &style.counted)
+	r.budget.built(len(out))
 	return string(out)
 }
 
@@ -60,9 +60,9 @@ func (j *jsonStyle) line(dst []byte, depth int) []byte {
 	return dst
 }
 
-func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
-	r.deeper(depth)
-	r.grown(dst, &j.counted)
+func (j *jsonStyle) append(cost *budget, dst []byte, v any, depth int) []byte {
+	deeper(cost, depth)
+	cost.grown(dst, &j.counted)
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...)
@@ -73,24 +73,24 @@ func (j *jsonStyle) append(r *render, dst []byte, v any, depth int) []byte {
 	case BigInt:
 		return append(dst, v...)
 	case float64:
-		r.step(8)
+		cost.step(8)
 		return appendFloat(dst, v, "Infinity", "NaN")
 	case string:
-		return j.text(r, dst, v)
+		return j.text(cost, dst, v)
 	case markup:
-		return j.text(r, dst, string(v))
+		return j.text(cost, dst, string(v))
 	case *List:
 		if v.kind < isView {
-			return j.list(r, dst, v.Items, depth)
+			return j.list(cost, dst, v.Items, depth)
 		}
 	case *Dict:
-		return j.dict(r, dst, v, depth)
+		return j.dict(cost, dst, v, depth)
 	}
 	fail(ErrRender, "%s is not JSON serializable", typeName(v))
 	return nil
 }
 
-func (j *jsonStyle) list(r *render, dst []byte, items []any, depth int) []byte {
+func (j *jsonStyle) list(cost *budget, dst []byte, items []any, depth int) []byte {
 	if len(items) == 0 {
 		return append(dst, "[]"...)
 	}
@@ -99,22 +99,22 @@ func (j *jsonStyle) list(r *render, dst []byte, items []any, depth int) []byte {
 		if i > 0 {
 			dst = append(dst, j.item...)
 		}
-		dst = j.append(r, j.line(dst, depth+1), v, depth+1)
+		dst = j.append(cost, j.line(dst, depth+1), v, depth+1)
 	}
 	return append(j.line(dst, depth), ']')
 }
 
-func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
+func (j *jsonStyle) dict(cost *budget, dst []byte, d *Dict, depth int) []byte {
 	if d.Len() == 0 {
 		return append(dst, "{}"...)
 	}
-	r.items(d.Len())
+	cost.items(d.Len())
 	order := make([]any, d.Len())
 	for i := range order {
 		order[i] = int64(i)
 	}
 	if j.sorted {
-		sortBy(r, order, false, func(i any) any { return d.keys[i.(int64)] })
+		sortBy(cost, order, false, func(i any) any { return d.keys[i.(int64)] })
 	}
 	dst = append(dst, '{')
 	for i, at := range order {
@@ -126,12 +126,12 @@ func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
 		case string:
 		case nil, bool, int64, BigInt, float64:
 			plain := jsonStyle{}
-			key = string(plain.append(r, nil, key, depth))
+			key = string(plain.append(cost, nil, key, depth))
 		default:
 			fail(ErrRender, "%s as a key of JSON", typeName(key))
 		}
-		dst = j.text(r, j.line(dst, depth+1), key.(string))
-		dst = j.append(r, append(dst, j.key...), d.vals[at.(int64)], depth+1)
+		dst = j.text(cost, j.line(dst, depth+1), key.(string))
+		dst = j.append(cost, append(dst, j.key...), d.vals[at.(int64)], depth+1)
 	}
 	return append(j.line(dst, depth), '}')
 }
@@ -140,13 +140,13 @@ func (j *jsonStyle) dict(r *render, dst []byte, d *Dict, depth int) []byte {
 const textPiece = 64 << 10
 
 // text writes a string, and counts it piece by piece: an escape is six times as long as what it stands for.
-func (j *jsonStyle) text(r *render, dst []byte, s string) []byte {
-	r.step(walking(len(s)))
+func (j *jsonStyle) text(cost *budget, dst []byte, s string) []byte {
+	cost.step(walking(len(s)))
 	dst = append(dst, '"')
 	for len(s) > textPiece {
 		n := backToRune(s, textPiece)
 		dst = appendJSONText(dst, s[:n], j.ascii)
-		r.grown(dst, &j.counted)
+		cost.grown(dst, &j.counted)
 		s = s[n:]
 	}
 	return append(appendJSONText(dst, s, j.ascii), '"')
@@ -194,7 +194,8 @@ func AppendJSON(dst []byte, v any) ([]byte, error) {
 	func() {
 		defer caught(&err, &line)
 		style := jsonStyle{item: ", ", key: ": "}
-		dst = style.append(&render{budget: unbounded}, dst, v, 0)
+		all := unbounded
+		dst = style.append(&all, dst, v, 0)
 	}()
 	return dst, err
 }

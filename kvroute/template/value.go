@@ -295,27 +295,27 @@ func identical(a, b any) bool {
 }
 
 // same is Python's ==.
-func (r *render) same(a, b any, depth int) bool {
-	r.deeper(depth)
+func same(cost *budget, a, b any, depth int) bool {
+	deeper(cost, depth)
 	switch a := a.(type) {
 	case string:
 		b, ok := b.(string)
 		if !ok || len(a) != len(b) {
 			return false
 		}
-		r.step(copying(len(a)))
+		cost.step(copying(len(a)))
 		return a == b
 	case *List:
 		b, ok := b.(*List)
-		return ok && r.sameLists(a, b, depth+1)
+		return ok && sameLists(cost, a, b, depth+1)
 	case *Dict:
 		b, ok := b.(*Dict)
-		return ok && r.sameDicts(a, b, depth+1)
+		return ok && sameDicts(cost, a, b, depth+1)
 	}
 	return equal(a, b)
 }
 
-func (r *render) sameLists(l, m *List, depth int) bool {
+func sameLists(cost *budget, l, m *List, depth int) bool {
 	if l.kind != m.kind || l.kind >= isView {
 		return l == m
 	}
@@ -323,20 +323,20 @@ func (r *render) sameLists(l, m *List, depth int) bool {
 		return false
 	}
 	for i, v := range l.Items {
-		if !r.same(v, m.Items[i], depth) {
+		if !same(cost, v, m.Items[i], depth) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r *render) sameDicts(d, e *Dict, depth int) bool {
+func sameDicts(cost *budget, d, e *Dict, depth int) bool {
 	if d.Len() != e.Len() {
 		return false
 	}
 	for i, k := range d.keys {
-		v, ok := r.lookup(e, k)
-		if !ok || !r.same(d.vals[i], v, depth) {
+		v, ok := lookup(cost, e, k)
+		if !ok || !same(cost, d.vals[i], v, depth) {
 			return false
 		}
 	}
@@ -344,8 +344,8 @@ func (r *render) sameDicts(d, e *Dict, depth int) bool {
 }
 
 // order compares numbers, texts and lists; other pairs are errors.
-func (r *render) order(a, b any, sign string, depth int) int {
-	r.deeper(depth)
+func ordered(cost *budget, a, b any, sign string, depth int) int {
+	deeper(cost, depth)
 	if x, f, whole, ok := number(a); ok {
 		if y, g, whole2, ok := number(b); ok {
 			switch {
@@ -360,14 +360,14 @@ func (r *render) order(a, b any, sign string, depth int) int {
 	switch a := a.(type) {
 	case string:
 		if b, ok := b.(string); ok {
-			r.step(copying(min(len(a), len(b))))
+			cost.step(copying(min(len(a), len(b))))
 			return strings.Compare(a, b)
 		}
 	case *List:
 		if b, ok := b.(*List); ok && a.kind == b.kind && a.kind < isView {
 			for i := range min(len(a.Items), len(b.Items)) {
-				if !r.same(a.Items[i], b.Items[i], depth+1) {
-					return r.order(a.Items[i], b.Items[i], sign, depth+1)
+				if !same(cost, a.Items[i], b.Items[i], depth+1) {
+					return ordered(cost, a.Items[i], b.Items[i], sign, depth+1)
 				}
 			}
 			return len(a.Items) - len(b.Items)
@@ -393,23 +393,23 @@ func (d *Dict) search(key any) int {
 	return n
 }
 
-func (r *render) lookup(d *Dict, key any) (any, bool) {
-	r.step(d.search(key))
+func lookup(cost *budget, d *Dict, key any) (any, bool) {
+	cost.step(d.search(key))
 	return d.lookup(key)
 }
 
-func (r *render) put(d *Dict, key, value any) {
-	r.step(1 + d.search(key))
-	r.made(sizePair)
+func put(cost *budget, d *Dict, key, value any) {
+	cost.step(1 + d.search(key))
+	cost.made(sizePair)
 	d.put(key, value)
 }
 
-func (r *render) clone(d *Dict) *Dict {
-	r.made(sizePair)
+func clone(cost *budget, d *Dict) *Dict {
+	cost.made(sizePair)
 	c := NewDict(d.Len() + 1)
 	for i, k := range d.keys {
-		r.step(4)
-		r.put(c, k, d.vals[i])
+		cost.step(4)
+		put(cost, c, k, d.vals[i])
 	}
 	return c
 }

@@ -1,10 +1,13 @@
 // Steer: what a request says itself of where it is to go.
+
 package kvroute
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"kvasir/kvroute/cost"
 )
 
 // ErrPin says that a request names a worker or a rank that cannot take it, whoever is
@@ -26,7 +29,7 @@ type Pin struct {
 
 // A PinError is ErrPin with what was asked for and what there is.
 type PinError struct {
-	Leg    Leg // PrefillLeg, or Whole
+	Leg    cost.Leg // PrefillLeg or Whole
 	Worker string
 	Rank   int // -1: the worker is the trouble, not its rank
 	Ranks  int // of the worker; if Rank >= 0
@@ -36,7 +39,7 @@ type PinError struct {
 
 func (e *PinError) Error() string {
 	what := "worker"
-	if e.Leg == PrefillLeg {
+	if e.Leg == cost.PrefillLeg {
 		what = "prefill worker"
 	}
 	if e.Rank >= 0 {

@@ -1,10 +1,12 @@
-// Field: who could take a request, before anybody looks at load or prices.
+// Candidates: who could take a request, before anybody looks at load or prices.
+
 package kvroute
 
 import (
 	"fmt"
 	"slices"
-	"time"
+
+	"kvasir/kvroute/cost"
 )
 
 // Disaggregate says when a prefill worker computes a prompt for a worker of role
@@ -35,9 +37,10 @@ func ParseDisaggregate(s string) (Disaggregate, error) {
 	return Auto, fmt.Errorf("cannot read disaggregate %q: want auto, always or never", s)
 }
 
-// A field is who could take a request: by model, by role, by what the request
-// asks for itself.
-type field struct {
+// candidates are the workers that could take a request: by model, by role, by what
+// the request asks for itself. Of these, eligible are those that nothing speaks
+// against at the moment.
+type candidates struct {
 	served   *served
 	workers  []*Worker
 	prefills []*Worker // that could compute its prompt; empty: nobody does but the worker itself
@@ -47,43 +50,43 @@ type field struct {
 	helpAt bool // the prefill worker is named, and helps a worker of any role
 }
 
-// field returns who could take the request.
-func (p *Pool) field(s *served, q *Query) (field, error) {
-	f := field{served: s, workers: s.workers}
+// candidates returns who could take the request.
+func (p *Pool) candidates(s *served, q *Query) (candidates, error) {
+	c := candidates{served: s, workers: s.workers}
 	if q.Pin.Worker != "" || q.Pin.Ranked {
 		var err error
-		if f.workers, err = pinned(s.workers, q.Model, Whole, q.Pin.Worker, q.Pin.Ranked, q.Pin.Rank); err != nil {
-			return field{}, err
+		if c.workers, err = pinned(s.workers, q.Model, cost.Whole, q.Pin.Worker, q.Pin.Ranked, q.Pin.Rank); err != nil {
+			return candidates{}, err
 		}
 	}
-	f.some = s.decodes && !q.NoPrompt && slices.ContainsFunc(f.workers, (*Worker).Helped)
+	c.some = s.decodes && !q.NoPrompt && slices.ContainsFunc(c.workers, (*Worker).Helped)
 	if q.Aggregate {
-		return f.byThemselves()
+		return c.byThemselves()
 	}
 	if q.Pin.Prefill != "" || q.Pin.PrefillRanked {
 		var err error
-		f.prefills, err = pinned(s.prefills, q.Model, PrefillLeg, q.Pin.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
-		f.must, f.helpAt = true, true
-		return f, err
+		c.prefills, err = pinned(s.prefills, q.Model, cost.PrefillLeg, q.Pin.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
+		c.must, c.helpAt = true, true
+		return c, err
 	}
 	if p.disaggregate == Never || !s.decodes {
-		return f.byThemselves()
+		return c.byThemselves()
 	}
-	f.prefills, f.must = s.prefills, p.disaggregate == Always
-	return f, nil
+	c.prefills, c.must = s.prefills, p.disaggregate == Always
+	return c, nil
 }
 
-// byThemselves is the field without workers that are Helped.
-func (f field) byThemselves() (field, error) {
-	if !f.some {
-		return f, nil
+// byThemselves are the candidates without workers that are Helped.
+func (c candidates) byThemselves() (candidates, error) {
+	if !c.some {
+		return c, nil
 	}
-	err := f.alone(ErrNoPrefill)
-	return f, err
+	err := c.alone(ErrNoPrefill)
+	return c, err
 }
 
 // pinned returns those of the workers that the request names.
-func pinned(workers []*Worker, model string, leg Leg, name string, ranked bool, rank int) ([]*Worker, error) {
+func pinned(workers []*Worker, model string, leg cost.Leg, name string, ranked bool, rank int) ([]*Worker, error) {
 	e := &PinError{Leg: leg, Worker: name, Rank: -1, Model: model}
 	var found []*Worker
 	for _, w := range workers {
@@ -110,39 +113,34 @@ func pinned(workers []*Worker, model string, leg Leg, name string, ranked bool, 
 }
 
 // whole says whether w may take prompt and answer.
-func (f *field) whole(w *Worker) bool {
-	if f.some && w.Helped() {
+func (c *candidates) whole(w *Worker) bool {
+	if c.some && w.Helped() {
 		return false
 	}
-	return !f.must || w.role == Both && !f.helpAt
+	return !c.must || w.role == Both && !c.helpAt
 }
 
 // helped says whether w may answer after a prefill worker.
-func (f *field) helped(w *Worker) bool { return w.role == Decode || f.helpAt }
+func (c *candidates) helped(w *Worker) bool { return w.role == Decode || c.helpAt }
 
-// alone is the field without prefill workers, after none of them could be had
+// alone are the candidates without prefill workers, after none of them could be had
 // for the reason given: an error where nobody is left.
-func (f *field) alone(why error) error {
-	f.prefills = nil
-	if !f.must && !f.some {
+func (c *candidates) alone(why error) error {
+	c.prefills = nil
+	if !c.must && !c.some {
 		return nil
 	}
-	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w *Worker) bool { return !f.whole(w) })
-	if len(f.workers) == 0 {
+	c.workers = slices.DeleteFunc(slices.Clone(c.workers), func(w *Worker) bool { return !c.whole(w) })
+	if len(c.workers) == 0 {
 		return why
 	}
 	return nil
 }
 
-// why says why a worker was chosen that nothing spoke against.
-func (f *field) why(policy string, q *Query) string {
+// why says why a worker was picked that nothing spoke against.
+func (c *candidates) why(policy string, q *Query) string {
 	if q.Pin.Worker != "" {
 		return "pinned"
 	}
 	return policy
-}
-
-// open says whether w is one that nothing speaks against.
-func open(w *Worker, tried []*Worker, now time.Time) bool {
-	return w.free() && w.usable(now) && (len(tried) == 0 || !slices.Contains(tried, w))
 }

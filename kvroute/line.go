@@ -1,4 +1,5 @@
-// Wait: the line of requests that no worker has a slot for yet.
+// Line: the requests that no worker has a slot for yet.
+
 package kvroute
 
 import (
@@ -27,33 +28,35 @@ import (
 //     free slot is passed over. With a central queue the order within a model is
 //     that of cost.Queue, and a free slot of an engine that is busy with prompts
 //     is none; who wants or shuns some workers stays in the order of arrival.
-//  4. Locks are taken in the order line.mu, Pool.mu; line.mu, desk.mu, engine.mu,
+//  4. Locks are taken in the order line.mu, Pool.mu; line.mu, placer.mu, engine.mu,
 //     tracker.mu. Worker.mu is never held here.
 type line struct {
 	waiting atomic.Int64  // requests in line; Place and Release read it without mu
 	version atomic.Uint64 // of what the workers serve; see Pool.catalog
 	stale   atomic.Bool   // something has become usable since the last settle
 
-	now   func() time.Time
-	index *kvindex.Index
-	desk  desk // where pools with prices place
+	now    func() time.Time
+	tell   func(at time.Time) // PoolOptions.Alarm; nil: the alarm is a timer
+	index  *kvindex.Index
+	placer placer // of pools with prices
 
 	mu       sync.Mutex // guards below
 	pool     *Pool      // places those who wait: the newest one started
 	queues   map[string]*queue
 	arrivals uint64
-	alarm    *time.Timer // for the next ejection or busy spell that ends by time
+	alarm    *time.Timer // for the next ejection or busy spell that ends by time; nil: never set, or tell has it
 	alarmAt  time.Time   // zero: not set
 }
 
-func newLine(p *Pool, now func() time.Time, x *kvindex.Index) *line {
-	if now == nil {
-		now = time.Now
+func newLine(p *Pool, o *PoolOptions) *line {
+	l := &line{pool: p, now: o.Now, tell: o.Alarm, index: o.Index, queues: make(map[string]*queue)}
+	if l.now == nil {
+		l.now = time.Now
 	}
-	if x == nil {
-		x = kvindex.New(kvindex.Options{})
+	if l.index == nil {
+		l.index = kvindex.New(kvindex.Options{})
 	}
-	return &line{pool: p, now: now, index: x, queues: make(map[string]*queue)}
+	return l
 }
 
 // Start makes p the pool that waiting requests are placed by, from now on:
@@ -104,7 +107,7 @@ func (p *Pool) QueueLen(model string) int {
 // closed (nil: never). With any error no slot is held.
 func (p *Pool) Wait(q Query, gone <-chan struct{}, limit time.Duration) (Placement, error) {
 	l := p.line
-	w, at, err := l.enter(q)
+	w, at, err := l.enter(q, nil)
 	if w == nil {
 		return at, err
 	}
@@ -127,9 +130,24 @@ func (p *Pool) Wait(q Query, gone <-chan struct{}, limit time.Duration) (Placeme
 	}
 }
 
+// Enter is Wait for a caller that must not block, as one whose time is not the
+// real one: the request waits without a limit. placed is told once what Wait
+// would return, before Enter returns or by the call that lets the request go:
+// Release, Tokens, SetHardware, Ring and what else makes a worker usable. It must
+// call neither the pool nor a placement.
+func (p *Pool) Enter(q Query, placed func(Placement, error)) {
+	if w, at, err := p.line.enter(q, placed); w == nil {
+		placed(at, err)
+	}
+}
+
+// Ring lets those who wait look at the workers again, after time has made one
+// usable. It is for PoolOptions.Alarm; without that a timer calls it.
+func (p *Pool) Ring() { p.line.ring() }
+
 // enter places the request or puts it in line; a nil waiter means that it is
-// not in line.
-func (l *line) enter(q Query) (*waiter, Placement, error) {
+// not in line. placed: nil: it hears by waiter.ready.
+func (l *line) enter(q Query, placed func(Placement, error)) (*waiter, Placement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q.Now = l.now()
@@ -149,7 +167,10 @@ func (l *line) enter(q Query) (*waiter, Placement, error) {
 		l.queues[q.Model] = in
 	}
 	l.arrivals++
-	w := &waiter{query: q, seq: l.arrivals, since: q.Now, ready: make(chan struct{})}
+	w := &waiter{query: q, seq: l.arrivals, since: q.Now, placed: placed}
+	if placed == nil {
+		w.ready = make(chan struct{})
+	}
 	in.of(w).push(w)
 	if l.waiting.Add(1) == 1 || l.pool.central {
 		// Invariant 1: a slot that became free before waiting was seen. And in the
@@ -303,6 +324,10 @@ func (l *line) work(model string) time.Duration {
 // dismiss lets a request go that has what it waited for, or an error.
 func (l *line) dismiss(w *waiter) {
 	l.remove(w)
+	if w.placed != nil {
+		w.placed(w.at, w.err)
+		return
+	}
 	close(w.ready)
 }
 
@@ -345,6 +370,8 @@ func (l *line) setAlarm(now time.Time) {
 	}
 	l.alarmAt = next
 	switch {
+	case l.tell != nil:
+		l.tell(next)
 	case next.IsZero():
 		l.alarm.Stop()
 	case l.alarm == nil:
