@@ -125,7 +125,7 @@ func (c *Cache) Lookup(q *Query) Result {
 	return c.semantic(q, until, now)
 }
 
-// Normal returns what an equal question has as well: Text, or a part of it.
+// Normal returns the part of Text that equal questions have in common.
 func (q *Query) Normal() []byte {
 	if q.Embed == nil || q.Literal() != "" {
 		return q.Text
@@ -133,8 +133,8 @@ func (q *Query) Normal() []byte {
 	return normalise(q.Text)
 }
 
-// Literal says why only the same bytes answer the question where others would do;
-// "": they do, or none would whatever it says.
+// Literal says why only the same bytes answer this question, where otherwise
+// similar questions could. "": similar ones can, or the query allows none anyway.
 func (q *Query) Literal() string {
 	if !q.read && q.Embed != nil {
 		q.read, q.literal = true, Literal(q.Text)

@@ -17,10 +17,11 @@ const (
 	WhyNoise  = "noise"  // its letters are drawn by chance
 )
 
-// Literal says why a question is answered, and answers, by equal bytes alone;
-// "": it need not. An embedding sees nothing of what is hidden, so that such a
-// question would lie right beside the plain one and put words into its answer; and
-// all that says nothing lies close together, a pizza beside an angry face.
+// Literal says why a question is answered, and answers, by equal bytes alone; "":
+// similar questions are good enough. An embedding does not see hidden characters, so
+// a question that has some would lie right beside the plain one and put words into
+// its answer. And questions that say next to nothing all lie close together, a pizza
+// beside an angry face.
 func Literal(text []byte) (why string) {
 	switch w := readWords(text); {
 	case unseen.Count(text) > 0 || oddlySpaced(text) || oddlyDrawn(text):
@@ -33,12 +34,12 @@ func Literal(text []byte) (why string) {
 	return ""
 }
 
-// mostSpace is how much white space that says nothing a text may have, in bytes.
+// mostSpace is how much needless white space a text may have, in bytes.
 const mostSpace = 32
 
-// oddlySpaced says that there is white space around or in the text, which counts
-// for little where questions are compared, that people do not type, or as much of
-// it as would spell something.
+// oddlySpaced says that the text has white space, around or in it, of a kind that
+// people do not type, or so much that it could spell something. Comparing questions
+// ignores most white space.
 func oddlySpaced(text []byte) bool {
 	spare := 0
 	for i := 0; i < len(text); {
@@ -61,10 +62,10 @@ func oddlySpaced(text []byte) bool {
 	return false
 }
 
-// spareSpace is how many bytes of a gap between words, or behind the last, do
-// nothing: not the one that parts the words, the end of an empty line, nor the
-// indentation of the next. Beyond ASCII people type one at a time, where French
-// and Chinese have theirs.
+// spareSpace is how many bytes of the gap between two words, or behind the last, are
+// needless: all but the blank that parts the words, the end of an empty line and the
+// indentation of the next line. Of white space beyond ASCII, which French and Chinese
+// use, people type one at a time.
 func spareSpace(gap []byte, last bool) (n int, typed bool) {
 	if r, size := utf8.DecodeRune(gap); r >= utf8.RuneSelf {
 		return 0, size == len(gap) && (r == 0xa0 || r == 0x202f || r == 0x3000)
@@ -82,9 +83,9 @@ func spareSpace(gap []byte, last bool) (n int, typed bool) {
 // mostIndent is how far a line of code is indented, by blanks alone or tabs alone.
 const mostIndent = 64
 
-// oddlyDrawn says that the text has characters that stand for nothing everybody
-// draws alike: of private use, not assigned, a place for an object, rings around
-// the letter before.
+// oddlyDrawn says that the text has characters that fonts draw differently or not at
+// all: of private use, not assigned, the place of an object, a ring around the letter
+// before.
 func oddlyDrawn(text []byte) bool {
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
@@ -112,7 +113,7 @@ type wordCount struct {
 	odd   int  // of those, the ones that nobody can say
 }
 
-// isNoise says that most of what could be a Latin word is none.
+// isNoise says that most of what could be Latin words are letters drawn by chance.
 func (w *wordCount) isNoise() bool {
 	if w.other > 0 {
 		return 2*w.odd > w.latin && 2*w.latin > w.words

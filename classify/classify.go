@@ -50,7 +50,7 @@ type Text struct {
 // Judge has returned.
 type Request struct {
 	Client uint64 // any number of whose it is: where there is a queue, clients take turns
-	For    Waiter // who waits for the verdict; nil: somebody does
+	For    Waiter // who waits for the verdict; nil: it is wanted in any case
 
 	Texts []Text // in the body's order
 	Model string // as the client named it
@@ -160,9 +160,10 @@ func (c *Classifier) Idle(auto bool) bool {
 	return !auto && c.options.Jailbreak.Action == Off && c.options.PII.Action == Off && len(c.explicit) == 0
 }
 
-// Judge says what was found in the request and what follows. It takes the
-// caller's goroutine and waits for a thread; that does not count to the timeout, and is
-// bounded by itself (ErrBusy). The verdict is the caller's until Release.
+// Judge says what was found in the request and what follows. It runs on the
+// caller's goroutine and waits until fewer than Options.Threads others judge. That wait
+// has a bound of its own (ErrBusy) and does not count towards the timeout. The verdict
+// is the caller's until Release.
 func (c *Classifier) Judge(r *Request) (v *Verdict) { // named: it is there also after a panic
 	v = c.verdict()
 	j := c.acquire(r, c.patience)
@@ -192,7 +193,8 @@ func (c *Classifier) deadline() time.Duration {
 	return clock() + c.options.Timeout
 }
 
-// waitsFor is how long a request waits for a thread. Where it may pass unjudged, no longer than judging may take.
+// waitsFor is how long a request waits for a thread. A request that may pass unjudged waits no longer than judging may
+// take.
 func (c *Classifier) waitsFor() time.Duration {
 	o := &c.options
 	if o.Timeout > 0 && (mandatory(&o.Jailbreak) || mandatory(&o.PII.GuardOptions)) {
@@ -201,7 +203,7 @@ func (c *Classifier) waitsFor() time.Duration {
 	return c.moment()
 }
 
-// moment is how long what can be done without waits for a thread.
+// moment is how long a caller waits for a thread that can do without one.
 func (c *Classifier) moment() time.Duration {
 	if c.options.Timeout <= 0 {
 		return never
@@ -209,8 +211,8 @@ func (c *Classifier) moment() time.Duration {
 	return min(c.options.Timeout, maxWait)
 }
 
-// acquire waits for a thread; nil: there was none within limit. Who waits may have
-// r's last text judged along; without r it is only waited for.
+// acquire waits for a thread; nil: none was free within limit. While r waits, its
+// last text may be judged in another request's batch; without r there is only the wait.
 func (c *Classifier) acquire(r *Request, limit time.Duration) *judging {
 	var from *flow
 	var waited time.Duration
@@ -240,7 +242,7 @@ func (c *Classifier) memory() *judging {
 }
 
 func (c *Classifier) waitInQueue(r *Request, limit time.Duration) (*flow, bool) {
-	if w, ok := c.companion(r); ok {
+	if w, ok := c.shortText(r); ok {
 		c.queue.join(w)
 		defer c.queue.leave(r)
 	}
@@ -259,8 +261,8 @@ func (r *Request) flow() (key flowKey) {
 	return flowKey{r.Client, size > shortBytes}
 }
 
-// release gives the thread back. Memory that a panic left in the middle of
-// something, or that one huge request needed, goes.
+// release gives the thread back. Its memory is dropped instead of kept where a panic
+// left it half changed, or where one huge request made it grow.
 func (c *Classifier) release(j *judging, panicked any) {
 	if panicked != nil {
 		j.v.cut(newPanicError(panicked))

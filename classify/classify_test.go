@@ -53,7 +53,7 @@ func (saying) names(dst []pii.Span, text []byte) []pii.Span {
 
 func (saying) forget() {}
 
-func (saying) sociable() bool { return true }
+func (saying) batches() bool { return true }
 
 func (s saying) together(list []model.Short) {
 	for i := range list {

@@ -193,42 +193,39 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no %s %q; known: %s", e.What, e.Value, strings.Join(e.Known, ", "))
 }
 
-// asking is a judging that asks decisions.
-type asking struct{ *judging }
-
 // decide asks the decisions in order and keeps the first that holds.
-func (j asking) decide() {
-	for i := range j.rules() {
-		r := &j.rules()[i]
-		if j.truth(&r.when) == yes {
+func decide(j *judging) {
+	for i := range rulesFor(j) {
+		r := &rulesFor(j)[i]
+		if truthOf(j, &r.when) == yes {
 			j.v.Decision = r.decision
 			return
 		}
 	}
 }
 
-func (j asking) rules() []rule {
+func rulesFor(j *judging) []rule {
 	if j.r.Auto {
 		return j.c.auto
 	}
 	return j.c.explicit
 }
 
-// truth is what a condition comes to. What cannot change it is not asked.
-func (j asking) truth(w *condition) truth {
+// truthOf is what a condition comes to. What cannot change it is not asked.
+func truthOf(j *judging, w *condition) truth {
 	t := yes
 	for i := range w.asks {
-		if t = min(t, j.ask(&w.asks[i])); t == no {
+		if t = min(t, answerTo(j, &w.asks[i])); t == no {
 			return no
 		}
 	}
 	for i := range w.all {
-		if t = min(t, j.truth(&w.all[i])); t == no {
+		if t = min(t, truthOf(j, &w.all[i])); t == no {
 			return no
 		}
 	}
 	if w.not != nil {
-		if t = min(t, yes-j.truth(w.not)); t == no {
+		if t = min(t, yes-truthOf(j, w.not)); t == no {
 			return no
 		}
 	}
@@ -237,23 +234,23 @@ func (j asking) truth(w *condition) truth {
 	}
 	some := no
 	for i := range w.any {
-		if some = max(some, j.truth(&w.any[i])); some == yes {
+		if some = max(some, truthOf(j, &w.any[i])); some == yes {
 			break
 		}
 	}
 	return min(t, some)
 }
 
-// ask is whether a signal has one of the values asked for.
-func (j asking) ask(a *ask) truth {
+// answerTo is whether a signal has one of the values asked for.
+func answerTo(j *judging, a *ask) truth {
 	s := &j.c.table[a.row]
 	if !s.made() {
 		if j.findRow(a.row) != nil {
 			return unknown
 		}
 		for _, value := range a.values {
-			if score, ok := s.is(j.judging, value); ok {
-				j.match(s.kind, value, score)
+			if score, ok := s.is(j, value); ok {
+				noteMatch(j, s.kind, value, score)
 				return yes
 			}
 		}
@@ -268,8 +265,8 @@ func (j asking) ask(a *ask) truth {
 	return some
 }
 
-// match notes a value that a decision asked for and that holds, once.
-func (j asking) match(kind Kind, name string, score float64) {
+// noteMatch notes a value that a decision asked for and that holds, once.
+func noteMatch(j *judging, kind Kind, name string, score float64) {
 	for _, m := range j.v.Matched {
 		if m.Kind == kind && m.Name == name {
 			return

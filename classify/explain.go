@@ -36,15 +36,15 @@ func (c *Classifier) Explain(r *Request) (v *Verdict, reasons []Reason) {
 	defer func() { c.release(j, recover()) }()
 	j.judge(r, v, c.deadline())
 	for i := range c.auto {
-		reasons = append(reasons, asking{j}.reason(&c.auto[i]))
+		reasons = append(reasons, reasonOf(j, &c.auto[i]))
 	}
 	return v, reasons
 }
 
-func (j asking) reason(r *rule) Reason {
+func reasonOf(j *judging, r *rule) Reason {
 	matched := len(j.v.Matched)
 	out := Reason{Decision: r.decision.Name, Taken: j.v.Decision == r.decision}
-	holds := j.explain(&r.when, 0, &out.Asked)
+	holds := explainCondition(j, &r.when, 0, &out.Asked)
 	out.Holds = holds.String()
 	switch guard := j.v.Blocked(); {
 	case holds != yes || out.Taken:
@@ -59,34 +59,34 @@ func (j asking) reason(r *rule) Reason {
 	return out
 }
 
-// explain is truth without leaving anything out.
-func (j asking) explain(w *condition, depth int, asked *[]Asked) truth {
+// explainCondition is truth without leaving anything out.
+func explainCondition(j *judging, w *condition, depth int, asked *[]Asked) truth {
 	t := yes
 	for i := range w.asks {
 		a := &w.asks[i]
-		holds := j.ask(a)
-		*asked = append(*asked, Asked{depth, j.whatAsked(a), j.whatFound(a), holds.String()})
+		holds := answerTo(j, a)
+		*asked = append(*asked, Asked{depth, whatAsked(j, a), whatFound(j, a), holds.String()})
 		t = min(t, holds)
 	}
 	for i := range w.all {
-		t = min(t, j.explain(&w.all[i], depth, asked))
+		t = min(t, explainCondition(j, &w.all[i], depth, asked))
 	}
 	if w.not != nil {
-		at := j.part("not", depth, asked)
-		holds := yes - j.explain(w.not, depth+1, asked)
+		at := beginPart("not", depth, asked)
+		holds := yes - explainCondition(j, w.not, depth+1, asked)
 		(*asked)[at].Holds = holds.String()
 		t = min(t, holds)
 	}
 	if w.any != nil {
-		at := j.part("any of", depth, asked)
+		at := beginPart("any of", depth, asked)
 		some := no
 		for i := range w.any {
 			if len(w.any[i].asks)+len(w.any[i].all)+len(w.any[i].any) == 1 && w.any[i].not == nil {
-				some = max(some, j.explain(&w.any[i], depth+1, asked))
+				some = max(some, explainCondition(j, &w.any[i], depth+1, asked))
 				continue
 			}
-			at := j.part("all of", depth+1, asked)
-			holds := j.explain(&w.any[i], depth+2, asked)
+			at := beginPart("all of", depth+1, asked)
+			holds := explainCondition(j, &w.any[i], depth+2, asked)
 			(*asked)[at].Holds = holds.String()
 			some = max(some, holds)
 		}
@@ -96,23 +96,23 @@ func (j asking) explain(w *condition, depth int, asked *[]Asked) truth {
 	return t
 }
 
-// part begins a nested part; what it comes to is filled in after.
-func (j asking) part(what string, depth int, asked *[]Asked) (at int) {
+// beginPart begins a nested part; what it comes to is filled in after.
+func beginPart(what string, depth int, asked *[]Asked) (at int) {
 	*asked = append(*asked, Asked{Depth: depth, What: what})
 	return len(*asked) - 1
 }
 
-func (j asking) whatAsked(a *ask) string {
+func whatAsked(j *judging, a *ask) string {
 	return fmt.Sprintf("%s is %s", j.c.table[a.row].kind, strings.Join(a.values, " or "))
 }
 
-func (j asking) whatFound(a *ask) string {
+func whatFound(j *judging, a *ask) string {
 	s := &j.c.table[a.row]
 	if !s.made() {
 		if err := j.done[a.row].err; err != nil {
 			return err.Error()
 		}
-		return s.found(j.judging)
+		return s.found(j)
 	}
 	var found []string
 	for _, i := range a.own {

@@ -43,14 +43,9 @@ const (
 	maxTurn      = 512 // bytes of one turn
 )
 
-// attacks is a judging that looks for attacks.
-type attacks struct{ *judging }
-
-// findJailbreak judges each message, its parts together, and, where that finds
+// searchAttacks judges each message, its parts together, and, where that finds
 // nothing, the last user turns together. The verdict names the worst.
-func (j *judging) findJailbreak() error { return attacks{j}.search() }
-
-func (j attacks) search() error {
+func searchAttacks(j *judging) error {
 	texts := j.r.Texts
 	for start := 0; start < len(texts); {
 		end := start + 1
@@ -60,14 +55,14 @@ func (j attacks) search() error {
 		if start > 0 && j.overdue() {
 			return ErrTimeout
 		}
-		if err := j.attackIn(start, end); err != nil {
+		if err := attackIn(j, start, end); err != nil {
 			return err
 		}
 		start = end
 	}
 	b := &j.v.Jailbreak
 	if b.Score < j.c.options.Jailbreak.Threshold {
-		if err := j.attackOverTurns(); err != nil {
+		if err := attackOverTurns(j); err != nil {
 			return err
 		}
 	}
@@ -88,8 +83,8 @@ func together(a, b *Text) bool {
 	return a.Message == b.Message && a.Message >= 0 || a.Role == ToolDefinition
 }
 
-// join puts the parts that are read as one together, folded.
-func (j attacks) join(start, end int) {
+// joinTexts puts the parts that are read as one together, folded.
+func joinTexts(j *judging, start, end int) {
 	j.joined = j.joined[:0]
 	for i := start; i < end; i++ {
 		j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
@@ -97,8 +92,9 @@ func (j attacks) join(start, end int) {
 }
 
 // attackOverTurns judges the last turns of the user as one text. A long turn is
-// left out, not the end of the search: it would be a way around it.
-func (j attacks) attackOverTurns() error {
+// skipped and the search goes on behind it: if it ended there, a long turn would be
+// a way around it.
+func attackOverTurns(j *judging) error {
 	texts := j.r.Texts
 	first, turns, size := len(texts), 0, 0
 	message, last := int32(-1), int32(-1)
@@ -126,7 +122,7 @@ func (j attacks) attackOverTurns() error {
 			j.joined = append(append(j.joined, j.folded(i).bytes...), '\n')
 		}
 	}
-	return j.attackInJoined(User, last)
+	return attackInJoined(j, User, last)
 }
 
 // Questions that are asked of one text in more than one way.
@@ -135,25 +131,25 @@ const (
 	asFolded = 2 // it is folded already
 )
 
-// attackIn judges the texts [start, end) as one. A single one that came of late is not even folded.
-func (j attacks) attackIn(start, end int) error {
+// attackIn judges the texts [start, end) as one. A single text whose result is known is not even folded.
+func attackIn(j *judging, start, end int) error {
 	t := &j.r.Texts[start]
 	if end > start+1 {
-		j.join(start, end)
-		return j.attackInJoined(t.Role, t.Message)
+		joinTexts(j, start, end)
+		return attackInJoined(j, t.Role, t.Message)
 	}
-	return j.attackOnce(j.c.shared.key(t.Bytes), start, t.Role, t.Message)
+	return attackOnce(j, j.c.shared.key(t.Bytes), start, t.Role, t.Message)
 }
 
-// attackInJoined judges the joined texts. The reader must not take them for others of the same length
-// that were in their place.
-func (j attacks) attackInJoined(role Role, message int32) error {
+// attackInJoined judges the joined texts. They may lie in the same memory, with the same length, as the
+// texts before them, so the reader is told to forget those.
+func attackInJoined(j *judging, role Role, message int32) error {
 	j.reader.forget()
-	return j.attackOnce(j.c.shared.key(j.joined).with(asFolded), -1, role, message)
+	return attackOnce(j, j.c.shared.key(j.joined).with(asFolded), -1, role, message)
 }
 
 // attackOnce judges text i, or with -1 the joined ones, unless its result is known, and keeps the worst.
-func (j attacks) attackOnce(key textKey, i int, role Role, message int32) error {
+func attackOnce(j *judging, key textKey, i int, role Role, message int32) error {
 	read := role == Tool || role == Document
 	if read {
 		key = key.with(asRead)
@@ -165,7 +161,7 @@ func (j attacks) attackOnce(key textKey, i int, role Role, message int32) error 
 			text = j.folded(i).bytes
 		}
 		var err error
-		if s, err = j.attackOf(text, read); err != nil {
+		if s, err = attackOf(j, text, read); err != nil {
 			return err
 		}
 		j.c.shared.attacks.put(key, s)
@@ -180,8 +176,8 @@ func (j attacks) attackOnce(key textKey, i int, role Role, message int32) error 
 // attackOf reads a text of any length. Of a long one every piece is judged by
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
-func (j attacks) attackOf(text []byte, read bool) (s attackScores, err error) {
-	if text = j.quiet(text); !speaks(text) {
+func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
+	if text = withoutNoise(j, text); !speaks(text) {
 		return s, nil
 	}
 	if len(text) <= maxWhole {
@@ -208,8 +204,8 @@ func (j attacks) attackOf(text []byte, read bool) (s attackScores, err error) {
 	return s, nil
 }
 
-// fewLetters are too few to order anybody anything, and too few for the weights
-// to say anything of: numbers, single letters, marks.
+// fewLetters is how many letters are too few to give an order, and too few for the
+// weights to judge: numbers, single letters, marks.
 const fewLetters = 6
 
 // speaks says whether a text has that many letters; one of a script without
@@ -247,8 +243,8 @@ func worst(s attackScores, role Role) (score float64, kind string) {
 	return odds(score, w), kind
 }
 
-// quoted are the odds of a direct attack in what is only to be read, which
-// quotes people who order others about.
+// quoted are the odds of a direct attack in a document or a tool's result: such
+// texts quote people who give each other orders.
 const quoted = 0.3
 
 // odds is the probability whose odds are w times those of p.

@@ -11,10 +11,10 @@ import (
 	"kvasir/unseen"
 )
 
-// A judging is the memory of judging one request, and of the next one after.
+// A judging is the state of judging one request. Its memory is reused for the next.
 //
-//  1. Guards come first, and a guard's error is gone only when it has seen all
-//     it must see.
+//  1. Guards come first, and a guard's error is cleared only once it has seen
+//     everything that it must see.
 //  2. A signal is computed at most once: done and own remember.
 //  3. Slices of texts stay valid until forget.
 type judging struct {
@@ -22,16 +22,16 @@ type judging struct {
 	r        *Request
 	v        *Verdict
 	deadline time.Duration // by clock
-	now      time.Duration // what clock said last: where a signal ends the next one begins
-	depth    int           // of signals that ask for others
+	now      time.Duration // the last reading of clock: the end of a signal is the beginning of the next
+	depth    int           // how many signals are under way, each asked for by the one before
 	late     bool          // the deadline has passed
-	from     *flow         // that it has its thread of; nil: it did not have to wait
-	began    time.Duration // its turn; by clock
-	waited   time.Duration // for a thread, in all
-	lost     bool          // it gave way and got no thread again
-	why      error         // why it is late; nil: the deadline
-	within   time.Duration // of the signal under way: spent on others that it asked for
-	broken   bool          // there was a panic; this memory is not to be used again
+	from     *flow         // the flow whose turn its thread is; nil: it did not have to wait
+	began    time.Duration // when its turn began, by clock
+	waited   time.Duration // how long it has waited for a thread, in all
+	lost     bool          // it let others have its thread and did not get one again
+	why      error         // why it is late; nil: the deadline has passed
+	within   time.Duration // how much of the signal under way went to others that it asked for
+	broken   bool          // there was a panic: this memory must not be used again
 
 	done []outcome // of Classifier.table
 	own  []answer  // of Classifier.own
@@ -49,7 +49,7 @@ type judging struct {
 	hits    hits
 	shape   shape // of the last user message
 
-	company *company // nil before the first
+	batch *batch // nil before the first
 }
 
 // An outcome is whether a signal was computed.
@@ -91,7 +91,7 @@ func (j *judging) forget() {
 func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
-	j.alongWith()
+	j.judgeBatch()
 	if j.c.options.Jailbreak.Action != Off || j.c.options.PII.Action != Off {
 		for i := range r.Texts {
 			v.Hidden += unseen.Count(r.Texts[i].Bytes)
@@ -115,7 +115,7 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 	for _, kind := range r.Also {
 		j.find(kind)
 	}
-	asking{j}.decide()
+	decide(j)
 	j.deny()
 	v.PII.Err = piiErr // not before what may not pass is known
 }
@@ -162,10 +162,10 @@ func (j *judging) askOwn(i int) truth {
 	return truly(at.holds)
 }
 
-// try runs one step of a signal, kept from taking more down with it.
+// try runs one step of a signal. A panic becomes the signal's error and goes no further.
 func (j *judging) try(row int, step func(*judging) error) (err error) {
 	if j.depth++; j.depth > 1 {
-		j.now = clock() // who asks has worked since it was read
+		j.now = clock() // the signal that asks has worked since the last reading
 	}
 	kind, start, before := j.c.table[row].kind, j.now, j.within
 	j.within = 0
@@ -195,7 +195,7 @@ func (j *judging) try(row int, step func(*judging) error) (err error) {
 	return err
 }
 
-// overdue says that judging has to end. It gives way to others where a turn is over.
+// overdue says that judging has to end. Where the turn is over it first lets others have the thread.
 func (j *judging) overdue() bool {
 	if j.late {
 		return true
@@ -207,9 +207,9 @@ func (j *judging) overdue() bool {
 	return j.overdueAt(now)
 }
 
-// giveWay lets others have the thread who wait for one, and returns the time when it goes on. It ends what nobody waits
-// for any more. What that takes is
-// not the guard's: it counts neither to the deadline nor to the signal under way.
+// giveWay lets waiting requests have the thread, and returns the time when this one goes on. It ends the judging if
+// nobody waits for its verdict any more. The time spent waiting counts neither towards the deadline nor as time of the
+// signal under way.
 func (j *judging) giveWay(now time.Duration) time.Duration {
 	limit := never
 	if j.c.patience != never {

@@ -1,4 +1,4 @@
-// Line: who judges next where all threads are taken.
+// Line: which request judges next where all threads are taken.
 
 package classify
 
@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// turn is how long a request judges before it gives way to others who wait.
+// turn is how long a request judges before it lets waiting ones have the thread.
 // The steps between two looks at the clock take 40 ms at most, of a text of 8 MiB.
 const turn = 10 * time.Millisecond
 
 // shortBytes is how long the texts of a short request are at most: it is judged in one turn or two.
 const shortBytes = 16 << 10
 
-// maxWait bounds how long a request waits that a guard must judge, all its turns together.
+// maxWait bounds how long a request that a guard must judge waits, over all its turns.
 const maxWait = 10 * time.Second
 
-// A line hands out the threads, fairly: those who wait take turns by their client, and a client's short
-// requests take turns with its long ones, each for so much time (deficit round robin).
+// A line hands out the threads fairly, by deficit round robin: clients take turns, and within a client its
+// short requests take turns with its long ones, each for so much time.
 //
 //  1. Nobody waits while a thread is free.
-//  2. Who gives way goes on before the others of its flow, and of all flows together few long requests are
-//     begun: each holds memory, and if all were, each would be finished last. They are more than
-//     the threads, so one of them waits where no other may begin.
-//  3. A flow in the ring has somebody who waits, or is dropped when its turn comes.
+//  2. A request that has let others have its thread goes on before the other requests of its flow. Only few
+//     long requests are begun at a time, over all flows: each holds memory, and if all were begun, all would
+//     end late. At most twice as many are begun as there are threads (4 at least), so that where no other may
+//     begin one of the begun ones is waiting to go on.
+//  3. A flow in the ring has a waiting request, or is dropped when its turn comes.
 type line struct {
 	mu    sync.Mutex // guards the rest
 	free  int        // threads
@@ -40,7 +41,8 @@ type flowKey struct {
 	long   bool
 }
 
-// A flow is the requests of one kind of one client, from when one of them has to wait until none waits or judges.
+// A flow is the short or the long requests of one client. It exists from when one of them has to wait until none
+// waits or judges.
 type flow struct {
 	key     flowKey
 	waiting []*waiter
@@ -49,7 +51,7 @@ type flow struct {
 	inRing  bool
 }
 
-// A waiter waits for a thread.
+// A waiter is a request that waits for a thread.
 type waiter struct {
 	flow  *flow
 	begun bool          // it gave way
@@ -79,7 +81,8 @@ func (l *line) full() bool {
 	return l.free == 0
 }
 
-// wait waits for a thread, at most so long. The flow is to be given back with it; nil where nobody has to wait.
+// wait waits for a thread, for at most limit. The flow that it returns is given back together with the thread; nil:
+// there was no need to wait.
 func (l *line) wait(key flowKey, limit time.Duration) (f *flow, ok bool) {
 	l.mu.Lock()
 	if l.free > 0 {
@@ -94,8 +97,8 @@ func (l *line) wait(key flowKey, limit time.Duration) (f *flow, ok bool) {
 	return f, l.await(w, limit)
 }
 
-// giveWay lets others who wait have the thread for a turn, if there are any. used is how long it was had.
-// Without ok it is lost: nobody gave it back within limit.
+// giveWay lets waiting requests, if there are any, have the thread for a turn. used is how long the caller had
+// it. If ok is false the caller has lost the thread: none came free within limit.
 func (l *line) giveWay(f *flow, key flowKey, used, limit time.Duration) (_ *flow, ok bool) {
 	l.mu.Lock()
 	if !l.anybody() {
@@ -128,7 +131,7 @@ func (l *line) leave(f *flow, used time.Duration) {
 	l.pass()
 }
 
-// start notes that one of the flow has a thread. What it uses is settled after.
+// start notes that a request of the flow has a thread. The time it uses is charged later.
 func (l *line) start(f *flow, begun bool) {
 	f.judging++
 	f.credit -= turn
@@ -137,7 +140,7 @@ func (l *line) start(f *flow, begun bool) {
 	}
 }
 
-// finish notes that one of the flow that had begun is done.
+// finish notes that a request of the flow is done.
 func (l *line) finish(f *flow) {
 	if f.key.long {
 		l.begun--
@@ -145,7 +148,7 @@ func (l *line) finish(f *flow) {
 	l.drop(f)
 }
 
-// pass gives a thread to who is next.
+// pass gives a thread to the next request.
 func (l *line) pass() {
 	if !l.anybody() {
 		l.free++
@@ -177,7 +180,7 @@ func (l *line) pass() {
 	close(w.begin)
 }
 
-// anybody says whether somebody waits, and drops those from the ring's begin of whom nobody does any more.
+// anybody says whether a request waits, and drops flows without one from the beginning of the ring.
 func (l *line) anybody() bool {
 	for len(l.ring) > 0 && len(l.ring[0].waiting) == 0 {
 		l.ring[0].inRing = false
@@ -187,7 +190,7 @@ func (l *line) anybody() bool {
 	return len(l.ring) > 0
 }
 
-// flow is that of a key, in the ring.
+// flow returns the flow of a key, and puts it into the ring.
 func (l *line) flow(key flowKey) *flow {
 	f := l.flows[key]
 	if f == nil {
@@ -205,14 +208,14 @@ func (l *line) enterRing(f *flow) {
 	}
 }
 
-// drop forgets a flow of which nobody waits or judges.
+// drop forgets a flow that has no request waiting or judging.
 func (l *line) drop(f *flow) {
 	if f.judging == 0 && len(f.waiting) == 0 && l.flows[f.key] == f {
 		delete(l.flows, f.key)
 	}
 }
 
-// await waits for the waiter's thread.
+// await waits until the waiter has a thread.
 func (l *line) await(w *waiter, limit time.Duration) bool {
 	if limit == never {
 		<-w.begin

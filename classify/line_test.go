@@ -123,7 +123,7 @@ func TestClientsTakeTurns(t *testing.T) {
 // alone are weights that judge nobody along.
 type alone struct{ weights }
 
-func (alone) sociable() bool { return false }
+func (alone) batches() bool { return false }
 
 // Waiting does not count to the timeout, and long texts of several clients share the time evenly.
 func TestWaitingIsNotJudging(t *testing.T) {

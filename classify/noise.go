@@ -1,7 +1,7 @@
-// Noise: stretches that spell nothing to anybody who reads, such as the base64
-// of an image, a certificate or a signature. The weights never saw any, and take
-// nearly all of it for attacks; what it spells if it is text stands written out
-// after it (encoded.go) and is judged.
+// Noise: stretches that mean nothing to a reader, such as the base64 of an image, a
+// certificate or a signature. The weights were not trained on any and take nearly
+// all of it for attacks. Base64 that encodes text is written out behind its stretch
+// (encoded.go), and that is judged.
 
 package classify
 
@@ -9,9 +9,9 @@ package classify
 // ids, checksums and names, which people write about.
 const minNoise = 40
 
-// quiet returns text without its noise: text itself if there is none, else a
-// copy in memory that the next call takes again.
-func (j attacks) quiet(text []byte) []byte {
+// withoutNoise returns text without its noise: text itself if there is none, else a
+// copy that is valid until the next call.
+func withoutNoise(j *judging, text []byte) []byte {
 	from, to := noise(text, 0)
 	if from == to {
 		return text

@@ -26,7 +26,7 @@ type edge struct {
 // piiOverParts looks at the ends of the parts of each message of those who
 // write to the model. In what an assistant or a tool says the texts of one
 // message are fields of a record, whose digits do not belong together.
-func (j personal) piiOverParts() error {
+func piiOverParts(j *judging) error {
 	texts := j.r.Texts
 	j.halves = j.halves[:0]
 	for start := 0; start < len(texts); {
@@ -42,34 +42,34 @@ func (j personal) piiOverParts() error {
 			for i := start; i < end; i++ {
 				j.order = append(j.order, int32(i))
 			}
-			j.piiInParts(j.order)
+			piiInParts(j, j.order)
 		}
 		start = end
 	}
-	j.piiOverMessages()
+	piiOverMessages(j)
 	if len(j.halves) > 0 {
-		j.keepHalves()
+		keepHalves(j)
 	}
 	return nil
 }
 
-// piiOverMessages looks at the ends of messages that follow each other, where one
-// ends and the next begins with what could be two halves of a value. Only what a
-// check digit or a maker's prefix tells is believed there: two messages have more
-// between them than two parts.
-func (j personal) piiOverMessages() {
-	j.readingOrder()
+// piiOverMessages looks at messages that follow each other where one ends and the
+// next begins with what could be two halves of a value. Only values with a check
+// digit or a maker's prefix count there: two messages belong together less than two
+// parts of one do.
+func piiOverMessages(j *judging) {
+	readingOrder(j)
 	for rest := j.order; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && j.halvesMeet(int(rest[n-1]), int(rest[n])) {
+		for n < len(rest) && halvesMeet(j, int(rest[n-1]), int(rest[n])) {
 			n++
 		}
 		if n > 1 {
 			first := len(j.halves)
-			j.piiInParts(rest[:n])
+			piiInParts(j, rest[:n])
 			found := slices.DeleteFunc(j.halves[first:], func(e Entity) bool { return !e.Type.Checked() })
 			j.halves = j.halves[:first+len(found)]
-			j.sortHalves()
+			sortHalves(j)
 		}
 		rest = rest[n:]
 	}
@@ -78,7 +78,7 @@ func (j personal) piiOverMessages() {
 // readingOrder puts the texts into the order in which a worker's template writes
 // them: system prompts that stand in no message come first, wherever in the body
 // their member stands.
-func (j personal) readingOrder() {
+func readingOrder(j *judging) {
 	j.order = j.order[:0]
 	for _, first := range [...]bool{true, false} {
 		for i := range j.r.Texts {
@@ -89,12 +89,12 @@ func (j personal) readingOrder() {
 	}
 }
 
-// nearEnd is how many bytes at the end of a message a half of a value reaches into.
+// nearEnd is how close to the end of a message, in bytes, half of a value must lie.
 const nearEnd = 48
 
 // halvesMeet says whether there are digits close to the end of text a and to the
 // beginning of text b, the next one, of another message.
-func (j personal) halvesMeet(a, b int) bool {
+func halvesMeet(j *judging, a, b int) bool {
 	x, y := &j.r.Texts[a], &j.r.Texts[b]
 	if !follows(x, y) || !written(x.Role) || !written(y.Role) {
 		return false
@@ -112,13 +112,13 @@ func follows(x, y *Text) bool {
 	return y.Message > x.Message
 }
 
-// written says that what a role says is one text, not put together of fields.
+// written says that a role's message is one written text, not a record of fields.
 func written(r Role) bool { return r == User || r == System || r == Assistant || r == Other }
 
 func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
 
-// sortHalves brings the halves into the order of keepHalves, each once.
-func (j personal) sortHalves() {
+// sortHalves sorts the halves as keepHalves needs them and drops duplicates.
+func sortHalves(j *judging) {
 	slices.SortStableFunc(j.halves, func(a, b Entity) int {
 		return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start))
 	})
@@ -126,7 +126,7 @@ func (j personal) sortHalves() {
 }
 
 // piiInParts finds what lies over the ends of parts that are read in this order.
-func (j personal) piiInParts(parts []int32) {
+func piiInParts(j *judging, parts []int32) {
 	j.joined, j.edges = j.joined[:0], j.edges[:0]
 	for _, part := range parts {
 		i := int(part)
@@ -136,16 +136,16 @@ func (j personal) piiInParts(parts []int32) {
 			own = own[:f.own]
 		}
 		if len(own) <= 2*partEdge {
-			j.addEdge(i, own, 0)
+			addEdge(j, i, own, 0)
 			continue
 		}
 		first := own[:partEdge]
 		first = first[:bytes.LastIndexAny(first, " \n")+1]
 		last := own[len(own)-partEdge:]
 		last = last[bytes.IndexAny(last, " \n")+1:]
-		j.addEdge(i, first, 0)
+		addEdge(j, i, first, 0)
 		j.joined = append(j.joined, "\n\n"...)
-		j.addEdge(i, last, int32(len(own)-len(last)))
+		addEdge(j, i, last, int32(len(own)-len(last)))
 	}
 	j.spans = pii.Find(j.spans[:0], j.joined)
 	edges := j.edges
@@ -154,19 +154,19 @@ func (j personal) piiInParts(parts []int32) {
 			edges = edges[1:]
 		}
 		if float64(s.Score) >= j.c.options.PII.Threshold {
-			j.halve(s, edges)
+			addHalves(j, s, edges)
 		}
 	}
 }
 
-func (j personal) addEdge(text int, stretch []byte, from int32) {
+func addEdge(j *judging, text int, stretch []byte, from int32) {
 	j.edges = append(j.edges, edge{int32(len(j.joined)), int32(len(stretch)), text, from})
 	j.joined = append(j.joined, stretch...)
 }
 
-// halve adds to halves what stands in each of the edges of a span that begins
+// addHalves adds to halves what stands in each of the edges of a span that begins
 // in the first of them and does not end there.
-func (j personal) halve(s pii.Span, edges []edge) {
+func addHalves(j *judging, s pii.Span, edges []edge) {
 	if len(edges) == 0 || s.End <= edges[0].at+edges[0].n {
 		return
 	}
@@ -187,10 +187,9 @@ func (j personal) halve(s pii.Span, edges []edge) {
 	}
 }
 
-// keepHalves moves the halves, sorted as they were found, into the verdict, in
-// the place of what they alone looked like; one that is part of something
-// longer in its own text goes.
-func (j personal) keepHalves() {
+// keepHalves moves the sorted halves into the verdict. A half replaces what it was
+// taken for by itself, and is dropped where its own text has something longer there.
+func keepHalves(j *judging) {
 	spans := slices.DeleteFunc(j.v.PII.Spans, func(e Entity) bool {
 		at, _ := slices.BinarySearchFunc(j.halves, e, func(h, e Entity) int {
 			return cmp.Or(cmp.Compare(h.Text, e.Text), cmp.Compare(h.End, e.Start+1))

@@ -23,21 +23,18 @@ func piiTypes() (names []string) {
 	return names
 }
 
-// personal is a judging that looks for personal data.
-type personal struct{ *judging }
-
-func (j *judging) findPII() error { return personal{j}.search() }
-
-func (j personal) search() error {
+// searchPersonal looks into every text, and then at what lies over the ends of
+// parts and messages.
+func searchPersonal(j *judging) error {
 	for i := range j.r.Texts {
 		if j.overdue() {
 			return ErrTimeout
 		}
-		if err := j.piiIn(i); err != nil {
+		if err := piiIn(j, i); err != nil {
 			return err
 		}
 	}
-	if err := j.piiOverParts(); err != nil {
+	if err := piiOverParts(j); err != nil {
 		return err
 	}
 	j.v.PII.Judged = true
@@ -45,7 +42,7 @@ func (j personal) search() error {
 }
 
 // piiIn appends the spans of one text, in its own bytes, to the verdict.
-func (j personal) piiIn(i int) error {
+func piiIn(j *judging, i int) error {
 	first, key := len(j.v.PII.Spans), j.c.shared.key(j.r.Texts[i].Bytes)
 	if known, ok := j.c.shared.pii.get(key); ok {
 		for _, s := range known.spans[:known.n] {
@@ -53,7 +50,7 @@ func (j personal) piiIn(i int) error {
 		}
 		return nil
 	}
-	if err := j.searchPII(i); err != nil {
+	if err := searchPII(j, i); err != nil {
 		return err
 	}
 	var few fewSpans
@@ -67,38 +64,38 @@ func (j personal) piiIn(i int) error {
 	return nil
 }
 
-// searchPII is piiIn of a text that did not come of late.
-func (j personal) searchPII(i int) error {
+// searchPII looks for personal data in a text whose result is not known from an equal one.
+func searchPII(j *judging, i int) error {
 	f := j.folded(i)
 	if len(f.bytes) == 0 {
 		return nil
 	}
 	if raw := j.r.Texts[i].Bytes; f.first != f.last && bytes.Contains(raw, []byte(tagPrefix)) {
 		first := len(j.v.PII.Spans)
-		defer j.alsoWithoutTags(i, first)
+		defer alsoWithoutTags(j, i, first)
 	}
 	j.spans = pii.Find(j.spans[:0], f.bytes)
 	if !j.c.names {
-		j.keepSpans(i, f)
+		keepSpans(j, i, f)
 		return nil
 	}
 	for p := (pieces{text: f.bytes, size: maxPiece}); p.next(); {
 		if j.overdue() {
 			return ErrTimeout
 		}
-		j.namesIn(&p)
+		namesIn(j, &p)
 	}
-	j.keepSpans(i, f)
+	keepSpans(j, i, f)
 	return nil
 }
 
 // tagPrefix begins every tag character.
 const tagPrefix = "\xf3\xa0"
 
-// alsoWithoutTags adds to the spans of text i, which are those from first on, what
-// stands there for who does not see tags. Folding spells them out, for a model may
-// read them; between two digits they hide a number from that reading.
-func (j personal) alsoWithoutTags(i, first int) {
+// alsoWithoutTags adds to the spans of text i, which are those from first on, what a
+// reader finds who does not see tag characters. Folding spells tags out, because a
+// model may read them; but a tag between two digits then hides the number.
+func alsoWithoutTags(j *judging, i, first int) {
 	j.spans = pii.Find(j.spans[:0], j.r.Texts[i].Bytes)
 	known := slices.Clone(j.v.PII.Spans[first:])
 	for _, s := range j.spans {
@@ -112,8 +109,8 @@ func (j personal) alsoWithoutTags(i, first int) {
 	j.v.PII.Spans = append(j.v.PII.Spans[:first], known...)
 }
 
-// asksForNames says whether anything can depend on what only the tagger finds:
-// where all of it may pass, and no decision asks, it need not look.
+// asksForNames says whether anything depends on what only the tagger finds. Where
+// all names may pass and no decision asks for them, it need not run.
 func (c *Classifier) asksForNames(conditions []Decision) bool {
 	o := &c.options.PII
 	if o.All || o.Action == Annotate {
@@ -136,7 +133,7 @@ func (c *Condition) asksFor(kind Kind) bool {
 }
 
 // namesIn appends the names in one piece to spans.
-func (j personal) namesIn(p *pieces) {
+func namesIn(j *judging, p *pieces) {
 	from := len(j.spans)
 	key := j.c.shared.key(p.piece)
 	if known, ok := j.c.shared.names.get(key); ok {
@@ -153,10 +150,10 @@ func (j personal) namesIn(p *pieces) {
 	}
 }
 
-// keepSpans moves what was found in one text into the verdict, sorted, those
-// above the threshold. Where two overlap, rules win over names and the first
-// over the later; what was decoded from one stretch all stands at that stretch.
-func (j personal) keepSpans(i int, f *folded) {
+// keepSpans moves the spans of one text that reach the threshold into the verdict,
+// sorted. Where two overlap, a rule's wins over a name, and the earlier over the
+// later. Spans in decoded text all stand at the stretch that was decoded.
+func keepSpans(j *judging, i int, f *folded) {
 	n := 0
 	for _, s := range j.spans {
 		if float64(s.Score) >= j.c.options.PII.Threshold {

@@ -13,8 +13,8 @@ const Dim = model.Dim
 // weights are the embedded weights: read-only, shared by all threads.
 type weights interface {
 	newReader() reader
-	// sociable says that texts judged together cost less than one by one.
-	sociable() bool
+	// batches says that texts judged together cost less than one by one.
+	batches() bool
 }
 
 // A reader reads texts with the weights; it is the memory of one thread. Texts
@@ -23,8 +23,8 @@ type reader interface {
 	// attack gives calibrated probabilities that there is an attack in a text. read: it is a document or
 	// a tool's result, of which indirect is asked too.
 	attack(text []byte, read bool) attackScores
-	// suspicion says how much the words of a piece speak against it, as an
-	// attack and as instructions to whom reads it: for comparing pieces.
+	// suspicion says how much the words of a piece suggest an attack, and instructions
+	// to its reader. The values serve to compare pieces with each other.
 	suspicion(piece []byte) (attack, indirect float32)
 	// embed makes the sentence embedding, of length 1.
 	embed(dst *[Dim]float32, text []byte)
@@ -40,7 +40,7 @@ type reader interface {
 
 // attackScores are probabilities.
 type attackScores struct {
-	attack    float32 // on whom it is said to: rules are to be dropped, a role played that has none, secrets told
-	injection float32 // if it is an attack, that it hides in a task or speaks with a false voice
-	indirect  float32 // as a document or a tool's result, it instructs who is only to read it
+	attack    float32 // that it attacks the model: to drop its rules, to play a role without rules, to tell secrets
+	injection float32 // if it is an attack, that it hides in a task or pretends to be somebody else
+	indirect  float32 // that a document or a tool's result gives instructions to the model that reads it
 }

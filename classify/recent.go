@@ -1,5 +1,5 @@
-// Recent: what was found in texts that came a short while ago. A conversation
-// brings all its turns again with each new one.
+// Recent: results for texts that were judged a short while ago. Each new turn of a
+// conversation brings all earlier turns with it again.
 
 package classify
 
@@ -11,8 +11,8 @@ import (
 	"kvasir/classify/pii"
 )
 
-// keepFor is how long a result is shared. It bounds how long something that
-// is said of a text outlives the request, not how long it is right.
+// keepFor is how long a result is shared. Results do not go stale; the bound is there
+// so that what was found about a text does not long outlive its request.
 const keepFor = time.Minute
 
 // shared are the results that texts share, by what was computed. They are kept

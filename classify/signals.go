@@ -44,8 +44,8 @@ type test func(*judging) (score float64, holds bool, err error)
 // is a function: rows lead to judging, which leads back here.
 func table() []signal {
 	return []signal{
-		{kind: KindJailbreak, cost: 100, find: (*judging).findJailbreak, is: isJailbreak, values: jailbreakTypes, found: foundJailbreak, report: reportJailbreak},
-		{kind: KindPII, cost: 50, find: (*judging).findPII, is: isPII, values: piiTypes, found: foundPII, report: reportPII},
+		{kind: KindJailbreak, cost: 100, find: searchAttacks, is: isJailbreak, values: jailbreakTypes, found: foundJailbreak, report: reportJailbreak},
+		{kind: KindPII, cost: 50, find: searchPersonal, is: isPII, values: piiTypes, found: foundPII, report: reportPII},
 		{kind: KindCategory, cost: 90, find: (*judging).findCategory, is: isCategory, values: categories, found: foundCategory, report: reportCategory, telling: true},
 		{kind: KindSentence, cost: 80, find: (*judging).findSentence, report: reportSentence},
 		{kind: KindLanguage, cost: 10, find: (*judging).findLanguage, is: isLanguage, values: languageCodes, found: foundLanguage, report: reportLanguage, telling: true},

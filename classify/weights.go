@@ -43,7 +43,7 @@ func WeightsHash() string { return model.Hash(tagger.Weights()) }
 
 func (w modelWeights) newReader() reader { return &modelReader{m: w.m, tagger: w.names} }
 
-func (w modelWeights) sociable() bool { return model.Sociable() }
+func (w modelWeights) batches() bool { return model.Batches() }
 
 // modelReader keeps the tokens of the text it read last, which the next
 // question is likely about.

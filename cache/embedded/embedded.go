@@ -148,14 +148,14 @@ func (s *Store) Nearest(dst []cache.Candidate, scope cache.Scope, embedding *[ca
 	return found.dst, nil
 }
 
-// useful is the similarity from which on the nearest entry counts as asked for:
-// the store is not told whether it answered.
+// useful is the similarity from which on the nearest entry counts as used. The store
+// is not told whether the entry did answer.
 const useful = 0.8
 
-// Put implements cache.Store. It returns when the entry is written to the file,
-// and no lookup finds it before: what somebody was answered from the cache is
-// there after a kill. A store whose file cannot be written keeps it in memory,
-// and Stats says so.
+// Put implements cache.Store. It returns when the entry is written to the file, and
+// no lookup finds the entry before that: whatever was answered from the cache is
+// still there after a kill. A store whose file cannot be written keeps the entry in
+// memory, and Stats says so.
 func (s *Store) Put(e *cache.Entry, embedding *[cache.Dim]float32) error {
 	it := newItem(e, embedding != nil)
 	if embedding != nil && !it.vector.quantise(embedding) {

@@ -21,8 +21,8 @@ const (
 
 // A group is searched without a lock while one writer changes it:
 //
-//  1. Slots before n are written before n is, and never change, but that the
-//     item of one that was removed becomes nil.
+//  1. Slots below n are written before n is raised, and never change afterwards,
+//     except that the item of a removed entry becomes nil.
 //  2. A list of chunks never changes; another one takes its place. An entry that
 //     moves is in its new chunk before its old one leaves the list, so that a
 //     search may see it twice, but not miss it.
@@ -196,8 +196,8 @@ func (g *group) search(found *nearest, query *vector, until time.Time) error {
 	return nil
 }
 
-// await offers an item when its memory had time to come: without it a search
-// waited a quarter of its time there.
+// await offers an item a little later, when its memory has arrived in the cache of
+// the processor: without that a search spent a quarter of its time waiting for it.
 func (f *nearest) await(it *item, query *vector) {
 	if it != nil {
 		prefetch(it)

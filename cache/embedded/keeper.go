@@ -1,4 +1,4 @@
-// The keeper: what a store does by and by.
+// Keeper: what a store does in the background.
 
 package embedded
 
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A keeper drops what is expired, syncs the file, rewrites it when more than
-// half of it is dead, and tries again what failed.
+// A keeper drops what has expired, syncs the file, rewrites it when more than half of
+// it is dead, and retries what failed.
 type keeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -60,7 +60,7 @@ func (k *keeper) run(s *Store) {
 	}
 }
 
-// keep looks after the file.
+// keep is the goroutine that looks after the file.
 func (k *keeper) keep(s *Store) {
 	j := s.journal
 	behind, waiting := j.state()
@@ -88,7 +88,7 @@ func (k *keeper) trouble() string {
 	return k.problem
 }
 
-// mostlyDead says whether less than half of the file is of use.
+// mostlyDead says whether more than half of the file is records that are no longer needed.
 func (s *Store) mostlyDead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Keeper: the goroutine that connects, finds out when the server is well again,
-// and deletes what has expired.
+// Keeper: the goroutine that connects, notices when the server works again, and
+// deletes what has expired.
 
 package milvus
 
@@ -72,7 +72,7 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-// watch returns when the session is of no use any more.
+// watch returns when the session cannot be used any more.
 func (s *Store) watch(on *session) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -101,16 +101,17 @@ func (s *Store) watch(on *session) {
 	}
 }
 
-// greet asks whether the server is there at all, when lookups fail: one that is
-// only slow is asked again later, any other one connected to anew.
+// greet asks, when lookups fail, whether the server is there at all. A server that is
+// only slow is asked again later; with any other the connection is made anew.
 func (s *Store) greet(on *session) error {
 	ctx, cancel := context.WithTimeout(s.ctx, greetTime)
 	defer cancel()
 	return on.greet(ctx)
 }
 
-// try is the one call of a half open breaker when no request makes it: without
-// it a server that is well again would be said to be ill until one comes.
+// try makes the one call that a half open breaker allows, if no request makes it:
+// otherwise a server that works again would be reported as broken until a request
+// comes.
 func (s *Store) try() {
 	_ = s.ask(time.Time{}, func(ctx context.Context, on *session) error {
 		_, err := on.get(ctx, keyOf(cache.Scope{}, nil))

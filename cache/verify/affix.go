@@ -3,11 +3,8 @@
 
 package verify
 
-// Affixes are the unmatched words of both sides, letter by letter.
-type affixes struct{ *pair }
-
-// any says whether an unmatched word of one side and one of the other are so.
-func (p affixes) any(are func(w, u []byte) bool) bool {
+// anyUnmatched says whether an unmatched word of one side and one of the other are so.
+func anyUnmatched(p *pair, are func(w, u []byte) bool) bool {
 	for _, i := range p.loose[0] {
 		for _, j := range p.loose[1] {
 			if (p.a.words[i].class|p.b.words[j].class)&(cjk|number|isCode) == 0 && are(p.a.word(int(i)), p.b.word(int(j))) {
@@ -21,10 +18,10 @@ func (p affixes) any(are func(w, u []byte) bool) bool {
 // prefixes turn a word into its contrary.
 var prefixes = [...]string{"un", "in", "im", "il", "ir", "dis", "non", "mis", "a"}
 
-// reversed says whether an unmatched word of one side is one of the other with
+// prefixReverses says whether an unmatched word of one side is one of the other with
 // such a prefix.
-func (p affixes) reversed() bool {
-	return p.any(func(long, short []byte) bool {
+func prefixReverses(p *pair) bool {
+	return anyUnmatched(p, func(long, short []byte) bool {
 		if len(long) < len(short) {
 			long, short = short, long
 		}
@@ -43,10 +40,10 @@ var contraries = [...][2]string{
 	{"multi", "uni"}, {"multi", "mono"}, {"super", "sub"}, {"pro", "anti"}, {"maxi", "mini"}, {"up", "down"}, {"in", "out"}, {"homo", "hetero"},
 }
 
-// contrary says whether unmatched words of both sides are one word with two such
+// prefixesOppose says whether unmatched words of both sides are one word with two such
 // prefixes: overpaid, underpaid.
-func (p affixes) contrary() bool {
-	return p.any(func(w, u []byte) bool {
+func prefixesOppose(p *pair) bool {
+	return anyUnmatched(p, func(w, u []byte) bool {
 		for _, x := range contraries {
 			if endAlike(w, u, x[0], x[1]) || endAlike(w, u, x[1], x[0]) {
 				return true
@@ -61,10 +58,10 @@ func endAlike(w, u []byte, x, y string) bool {
 	return len(w) > len(x)+2 && len(u) > len(y)+2 && string(w[:len(x)]) == x && string(u[:len(y)]) == y && string(stem(w[len(x):])) == string(stem(u[len(y):]))
 }
 
-// apart says whether one side alone has a prefix that stands apart and makes
+// prefixApart says whether one side alone has a prefix that stands apart and makes
 // another thing of what follows: non-EU, ex-wife, vice president, 半决赛. It is no
 // negating word by itself, for a side may say it otherwise (nonlinear).
-func (p affixes) apart() bool {
+func prefixApart(p *pair) bool {
 	for n, s := range [...]*side{&p.a, &p.b} {
 		for _, i := range p.loose[n] {
 			switch string(s.word(int(i))) {

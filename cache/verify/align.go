@@ -4,11 +4,9 @@ package verify
 
 import "kvasir/classify/model"
 
-// An aligner finds for each word of a pair the one that it is on the other side,
-// and of those that are none the nearest in meaning.
-type aligner struct{ *pair }
-
-func (p aligner) align() {
+// align finds for each word of a pair the one that it is on the other side, and of
+// those that are none the nearest in meaning.
+func (p *pair) align() {
 	p.match()
 	p.matchBecoming()
 	p.compound(&p.a, &p.b)
@@ -18,7 +16,7 @@ func (p aligner) align() {
 }
 
 // match pairs equal words, in order.
-func (p aligner) match() {
+func (p *pair) match() {
 	size := 16
 	for size < 2*len(p.b.words) {
 		size *= 2
@@ -71,7 +69,7 @@ func (t table) find(concept uint64) *slot {
 // repeat matches a word that one side, a or the second, says more often than the
 // other with one that is matched already. What counts (numbers, negations,
 // operators) counts each time.
-func (p aligner) repeat(words []word, second bool) {
+func (p *pair) repeat(words []word, second bool) {
 	for i := range words {
 		w := &words[i]
 		if w.match >= 0 || w.class&(number|negator|operator|isCode) != 0 {
@@ -92,7 +90,7 @@ func (p aligner) repeat(words []word, second bool) {
 // firstOf returns a matched word of b of the concept of word i, -1: none. Words
 // are matched in their order, so that the one before the first without a match
 // has one; a repeated word follows it.
-func (p aligner) firstOf(s *slot, i int32) int32 {
+func (p *pair) firstOf(s *slot, i int32) int32 {
 	for k := range min(i, 64) {
 		if u := &p.b.words[i-1-k]; u.concept == s.concept && u.match >= 0 {
 			return i - 1 - k
@@ -103,7 +101,7 @@ func (p aligner) firstOf(s *slot, i int32) int32 {
 
 // compound pairs a word of s with two that stand side by side in t: database,
 // data base. Both of t count as matched.
-func (p aligner) compound(s, t *side) {
+func (p *pair) compound(s, t *side) {
 	for i := range s.words {
 		w := &s.words[i]
 		if w.match >= 0 || w.class&(cjk|number) != 0 || w.end-w.start < 4 || w.end-w.start > 40 {
@@ -125,7 +123,7 @@ func (p aligner) compound(s, t *side) {
 
 // matchBecoming matches to be with to become where it is asked how: either is how
 // one comes to be it.
-func (p aligner) matchBecoming() {
+func (p *pair) matchBecoming() {
 	if p.a.form != how || p.b.form != how || len(p.a.words) < 3 || len(p.b.words) < 3 {
 		return
 	}
@@ -138,7 +136,7 @@ func (p aligner) matchBecoming() {
 func isBecoming(word []byte) bool { return string(word) == "be" || string(word) == "become" }
 
 // collect gathers the unmatched content words.
-func (p aligner) collect() {
+func (p *pair) collect() {
 	for n, s := range [2]*side{&p.a, &p.b} {
 		p.loose[n] = p.loose[n][:0]
 		for i := range s.words {
@@ -152,7 +150,7 @@ func (p aligner) collect() {
 // soften finds for each unmatched word the nearest in meaning on the other side.
 // Names, numbers and code have no such partner, but one that is nearly spelled
 // the same.
-func (p aligner) soften() {
+func (p *pair) soften() {
 	if len(p.loose[0]) > 0 && len(p.loose[1]) > 0 {
 		for n, s := range [2]*side{&p.a, &p.b} {
 			for k, i := range p.loose[n] {

@@ -3,7 +3,7 @@
 package verify
 
 // antonymDiffers refuses pairs with a word here and its opposite there.
-func antonymDiffers(p *pair) bool { return p.opposed(false) || affixes{p}.contrary() }
+func antonymDiffers(p *pair) bool { return p.opposed(false) || prefixesOppose(p) }
 
 // comparisonDiffers refuses pairs with the largest here and the smallest there,
 // or a superlative here and none there.

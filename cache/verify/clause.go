@@ -2,12 +2,8 @@
 
 package verify
 
-// A clause is a side as a sentence: which word is its verb, its subject, what
-// hangs on a preposition, what is a list, and where a small word says nothing.
-type clause struct{ *side }
-
-// ends says whether word i is the last of its clause.
-func (s clause) ends(i int) bool {
+// endsClause says whether word i is the last of its clause.
+func endsClause(s *side, i int) bool {
 	return i+1 == len(s.words) || s.words[i+1].clause
 }
 
@@ -21,9 +17,9 @@ const (
 	either             // who will pay the owner, who will the owner pay
 )
 
-// inversion tells the order of a question for a person or thing. A passive
+// inversionOf tells the order of a question for a person or thing. A passive
 // (whom was it paid by) asks for who acts in either order.
-func (s clause) inversion() inversion {
+func inversionOf(s *side) inversion {
 	if s.form != who && s.form != what || len(s.words) < 3 || s.words[0].class&asks == 0 || s.words[0].class&cjk != 0 {
 		return unclear
 	}
@@ -33,7 +29,7 @@ func (s clause) inversion() inversion {
 		case "is", "are", "am", "was", "were", "be", "been", "being", "by", "mean", "means":
 			return unclear
 		case "do", "does", "did":
-			if i > 2 || s.ends(i) {
+			if i > 2 || endsClause(s, i) {
 				return unclear
 			}
 			helped = true
@@ -59,11 +55,11 @@ func (w *word) taken() bool { return w.end-w.start > 5 }
 
 // asksDeed says whether the main verb of a question is to do: at its end
 // (English), if the other side has no such verb, or beside what (Chinese).
-func (s clause) asksDeed() bool {
+func asksDeed(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
 		case "do", "does", "did":
-			if i > 1 && s.ends(i) && s.words[i].match < 0 {
+			if i > 1 && endsClause(s, i) && s.words[i].match < 0 {
 				return true
 			}
 		case "做", "干":
@@ -77,7 +73,7 @@ func (s clause) asksDeed() bool {
 
 // asksKind says whether a question asks if what word i names is what the word
 // after it, its last, names: is a square a rectangle, are all cats mammals.
-func (s clause) asksKind(i int) bool {
+func asksKind(s *side, i int) bool {
 	if s.form != yesno || i+2 != len(s.words) {
 		return false
 	}
@@ -92,7 +88,7 @@ func (s clause) asksKind(i int) bool {
 }
 
 // isCopular says whether a Chinese question has the verb to be.
-func (s clause) isCopular() bool {
+func isCopular(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
 		case "是", "是谁", "叫", "为", "当":
@@ -104,7 +100,7 @@ func (s clause) isCopular() bool {
 
 // linked says whether words i and j are of a list, whose order means nothing:
 // "and", "or", "versus" and the like between them, and nothing that points.
-func (s clause) linked(i, j int32) bool {
+func linked(s *side, i, j int32) bool {
 	linked := false
 	persons := s.words[i].class&s.words[j].class&pronoun != 0
 	for k := i + 1; k < j; k++ {
@@ -123,7 +119,7 @@ func (s clause) linked(i, j int32) bool {
 
 // articled says whether an article or the like follows raw i: to get a cold, not
 // to get cold.
-func (s clause) articled(i int) bool {
+func articled(s *side, i int) bool {
 	switch string(s.rawText(i + 1)) {
 	case "a", "an", "the", "my", "some":
 		return true

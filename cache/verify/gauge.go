@@ -8,14 +8,11 @@ import (
 	"kvasir/classify/model"
 )
 
-// A gauge measures a pair for its model.
-type gauge struct{ *pair }
-
-// measure fills the features.
-func (p gauge) measure() {
+// measure fills the features, which the model of pairs weighs.
+func (p *pair) measure() {
 	f := &p.features
 	*f = [features]float32{}
-	x, y := p.clauses()
+	x, y := p.sides()
 	a, b := sum(x, y), sum(y, x)
 	f[inversions], f[neighbours] = order{x, y}.neighbours()
 	f[cosine] = float32(p.similarity)
@@ -51,7 +48,7 @@ func (p gauge) measure() {
 }
 
 // measureForms fills the features of what is asked for.
-func (p gauge) measureForms() {
+func (p *pair) measureForms() {
 	f, x, y := &p.features, p.a.form, p.b.form
 	either := func(k form) bool { return (x == k) != (y == k) }
 	switch {
@@ -67,12 +64,12 @@ func (p gauge) measureForms() {
 
 // alike says whether both sides say the same, but for its order: all that is more
 // than grammar, and the same grammar but for is and does.
-func (p gauge) alike() bool {
+func (p *pair) alike() bool {
 	if !sameForm(p.a.form, p.b.form) && !sameForm(p.b.form, p.a.form) {
 		return false
 	}
-	a, b := p.clauses()
-	return len(a.words) > 0 && len(b.words) > 0 && a.impliedBy(b) && b.impliedBy(a)
+	a, b := p.sides()
+	return len(a.words) > 0 && len(b.words) > 0 && isImpliedBy(a, b) && isImpliedBy(b, a)
 }
 
 // sameForm says whether a question of form f may be put without a question word
@@ -81,7 +78,7 @@ func sameForm(f, g form) bool { return f == g || g == noForm && (f == what || f 
 
 // residue is the cosine of the sums of both sides' unmatched words: 1 where
 // there are none, 0 where only one side has some.
-func (p gauge) residue() float32 {
+func (p *pair) residue() float32 {
 	if len(p.loose[0]) == 0 && len(p.loose[1]) == 0 {
 		return 1
 	}

@@ -2,10 +2,10 @@
 
 package verify
 
-// implied says whether the unmatched small word i of s goes without saying in t:
+// isImplied says whether the unmatched small word i of s goes without saying in t:
 // the mood of a condition that both have (what would happen if it broke, what
 // happens if it breaks), a degree that why takes for granted (why is it so loud).
-func (s clause) implied(i int, t clause) bool {
+func isImplied(s *side, i int, t *side) bool {
 	switch string(s.word(i)) {
 	case "would", "will":
 		return s.says("if") && t.says("if")
@@ -15,9 +15,9 @@ func (s clause) implied(i int, t clause) bool {
 	return false
 }
 
-// silent says whether word i is grammar that a question has or has not by the
+// isSilent says whether word i is grammar that a question has or has not by the
 // order of its words.
-func (s clause) silent(i int) bool {
+func isSilent(s *side, i int) bool {
 	w := &s.words[i]
 	if w.class&asks != 0 || w.class&number != 0 && w.class&light != 0 { // a mile, one mile
 		return true
@@ -32,10 +32,10 @@ func (s clause) silent(i int) bool {
 	return false
 }
 
-// impliedBy says whether all that s alone says goes without saying in t.
-func (s clause) impliedBy(t clause) bool {
+// isImpliedBy says whether all that s alone says goes without saying in t.
+func isImpliedBy(s *side, t *side) bool {
 	for i := range s.words {
-		if s.words[i].match < 0 && !s.silent(i) && !s.implied(i, t) {
+		if s.words[i].match < 0 && !isSilent(s, i) && !isImplied(s, i, t) {
 			return false
 		}
 	}

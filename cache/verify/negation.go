@@ -2,29 +2,26 @@
 
 package verify
 
-// A negation is a side as what its negating words turn round.
-type negation struct{ *side }
-
 // negationDiffers refuses pairs of which one side is turned round.
 func negationDiffers(p *pair) bool {
-	a, b := negation{&p.a}, negation{&p.b}
-	return a.count() != b.count() || affixes{p}.reversed() || affixes{p}.apart() || negatesOther(a, b)
+	a, b := &p.a, &p.b
+	return negations(a) != negations(b) || prefixReverses(p) || prefixApart(p) || negatesOther(a, b)
 }
 
 // negatesOther says whether a negation that both sides have turns another word
 // round here than there.
-func negatesOther(a, b negation) bool {
+func negatesOther(a, b *side) bool {
 	for i := range a.words {
 		w := &a.words[i]
 		if w.class&negator == 0 || w.match < 0 {
 			continue
 		}
-		if k := int(w.match); a.beforeSubject(i) && b.behindSubject(k) || a.behindSubject(i) && b.beforeSubject(k) {
-			if !a.saysMore() && !b.saysMore() && !a.twoVerbs() {
+		if k := int(w.match); beforeSubject(a, i) && behindSubject(b, k) || behindSubject(a, i) && beforeSubject(b, k) {
+			if !a.saysMore() && !b.saysMore() && !hasTwoVerbs(a) {
 				continue // why isn't it rising, why is it not rising
 			}
 		}
-		mine, other := a.turned(i), b.turned(int(w.match))
+		mine, other := turnedBy(a, i), turnedBy(b, int(w.match))
 		if (mine < 0) != (other < 0) {
 			return true
 		}
@@ -35,8 +32,8 @@ func negatesOther(a, b negation) bool {
 	return false
 }
 
-// turned returns the word that negation i turns round, -1: none.
-func (s negation) turned(i int) int {
+// turnedBy returns the word that negation i turns round, -1: none.
+func turnedBy(s *side, i int) int {
 	for k := i + 1; k < len(s.words); k++ {
 		if s.words[k].content() {
 			return k
@@ -47,16 +44,16 @@ func (s negation) turned(i int) int {
 
 // beforeSubject says whether negation i stands behind the verb of a question,
 // before its subject: what it turns round comes later.
-func (s negation) beforeSubject(i int) bool {
+func beforeSubject(s *side, i int) bool {
 	return i > 0 && s.words[i-1].class&aux != 0 && (i == 1 || s.words[i-2].class&asks != 0)
 }
 
 // behindSubject says whether negation i stands behind a subject, and not beside a
 // verb of its own.
-func (s negation) behindSubject(i int) bool { return i > 1 && s.words[i-1].class&aux == 0 }
+func behindSubject(s *side, i int) bool { return i > 1 && s.words[i-1].class&aux == 0 }
 
-// twoVerbs says whether a question has two verbs that may each be negated.
-func (s negation) twoVerbs() bool {
+// hasTwoVerbs says whether a question has two verbs that may each be negated.
+func hasTwoVerbs(s *side) bool {
 	n := 0
 	for i := range s.words {
 		switch string(s.word(i)) {
@@ -73,21 +70,21 @@ func (s negation) twoVerbs() bool {
 	return n > 1
 }
 
-// begins says whether word i is the verb that a clause begins with, in a question.
-func (s negation) begins(i int) bool {
+// beginsQuestion says whether word i is the verb that a clause begins with, in a question.
+func beginsQuestion(s *side, i int) bool {
 	return s.words[i].clause && s.words[i].class&aux != 0 && string(s.word(i)) != "do"
 }
 
-// count is how many words negate. The one of a question that begins with its verb
+// negations is how many words negate. The one of a question that begins with its verb
 // (isn't, can't) asks for the same as without it.
-func (s negation) count() int {
+func negations(s *side) int {
 	n := 0
 	for i := range s.words {
 		w := &s.words[i]
 		if w.class&negator == 0 {
 			continue
 		}
-		if i == 0 || !s.begins(i-1) || w.raw != s.words[i-1].raw+1 {
+		if i == 0 || !beginsQuestion(s, i-1) || w.raw != s.words[i-1].raw+1 {
 			n++
 		}
 	}

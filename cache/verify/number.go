@@ -68,21 +68,18 @@ func roman(n int) (text string) {
 	return text
 }
 
-// A counter reads the numbers among a side's raws.
-type counter struct{ *reader }
-
-// number reads a number at raw i, and says how many raws it takes; 0: there is
+// readNumber reads a number at raw i, and says how many raws it takes; 0: there is
 // none.
-func (r counter) number(i int) (value float64, c class, taken int) {
+func readNumber(r *reader, i int) (value float64, c class, taken int) {
 	p := &r.raws[i]
 	if p.kind == ideograph {
-		return r.ideographNumber(i)
+		return readIdeographNumber(r, i)
 	}
 	if n, ok := r.v.words.numerals[p.hash]; p.kind == letters && ok {
 		if _, phrase := r.v.words.longest(r.raws, i); phrase > 1 || n.times {
 			return 0, 0, 0
 		}
-		return r.wordNumber(i, n)
+		return readWordNumber(r, i, n)
 	}
 	if p.kind != digits {
 		return 0, 0, 0
@@ -90,7 +87,7 @@ func (r counter) number(i int) (value float64, c class, taken int) {
 	if _, phrase := r.v.words.longest(r.raws, i); phrase > 1 {
 		return 0, 0, 0
 	}
-	value, taken, c = r.parse(p), 1, number
+	value, taken, c = parseDigits(r, p), 1, number
 	for i+taken < len(r.raws) {
 		q := &r.raws[i+taken]
 		text := string(r.text[q.start:q.end])
@@ -114,9 +111,9 @@ func (r counter) number(i int) (value float64, c class, taken int) {
 	return value, c, taken
 }
 
-// parse returns the value of digits. One with more than one point, or with a
+// parseDigits returns the value of digits. One with more than one point, or with a
 // zero behind the point that may count (version 3.10), has a value of its own.
-func (r counter) parse(p *raw) float64 {
+func parseDigits(r *reader, p *raw) float64 {
 	text := r.text[p.start:p.end]
 	value, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsInf(value, 0) {
@@ -128,8 +125,8 @@ func (r counter) parse(p *raw) float64 {
 	return value
 }
 
-// wordNumber reads a number in English words: two hundred and five thousand.
-func (r counter) wordNumber(i int, n numeral) (value float64, c class, taken int) {
+// readWordNumber reads a number in English words: two hundred and five thousand.
+func readWordNumber(r *reader, i int, n numeral) (value float64, c class, taken int) {
 	if n.ordinal {
 		return n.value, number | ordinal, 1
 	}
@@ -147,7 +144,7 @@ func (r counter) wordNumber(i int, n numeral) (value float64, c class, taken int
 		}
 		switch {
 		case !ok || q.kind != letters:
-			return r.finish(total+part, n, taken)
+			return numberOf(total+part, n, taken)
 		case next.times && next.value >= 1000:
 			total, part = (total+part)*next.value, 0
 		case next.times:
@@ -158,23 +155,23 @@ func (r counter) wordNumber(i int, n numeral) (value float64, c class, taken int
 				return total + part, number | ordinal, taken + skip + 1
 			}
 		default:
-			return r.finish(total+part, n, taken)
+			return numberOf(total+part, n, taken)
 		}
 		taken += skip + 1
 	}
-	return r.finish(total+part, n, taken)
+	return numberOf(total+part, n, taken)
 }
 
-func (r counter) finish(value float64, n numeral, taken int) (float64, class, int) {
+func numberOf(value float64, n numeral, taken int) (float64, class, int) {
 	if taken == 1 && n.alone {
 		return value, number | light, 1
 	}
 	return value, number, taken
 }
 
-// ideographNumber reads a number in Chinese: 三十五, 二〇二四, 第三. A single
+// readIdeographNumber reads a number in Chinese: 三十五, 二〇二四, 第三. A single
 // small one counts only where nothing else begins.
-func (r counter) ideographNumber(i int) (value float64, c class, taken int) {
+func readIdeographNumber(r *reader, i int) (value float64, c class, taken int) {
 	if _, phrase := r.v.words.longest(r.raws, i); phrase > 0 {
 		return 0, 0, 0
 	}
@@ -184,7 +181,7 @@ func (r counter) ideographNumber(i int) (value float64, c class, taken int) {
 		c |= ordinal
 		at++
 		if at < len(r.raws) && r.raws[at].kind == digits {
-			return r.parse(&r.raws[at]), c, 2
+			return parseDigits(r, &r.raws[at]), c, 2
 		}
 	}
 	total, part, digit := 0.0, 0.0, -1.0
@@ -225,9 +222,9 @@ func (r counter) ideographNumber(i int) (value float64, c class, taken int) {
 	return value, c, at - i
 }
 
-// sum returns the sign that the word at raw i stands for between two numbers:
+// sumSign returns the sign that the word at raw i stands for between two numbers:
 // two plus two, 3加5; "" if none.
-func (r counter) sum(i int) string {
+func sumSign(r *reader, i int) string {
 	if n := len(r.words); n == 0 || i+1 >= len(r.raws) || r.gap >= 0 || r.words[n-1].class&number == 0 {
 		return ""
 	}
@@ -243,15 +240,15 @@ func (r counter) sum(i int) string {
 	default:
 		return ""
 	}
-	if _, _, taken := r.number(i + 1); taken == 0 {
+	if _, _, taken := readNumber(r, i+1); taken == 0 {
 		return ""
 	}
 	return sign
 }
 
 // addNumber adds a number as a word. An ordinal is another word than the number.
-func (r counter) addNumber(i, taken int, value float64, c class) {
-	if c&ordinal != 0 && value == math.Trunc(value) && r.besideMonth(i, taken) {
+func addNumber(r *reader, i, taken int, value float64, c class) {
+	if c&ordinal != 0 && value == math.Trunc(value) && besideMonth(r, i, taken) {
 		c &^= ordinal // the 3rd of May, 3 May
 	}
 	if value == 1 && c&ordinal == 0 {
@@ -265,7 +262,7 @@ func (r counter) addNumber(i, taken int, value float64, c class) {
 }
 
 // besideMonth says whether a month stands before or behind a number.
-func (r counter) besideMonth(i, taken int) bool {
+func besideMonth(r *reader, i, taken int) bool {
 	if n := len(r.words); n > 0 && r.words[n-1].class&date != 0 {
 		return true
 	}

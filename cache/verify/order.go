@@ -4,12 +4,12 @@
 package verify
 
 // An order is where the matched words of both sides stand.
-type order struct{ a, b clause }
+type order struct{ a, b *side }
 
 // orderDiffers refuses pairs in which two words have exchanged their places, and
 // long ones in which anything has moved.
 func orderDiffers(p *pair) bool {
-	a, b := p.clauses()
+	a, b := p.sides()
 	o := order{a, b}
 	return o.numbersMoved() || len(a.words) > maxLoosely && (o.wordsMoved() || lettersMoved(a.text, b.text)) || o.wordsExchanged()
 }
@@ -68,7 +68,7 @@ func (o order) numbersMoved() bool {
 
 // listed says whether words i and j of a, which are k and l of b, are of a list on
 // both sides.
-func (o order) listed(i, j, k, l int32) bool { return o.a.linked(i, j) && o.b.linked(k, l) }
+func (o order) listed(i, j, k, l int32) bool { return linked(o.a, i, j) && linked(o.b, k, l) }
 
 // maxOrdered bounds the words whose order is compared: pairs of them are looked
 // at.
@@ -100,7 +100,7 @@ func (o order) wordsExchanged() bool {
 // exchanged says whether words i and j of a, which are mi and mj of b, stand in
 // each other's places.
 func (o order) exchanged(i, j, mi, mj int32) bool {
-	if j == i+1 && mi == mj+1 && o.a.asksKind(int(i)) && o.b.asksKind(int(mj)) {
+	if j == i+1 && mi == mj+1 && asksKind(o.a, int(i)) && asksKind(o.b, int(mj)) {
 		return true
 	}
 	if j == i+1 || mi == mj+1 || o.listed(i, j, mj, mi) {

@@ -8,12 +8,10 @@ import (
 	"kvasir/classify/model"
 )
 
-// A pair is two questions under comparison, and the memory for it. What is asked
-// of it is asked of a view, which is made where it is asked and holds nothing: an
-// aligner finds which word is which; a clause knows the sentence of one side; an
-// order, roles, a predicate, names, a negation, symbols and affixes know one kind
-// of difference each, which a rule refuses; a gauge measures the rest for the
-// model.
+// A pair is two questions under comparison, and the memory for it. It is read and
+// aligned, which finds for each word the one that it is on the other side, and
+// measured for the model. Then rules look at it, each for one kind of difference
+// (see rules): they are functions of the pair, or of its two sides.
 type pair struct {
 	v          *Verifier
 	a, b       side
@@ -48,9 +46,9 @@ func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
 	p.b.scan(v.words, b)
 	p.a.read(v, p)
 	p.b.read(v, p)
-	aligner{p}.align()
-	gauge{p}.measure()
+	p.align()
+	p.measure()
 }
 
-// clauses are both sides as sentences.
-func (p *pair) clauses() (a, b clause) { return clause{&p.a}, clause{&p.b} }
+// sides are both sides.
+func (p *pair) sides() (a, b *side) { return &p.a, &p.b }

@@ -2,8 +2,8 @@
 
 package verify
 
-// ofWhom says whether 谁的 and a thing stand in a side, or 谁 with no 的.
-func (s clause) ofWhom(owner bool) bool {
+// asksOfWhom says whether 谁的 and a thing stand in a side, or 谁 with no 的.
+func asksOfWhom(s *side, owner bool) bool {
 	for i := range s.raws {
 		if string(s.rawText(i)) == "谁" && (string(s.rawText(i+1)) == "的") == owner && (!owner || s.rawText(i+2) != nil) {
 			return true
@@ -12,8 +12,8 @@ func (s clause) ofWhom(owner bool) bool {
 	return false
 }
 
-// governed says whether a Chinese preposition stands before word i.
-func (s clause) governed(i int) bool {
+// isGoverned says whether a Chinese preposition stands before word i.
+func isGoverned(s *side, i int) bool {
 	if i == 0 || s.words[i-1].raw+1 != s.words[i].raw {
 		return false
 	}
@@ -24,8 +24,8 @@ func (s clause) governed(i int) bool {
 	return false
 }
 
-// persons counts the pronouns that can only act, and those that cannot.
-func (s clause) persons() (acts, suffers int) {
+// personsIn counts the pronouns that can only act, and those that cannot.
+func personsIn(s *side) (acts, suffers int) {
 	for i := range s.words {
 		switch string(s.word(i)) {
 		case "i", "he", "she", "we", "they", "howcani", "howdoi", "howshouldi", "howcouldi", "howwouldi":
@@ -38,7 +38,7 @@ func (s clause) persons() (acts, suffers int) {
 }
 
 // lends says whether a side lends or lets to somebody.
-func (s clause) lends() bool {
+func lends(s *side) bool {
 	lends, to := false, false
 	for i := range s.words {
 		switch w := &s.words[i]; string(s.word(i)) {
@@ -54,7 +54,7 @@ func (s clause) lends() bool {
 }
 
 // borrows says whether a side borrows or hires from somebody.
-func (s clause) borrows() bool {
+func borrows(s *side) bool {
 	from := false
 	for i := range s.words {
 		switch string(s.word(i)) {
@@ -71,7 +71,7 @@ func (s clause) borrows() bool {
 
 // takesObject says whether what follows the verb at raw i is who or what it is
 // done to. Without an article it may be what does it: bleeding gums.
-func (s clause) takesObject(i int) bool {
+func takesObject(s *side, i int) bool {
 	switch string(s.rawText(i + 1)) {
 	case "a", "an", "the", "my", "your", "his", "her", "their", "our", "its", "this", "that", "these", "those",
 		"me", "you", "him", "us", "them", "it", "someone", "somebody", "anyone", "anybody", "everyone", "people", "others", "other":
@@ -81,7 +81,7 @@ func (s clause) takesObject(i int) bool {
 }
 
 // speaksOfSelf says whether one acts on oneself.
-func (s clause) speaksOfSelf() bool {
+func speaksOfSelf(s *side) bool {
 	for i := range s.words {
 		switch t := s.word(i); {
 		case has(t, "self"), has(t, "selves"), string(t) == "自己", string(t) == "自我":
@@ -92,7 +92,7 @@ func (s clause) speaksOfSelf() bool {
 }
 
 // speaksOfOthers says whether others than the one who acts are spoken of.
-func (s clause) speaksOfOthers() bool {
+func speaksOfOthers(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
 		case "other", "others", "another", "else", "别人", "他人", "人家", "对方", "其他人", "另":

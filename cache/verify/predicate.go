@@ -6,11 +6,11 @@ package verify
 import "bytes"
 
 // A predicate is what s wants to know, held against what t wants to know.
-type predicate struct{ s, t clause }
+type predicate struct{ s, t *side }
 
 // predicateDiffers refuses pairs that want to know other things of the same.
 func predicateDiffers(p *pair) bool {
-	a, b := p.clauses()
+	a, b := p.sides()
 	return predicate{a, b}.differs() || predicate{b, a}.differs()
 }
 
@@ -27,7 +27,7 @@ func (q predicate) composes() bool {
 // acts says whether s asks what somebody does and t what something is.
 func (q predicate) acts() bool {
 	s, t := q.s, q.t
-	return s.form == what && t.form == what && s.asksDeed() && !t.asksDeed() && !t.saysOther()
+	return s.form == what && t.form == what && asksDeed(s) && !asksDeed(t) && !t.saysOther()
 }
 
 // evaluates says whether s asks how a thing is and t what it is, with the same
@@ -91,7 +91,7 @@ func (q predicate) becomes() bool {
 	case "find", "have", "hire", "choose", "pick", "meet", "attract", "date", "marry", "contact", "treat", "help", "make", "use", "know", "need":
 		return true
 	case "get":
-		return t.articled(int(t.words[1].raw))
+		return articled(t, int(t.words[1].raw))
 	}
 	return false
 }

@@ -4,12 +4,12 @@ package verify
 
 // Roles are the parts that people and things have in s, held against those that
 // they have in t.
-type roles struct{ s, t clause }
+type roles struct{ s, t *side }
 
 // rolesDiffer refuses pairs whose words are the same and have other parts. Some
 // of it shows only together with other words out of their order.
 func rolesDiffer(p *pair) bool {
-	a, b := p.clauses()
+	a, b := p.sides()
 	r, back := roles{a, b}, roles{b, a}
 	return r.governedMoved() || r.ownerMoved() || r.partMoved() || back.partMoved() ||
 		order{a, b}.contentMoved() && (r.subjectMoved() || r.personsMoved() || r.endsMoved() || back.endsMoved())
@@ -26,15 +26,15 @@ func (r roles) partMoved() bool {
 // owner), one for anything else puts a verb before the subject (whom did the
 // owner pay): so the same words stand the other way round.
 func (r roles) subjectMoved() bool {
-	s, t := r.s.inversion(), r.t.inversion()
+	s, t := inversionOf(r.s), inversionOf(r.t)
 	return s != unclear && t != unclear && (s != t || s == either)
 }
 
 // personsMoved says whether somebody who acts here is acted upon there: if I
 // report to my boss, if my boss reports to me.
 func (r roles) personsMoved() bool {
-	acts, suffers := r.s.persons()
-	actsThere, suffersThere := r.t.persons()
+	acts, suffers := personsIn(r.s)
+	actsThere, suffersThere := personsIn(r.t)
 	return acts != actsThere && suffers != suffersThere && acts+suffers == actsThere+suffersThere
 }
 
@@ -44,7 +44,7 @@ func (r roles) personsMoved() bool {
 func (r roles) endsMoved() bool {
 	s, t := r.s, r.t
 	m := len(t.words) - 1
-	if len(s.words) < 3 || m < 2 || string(s.rawText(0)) != "我" || string(t.word(m)) != "我" || s.isCopular() || t.isCopular() {
+	if len(s.words) < 3 || m < 2 || string(s.rawText(0)) != "我" || string(t.word(m)) != "我" || isCopular(s) || isCopular(t) {
 		return false
 	}
 	return s.words[0].class&(asks|pronoun) != 0
@@ -54,7 +54,7 @@ func (r roles) endsMoved() bool {
 // alone: 我怎么跟你, 你怎么跟我.
 func (r roles) governedMoved() bool {
 	for i := range r.s.words {
-		if w := &r.s.words[i]; w.class&pronoun != 0 && w.class&cjk != 0 && w.match >= 0 && r.s.governed(i) != r.t.governed(int(w.match)) {
+		if w := &r.s.words[i]; w.class&pronoun != 0 && w.class&cjk != 0 && w.match >= 0 && isGoverned(r.s, i) != isGoverned(r.t, int(w.match)) {
 			return true
 		}
 	}
@@ -80,19 +80,19 @@ func (r roles) ownerMoved() bool {
 // in t, where it is acted upon.
 func (r roles) whoMoved() bool {
 	s, t := r.s, r.t
-	return len(s.words) > 2 && len(t.words) > 2 && string(s.word(0)) == "谁" && string(t.word(len(t.words)-1)) == "谁" && !s.isCopular() && !t.isCopular()
+	return len(s.words) > 2 && len(t.words) > 2 && string(s.word(0)) == "谁" && string(t.word(len(t.words)-1)) == "谁" && !isCopular(s) && !isCopular(t)
 }
 
 // whoseMoved says whether s asks who a thing is of and t who it is: 他是谁的老师,
 // 谁是他的老师. What follows 的 is what both speak of.
 func (r roles) whoseMoved() bool {
 	s, t := r.s, r.t
-	return s.ofWhom(true) && t.ofWhom(false) && !t.ofWhom(true) && s.isCopular() && !s.saysOther() && !t.saysOther()
+	return asksOfWhom(s, true) && asksOfWhom(t, false) && !asksOfWhom(t, true) && isCopular(s) && !s.saysOther() && !t.saysOther()
 }
 
 // transferMoved says whether s gives what t takes. Chinese verbs of lending go
 // either way, and the preposition tells: 借给他, 向他借.
-func (r roles) transferMoved() bool { return r.s.lends() && r.t.borrows() }
+func (r roles) transferMoved() bool { return lends(r.s) && borrows(r.t) }
 
 // actorMoved says whether s keeps somebody from doing what t stops doing to
 // somebody: stop the neighbour from watching, stop watching the neighbour.
@@ -110,7 +110,7 @@ func (r roles) actorMoved() bool {
 		if before.match < 0 || before.class&(small|asks) != 0 || s.words[i].raw-s.words[before.match].raw < 2 {
 			continue
 		}
-		if t.takesObject(int(t.words[m].raw)) {
+		if takesObject(t, int(t.words[m].raw)) {
 			return true
 		}
 	}
@@ -145,6 +145,6 @@ func (r roles) relativeMoved() bool {
 // selfDiffers refuses pairs of which one speaks of the one who acts and the other
 // of others: forgive yourself, forgive others.
 func selfDiffers(p *pair) bool {
-	a, b := p.clauses()
-	return a.speaksOfSelf() != b.speaksOfSelf() && a.speaksOfOthers() != b.speaksOfOthers()
+	a, b := p.sides()
+	return speaksOfSelf(a) != speaksOfSelf(b) && speaksOfOthers(a) != speaksOfOthers(b)
 }

@@ -16,13 +16,13 @@ type sums struct {
 }
 
 // sum counts what s says, held against t.
-func sum(s, t clause) (u sums) {
+func sum(s, t *side) (u sums) {
 	u.first, u.last, u.farthest = -1, -1, 1
 	for i := range s.words {
 		w := &s.words[i]
 		u.words++
 		if !w.content() {
-			if w.match >= 0 || !s.implied(i, t) {
+			if w.match >= 0 || !isImplied(s, i, t) {
 				u.addSmall(w)
 			}
 			continue

@@ -2,25 +2,22 @@
 
 package verify
 
-// Symbols are the letters of one side that are no words.
-type symbols struct{ clause }
-
 // letterDiffers refuses pairs of which one side has a letter that the other has
 // not: vitamin K, plan B, type I. A letter that stands alone is a name or a
 // symbol. Not one is what may be short for a word, nor an initial within a name.
 func letterDiffers(p *pair) bool {
-	a, b := p.clauses()
-	return symbols{a}.unmatched() || symbols{b}.unmatched()
+	a, b := p.sides()
+	return hasOwnLetter(a) || hasOwnLetter(b)
 }
 
-// unmatched says whether a side has a symbol that the other has not.
-func (s symbols) unmatched() bool {
+// hasOwnLetter says whether a side has a symbol that the other has not.
+func hasOwnLetter(s *side) bool {
 	for i := range s.words {
 		w := &s.words[i]
 		if w.match >= 0 || w.end-w.start != 1 || w.class&cjk != 0 || w.class&number != 0 {
 			continue
 		}
-		if b := s.text[w.start]; b == 'i' && s.isNumeral(i) || b != 'i' && isLetter(b) && !s.isShort(w) && !s.isInitial(i) {
+		if b := s.text[w.start]; b == 'i' && isNumeral(s, i) || b != 'i' && isLetter(b) && !isShort(s, w) && !isInitial(s, i) {
 			return true
 		}
 	}
@@ -29,16 +26,16 @@ func (s symbols) unmatched() bool {
 
 // isNumeral says whether an I at the end of a clause is no pronoun: one stands
 // there only behind a verb of grammar or a word that joins (am I, you and I).
-func (s symbols) isNumeral(i int) bool {
+func isNumeral(s *side, i int) bool {
 	r := int(s.words[i].raw)
-	if i == 0 || !s.ends(i) || r+1 < len(s.raws) && s.raws[r+1].kind != stop || s.words[i-1].class&(small|asks|negator) != 0 {
+	if i == 0 || !endsClause(s, i) || r+1 < len(s.raws) && s.raws[r+1].kind != stop || s.words[i-1].class&(small|asks|negator) != 0 {
 		return false
 	}
 	return s.words[i-1].raw+1 == s.words[i].raw
 }
 
 // isShort says whether a letter may be a word: u for you, the rest of what's.
-func (s symbols) isShort(w *word) bool {
+func isShort(s *side, w *word) bool {
 	switch s.text[w.start] {
 	case 'a', 'd', 'm', 'n', 'o', 'r', 's', 't', 'u', 'y':
 		return !s.raws[w.raw].capital
@@ -50,7 +47,7 @@ func (s symbols) isShort(w *word) bool {
 
 // isInitial says whether word i stands between two words of a name: George W.
 // Bush.
-func (s symbols) isInitial(i int) bool {
+func isInitial(s *side, i int) bool {
 	if i == 0 || i+1 == len(s.words) {
 		return false
 	}

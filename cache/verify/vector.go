@@ -10,7 +10,7 @@ import (
 
 // vector adds the mean of the word's token rows, of length 1, to dst, and
 // reports whether it has one.
-func (p aligner) vector(dst *[model.Dim]float32, w *word) bool {
+func (p *pair) vector(dst *[model.Dim]float32, w *word) bool {
 	if w.tokens <= 0 {
 		return false
 	}

@@ -52,15 +52,14 @@ func (r *reader) next(i int) int {
 		r.lead, r.begins = true, true
 		return 1
 	}
-	c := counter{r}
-	if sign := c.sum(i); sign != "" {
+	if sign := sumSign(r, i); sign != "" {
 		r.closeGap(i)
 		r.add(word{concept: r.v.words.hash([]byte(sign)), class: operator}, i, 1)
 		return 1
 	}
-	if value, class, taken := c.number(i); taken > 0 {
+	if value, class, taken := readNumber(r, i); taken > 0 {
 		r.closeGap(i)
-		c.addNumber(i, taken, value, class)
+		addNumber(r, i, taken, value, class)
 		return taken
 	}
 	if r.aNotA(i) && !r.polite(i) {

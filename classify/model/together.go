@@ -27,9 +27,9 @@ type Short struct {
 	expert         int                // that its category is asked of
 }
 
-// Sociable says that texts judged together cost less than one by one: not in plain Go, which
+// Batches says that texts judged together cost less than one by one: not in plain Go, which
 // multiplies no faster than weights come.
-func Sociable() bool { return kernel != &plainForm }
+func Batches() bool { return kernel != &plainForm }
 
 // shortRuns is how many windows a text of wholeSpans spans has.
 const shortRuns = 1 + 7 + 3

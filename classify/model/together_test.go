@@ -1,4 +1,4 @@
-// Tests of texts judged together: nothing of the company may show.
+// Tests of texts judged together: nothing of the batch may show.
 
 package model
 
@@ -44,7 +44,7 @@ func alone(m *Model, text []byte) (want Short) {
 	return want
 }
 
-// TestTogetherIsAsAlone: to the bit, in any company, in every form.
+// TestTogetherIsAsAlone: to the bit, in any batch, in every form.
 func TestTogetherIsAsAlone(t *testing.T) {
 	withForm(t, func(t *testing.T) {
 		m, err := open(bytesOf(tokensFile), bytesOf(encoderFile))

@@ -16,22 +16,22 @@ import (
 	"kvasir/classify/model"
 )
 
-// companionable are weights that count what is judged alone and together, and may fail at the latter.
-type companionable struct {
+// batching are weights that count what is judged alone and together, and may fail at the latter.
+type batching struct {
 	saying
-	alone, companies *atomic.Int32
-	panics           bool
+	alone, batched *atomic.Int32
+	panics         bool
 }
 
-func (c companionable) newReader() reader { return c }
+func (c batching) newReader() reader { return c }
 
-func (c companionable) attack(text []byte, read bool) attackScores {
+func (c batching) attack(text []byte, read bool) attackScores {
 	c.alone.Add(1)
 	return c.saying.attack(text, read)
 }
 
-func (c companionable) together(list []model.Short) {
-	c.companies.Add(1)
+func (c batching) together(list []model.Short) {
+	c.batched.Add(1)
 	if c.panics {
 		panic("fault")
 	}
@@ -76,30 +76,30 @@ var (
 func TestWhoWaitsIsJudgedAlong(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := companionable{alone: new(atomic.Int32), companies: new(atomic.Int32), panics: panics}
+			w := batching{alone: new(atomic.Int32), batched: new(atomic.Int32), panics: panics}
 			_, guards := queueUp(t, blocking(), w, waitingTexts...)
 			if !slices.Equal(guards, waitingGuards) {
 				t.Errorf("%v, want %v", guards, waitingGuards)
 			}
-			alone, companies := w.alone.Load(), w.companies.Load()
-			if panics && alone != 5 || !panics && (alone != 1 || companies != 1) {
-				t.Errorf("panics %v: %d are judged alone, and %d companies", panics, alone, companies)
+			alone, batches := w.alone.Load(), w.batched.Load()
+			if panics && alone != 5 || !panics && (alone != 1 || batches != 1) {
+				t.Errorf("panics %v: %d are judged alone, and %d batches", panics, alone, batches)
 			}
 		})
 	}
 }
 
-// Who gets the last thread after a company lets those who are about to come do so, but nobody waits
+// Who gets the last thread after a batch lets those who are about to come do so, but nobody waits
 // while a thread is free, or for others that were not there before.
 func TestWhoComesAtOnceIsJudgedAlong(t *testing.T) {
 	for _, tt := range []struct {
 		threads, last int
-		companies     int32
+		batches       int32
 		paused        time.Duration
-		then          int // texts of the company that was taken last
+		then          int // texts of the batch that was taken last
 	}{{2, enough, 1, patience, 4}, {2, enough - 1, 0, 0, 1}, {3, enough, 0, 0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			w := companionable{alone: new(atomic.Int32), companies: new(atomic.Int32)}
+			w := batching{alone: new(atomic.Int32), batched: new(atomic.Int32)}
 			release := make(chan struct{})
 			var held atomic.Bool
 			o := blocking()
@@ -133,8 +133,8 @@ func TestWhoComesAtOnceIsJudgedAlong(t *testing.T) {
 			time.Sleep(patience)
 			close(release)
 			all.Wait()
-			if got := w.companies.Load(); got != tt.companies || paused != tt.paused || last != tt.then {
-				t.Errorf("%+v: %d companies, %v paused, the last of %d", tt, got, paused, last)
+			if got := w.batched.Load(); got != tt.batches || paused != tt.paused || last != tt.then {
+				t.Errorf("%+v: %d batches, %v paused, the last of %d", tt, got, paused, last)
 			}
 		})
 	}
@@ -161,17 +161,17 @@ func TestWhoLeavesIsNotRead(t *testing.T) {
 // A request near its deadline has no time for others.
 func TestWhoIsLateTakesNobodyAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := companionable{alone: new(atomic.Int32), companies: new(atomic.Int32)}
+		w := batching{alone: new(atomic.Int32), batched: new(atomic.Int32)}
 		o := blocking()
 		for _, row := range []struct {
 			timeout time.Duration
 			want    int32
 		}{{leadTime, 1}, {leadTime - 1, 0}} {
 			o.Timeout = row.timeout
-			w.companies.Store(0)
+			w.batched.Store(0)
 			_, guards := queueUp(t, o, w, waitingTexts...)
-			if !slices.Equal(guards, waitingGuards) || w.companies.Load() != row.want {
-				t.Errorf("timeout %v: %v, %d companies", row.timeout, guards, w.companies.Load())
+			if !slices.Equal(guards, waitingGuards) || w.batched.Load() != row.want {
+				t.Errorf("timeout %v: %v, %d batches", row.timeout, guards, w.batched.Load())
 			}
 		}
 	})
@@ -212,7 +212,7 @@ func TestWhoIsACompanion(t *testing.T) {
 	} {
 		c := newSaying(t, row.o)
 		c.Judge(said("came before")).Release()
-		w, ok := c.companion(row.r)
+		w, ok := c.shortText(row.r)
 		if ok != row.ok || w.category != row.category || w.sentence != row.sentence {
 			t.Errorf("%s: %v %+v", row.name, ok, w)
 		}
@@ -222,15 +222,15 @@ func TestWhoIsACompanion(t *testing.T) {
 	}
 }
 
-// A company is as many as share a pass, in order, and the queue does not grow without end.
+// A batch is as many as share a pass, in order, and the queue does not grow without end.
 func TestCompanyIsBounded(t *testing.T) {
-	for _, row := range []struct{ bytes, want int }{{1, maxCompany}, {100, maxCompany}, {101, 23}, {maxCompanion, 3}} {
+	for _, row := range []struct{ bytes, want int }{{1, maxBatch}, {100, maxBatch}, {101, 23}, {maxShort, 3}} {
 		var q queue
 		for i := range 2 * maxWaiting {
-			q.join(companion{of: new(Request), text: bytes.Repeat([]byte{byte(i)}, row.bytes)})
+			q.join(shortText{of: new(Request), text: bytes.Repeat([]byte{byte(i)}, row.bytes)})
 		}
-		var m company
-		m.take(&q, companion{text: bytes.Repeat([]byte{255}, row.bytes)})
+		var m batch
+		m.take(&q, shortText{text: bytes.Repeat([]byte{255}, row.bytes)})
 		if m.n != row.want || len(q.waiting) != maxWaiting-row.want+1 {
 			t.Errorf("%d bytes each: %d together, %d wait", row.bytes, m.n, len(q.waiting))
 		}
@@ -303,7 +303,7 @@ func TestJudgingAlongAllocatesNothing(t *testing.T) {
 	if allocs := testing.AllocsPerRun(20, func() {
 		for _, other := range others {
 			fresh(other, i)
-			if w, ok := c.companion(other); ok {
+			if w, ok := c.shortText(other); ok {
 				c.queue.join(w)
 			}
 		}
