@@ -168,6 +168,8 @@ func TestCutInTwo(t *testing.T) {
 	for _, texts := range [][]string{
 		{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"my card: 4111-1111-11", "11-1111"}, {"card 411111111111", "1111"},
 		{"IBAN DE89 3704 0044", "0532 0130 00"}, {"my SSN: 536-22", "-1234"},
+		{"card 4111 1111" + strings.Repeat(" ", 50), "1111 1111"}, {"card 4111 1111", strings.Repeat("\n", 60) + "1111 1111"}, {"card 4111 1111" + strings.Repeat("\n", 500), strings.Repeat("\t ", 500) + "1111 1111"},
+		{"card 4111 1111 " + strings.Repeat(".", 300), strings.Repeat("- ", 200) + "1111 1111"}, {"card ４１１１ １１１１", "１１１１ １１１１"},
 	} {
 		for _, split := range []string{"messages", "parts", "roles", "system", "instructions", "system behind", "instructions behind"} {
 			split, behind := strings.CutSuffix(split, " behind")
@@ -191,6 +193,36 @@ func TestCutInTwo(t *testing.T) {
 			if types == "" || strings.ContainsAny(strings.Join(rest, ""), "0123456789") {
 				t.Errorf("%s: %q: found %q, left %q", split, texts, types, rest)
 			}
+		}
+	}
+}
+
+// Texts that stand in no message, and parts of one that the next message goes on from.
+func TestCutOverMembers(t *testing.T) {
+	c := guarded(t)
+	for name, texts := range map[string][]Text{
+		"two system texts and a message": {{[]byte("my card is 4111"), System, -1}, {[]byte("1111"), System, -1}, {[]byte("1111 1111 thanks"), User, 0}},
+		"the message first":              {{[]byte("1111 1111 thanks"), User, 0}, {[]byte("my card is 4111"), System, -1}, {[]byte("1111"), System, -1}},
+		"parts and a message":            {{[]byte("my card is 4111"), User, 0}, {[]byte("1111"), User, 0}, {[]byte("1111 1111 thanks"), User, 1}},
+		"an earlier input":               {{[]byte("my card is 4111 1111"), User, -1}, {[]byte("1111 1111 thanks"), User, -1}},
+		"the input first":                {{[]byte("1111 1111 thanks"), User, -1}, {[]byte("my card is 4111 1111"), User, -1}},
+		"no word":                        {{[]byte("4111 1111"), User, -1}, {[]byte("1111 1111"), User, -1}},
+		"an earlier input and items":     {{[]byte("1111 1111"), User, 0}, {[]byte("4111 1111"), User, -1}},
+		"others between":                 {{[]byte("card 4111 1111"), System, -1}, {[]byte("x"), User, -1}, {[]byte("1111 1111"), User, 0}},
+		"others behind":                  {{[]byte("card 4111 1111"), System, -1}, {[]byte("1111 1111"), User, -1}, {[]byte("x"), User, -1}},
+		"others before":                  {{[]byte("card 4111 1111"), System, -1}, {[]byte("x"), User, -1}, {[]byte("1111 1111"), User, -1}},
+	} {
+		if rest, types := withoutValues(c, &Request{Texts: texts}); types != "CREDIT_CARD" || strings.Contains(strings.Join(rest, " "), "1") {
+			t.Errorf("%s: found %q, left %q", name, types, rest)
+		}
+	}
+	for _, texts := range [][]string{{"12345674", "23456789"}, {"41111111", "11111111"}, {"4111", "1111", "1111", "1111"}} { // prompts of their own: numbers to embed
+		r := user(texts...)
+		for i := range r.Texts {
+			r.Texts[i].Message = -1
+		}
+		if _, types := withoutValues(c, r); types != "" {
+			t.Errorf("%q: found %q", texts, types)
 		}
 	}
 }

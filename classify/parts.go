@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"kvasir/classify/pii"
 )
@@ -41,7 +43,7 @@ func (j personal) piiOverParts() error {
 			for i := start; i < end; i++ {
 				j.order = append(j.order, int32(i))
 			}
-			j.piiInParts(j.order)
+			j.piiInParts(j.order, meetParts)
 		}
 		start = end
 	}
@@ -57,17 +59,41 @@ func (j personal) piiOverParts() error {
 // check digit or a maker's prefix tells is believed there: two messages have more
 // between them than two parts.
 func (j personal) piiOverMessages() {
-	j.readingOrder()
+	texts := j.r.Texts
+	loose := slices.IndexFunc(texts, func(t Text) bool { return isLoose(&t) }) >= 0
+	j.readingOrder(func(t *Text) bool { return false })
+	j.piiInOrder()
+	if !loose {
+		return
+	}
+	j.readingOrder(isLoose)
+	j.piiInOrder()
+	from := slices.IndexFunc(j.order, func(i int32) bool { return isLoose(&texts[i]) })
+	to := from
+	for to < len(j.order) && isLoose(&texts[j.order[to]]) {
+		to++
+	}
+	slices.Reverse(j.order[from:to])
+	j.piiInOrder()
+}
+
+// isLoose says that a text is no system prompt and stands in no message: a prompt,
+// what is to come behind it, an earlier input. Which of them follows which is the
+// template's affair, and several prompts of one request do not follow at all.
+func isLoose(t *Text) bool { return t.Message < 0 && t.Role != System }
+
+// piiInOrder looks at each two texts of order that follow each other.
+func (j personal) piiInOrder() {
 	for rest := j.order; len(rest) > 0; {
-		n := 1
+		n, as := 1, meetMessages
 		for n < len(rest) && j.halvesMeet(int(rest[n-1]), int(rest[n])) {
+			if isLoose(&j.r.Texts[rest[n-1]]) && isLoose(&j.r.Texts[rest[n]]) {
+				as = meetLoosely
+			}
 			n++
 		}
 		if n > 1 {
-			first := len(j.halves)
-			j.piiInParts(rest[:n])
-			found := slices.DeleteFunc(j.halves[first:], func(e Entity) bool { return !e.Type.Checked() })
-			j.halves = j.halves[:first+len(found)]
+			j.piiInParts(rest[:n], as)
 			j.sortHalves()
 		}
 		rest = rest[n:]
@@ -76,12 +102,15 @@ func (j personal) piiOverMessages() {
 
 // readingOrder puts the texts into the order in which a worker's template writes
 // them: system prompts that stand in no message come first, wherever in the body
-// their member stands.
-func (j personal) readingOrder() {
+// their member stands, then those of the others outside of messages that also
+// says, then the messages.
+func (j personal) readingOrder(also func(*Text) bool) {
 	j.order = j.order[:0]
-	for _, first := range [...]bool{true, false} {
+	for _, is := range [...]func(*Text) bool{
+		func(t *Text) bool { return t.Message < 0 && t.Role == System }, also, func(t *Text) bool { return t.Message >= 0 },
+	} {
 		for i := range j.r.Texts {
-			if t := &j.r.Texts[i]; (t.Message < 0 && t.Role == System) == first {
+			if is(&j.r.Texts[i]) {
 				j.order = append(j.order, int32(i))
 			}
 		}
@@ -92,29 +121,50 @@ func (j personal) readingOrder() {
 const nearEnd = 48
 
 // halvesMeet says whether there are digits close to the end of text a and to the
-// beginning of text b, the next one, of another message.
+// beginning of text b, the next one.
 func (j personal) halvesMeet(a, b int) bool {
 	x, y := &j.r.Texts[a], &j.r.Texts[b]
 	if !follows(x, y) || !written(x.Role) || !written(y.Role) {
 		return false
 	}
 	before, after := j.folded(a).bytes, j.folded(b).bytes
-	return hasDigit(before[max(0, len(before)-nearEnd):]) && hasDigit(after[:min(len(after), nearEnd)])
+	_, end := unpadded(before)
+	start, _ := unpadded(after)
+	return hasDigit(before[max(0, end-nearEnd):end]) && hasDigit(after[start:min(len(after), start+nearEnd)])
 }
 
-// follows says whether y is read right behind x: the next message, or whatever
-// comes behind a system prompt that stands in no message.
+// maxPadding is how many bytes that say nothing may stand between two halves: of
+// more a reader sees no more than of some.
+const maxPadding = 16
+
+// unpadded is where a text begins and ends without the white space, dots and other
+// signs on both sides, where these are more than stand between two groups of digits.
+func unpadded(text []byte) (from, to int) {
+	says := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+	to = len(text)
+	if first := bytes.IndexFunc(text, says); first > maxPadding {
+		from = first
+	}
+	if last := bytes.LastIndexFunc(text, says); last >= 0 && to-last > maxPadding+utf8.UTFMax {
+		_, size := utf8.DecodeRune(text[last:])
+		to = last + size
+	}
+	return from, to
+}
+
+// follows says whether y is read right behind x: the next message or part of it,
+// or whatever comes behind a text that stands in no message.
 func follows(x, y *Text) bool {
 	if x.Message < 0 {
-		return x.Role == System && (y.Message >= 0 || y.Role == User)
+		return y.Message >= 0 || x.Role == System || y.Role != System
 	}
-	return y.Message > x.Message
+	return y.Message > x.Message || y.Message == x.Message && x.Role == y.Role && (x.Role == User || x.Role == System)
 }
 
 // written says that what a role says is one text, not put together of fields.
 func written(r Role) bool { return r == User || r == System || r == Assistant || r == Other }
 
-func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
+func hasDigit(text []byte) bool { return bytes.IndexFunc(text, unicode.IsNumber) >= 0 }
 
 // sortHalves brings the halves into the order of keepHalves, each once.
 func (j personal) sortHalves() {
@@ -124,8 +174,28 @@ func (j personal) sortHalves() {
 	j.halves = slices.CompactFunc(j.halves, func(a, b Entity) bool { return a.Text == b.Text && a.Start < b.End && b.Start < a.End })
 }
 
+// A meeting is how texts follow each other.
+type meeting uint8
+
+const (
+	meetParts    meeting = iota // of one message
+	meetMessages                // only what a check digit or a maker's prefix tells is believed
+	meetLoosely                 // nor is that, of bare digits which no word announces
+)
+
+// believes says whether a find over the border of two texts counts.
+func (m meeting) believes(s pii.Span, text []byte) bool {
+	switch m {
+	case meetMessages:
+		return s.Type.Checked()
+	case meetLoosely:
+		return s.Type.Checked() && (s.Announced() || bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsNumber(r) }))
+	}
+	return true
+}
+
 // piiInParts finds what lies over the ends of parts that are read in this order.
-func (j personal) piiInParts(parts []int32) {
+func (j personal) piiInParts(parts []int32, as meeting) {
 	j.joined, j.edges = j.joined[:0], j.edges[:0]
 	for _, part := range parts {
 		i := int(part)
@@ -134,17 +204,20 @@ func (j personal) piiInParts(parts []int32) {
 		if f.first != f.last {
 			own = own[:f.own]
 		}
+		start, end := unpadded(own)
+		own = own[start:end]
+		at := int32(start)
 		if len(own) <= 2*partEdge {
-			j.addEdge(i, own, 0)
+			j.addEdge(i, own, at)
 			continue
 		}
 		first := own[:partEdge]
 		first = first[:bytes.LastIndexAny(first, " \n")+1]
 		last := own[len(own)-partEdge:]
 		last = last[bytes.IndexAny(last, " \n")+1:]
-		j.addEdge(i, first, 0)
+		j.addEdge(i, first, at)
 		j.joined = append(j.joined, "\n\n"...)
-		j.addEdge(i, last, int32(len(own)-len(last)))
+		j.addEdge(i, last, at+int32(len(own)-len(last)))
 	}
 	j.spans = pii.Find(j.spans[:0], j.joined)
 	edges := j.edges
@@ -152,7 +225,7 @@ func (j personal) piiInParts(parts []int32) {
 		for len(edges) > 0 && edges[0].at+edges[0].n <= s.Start {
 			edges = edges[1:]
 		}
-		if float64(s.Score) >= j.c.options.PII.Threshold {
+		if float64(s.Score) >= j.c.options.PII.Threshold && as.believes(s, j.joined[s.Start:s.End]) {
 			j.halve(s, edges)
 		}
 	}
