@@ -1,5 +1,6 @@
 // Tests of deploy/ and scripts/docker: that the Dockerfile and the compose file fit the program and each other. What needs a Docker daemon
 // stands in e2e/real_image_test.go.
+
 package main
 
 import (
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"kvasir/config"
 )
 
 // A composeFile is what the tests look at of deploy/compose.yaml.
@@ -70,10 +73,10 @@ func imageVariables(t *testing.T) []string {
 // with its cache in a volume.
 func TestImageConfiguration(t *testing.T) {
 	t.Parallel()
-	g, _, err := (&layers{environ: imageVariables(t)}).load()
+	g, _, err := (&config.Layers{BuiltIn: builtIn, Environ: imageVariables(t)}).Load()
 	do(t, err)
-	c := g.config
-	if c.Server.Listen != "0.0.0.0:8080" || !strings.HasPrefix(string(c.Cache.Path), "/var/lib/kvasir/") || !isLoopback(c.Server.Admin) {
+	c := g.Config
+	if c.Server.Listen != "0.0.0.0:8080" || !strings.HasPrefix(string(c.Cache.Path), "/var/lib/kvasir/") || !config.IsLoopback(c.Server.Admin) {
 		t.Errorf("listen %q, admin %q, cache.path %q", c.Server.Listen, c.Server.Admin, c.Cache.Path)
 	}
 }
@@ -81,9 +84,9 @@ func TestImageConfiguration(t *testing.T) {
 // A good file in the image, too, and one that asks workers which are there.
 func TestComposeConfiguration(t *testing.T) {
 	t.Parallel()
-	g, _, err := (&layers{file: "deploy/kvasir.yaml", environ: imageVariables(t)}).load()
+	g, _, err := (&config.Layers{File: "deploy/kvasir.yaml", Environ: imageVariables(t)}).Load()
 	do(t, err)
-	c, f := g.config, readCompose(t)
+	c, f := g.Config, readCompose(t)
 	hosts := []string{strings.TrimSuffix(c.Cache.Milvus.Address, ":19530")}
 	for _, w := range c.Workers {
 		for _, raw := range []string{w.URL, w.KVEvents, w.KVReplay} {
@@ -210,9 +213,15 @@ func TestLicences(t *testing.T) {
 		t.Fatal("it is not known what is compiled in")
 	}
 	for _, m := range info.Deps {
-		// Milvus' API comes without one, as NOTICE says.
-		if files, _ := filepath.Glob(filepath.Join(dir, "modules", m.Path, "*")); len(files) == 0 && !strings.HasPrefix(m.Path, "github.com/milvus-io/milvus-proto/") && !strings.HasPrefix(m.Path, "go.uber.org/goleak") {
+		if files, _ := filepath.Glob(filepath.Join(dir, "modules", m.Path, "*")); len(files) == 0 && !strings.HasPrefix(m.Path, "go.uber.org/goleak") {
 			t.Errorf("%s is compiled in, and has no licence there", m.Path)
 		}
+	}
+}
+
+func do(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

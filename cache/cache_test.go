@@ -1,4 +1,5 @@
 // The cache on the embedded store: what answers what.
+
 package cache_test
 
 import (

@@ -1,4 +1,5 @@
 // Compare: what a lookup would say of two questions of one scope.
+
 package cache
 
 import (

@@ -1,4 +1,5 @@
 // Entry: one answer that is kept, and what it answers.
+
 package cache
 
 import (

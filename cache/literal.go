@@ -1,4 +1,5 @@
 // Literal questions: those that only the very same bytes may answer.
+
 package cache
 
 import (

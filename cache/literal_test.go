@@ -1,4 +1,5 @@
 // Which questions only the same bytes answer.
+
 package cache
 
 import (

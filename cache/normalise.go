@@ -1,4 +1,5 @@
 // Which questions have the same text.
+
 package cache
 
 import (

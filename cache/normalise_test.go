@@ -1,4 +1,5 @@
 // Which questions have the same text, and which look as if.
+
 package cache
 
 import "testing"

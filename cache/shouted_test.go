@@ -1,4 +1,5 @@
 // Unshouted: what a question in capitals is embedded by.
+
 package cache
 
 import "testing"

@@ -1,4 +1,5 @@
 // Store: where entries are kept.
+
 package cache
 
 import (

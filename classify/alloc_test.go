@@ -1,4 +1,5 @@
 // What judging costs: allocations, and time by length.
+
 package classify
 
 import (

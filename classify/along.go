@@ -1,5 +1,6 @@
 // Along: who has a thread judges short texts of those who wait for one along
 // with its own.
+
 package classify
 
 import (
@@ -57,11 +58,13 @@ type companion struct {
 // asked is what decisions ask of the last user text.
 type asked struct{ category, sentence bool }
 
-func askedBy(rules []rule) (a asked) {
+func (c *Classifier) askedBy(rules []rule) (a asked) {
 	for i := range rules {
 		when := &rules[i].decision.When
 		a.category = a.category || when.asksFor(KindCategory)
-		a.sentence = a.sentence || when.asksFor(KindEmbedding)
+		for _, s := range c.table {
+			a.sentence = a.sentence || s.embeds && when.asksFor(s.kind)
+		}
 	}
 	return a
 }

@@ -1,4 +1,5 @@
 // Tests of texts that are judged along: what a request is told is the same, and its failures stay its own.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Values that are written apart, dressed up or cut in two: what the guard and
 // redaction must see.
+
 package classify
 
 import (

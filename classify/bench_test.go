@@ -1,4 +1,5 @@
 // What the guards, the category and the embedding cost together, on texts as people write them.
+
 package classify
 
 import (

@@ -1,7 +1,9 @@
 // Category: which of the 14 subjects of MMLU-Pro the last user text is about.
+
 package classify
 
 import (
+	"fmt"
 	"math"
 
 	"kvasir/classify/model"
@@ -58,6 +60,15 @@ func (j *judging) findCategory() error {
 func isCategory(j *judging, value string) (float64, bool) {
 	c := &j.v.Category
 	return c.Confidence, c.Name == value
+}
+
+func reportCategory(v *Verdict) string {
+	c := &v.Category
+	text := fmt.Sprintf("%s %.3f, then %s; %.2f bits of doubt", c.Label, c.Confidence, c.Second, c.Entropy)
+	if c.Name != c.Label {
+		text += fmt.Sprintf("; counts as %s below %g", c.Name, v.c.options.Category.Threshold)
+	}
+	return text
 }
 
 func foundCategory(j *judging) string {

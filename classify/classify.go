@@ -74,7 +74,7 @@ type Waiter interface{ Gone() bool }
 // never changed; all its methods may be called at the same time.
 type Classifier struct {
 	options  Options
-	table    [rows]signal
+	table    []signal
 	own      []own  // signals of the user's making, in their order
 	auto     []rule // in the order in which they are asked
 	explicit []rule // those of auto that also concern requests that named a model
@@ -121,7 +121,7 @@ func newWith(o Options, w weights) (*Classifier, error) {
 	if err := c.compileDecisions(&o); err != nil {
 		return nil, err
 	}
-	c.autoAsked, c.explicitAsked = askedBy(c.auto), askedBy(c.explicit)
+	c.autoAsked, c.explicitAsked = c.askedBy(c.auto), c.askedBy(c.explicit)
 	c.line = newLine(c.options.Threads)
 	c.patience = c.waitsFor()
 	return c, nil

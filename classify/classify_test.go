@@ -1,4 +1,5 @@
 // What tests of judging share: weights that find what the text says of itself.
+
 package classify
 
 import (

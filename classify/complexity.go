@@ -1,5 +1,6 @@
 // Complexity: how hard the last user text is to answer, by a linear rule over
 // what it looks like. It costs no weights and no more than a pass.
+
 package classify
 
 import (
@@ -142,7 +143,7 @@ func occurring(text []byte) (n traitCounts) {
 // findComplexity judges the last user message: its shape whole, its words at
 // its beginning and end if it is long.
 func (j *judging) findComplexity() error {
-	if err := j.find(rowStructure); err != nil || j.shape.bytes == 0 {
+	if err := j.find(KindStructure); err != nil || j.shape.bytes == 0 {
 		return err
 	}
 	text := j.lastUser()
@@ -170,6 +171,10 @@ func (j *judging) findComplexity() error {
 
 func isComplexity(j *judging, value string) (float64, bool) {
 	return j.v.Complexity.Score, j.v.Complexity.Level == value
+}
+
+func reportComplexity(v *Verdict) string {
+	return fmt.Sprintf("%s %.2f", v.Complexity.Level, v.Complexity.Score)
 }
 
 func foundComplexity(j *judging) string {

@@ -1,37 +1,24 @@
 // Conversation: counts of messages, turns, tools and images.
+
 package classify
 
 // KindConversation holds under names of the user's own.
 const KindConversation Kind = "conversation"
 
-// newConversation: all features must lie within their bounds.
-func newConversation(_ *Classifier, o *SignalOptions) (test, error) {
-	if err := checkFeatures(o.Features, "turns", "messages", "tools", "images", "results"); err != nil {
-		return nil, err
-	}
-	features := o.Features
-	return func(j *judging) (float64, bool, error) {
-		for _, f := range features {
-			if !f.within(float64(counted(j.r, f.Name))) {
-				return 0, false, nil
-			}
-		}
-		return 1, true, nil
-	}, nil
-}
+var conversationCounts = []string{"turns", "messages", "tools", "images", "results"}
 
-func counted(r *Request, what string) int {
+func measureConversation(j *judging, what string) (float64, error) {
 	switch what {
 	case "turns":
-		return r.Turns
+		return float64(j.r.Turns), nil
 	case "messages":
-		return r.Messages
+		return float64(j.r.Messages), nil
 	case "tools":
-		return r.Tools
+		return float64(j.r.Tools), nil
 	case "images":
-		return r.Images
+		return float64(j.r.Images), nil
 	case "results":
-		return r.Results
+		return float64(j.r.Results), nil
 	}
 	panic("BUG: nobody counts " + what)
 }

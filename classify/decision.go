@@ -1,5 +1,6 @@
 // Decisions: which one follows from the signals. Signals are asked for as the
 // conditions come to them, the cheap ones first.
+
 package classify
 
 import (
@@ -126,8 +127,8 @@ func (c *Classifier) compileList(list []Condition, depth int) (out []condition, 
 }
 
 func (c *Classifier) compileIs(is Is) (ask, error) {
-	row := slices.IndexFunc(c.table[:], func(s signal) bool { return s.kind == is.Kind && (s.is != nil || s.compile != nil) })
-	if row < 0 {
+	row := c.row(is.Kind)
+	if row < 0 || c.table[row].is == nil && !c.table[row].made() {
 		return ask{}, oneOf("kind of signal", string(is.Kind), kindNames())
 	}
 	if len(is.Values) == 0 {
@@ -136,7 +137,7 @@ func (c *Classifier) compileIs(is Is) (ask, error) {
 	a := ask{row: row, values: is.Values}
 	s := &c.table[row]
 	for _, value := range is.Values {
-		if s.compile == nil {
+		if !s.made() {
 			if s.values != nil {
 				if err := oneOf(string(is.Kind), value, s.values()); err != nil {
 					return ask{}, err
@@ -246,8 +247,8 @@ func (j asking) truth(w *condition) truth {
 // ask is whether a signal has one of the values asked for.
 func (j asking) ask(a *ask) truth {
 	s := &j.c.table[a.row]
-	if s.compile == nil {
-		if j.find(a.row) != nil {
+	if !s.made() {
+		if j.findRow(a.row) != nil {
 			return unknown
 		}
 		for _, value := range a.values {

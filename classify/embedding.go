@@ -1,4 +1,5 @@
 // Embedding: how near the last user text is to phrases of the configuration.
+
 package classify
 
 import (
@@ -22,6 +23,8 @@ func (j *judging) findSentence() error {
 	}
 	return nil
 }
+
+func reportSentence(*Verdict) string { return "the embedding of the last user text" }
 
 // sentence makes the embedding of a folded text, or finds it.
 func (j *judging) sentence(dst *[Dim]float32, text []byte) {
@@ -101,7 +104,7 @@ func newEmbedding(c *Classifier, o *SignalOptions) (test, error) {
 		r.embed(&phrases[i], head(f.fold(0, []byte(p)).bytes, maxLast))
 	}
 	return func(j *judging) (float64, bool, error) {
-		if err := j.find(rowSentence); err != nil || j.v.Embedding == nil {
+		if err := j.find(KindSentence); err != nil || j.v.Embedding == nil {
 			return 0, false, err
 		}
 		score := nearness(phrases, &j.v.embedding, mean)

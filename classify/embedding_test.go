@@ -1,4 +1,5 @@
 // Embeddings of texts that nobody judges.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Encoded: stretches of base64, hex, escapes and spaced-out letters that spell
 // readable text are written out after the text they stand in.
+
 package classify
 
 import (

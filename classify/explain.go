@@ -1,4 +1,5 @@
 // Explain: why each decision holds or not.
+
 package classify
 
 import (
@@ -107,7 +108,7 @@ func (j asking) whatAsked(a *ask) string {
 
 func (j asking) whatFound(a *ask) string {
 	s := &j.c.table[a.row]
-	if s.compile == nil {
+	if !s.made() {
 		if err := j.done[a.row].err; err != nil {
 			return err.Error()
 		}

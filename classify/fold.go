@@ -1,6 +1,7 @@
 // Fold: texts as they are judged. What is forwarded stays as it came; what is
 // judged has no invisible letters, no borrowed ones, and what was encoded is
 // written out after it.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Tests of folding: what is judged in place of what was written.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Any request is judged to its end, and what is found lies where it is said to.
+
 package classify
 
 import (

@@ -1,10 +1,12 @@
 // Fuzzy: words with slips of the pen.
+
 package classify
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
+
+	"kvasir/typo"
 )
 
 // Bounds of a fuzzy keyword.
@@ -100,7 +102,7 @@ func (f *fuzzy) at(w *window, h *hits) bool {
 		letters := w.lastWords(n)
 		for i := range f.words[n] {
 			s := &f.words[n][i]
-			if !h.has(s.keyword) && near(s.letters, letters, s.edits) && !h.hit(s.keyword) {
+			if !h.has(s.keyword) && typo.Within(s.letters, letters, s.edits) && !h.hit(s.keyword) {
 				return false
 			}
 		}
@@ -182,43 +184,4 @@ func (w *window) lastWords(n int) []rune {
 		return nil
 	}
 	return w.letters[w.starts[w.count-n]:w.end]
-}
-
-// near says that a and b, at most 2 * maxFuzzyLetters letters each, differ by
-// no more than so many edits: insertions, deletions, substitutions and swaps of
-// neighbours (Damerau and Levenshtein, optimal string alignment).
-func near(a, b []rune, edits int) bool {
-	if len(a)-len(b) > edits || len(b)-len(a) > edits {
-		return false
-	}
-	if edits == 0 {
-		return slices.Equal(a, b)
-	}
-	const width = maxFuzzyWords*(maxFuzzyLetters+2) + 1
-	var rows [3][width]int
-	before, last, row := &rows[0], &rows[1], &rows[2]
-	for k := range len(b) + 1 {
-		last[k] = k
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		best := i
-		for k := 1; k <= len(b); k++ {
-			cost := 1
-			if a[i-1] == b[k-1] {
-				cost = 0
-			}
-			d := min(last[k]+1, row[k-1]+1, last[k-1]+cost)
-			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
-				d = min(d, before[k-2]+1)
-			}
-			row[k] = d
-			best = min(best, d)
-		}
-		if best > edits {
-			return false
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)] <= edits
 }

@@ -1,4 +1,5 @@
 // Tests of texts in a few words and of identifiers, with the embedded weights.
+
 package classify
 
 import (

@@ -1,8 +1,10 @@
 // Jailbreak: attacks in what is said to the model, and instructions in what it
 // is only meant to read.
+
 package classify
 
 import (
+	"fmt"
 	"unicode"
 	"unicode/utf8"
 )
@@ -255,6 +257,18 @@ func odds(p, w float64) float64 { return p * w / (p*w + 1 - p) }
 func isJailbreak(j *judging, value string) (float64, bool) {
 	b := &j.v.Jailbreak
 	return b.Score, b.Flagged && b.Type == value
+}
+
+func reportJailbreak(v *Verdict) string {
+	o := &v.c.options.Jailbreak
+	text := fmt.Sprintf("%.3f, acts from %g (%s)", v.Jailbreak.Score, o.Threshold, o.Action)
+	if v.Hidden > 0 {
+		text += fmt.Sprintf("; %d characters that no reader sees", v.Hidden)
+	}
+	if v.Jailbreak.Flagged {
+		text += fmt.Sprintf(": %s in message %d", v.Jailbreak.Type, v.Jailbreak.Message)
+	}
+	return text
 }
 
 func foundJailbreak(j *judging) string {

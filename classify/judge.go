@@ -1,4 +1,5 @@
 // Judge: the way of one request through guards, signals and decisions.
+
 package classify
 
 import (
@@ -32,8 +33,8 @@ type judging struct {
 	within   time.Duration // of the signal under way: spent on others that it asked for
 	broken   bool          // there was a panic; this memory is not to be used again
 
-	done [rows]outcome
-	own  []answer // of Classifier.own
+	done []outcome // of Classifier.table
+	own  []answer  // of Classifier.own
 
 	reader  reader
 	folds   folds
@@ -65,7 +66,7 @@ type answer struct {
 }
 
 func newJudging(c *Classifier) *judging {
-	return &judging{c: c, own: make([]answer, len(c.own)), reader: c.weights.newReader()}
+	return &judging{c: c, done: make([]outcome, len(c.table)), own: make([]answer, len(c.own)), reader: c.weights.newReader()}
 }
 
 // maxMemory is how much one thread keeps between requests, in bytes, beside
@@ -80,7 +81,7 @@ func (j *judging) huge() bool {
 func (j *judging) forget() {
 	j.r, j.v, j.late, j.last, j.shape = nil, nil, false, nil, shape{}
 	j.from, j.lost, j.why = nil, false, nil
-	clear(j.done[:])
+	clear(j.done)
 	clear(j.own)
 	j.folds.reset()
 	j.reader.forget()
@@ -98,21 +99,21 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 	}
 	j.now = clock() // the first signal begins
 	if j.c.options.Jailbreak.Action != Off {
-		v.Jailbreak.Err = j.guard(rowJailbreak, &j.c.options.Jailbreak)
+		v.Jailbreak.Err = j.guard(KindJailbreak, &j.c.options.Jailbreak)
 	}
 	var piiErr error
 	if j.c.options.PII.Action != Off {
-		piiErr = j.guard(rowPII, &j.c.options.PII.GuardOptions)
+		piiErr = j.guard(KindPII, &j.c.options.PII.GuardOptions)
 	}
 	if g := v.Blocked(); g == ByJailbreak || g == ByFailedJailbreak {
 		v.PII.Err = piiErr
 		return
 	}
 	if r.Auto {
-		j.find(rowCategory) // for the headers; its error is in the timings
+		j.find(KindCategory) // for the headers; its error is in the timings
 	}
 	for _, kind := range r.Also {
-		j.findKind(kind)
+		j.find(kind)
 	}
 	asking{j}.decide()
 	j.deny()
@@ -121,8 +122,8 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 
 // guard computes what a guard must know. Its error is nil only when every text
 // was judged and there was nothing that could not be read.
-func (j *judging) guard(row int, o *GuardOptions) error {
-	if err := j.find(row); err != nil {
+func (j *judging) guard(kind Kind, o *GuardOptions) error {
+	if err := j.find(kind); err != nil {
 		return err
 	}
 	if j.r.Unread > 0 && o.Action >= Redact {
@@ -131,22 +132,21 @@ func (j *judging) guard(row int, o *GuardOptions) error {
 	return nil
 }
 
-// find computes a signal with a value of its own, once.
-func (j *judging) find(row int) error {
+// find computes the value of a kind, once. It is nil for a kind that has none.
+func (j *judging) find(kind Kind) error {
+	if row := j.c.row(kind); row >= 0 {
+		return j.findRow(row)
+	}
+	return nil
+}
+
+func (j *judging) findRow(row int) error {
 	at := &j.done[row]
 	if !at.done && j.c.table[row].find != nil {
 		at.err = j.try(row, j.c.table[row].find)
 		at.done = true
 	}
 	return at.err
-}
-
-func (j *judging) findKind(kind Kind) {
-	for row := range j.c.table {
-		if j.c.table[row].kind == kind {
-			j.find(row)
-		}
-	}
 }
 
 // askOwn computes a signal of the user's own, once.

@@ -1,4 +1,5 @@
 // Tests of the way of a request: that nothing passes a guard unjudged, and that nothing more is computed than is asked for.
+
 package classify
 
 import (
@@ -314,7 +315,7 @@ func TestExplainsWhatFailed(t *testing.T) {
 
 // What the configuration layer asks for.
 func TestKindsAndValues(t *testing.T) {
-	if kinds := Kinds(); len(kinds) != 11 || slices.Contains(kinds, KindSentence) {
+	if kinds := Kinds(); len(kinds) != 12 || slices.Contains(kinds, KindSentence) {
 		t.Errorf("%v", kinds)
 	}
 	if v := Values(KindComplexity); !slices.Equal(v, []string{"easy", "medium", "hard"}) {
@@ -383,14 +384,14 @@ func TestSpeaks(t *testing.T) {
 func TestSignalsTakeTheirOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSaying(t, Options{})
-		c.table[rowLanguage].find = func(j *judging) error {
+		c.table[c.row(KindLanguage)].find = func(j *judging) error {
 			time.Sleep(3 * time.Second)
-			err := j.find(rowStructure)
+			err := j.find(KindStructure)
 			time.Sleep(time.Second)
 			return err
 		}
-		c.table[rowStructure].find = func(*judging) error { time.Sleep(5 * time.Second); return nil }
-		c.table[rowComplexity].find = func(*judging) error { time.Sleep(time.Minute); return nil }
+		c.table[c.row(KindStructure)].find = func(*judging) error { time.Sleep(5 * time.Second); return nil }
+		c.table[c.row(KindComplexity)].find = func(*judging) error { time.Sleep(time.Minute); return nil }
 		r := said("anything")
 		r.Also = []Kind{KindLanguage, KindComplexity}
 		v := c.Judge(r)

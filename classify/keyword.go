@@ -1,5 +1,6 @@
 // Keyword: words in the last user message: exact, by regular expression, with
 // slips of the pen, or weighed against the length of the text.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Tests of finding words: against slow, obvious twins, and that they are linear.
+
 package classify
 
 import (
@@ -58,47 +59,6 @@ func TestMatcherFindsWhatTheTwinFinds(t *testing.T) {
 			if want := slowly(patterns, text); !slices.Equal(found, want) {
 				t.Fatalf("%q in %q: %v, the twin %v", patterns, text, found, want)
 			}
-		}
-	}
-}
-
-// distance is the number of edits without any bound: the whole table.
-func distance(a, b []rune) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		for k := range rows[i] {
-			switch {
-			case i == 0 || k == 0:
-				rows[i][k] = i + k
-				continue
-			case a[i-1] == b[k-1]:
-				rows[i][k] = rows[i-1][k-1]
-			default:
-				rows[i][k] = 1 + min(rows[i-1][k-1], rows[i-1][k], rows[i][k-1])
-			}
-			rows[i][k] = min(rows[i][k], rows[i-1][k]+1, rows[i][k-1]+1)
-			if i > 1 && k > 1 && a[i-1] == b[k-2] && a[i-2] == b[k-1] {
-				rows[i][k] = min(rows[i][k], rows[i-2][k-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
-}
-
-func TestNearIsTheDistance(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	random := func() []rune {
-		s := make([]rune, 1+r.IntN(9))
-		for i := range s {
-			s[i] = 'a' + rune(r.IntN(3))
-		}
-		return s
-	}
-	for range 20000 {
-		a, b, edits := random(), random(), r.IntN(5)
-		if got, want := near(a, b, edits), distance(a, b) <= edits; got != want {
-			t.Fatalf("%q and %q within %d: %v, the twin %v", string(a), string(b), edits, got, want)
 		}
 	}
 }

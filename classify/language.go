@@ -1,7 +1,12 @@
 // Language: that of the last user text.
+
 package classify
 
-import "kvasir/classify/language"
+import (
+	"fmt"
+
+	"kvasir/classify/language"
+)
 
 // KindLanguage has ISO 639-1 codes as values.
 const KindLanguage Kind = "language"
@@ -28,6 +33,10 @@ func (j *judging) findLanguage() error {
 
 func isLanguage(j *judging, value string) (float64, bool) {
 	return j.v.Language.Confidence, j.v.Language.Code == value
+}
+
+func reportLanguage(v *Verdict) string {
+	return fmt.Sprintf("%s %.2f", v.Language.Code, v.Language.Confidence)
 }
 
 func foundLanguage(j *judging) string {

@@ -1,4 +1,5 @@
 // The last user text: what category, language, complexity and embeddings judge.
+
 package classify
 
 // maxLast bounds the last user text in bytes. Of a longer one its beginning and
@@ -45,7 +46,7 @@ func lastMessage(texts []Text) (start, end int) {
 
 // wordsOfLast counts the words of the last user message.
 func (j *judging) wordsOfLast() int {
-	if j.find(rowStructure) != nil {
+	if j.find(KindStructure) != nil {
 		return 0
 	}
 	return j.shape.words
@@ -71,10 +72,14 @@ func (j *judging) shorten(text []byte) []byte {
 	if len(text) <= maxLast {
 		return text
 	}
-	j.lastBuf = append(j.lastBuf[:0], head(text, maxLast-maxTail)...)
-	j.lastBuf = append(j.lastBuf, '\n')
-	j.lastBuf = append(j.lastBuf, tail(text, maxTail)...)
+	j.lastBuf = appendEnds(j.lastBuf[:0], text)
 	return j.lastBuf
+}
+
+// appendEnds appends the beginning and the end of a text of more than maxLast bytes.
+func appendEnds(dst, text []byte) []byte {
+	dst = append(append(dst, head(text, maxLast-maxTail)...), '\n')
+	return append(dst, tail(text, maxTail)...)
 }
 
 // head is the beginning of a text, at most n bytes and no half letter.

@@ -1,4 +1,5 @@
 // Tests of the last user text.
+
 package classify
 
 import (

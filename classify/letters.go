@@ -1,5 +1,6 @@
 // Letters: which ones are invisible, dressed up or borrowed, and what they
 // stand for.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // Line: who judges next where all threads are taken.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
 // The line: who gets a thread when, by the clock of a test.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Matcher: many words looked for in one pass (Aho and Corasick 1975), over
 // letters without case and with the borders of words as letters of their own.
+
 package classify
 
 import (

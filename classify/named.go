@@ -1,4 +1,5 @@
 // Model: the model that the client named.
+
 package classify
 
 // KindModel has the names of models as values.

@@ -2,6 +2,7 @@
 // of an image, a certificate or a signature. The weights never saw any, and take
 // nearly all of it for attacks; what it spells if it is text stands written out
 // after it (encoded.go) and is judged.
+
 package classify
 
 // minNoise is how many letters of base64 or hex in a row may be noise: fewer are

@@ -1,4 +1,5 @@
 // Tests of noise, with the embedded weights.
+
 package classify
 
 import (

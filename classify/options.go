@@ -1,4 +1,5 @@
 // Options: what a Classifier is told.
+
 package classify
 
 import "time"
@@ -7,7 +8,7 @@ import "time"
 type Options struct {
 	Timeout   time.Duration // of judging one request, without waiting for a thread; 0: none
 	Threads   int           // requests judged at once; 0: one for each processor
-	Models    string        // a directory of own weights (model.Own), read by New; empty: the embedded ones
+	Models    string        // a directory of own weights (tagger.Own), read by New; empty: the embedded ones
 	Category  CategoryOptions
 	Jailbreak GuardOptions
 	PII       PIIOptions
@@ -35,6 +36,8 @@ const (
 	Redact                 // personal data are replaced by [TYPE]
 	Block                  // the request is refused
 )
+
+func (a Action) String() string { return [...]string{"off", "annotate", "redact", "block"}[a] }
 
 // GuardOptions are a guard's.
 type GuardOptions struct {
@@ -71,15 +74,8 @@ type SignalOptions struct {
 	Phrases   []string
 	Aggregate string // max, mean, any; default max
 
-	// context (tokens, without a feature), conversation, structure
+	// context, conversation, structure
 	Features []Feature // all of them
-}
-
-// A Feature asks whether a count lies within bounds, both included.
-type Feature struct {
-	Name string // conversation: turns, messages, tools, images, results; structure: see Structures; context: tokens
-	Min  float64
-	Max  *float64 // nil: no bound
 }
 
 // A Condition holds or does not. All parts that are set must hold; one without

@@ -1,6 +1,7 @@
 // Parts: personal data that begin in one part of a message and end in the next.
 // A worker's template puts the parts together, so that a card number cut in two
 // reaches the model whole.
+
 package classify
 
 import (

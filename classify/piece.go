@@ -1,5 +1,6 @@
 // Pieces: long texts are judged piece by piece, so that memory is bounded and
 // the deadline is looked at in between.
+
 package classify
 
 import "bytes"

@@ -1,10 +1,12 @@
 // PII: personal data in every text, by rules with check digits and, for names,
 // by the tagger.
+
 package classify
 
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -196,6 +198,28 @@ func isPII(j *judging, value string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// reportPII counts what was found by type: what may not pass is marked.
+func reportPII(v *Verdict) string {
+	counts := map[string]int{}
+	var order []string
+	for i := range v.PII.Spans {
+		name := v.PII.Spans[i].Type.String()
+		if counts[name]++; counts[name] == 1 {
+			order = append(order, name)
+		}
+	}
+	if len(order) == 0 {
+		return "nothing"
+	}
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%d %s", counts[name], name)
+		if slices.Contains(v.PII.Denied, name) {
+			order[i] += " (may not pass)"
+		}
+	}
+	return strings.Join(order, ", ")
 }
 
 func foundPII(j *judging) string {

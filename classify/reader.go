@@ -1,4 +1,5 @@
 // Reader: what judging needs of the embedded weights.
+
 package classify
 
 import (

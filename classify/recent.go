@@ -1,5 +1,6 @@
 // Recent: what was found in texts that came a short while ago. A conversation
 // brings all its turns again with each new one.
+
 package classify
 
 import (

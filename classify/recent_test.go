@@ -1,4 +1,5 @@
 // Tests of what equal texts share.
+
 package classify
 
 import (

@@ -1,5 +1,6 @@
 // Signals: the one table of them. A signal more is a file, a row here and a
 // transcript.
+
 package classify
 
 import (
@@ -11,8 +12,8 @@ import (
 // A signal is one kind of fact about a request. It is computed at most once a
 // request, and only when a guard, a decision or a header asks for it.
 //
-// There are two shapes. A signal with a value of its own has find and is; one
-// that users make under a name has compile.
+// There are two sorts. A signal with a value of its own has find and is; one
+// that users make under a name has a key, and either measure or compile.
 type signal struct {
 	kind Kind
 	cost int // rough, for the order in which a decision asks: microseconds for a short text
@@ -21,53 +22,48 @@ type signal struct {
 	is     func(*judging, string) (score float64, ok bool) // whether it has this value
 	values func() []string                                 // what a condition may ask for; nil: anything
 	found  func(*judging) string                           // the value in words
+	report func(*Verdict) string                           // the same in full, for Verdict.Report; nil: the names that hold
 
-	compile func(*Classifier, *SignalOptions) (test, error)
+	telling bool // Telling has it
+	embeds  bool // it needs the sentence embedding
+
+	key      string                                          // of an element of `signals` in the configuration, that makes one of this kind
+	measures []string                                        // what users may set bounds to; one of the same name as key stands for it
+	measure  func(*judging, string) (float64, error)         // one of them
+	limit    float64                                         // the greatest that a measure can be; 0: there is none
+	compile  func(*Classifier, *SignalOptions) (test, error) // where bounds of measures are not what users set
 }
+
+// made says that users make signals of this kind.
+func (s *signal) made() bool { return s.key != "" }
 
 // A test says whether a signal of the user's own holds, and how clearly.
 type test func(*judging) (score float64, holds bool, err error)
 
-// The rows of signals that are asked for outside conditions.
-const (
-	rowJailbreak = iota
-	rowPII
-	rowCategory
-	rowSentence
-	rowLanguage
-	rowComplexity
-	rowContext
-	rowKeyword
-	rowEmbedding
-	rowConversation
-	rowStructure
-	rowModel
-	rows
-)
-
-// table is in no order that matters. It is a function: rows lead to judging,
-// which leads back here.
-func table() [rows]signal {
-	return [rows]signal{
-		rowJailbreak:    {kind: KindJailbreak, cost: 100, find: (*judging).findJailbreak, is: isJailbreak, found: foundJailbreak, values: jailbreakTypes},
-		rowPII:          {kind: KindPII, cost: 50, find: (*judging).findPII, is: isPII, found: foundPII, values: piiTypes},
-		rowCategory:     {kind: KindCategory, cost: 90, find: (*judging).findCategory, is: isCategory, found: foundCategory, values: categories},
-		rowSentence:     {kind: KindSentence, cost: 80, find: (*judging).findSentence},
-		rowLanguage:     {kind: KindLanguage, cost: 10, find: (*judging).findLanguage, is: isLanguage, found: foundLanguage, values: languageCodes},
-		rowComplexity:   {kind: KindComplexity, cost: 5, find: (*judging).findComplexity, is: isComplexity, found: foundComplexity, values: complexities},
-		rowContext:      {kind: KindContext, cost: 3, find: (*judging).findTokens, compile: newContext},
-		rowKeyword:      {kind: KindKeyword, cost: 10, compile: newKeyword},
-		rowEmbedding:    {kind: KindEmbedding, cost: 81, compile: newEmbedding},
-		rowConversation: {kind: KindConversation, cost: 0, compile: newConversation},
-		rowStructure:    {kind: KindStructure, cost: 4, find: (*judging).findShape, compile: newStructure},
-		rowModel:        {kind: KindModel, cost: 0, is: isModel, found: foundModel},
+// table is in the order in which the configuration and Telling list signals. It
+// is a function: rows lead to judging, which leads back here.
+func table() []signal {
+	return []signal{
+		{kind: KindJailbreak, cost: 100, find: (*judging).findJailbreak, is: isJailbreak, values: jailbreakTypes, found: foundJailbreak, report: reportJailbreak},
+		{kind: KindPII, cost: 50, find: (*judging).findPII, is: isPII, values: piiTypes, found: foundPII, report: reportPII},
+		{kind: KindCategory, cost: 90, find: (*judging).findCategory, is: isCategory, values: categories, found: foundCategory, report: reportCategory, telling: true},
+		{kind: KindSentence, cost: 80, find: (*judging).findSentence, report: reportSentence},
+		{kind: KindLanguage, cost: 10, find: (*judging).findLanguage, is: isLanguage, values: languageCodes, found: foundLanguage, report: reportLanguage, telling: true},
+		{kind: KindComplexity, cost: 5, find: (*judging).findComplexity, is: isComplexity, values: complexities, found: foundComplexity, report: reportComplexity, telling: true},
+		{kind: KindKeyword, cost: 10, key: "keywords", compile: newKeyword},
+		{kind: KindEmbedding, cost: 81, key: "phrases", embeds: true, compile: newEmbedding},
+		{kind: KindContext, cost: 3, key: "tokens", measures: []string{"tokens"}, find: (*judging).findTokens, measure: measureContext, report: reportContext, telling: true},
+		{kind: KindConversation, cost: 0, key: "conversation", measures: conversationCounts, measure: measureConversation},
+		{kind: KindStructure, cost: 4, key: "structure", measures: structureCounts, find: (*judging).findShape, measure: measureStructure},
+		{kind: KindReask, cost: 82, key: "reask", measures: []string{"reask"}, limit: 1, embeds: true, measure: measureReask},
+		{kind: KindModel, cost: 0, is: isModel, found: foundModel},
 	}
 }
 
-// Kinds are the kinds that a condition may ask for.
+// Kinds are the kinds that a condition may ask for, sorted.
 func Kinds() (kinds []Kind) {
 	for _, s := range table() {
-		if s.is != nil || s.compile != nil {
+		if s.is != nil || s.made() {
 			kinds = append(kinds, s.kind)
 		}
 	}
@@ -86,7 +82,66 @@ func Values(kind Kind) []string {
 	return nil
 }
 
-// An own is one signal of the user's making, ready to be asked.
+// Telling are the kinds with a value that is worth computing, in Request.Also,
+// for somebody who wants to know what there is to know. The guards are not among
+// them: their options say whether they judge.
+func Telling() (kinds []Kind) {
+	for _, s := range table() {
+		if s.telling {
+			kinds = append(kinds, s.kind)
+		}
+	}
+	return kinds
+}
+
+// A Making says by which key of the configuration users make signals of a kind.
+type Making struct {
+	Kind     Kind
+	Key      string   // of an element of `signals`
+	Measures []string // what Key sets bounds to, in SignalOptions.Features; a single one of Key's name is Key itself; nil: Key holds something else
+}
+
+// Makings are the kinds that users make signals of.
+func Makings() (list []Making) {
+	for _, s := range table() {
+		if s.made() {
+			list = append(list, Making{s.kind, s.key, s.measures})
+		}
+	}
+	return list
+}
+
+// Report says what was found of a kind that was computed (see Took), in full,
+// for people.
+func (v *Verdict) Report(kind Kind) string {
+	for _, s := range v.c.table {
+		if s.kind == kind && s.report != nil {
+			return s.report(v)
+		}
+	}
+	var names []string
+	for _, m := range v.Matched {
+		if m.Kind == kind {
+			names = append(names, fmt.Sprintf("%s %.2f", m.Name, m.Score))
+		}
+	}
+	if len(names) == 0 {
+		return "decided nothing"
+	}
+	return strings.Join(names, ", ")
+}
+
+// row is where a kind stands in the table; -1: nowhere.
+func (c *Classifier) row(kind Kind) int {
+	for i := range c.table {
+		if c.table[i].kind == kind {
+			return i
+		}
+	}
+	return -1
+}
+
+// An own is one signal of the user's own making, ready to be asked.
 type own struct {
 	name string
 	row  int
@@ -104,11 +159,15 @@ func (c *Classifier) compileSignals(options []SignalOptions) error {
 		if slices.ContainsFunc(c.own, func(other own) bool { return other.name == o.Name }) {
 			return fmt.Errorf("cannot use signal %q: there is another one of this name", o.Name)
 		}
-		row := slices.IndexFunc(c.table[:], func(s signal) bool { return s.kind == o.Kind && s.compile != nil })
-		if row < 0 {
+		row := c.row(o.Kind)
+		if row < 0 || !c.table[row].made() {
 			return fmt.Errorf("cannot use signal %q: there is no kind %q; kinds of signals are %s", o.Name, o.Kind, c.ownKinds())
 		}
-		t, err := c.table[row].compile(c, o)
+		compile := c.table[row].compile
+		if compile == nil {
+			compile = c.table[row].compileBounds
+		}
+		t, err := compile(c, o)
 		if err != nil {
 			return fmt.Errorf("cannot use signal %q: %w", o.Name, err)
 		}
@@ -135,7 +194,7 @@ func ownStep(i int, t test) func(*judging) error {
 func (c *Classifier) ownKinds() string {
 	var kinds []string
 	for _, s := range c.table {
-		if s.compile != nil {
+		if s.made() {
 			kinds = append(kinds, string(s.kind))
 		}
 	}

@@ -1,4 +1,5 @@
 // Structure: what the last user message looks like, counted in one pass.
+
 package classify
 
 import (
@@ -9,8 +10,7 @@ import (
 // KindStructure holds under names of the user's own.
 const KindStructure Kind = "structure"
 
-// Structures are the features of structure.
-var Structures = []string{"bytes", "words", "lines", "code_blocks", "urls", "questions", "numbers", "lists", "math"}
+var structureCounts = []string{"bytes", "words", "lines", "code_blocks", "urls", "questions", "numbers", "lists", "math"}
 
 // A shape counts what the last user message is made of.
 type shape struct {
@@ -27,23 +27,11 @@ type shape struct {
 	math      int // formulas: $..$, \(..\), LaTeX commands, operators between operands
 }
 
-// newStructure: all features must lie within their bounds.
-func newStructure(_ *Classifier, o *SignalOptions) (test, error) {
-	if err := checkFeatures(o.Features, Structures...); err != nil {
-		return nil, err
+func measureStructure(j *judging, what string) (float64, error) {
+	if err := j.find(KindStructure); err != nil {
+		return 0, err
 	}
-	features := o.Features
-	return func(j *judging) (float64, bool, error) {
-		if err := j.find(rowStructure); err != nil {
-			return 0, false, err
-		}
-		for _, f := range features {
-			if !f.within(float64(j.shape.count(f.Name))) {
-				return 0, false, nil
-			}
-		}
-		return 1, true, nil
-	}, nil
+	return float64(j.shape.count(what)), nil
 }
 
 func (s *shape) count(feature string) int {

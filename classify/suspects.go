@@ -1,4 +1,5 @@
 // Suspects: the pieces of a long text that are worth the encoder.
+
 package classify
 
 import "slices"

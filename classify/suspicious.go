@@ -1,5 +1,6 @@
 // Suspicious: whether a text has anything to fold, in one pass and without a
 // copy.
+
 package classify
 
 import "unicode/utf8"

@@ -1,4 +1,5 @@
 // Tokens: an estimate of how many a text has, without a tokenizer.
+
 package classify
 
 import "unicode/utf8"

@@ -1,4 +1,5 @@
 // Transcripts: testdata/*.txt say what a configuration makes of requests; -update writes the answers.
+
 package classify
 
 import (
@@ -208,10 +209,10 @@ func (s *script) judge(words string) {
 		s.say("about %d tokens\n", v.Tokens)
 	}
 	for _, m := range v.Matched {
-		if m.Kind != KindCategory && m.Kind != KindJailbreak && m.Kind != KindEmbedding && m.Kind != KindPII {
-			s.say("%s %s %s\n", m.Kind, m.Name, scored(m.Score))
-		} else {
+		if slices.Contains([]Kind{KindCategory, KindJailbreak, KindEmbedding, KindPII, KindReask}, m.Kind) {
 			s.say("%s %s\n", m.Kind, m.Name) // scores of weights, which change
+		} else {
+			s.say("%s %s %s\n", m.Kind, m.Name, scored(m.Score))
 		}
 	}
 	if v.Decision != nil {

@@ -1,4 +1,5 @@
 // Verdict: what was found in a request, and what follows.
+
 package classify
 
 import (

@@ -1,4 +1,5 @@
-// Weights: those of classify/model, as a reader.
+// Weights: those of classify/model and classify/tagger, as a reader.
+
 package classify
 
 import (
@@ -6,30 +7,41 @@ import (
 
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
+	"kvasir/classify/tagger"
 )
 
-type modelWeights struct{ m *model.Model }
+type modelWeights struct {
+	m     *model.Model
+	names *tagger.Tagger
+}
 
 // openWeights opens the embedded weights, with those of a directory in their place; "": of none.
 func openWeights(dir string) (weights, error) {
 	if dir != "" {
-		m, err := model.Own(dir)
-		return modelWeights{m}, err
+		m, names, err := tagger.Own(dir)
+		return modelWeights{m, names}, err
 	}
 	m, err := model.Embedded()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the embedded weights: %w", err)
 	}
-	return modelWeights{m}, nil
+	names, err := tagger.Embedded()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the embedded weights: %w", err)
+	}
+	return modelWeights{m, names}, nil
 }
 
 // CheckModels says what is wrong with a directory that is to be Options.Models.
 func CheckModels(dir string) error {
-	_, err := model.Own(dir)
+	_, _, err := tagger.Own(dir)
 	return err
 }
 
-func (w modelWeights) newReader() reader { return &modelReader{m: w.m} }
+// WeightsHash is a short hash of all embedded weights, 12 hexadecimal digits. It reads all of them.
+func WeightsHash() string { return model.Hash(tagger.Weights()) }
+
+func (w modelWeights) newReader() reader { return &modelReader{m: w.m, tagger: w.names} }
 
 func (w modelWeights) sociable() bool { return model.Sociable() }
 
@@ -37,7 +49,9 @@ func (w modelWeights) sociable() bool { return model.Sociable() }
 // question is likely about.
 type modelReader struct {
 	m       *model.Model
+	tagger  *tagger.Tagger
 	scratch model.Scratch
+	tagging tagger.Scratch
 	tokens  []model.Token
 	of      []byte // the text of tokens
 }
@@ -59,7 +73,7 @@ func (r *modelReader) embed(dst *[Dim]float32, text []byte) {
 
 func (r *modelReader) names(dst []pii.Span, text []byte) []pii.Span {
 	from := len(dst)
-	dst = r.m.Tag(dst, text, r.tokenize(text), &r.scratch)
+	dst = r.tagger.Tag(dst, text, r.tokenize(text), &r.scratch, &r.tagging)
 	for i := range dst[from:] {
 		s := &dst[from+i]
 		w := nameOdds(s.Type)

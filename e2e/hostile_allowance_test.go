@@ -45,7 +45,20 @@ func TestHostileParallelRequestsPastTheAllowance(t *testing.T) {
 	}
 	for name, ask := range map[string]func(int) (path, body string){
 		"bounded": asks(`"max_tokens":190,`), "unbounded": asks(""), "many choices": asks(`"max_tokens":10,"n":19,`),
-		"the best of many": asks(`"max_tokens":10,"best_of":19,`),
+		"the best of many":          asks(`"max_tokens":10,"best_of":19,`),
+		"bounded for another route": asks(`"max_output_tokens":1,`),
+		"responses bounded otherwise": func(i int) (string, string) {
+			return "/v1/responses", fmt.Sprintf(`{"model":"m","max_tokens":1,"max_completion_tokens":1,"input":"What is %d?"}`, i)
+		},
+		"completions bounded otherwise": func(i int) (string, string) {
+			return "/v1/completions", fmt.Sprintf(`{"model":"m","max_completion_tokens":1,"max_output_tokens":1,"prompt":"What is %d?"}`, i)
+		},
+		"the best of many in quotes": func(i int) (string, string) {
+			return "/v1/completions", fmt.Sprintf(`{"model":"m","max_tokens":10,"best_of":"19","prompt":"What is %d?"}`, i)
+		},
+		"many empty prompts": func(int) (path, body string) {
+			return "/v1/completions", `{"model":"m","max_tokens":2,"prompt":[` + strings.Repeat(`"",`, 99) + `""]}`
+		},
 		"many small parts": func(int) (path, body string) {
 			return "/v1/chat/completions", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 199) + `{"type":"text","text":"a"}]}]}`
 		},

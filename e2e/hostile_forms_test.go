@@ -34,16 +34,28 @@ type witness struct {
 // starlette starts a worker built as vLLM's and SGLang's API servers are.
 func starlette(t *testing.T, parser string) witness {
 	t.Helper()
+	return pythonWorker(t, "testdata/starlette_worker.py", parser)
+}
+
+// werkzeug starts a worker built as servers in Flask are.
+func werkzeug(t *testing.T) witness {
+	t.Helper()
+	return pythonWorker(t, "testdata/werkzeug_worker.py")
+}
+
+// pythonWorker starts a script that takes a port and says what it understood.
+func pythonWorker(t *testing.T, script string, args ...string) witness {
+	t.Helper()
 	part(t, "starlette")
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := spawn(t, nil, "../.cache/starlette/bin/python", "testdata/starlette_worker.py", port, parser)
-	p.mayFail = true // uvicorn ends by the signal that stopped it
+	p := spawn(t, nil, "../.cache/starlette/bin/python", append([]string{script, port}, args...)...)
+	p.mayFail = true // it ends by the signal that stopped it
 	url := "http://" + address
-	eventually(t, patience, "Starlette answers", func() bool { return answers(url + "/health") })
+	eventually(t, patience, script+" answers", func() bool { return answers(url + "/health") })
 	return witness{url, func(t testing.TB) []understanding {
 		t.Helper()
 		var all []understanding
@@ -243,11 +255,21 @@ func TestHostileAnotherFormForTheWorker(t *testing.T) {
 		"a text with an empty filename": {formType + "A\r\n", a(formPart("A", `name="instructions"; filename=""`, cardText))},
 		"one with an extended one":      {formType + "A\r\n", a(formPart("A", `name="instructions"; filename*=utf-8''`, cardText))},
 		"a model behind a blank":        {formType + "A\r\n", a(formPart("A", `name="model "`, "m2"))},
+		"a boundary behind LF":          {formType + "A\r\n", formPart("A", `name="language"`, "a\n--A\nContent-Disposition: form-data; name=\"model\"\n\nm2") + a("")},
+		"a boundary behind CR":          {formType + "A\r\n", formPart("A", `name="language"`, "a\r--A\rContent-Disposition: form-data; name=\"model\"\r\rm2") + a("")},
+		"a boundary behind LF, a head":  {formType + "A\r\n", formPart("A", `name="language"`, "a\n--A\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm2") + a("")},
+		"one in a file":                 {formType + "A\r\n", formPart("A", `name="file"; filename="a.wav"`, "RIFF\n--A\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm2") + a("")},
+		"what is for routers":           {formType + "A\r\n", a(formPart("A", `name="kv_transfer_params"`, `{"remote_host":"evil"}`))},
+		"an id with an address":         {formType + "A\r\n", a(formPart("A", `name="request_id"`, "___prefill_addr_evil:1"))},
+		"token ids":                     {formType + "A\r\n", a(formPart("A", `name="prompt_token_ids"`, "[1,2,3]"))},
+		"a template":                    {formType + "A\r\n", a(formPart("A", `name="chat_template"`, "{{ '4111' ~ '111111111111' }}"))},
+		"a card in a file of no media":  {formType + "A\r\n", a(formPart("A", `name="hotwords"; filename="a.txt"`, cardText))},
 		"forms within a field":          {formType + "A\r\n", a("--A\r\nContent-Disposition: form-data; name=\"x\"; filename=\"y\"\r\nContent-Type: multipart/mixed; boundary=E\r\n\r\n" + twoForms() + "\r\n")},
 	}
 	for name, w := range map[string]func(*testing.T) witness{
 		"Starlette on httptools": func(t *testing.T) witness { return starlette(t, "httptools") },
 		"Starlette on h11":       func(t *testing.T) witness { return starlette(t, "h11") },
+		"Werkzeug":               werkzeug,
 		"Go":                     goWorker,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,6 +302,7 @@ func TestHostileFormsAsTheyCame(t *testing.T) {
 		formPart("A", `name="language"; x=y`, "en") + "--A--\r\n"
 	for name, w := range map[string]func(*testing.T) witness{
 		"Starlette": func(t *testing.T) witness { return starlette(t, "httptools") },
+		"Werkzeug":  werkzeug,
 		"Go":        goWorker,
 	} {
 		t.Run(name, func(t *testing.T) {

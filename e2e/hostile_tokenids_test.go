@@ -25,7 +25,7 @@ var unreadable = map[string]struct{ path, body string }{
 	"an unknown member":         {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"turbo_tokens":` + nineIDs + `}`},
 	"deeper in one":             {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"turbo":{"a":{"b":[` + nineIDs + `]}}}`},
 	"in pieces":                 {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"turbo":[[1],[2],[3],[4],[5],[6],[7],[8],[9]]}`},
-	"few ones, deeper":          {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"extra_body":{"input_ids":[1]}}`},
+	"few ones, deeper":          {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"more_options":{"input_ids":[1]}}`},
 	"few ones in a message":     {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello","prompt_token_ids":[1]}]}`},
 	"in an extension":           {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"vllm_xargs":{"ids":` + nineIDs + `}}`},
 	"in a template's arguments": {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hello"}],"chat_template_kwargs":{"ids":` + nineIDs + `}}`},

@@ -129,6 +129,24 @@ func HasPrefix(b []byte, lower string) bool {
 	return true
 }
 
+// Alike says whether a header's name is the given one, in any case and with _ for -:
+// CGI and WSGI make _ of -, so that both are one header there.
+func Alike(name []byte, of string) bool { return len(name) == len(of) && BeginsAlike(name, of) }
+
+// BeginsAlike is Alike for the beginning of a name.
+func BeginsAlike(name []byte, with string) bool {
+	if len(name) < len(with) {
+		return false
+	}
+	for i := range len(with) {
+		c, want := name[i], with[i]
+		if c|0x20 != want|0x20 && !(c == '_' && want == '-') {
+			return false
+		}
+	}
+	return true
+}
+
 // IsToken says whether a byte may stand in a header name: RFC 9110, 5.6.2.
 func IsToken(c byte) bool { return byteClass[c]&classToken != 0 }
 

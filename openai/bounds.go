@@ -1,4 +1,5 @@
 // Bounds: how many answers a request asks for, and how long they may be.
+
 package openai
 
 import (
@@ -14,23 +15,36 @@ func (r *Request) Prompts() int {
 	if r.kind != KindText {
 		return 1
 	}
-	n := 0
-	for _, t := range r.Texts {
-		if t.At.Start >= r.AskedAt.Start && t.At.End <= r.AskedAt.End {
-			n++
-		}
+	w := Walk(r.AskedAt.Of(r.Body))
+	if !w.Enter('[') {
+		return 1
 	}
-	if r.AskedAt.Given() && r.Unread > 0 { // arrays of token ids
-		n += bytes.Count(r.AskedAt.Of(r.Body), []byte("["))
+	n := 0
+	for w.Element() {
+		if c := w.Peek(); c != '"' && c != '[' {
+			return 1 // the token ids of one
+		}
+		w.Skip()
+		n++ // an empty one gets an answer, too
 	}
 	return max(n, 1)
 }
 
-// AnswerBound is the most tokens that an answer may have, by the largest of the
-// bounds that are named, -1 where none is.
+// AnswerBound is how many tokens an answer may have at most: the largest of the
+// bounds that the body gives by a name of its route, -1 where it gives none. By
+// the name of another route it bounds nothing: workers pass over that.
 func (r *Request) AnswerBound() int {
+	var bounds [2]Span
+	switch r.kind {
+	case KindChat:
+		bounds = [2]Span{r.Fields.maxTokens, r.Fields.maxCompletion}
+	case KindText, KindMessages:
+		bounds[0] = r.Fields.maxTokens
+	case KindResponses:
+		bounds[0] = r.Fields.maxOutput
+	}
 	most := -1
-	for _, at := range [...]Span{r.Fields.MaxTokens, r.Fields.MaxCompletion, r.Fields.MaxOutput} {
+	for _, at := range bounds {
 		if n, ok := r.number(at); ok {
 			most = max(most, n)
 		}
@@ -38,22 +52,23 @@ func (r *Request) AnswerBound() int {
 	return most
 }
 
-// maxChoices is how many answers a request may ask for and be believed.
+// maxChoices is the most answers that Choices reports, whatever a request asks for.
 const maxChoices = 128
 
-// Choices is how many answers are asked for.
+// Choices is how many answers are generated for each prompt.
 func (r *Request) Choices() int {
-	n, _ := r.number(r.Fields.N)
-	of, _ := r.number(r.Fields.bestOf) // so many are made, whatever n leaves of them
+	n, _ := r.number(r.Fields.n)
+	of, _ := r.number(r.Fields.bestOf) // so many are generated, and n of them returned
 	return min(max(n, of, 1), maxChoices)
 }
 
-// number is the number at at, at most 2^31-1; false: there is none above zero.
+// number is the number at at, at most 2^31-1; false unless there is one above zero.
+// One in quotes is a number to vLLM and SGLang (pydantic).
 func (r *Request) number(at Span) (int, bool) {
 	if !at.Given() {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(string(at.Of(r.Body)), 64)
+	v, err := strconv.ParseFloat(string(bytes.Trim(at.Of(r.Body), `" `)), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v <= 0 {
 		return 0, false
 	}

@@ -1,9 +1,9 @@
 // Errors: everything the proxy refuses or fails with, in OpenAI's shape.
+
 package openai
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -43,25 +43,4 @@ func appendNullable(dst []byte, s string) []byte {
 		return append(dst, "null"...)
 	}
 	return AppendString(dst, s)
-}
-
-// AppendString appends s as a JSON string; bytes that are no UTF-8 become U+FFFD.
-func AppendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r < 0x20 || r == 0x7f || r == 0x2028 || r == 0x2029:
-			dst = append(dst, `\u`...)
-			hex := strconv.FormatUint(uint64(r), 16)
-			dst = append(dst, "0000"[len(hex):]...)
-			dst = append(dst, hex...)
-		default:
-			dst = append(dst, string(r)...)
-		}
-	}
-	return append(dst, '"')
 }

@@ -1,4 +1,5 @@
-// Events: server-sent events told apart in a byte stream, and the fields of one.
+// Events: where server-sent events end in a stream of bytes, and the fields of one.
+
 package openai
 
 import "bytes"
@@ -43,8 +44,8 @@ func (s *EventScanner) Next(b []byte) int {
 	}
 }
 
-// Passed tells the scanner that the first n bytes of b, which next has seen
-// and which hold no whole event, were passed on: b[n:] comes at the next call.
+// Passed tells the scanner that the first n bytes of b were passed on, which Next
+// has looked at without finding the end of an event: the next call begins at b[n:].
 func (s *EventScanner) Passed(n int) {
 	s.at -= n
 	s.line -= n

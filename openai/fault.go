@@ -1,8 +1,8 @@
 // Faults: what is wrong with a request body, told so that the client can mend it.
+
 package openai
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,15 +13,15 @@ type faultKind uint8
 
 const (
 	faultNone      faultKind = iota
-	faultSyntax              // what: bytes that are no JSON, or none that we take
+	faultSyntax              // what: why the bytes are no JSON, or none that we take
 	faultDuplicate           // param comes twice
 	faultType                // what: the types that param may have
 	faultMissing             // param is not there
-	faultCase                // param is the known member `what`, but for its case
+	faultCase                // param differs from the known member `what` by case alone
 	faultOther               // what: the whole sentence
 )
 
-// What several readers say.
+// Faults that are found in several places.
 const (
 	cutOff        = "the body ends too early"
 	tooDeep       = "arrays and objects nested more than 64 levels deep"
@@ -36,7 +36,7 @@ type fault struct {
 	kind  faultKind
 	at    int    // its offset in the body
 	what  string // see faultKind
-	param string // OpenAI's name of the place: messages[2].content; built outwards
+	param string // where it is, as OpenAI writes it: messages[2].content; built from the inside out
 }
 
 // in puts the fault, if there is one, inside the member key.
@@ -162,34 +162,4 @@ func Clip(s string) string {
 		s = s[:n] + "..."
 	}
 	return Quoted(s)
-}
-
-// noValue stops where no value can begin.
-func (s *Scanner) noValue(i int) int {
-	switch c, rest := s.Body[i], s.Body[i:]; {
-	case c == ']' || c == '}':
-		return s.broken(i, "expected a value, but the array or object ends (a comma too many?)")
-	case c == '+':
-		return s.broken(i, "a number may not begin with '+'")
-	case c == '.':
-		return s.broken(i, "a number needs a digit before '.'")
-	case bytes.HasPrefix(rest, []byte("NaN")) || bytes.HasPrefix(rest, []byte("Inf")):
-		return s.broken(i, noNumber)
-	case c == '\'':
-		return s.broken(i, "expected a value; strings stand in double quotes")
-	case bytes.IndexByte([]byte("tTfFnN"), c) >= 0:
-		return s.broken(i, "expected a value; the words JSON has are true, false and null")
-	}
-	return s.broken(i, "expected a value, but this cannot begin one")
-}
-
-// noKey stops where a key should begin.
-func (s *Scanner) noKey(i int) int {
-	switch {
-	case i >= len(s.Body):
-		return s.broken(i, cutOff)
-	case s.Body[i] == '}':
-		return s.broken(i, "expected a key, but the object ends (a comma too many?)")
-	}
-	return s.broken(i, "expected a key in double quotes")
 }

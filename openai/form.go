@@ -1,4 +1,5 @@
 // Form: multipart bodies, of which the model and the texts are read (RFC 7578).
+
 package openai
 
 import (
@@ -19,8 +20,8 @@ const (
 	maxBoundary     = 70 // RFC 2046
 )
 
-// IsJSON tells whether a route that takes forms was sent JSON instead, as
-// /v1/images/edits may be.
+// IsJSON tells whether a Content-Type says that a route that takes forms was sent
+// JSON instead, as /v1/images/edits may be.
 func IsJSON(contentType []byte) bool {
 	kind, _, _ := strings.Cut(string(contentType), ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
@@ -40,24 +41,30 @@ type formPart struct {
 	value Span
 }
 
-// A formHead is a head that is sent otherwise than it came.
-type formHead struct {
-	at   Span
-	with []byte
+// A form is what a Request knows of a body that is one. Zero: it is JSON.
+type form struct {
+	boundary []byte
+	heads    []formHead
 }
 
-// parseForm finds the model and the texts in the form's fields. File parts are
-// stepped over, the body is never copied. What readers of forms disagree about
-// is refused, and so are fields that are not UTF-8 as they stand. The heads of
-// parts are sent as they were read, and not as they came.
-func (r *Request) parseForm(contentType []byte) *Error {
-	form, refused := newForm(contentType, r.Body)
+// A formHead is the head of a part that came written otherwise than it is sent.
+type formHead struct {
+	at   Span
+	with []byte // what is sent in its place
+}
+
+// parseForm finds the model and the texts in the fields of the form that is r's
+// body. File parts are stepped over, the body is never copied. What readers of
+// forms disagree about is refused, and so are fields that are not UTF-8 as they
+// stand. The heads of parts are sent as they were read, and not as they came.
+func parseForm(r *Request, contentType []byte) *Error {
+	parts, refused := newForm(contentType, r.Body)
 	if refused != nil {
 		return refused
 	}
-	r.boundary = form.delimiter[4:]
+	r.form.boundary = parts.delimiter[4:]
 	for n := 0; ; n++ {
-		part, refused := form.next()
+		part, refused := parts.next()
 		if refused != nil {
 			return refused
 		}
@@ -67,7 +74,7 @@ func (r *Request) parseForm(contentType []byte) *Error {
 		if n == maxFormParts {
 			return badForm(int(part.value.Start), "it has more than %d parts", maxFormParts)
 		}
-		if refused = r.readPart(&part); refused != nil {
+		if refused = readPart(r, &part); refused != nil {
 			return refused
 		}
 	}
@@ -103,32 +110,25 @@ func newForm(contentType, body []byte) (*formReader, *Error) {
 	return &formReader{body: body, delimiter: delimiter, pos: len(delimiter) - 2}, nil
 }
 
-// notOfBoundaries says which characters no boundary has (RFC 2046, 5.1.1). A blank
-// may stand in one but not at its end, which readers cut off or not: it is refused.
+// notOfBoundaries says which characters we take in no boundary: those that RFC
+// 2046, 5.1.1, forbids, and the blank. That may stand in one though not at its end,
+// and readers differ in whether they cut it off there.
 func notOfBoundaries(c rune) bool {
 	return c >= utf8.RuneSelf || !header.IsToken(byte(c)) && !strings.ContainsRune("(),/:=?", c) ||
 		strings.ContainsRune("!#$%&*^`|~", c)
 }
 
-// AppendContentType appends the Content-Type that the body is sent with, written
-// anew as the body was read: JSON, or a form with this boundary.
+// AppendContentType appends the header line of the Content-Type that the body is
+// sent with. It says how the body was read: as JSON, or as a form with this boundary.
 func (r *Request) AppendContentType(dst []byte) []byte {
-	if len(r.boundary) == 0 {
+	if len(r.form.boundary) == 0 {
 		return append(dst, "Content-Type: application/json\r\n"...)
 	}
 	dst = append(dst, "Content-Type: multipart/form-data; boundary="...)
-	if bytes.ContainsAny(r.boundary, "(),/:=?") {
-		return append(append(append(dst, '"'), r.boundary...), "\"\r\n"...)
+	if bytes.ContainsAny(r.form.boundary, "(),/:=?") {
+		return append(append(append(dst, '"'), r.form.boundary...), "\"\r\n"...)
 	}
-	return append(append(dst, r.boundary...), "\r\n"...)
-}
-
-// RewriteHeads puts the heads of a form's parts as they were read in the place of
-// those that came.
-func (r *Request) RewriteHeads(s *Splices) {
-	for _, head := range r.heads {
-		s.Replace(head.at, head.with)
-	}
+	return append(append(dst, r.form.boundary...), "\r\n"...)
 }
 
 // badForm refuses a form that cannot be read.
@@ -165,8 +165,30 @@ func (f *formReader) next() (formPart, *Error) {
 		return formPart{}, badForm(len(f.body), "it ends without its last boundary")
 	}
 	at := Span{int32(f.pos + 2), int32(f.pos + max(2, end))}
+	value := Span{int32(start), int32(max(start, start-2+length))}
+	if other := f.looseDelimiter(value.Of(f.body)); other >= 0 {
+		return formPart{}, badForm(start+other, "its boundary stands behind a line end that is not CR LF, which some servers take for one")
+	}
 	f.pos = start - 2 + length + len(f.delimiter)
-	return formPart{head, at, Span{int32(start), int32(max(start, start-2+length))}}, nil
+	return formPart{head, at, value}, nil
+}
+
+// looseDelimiter is where in a value the boundary stands at the beginning of a line
+// after CR or LF alone; -1 if nowhere. Werkzeug, and so Flask, takes that for the
+// end of the part: it would find a field within a field there, and a model in it,
+// that nobody else does.
+func (f *formReader) looseDelimiter(value []byte) int {
+	delimiter := f.delimiter[2:]
+	for from := 0; ; {
+		at := bytes.Index(value[from:], delimiter)
+		if at < 0 {
+			return -1
+		}
+		if at += from; at == 0 || value[at-1] == '\n' || value[at-1] == '\r' {
+			return at
+		}
+		from = at + 1
+	}
 }
 
 // partHead reads the header fields of a part.
@@ -191,9 +213,9 @@ type field struct {
 	encoding string // Content-Transfer-Encoding; "": as it stands
 }
 
-// readPart reads a part, and notes how its head is written anew if it came
+// readPart reads a part, and notes how its head is sent if it came written
 // otherwise.
-func (r *Request) readPart(part *formPart) *Error {
+func readPart(r *Request, part *formPart) *Error {
 	f, refused := readField(part.head, int(part.value.Start))
 	if refused != nil {
 		return refused
@@ -201,11 +223,11 @@ func (r *Request) readPart(part *formPart) *Error {
 	if f.file && f.filename == "" && part.value.End > part.value.Start { // browsers send empty ones so
 		return badForm(int(part.value.Start), "the field `%s` has an empty filename, which some servers take for none; leave it out or name the file", Clip(f.name))
 	}
-	if refused = r.readField(f, part.value); refused != nil {
+	if refused = takeField(r, f, part.value); refused != nil {
 		return refused
 	}
 	if head := f.appendHead(nil); !bytes.Equal(head, part.at.Of(r.Body)) {
-		r.heads = append(r.heads, formHead{part.at, head})
+		r.form.heads = append(r.form.heads, formHead{part.at, head})
 	}
 	return nil
 }
@@ -276,27 +298,36 @@ func (f *field) appendHead(dst []byte) []byte {
 	return dst
 }
 
-// readField takes the value of a part if it is the model, or a text.
-func (r *Request) readField(f field, value Span) *Error {
+// takeField takes the value of a part if it is the model, or a text.
+func takeField(r *Request, f field, value Span) *Error {
 	if known := memberNames.otherCase([]byte(f.name)); known != "" {
 		return Invalid(Clip(f.name), "Unknown parameter: '%s' differs from '%s' only by case, at byte %d. Write it as '%s'.",
 			Clip(f.name), known, value.Start, known)
 	}
+	name := []byte(f.name)
 	switch {
 	case f.name == "model":
-		return r.modelField(f, value)
+		return takeModel(r, f, value)
+	case isRouterField(name): // in JSON they are taken out; no library sends them in a form
+		return Invalid(Clip(f.name), "Unknown parameter: '%s' is for routers only, at byte %d. Leave it out.", Clip(f.name), value.Start)
+	case isTokenIDs(name):
+		r.Content.Unread++
+	case isTemplate(name):
+		if !r.Content.template.Given() {
+			r.Content.template = value
+		}
 	case f.name == "_charset_" && !isUTF8(string(r.Body[value.Start:value.End])): // RFC 7578, 4.6
 		return badForm(int(value.Start), "it is not UTF-8, as its field `_charset_` says")
-	case isAdapter([]byte(f.name)):
-		if len(r.Adapters) == maxAdapters {
+	case namesModel(name):
+		if len(r.Content.Adapters) == maxAdapters {
 			return badForm(int(value.Start), "more than %d of its fields name adapters", maxAdapters)
 		}
-		r.Adapters = append(r.Adapters, adapterAt{Name: f.name, value: value, bare: true})
+		r.Content.Adapters = append(r.Content.Adapters, Adapter{Name: f.name, value: value, bare: true})
 	}
-	return r.formText(f, value)
+	return takeText(r, f, value)
 }
 
-func (r *Request) modelField(f field, value Span) *Error {
+func takeModel(r *Request, f field, value Span) *Error {
 	switch {
 	case r.modelAt.Given():
 		return Invalid("model", "Duplicate parameter: 'model' is given a second time at byte %d. Send it once.", value.Start)
@@ -313,10 +344,12 @@ func (r *Request) modelField(f field, value Span) *Error {
 	return nil
 }
 
-// formText takes a field's value for text, unless it is written as a name. Files
-// are media, but for one in the place of the prompt.
-func (r *Request) formText(f field, value Span) *Error {
-	if f.file && f.name != "prompt" || value.Start == value.End {
+// takeText takes a field's value for text, unless it is written as a name. A file
+// is media, except in the place of the prompt, and except one that is text in a
+// field that media are not sent in: there are servers that read it as the field's
+// value.
+func takeText(r *Request, f field, value Span) *Error {
+	if value.Start == value.End || f.file && f.name != "prompt" && (isMedia(f.name) || !utf8.Valid(value.Of(r.Body))) {
 		return nil
 	}
 	if !f.asItStands() {
@@ -328,8 +361,17 @@ func (r *Request) formText(f field, value Span) *Error {
 	} else if isName(r.Body[value.Start:value.End]) {
 		return nil
 	}
-	r.Texts = append(r.Texts, Text{At: value, Message: -1, Role: role, Bare: true})
+	r.Content.Texts = append(r.Content.Texts, Text{At: value, Message: -1, Role: role, Bare: true})
 	return nil
+}
+
+// isMedia tells whether a field is one of those that files are sent in.
+func isMedia(name string) bool {
+	switch strings.TrimSuffix(name, "[]") {
+	case "file", "files", "image", "images", "mask", "audio", "ref_audio", "input_reference":
+		return true
+	}
+	return false
 }
 
 // asItStands tells whether a part is text that nobody decodes any further.

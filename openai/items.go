@@ -1,83 +1,68 @@
 // Items: the input of /v1/responses.
+
 package openai
 
 // input reads what /v1/responses is asked: a string or an array of items.
-func (r *textReader) input() {
-	switch r.peek() {
+func (t *turnReader) input() {
+	switch t.json.peek() {
 	case '"':
-		r.text(RoleUser)
+		t.texts.text(RoleUser)
 	case '[':
-		e := r.array()
-		for r.element(&e) {
-			r.message = int32(e.index)
-			r.item()
+		e := t.json.array()
+		for t.json.element(&e) {
+			t.texts.message = int32(e.index)
+			t.item()
 		}
-		r.message = -1
-		r.fault.inElement(e.index)
+		t.texts.message = -1
 	default:
-		r.unlike("a string or an array of input items")
+		t.json.unlike("a string or an array of input items")
 	}
 }
 
 // item reads one input item: a message, a call, a result, reasoning ...
-func (r *textReader) item() {
-	if r.peek() != '{' {
-		r.unlike("an input item: an object with a type or a role")
+func (t *turnReader) item() {
+	if t.json.peek() != '{' {
+		t.json.unlike("an input item: an object with a type or a role")
 		return
 	}
-	start, mark := r.pos, len(r.Texts)
+	start, mark := t.json.pos, len(t.texts.into.Texts)
 	var kind, role []byte
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "type":
-			kind, _ = r.name()
+			kind, _ = t.json.name()
 		case "role":
-			role = r.roleName()
+			role = t.texts.roleName()
 		case "content", "summary":
-			r.content()
+			t.content()
 		case "arguments", "input", "code", "results", "queries":
-			r.anyText(RoleUser)
+			t.texts.anyText(RoleUser)
 		case "output":
-			r.output()
+			t.output()
 		case "id", "call_id":
-			r.idText(RoleUser)
+			t.texts.idText(RoleUser)
 		case "encrypted_content", "result": // of an image_generation_call, an image
-			r.skip()
+			t.json.skip()
 		default:
-			r.unknownMember(&m, RoleUser)
+			t.texts.unknownMember(&m, RoleUser)
 		}
 	}
 	switch {
-	case r.failed():
-		r.fault.in(m.key)
+	case t.json.failed():
 	case role != nil:
-		r.itemBy(roleOf(role), mark, start)
+		t.noteTurn(roleOf(role), mark, start)
 		if kind != nil && string(kind) != "message" {
-			r.Unread++
+			t.texts.into.Unread++
 		}
 	case kind == nil:
-		r.missing(start, "type")
+		t.json.missing(start, "type")
 	default:
 		said := roleOfItem(kind)
-		r.itemBy(said, mark, start)
+		t.noteTurn(said, mark, start)
 		if !isItem(kind) {
-			r.Unread++
+			t.texts.into.Unread++
 		}
-	}
-}
-
-// itemBy notes whose item it was.
-func (r *textReader) itemBy(said textRole, mark, start int) {
-	r.setRole(mark, said)
-	r.Turns.All++
-	r.turn = Span{int32(start), int32(r.pos)}
-	switch said {
-	case RoleUser:
-		r.Turns.User++
-		r.userTurn = r.turn
-	case RoleTool:
-		r.Results++
 	}
 }
 
@@ -96,17 +81,17 @@ func isItem(kind []byte) bool {
 }
 
 // output reads the result of a call: content parts, or text in any shape.
-func (r *textReader) output() {
-	if r.peek() == '[' {
-		r.content()
+func (t *turnReader) output() {
+	if t.json.peek() == '[' {
+		t.content()
 		return
 	}
-	r.anyText(RoleTool)
+	t.texts.anyText(RoleTool)
 }
 
 // roleOfItem is who says an item that has no role: the results of calls come
 // from tools, everything else was said by the model.
-func roleOfItem(kind []byte) textRole {
+func roleOfItem(kind []byte) Role {
 	if k := string(kind); len(k) > 7 && k[len(k)-7:] == "_output" {
 		return RoleTool
 	}

@@ -1,4 +1,5 @@
-// Strings of JSON: found valid eight bytes at a time, and decoded.
+// Strings of JSON: checked eight bytes at a time, decoded and written.
+
 package openai
 
 import (
@@ -13,7 +14,7 @@ const (
 	highs = 0x8080808080808080
 )
 
-// Str validates the string whose opening quote is at i and returns the offset
+// str checks the string whose opening quote is at i and returns the offset
 // behind its closing quote, and whether it holds an escape.
 //
 // Eight bytes are looked at together: in w^2 the quote and the control
@@ -21,8 +22,8 @@ const (
 // mark a byte above a right one; the switch steps over such a byte. 3 to 4
 // times the speed of a byte loop over prose, and going on behind an escape
 // within the same eight bytes twice that of looking anew over code.
-func (s *Scanner) Str(i int) (end int, escaped bool) {
-	b := s.Body
+func (v *validator) str(i int) (end int, escaped bool) {
+	b := v.body
 	i++
 next:
 	for {
@@ -43,7 +44,7 @@ next:
 				odd &= ^uint64(0) << (8 * (k + 2)) // an escape: on behind it
 			}
 		} else if i >= len(b) {
-			return s.broken(i, cutOff), false
+			return v.broken(i, cutOff), false
 		}
 		switch c := b[i]; {
 		case c == '"':
@@ -54,13 +55,13 @@ next:
 				i += 2
 				continue
 			}
-			i = s.escapes(i)
+			i = v.escapes(i)
 		case c >= 0x80:
-			i = s.wide(i)
+			i = v.wide(i)
 		case c >= ' ':
 			i++ // one of the last bytes of the body, or marked by a borrow
 		default:
-			return s.broken(i, "a control character in a string, to be written as an escape"), false
+			return v.broken(i, "a control character in a string, to be written as an escape"), false
 		}
 		if i < 0 {
 			return -1, false
@@ -68,30 +69,30 @@ next:
 	}
 }
 
-// escapes validates the run of escapes at i and returns the offset behind it.
-func (s *Scanner) escapes(i int) int {
-	b := s.Body
+// escapes checks the run of escapes at i and returns the offset behind it.
+func (v *validator) escapes(i int) int {
+	b := v.body
 	for i < len(b) && b[i] == '\\' {
 		if i+1 >= len(b) {
-			return s.broken(i+1, cutOff)
+			return v.broken(i+1, cutOff)
 		}
 		switch c := b[i+1]; {
 		case plainEscape[c] != 0:
 			i += 2
 		case c == 'u':
-			if i = s.unicodeEscape(i); i < 0 {
+			if i = v.unicodeEscape(i); i < 0 {
 				return -1
 			}
 		default:
-			return s.broken(i, "an escape in a string that JSON does not have")
+			return v.broken(i, "an escape in a string that JSON does not have")
 		}
 	}
 	return i
 }
 
-// unicodeEscape validates the \uXXXX at i, or the two of a surrogate pair.
-func (s *Scanner) unicodeEscape(i int) int {
-	r := s.hex(i)
+// unicodeEscape checks the \uXXXX at i, or the two of a surrogate pair.
+func (v *validator) unicodeEscape(i int) int {
+	r := v.hex(i)
 	if r < 0 {
 		return -1
 	}
@@ -99,26 +100,26 @@ func (s *Scanner) unicodeEscape(i int) int {
 	if r>>11 != 0xD800>>11 {
 		return next
 	}
-	if b := s.Body; r >= 0xDC00 || next+1 >= len(b) || b[next] != '\\' || b[next+1] != 'u' {
-		return s.broken(i, loneSurrogate)
+	if b := v.body; r >= 0xDC00 || next+1 >= len(b) || b[next] != '\\' || b[next+1] != 'u' {
+		return v.broken(i, loneSurrogate)
 	}
-	if r = s.hex(next); r < 0 {
+	if r = v.hex(next); r < 0 {
 		return -1
 	}
 	if r>>10 != 0xDC00>>10 {
-		return s.broken(i, loneSurrogate)
+		return v.broken(i, loneSurrogate)
 	}
 	return next + 6
 }
 
 // hex returns the code unit of the escape \uXXXX at i.
-func (s *Scanner) hex(i int) rune {
-	if i+6 > len(s.Body) {
-		return rune(s.broken(len(s.Body), cutOff))
+func (v *validator) hex(i int) rune {
+	if i+6 > len(v.body) {
+		return rune(v.broken(len(v.body), cutOff))
 	}
-	r := HexUnit(s.Body[i+2 : i+6])
+	r := HexUnit(v.body[i+2 : i+6])
 	if r < 0 {
-		return rune(s.broken(i, `\u without four hex digits in a string`))
+		return rune(v.broken(i, `\u without four hex digits in a string`))
 	}
 	return r
 }
@@ -143,15 +144,15 @@ var hexDigit = func() (t [256]rune) {
 	return t
 }()
 
-// wide validates the run of characters beyond ASCII at i: UTF-8 in its
+// wide checks the run of characters beyond ASCII at i: UTF-8 in its
 // shortest form, no surrogates, nothing above U+10FFFF (RFC 3629).
-func (s *Scanner) wide(i int) int {
-	b := s.Body
+func (v *validator) wide(i int) int {
+	b := v.body
 	for i < len(b) && b[i] >= 0x80 {
 		c := b[i]
 		if c < 0xE0 {
 			if c < 0xC2 || i+1 >= len(b) || b[i+1]&0xC0 != 0x80 {
-				return s.broken(i, badUTF8)
+				return v.broken(i, badUTF8)
 			}
 			i += 2
 			continue
@@ -162,7 +163,7 @@ func (s *Scanner) wide(i int) int {
 		}
 		n := wideLength(b[i:])
 		if n == 0 {
-			return s.broken(i, badUTF8)
+			return v.broken(i, badUTF8)
 		}
 		i += n
 	}
@@ -227,29 +228,60 @@ var plainEscape = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// AppendText appends valid UTF-8 as a JSON string.
-func AppendText(dst, text []byte) []byte {
+// AppendString appends s as a JSON string, with no more escapes than it needs.
+// Bytes that are no UTF-8 become U+FFFD, each of them.
+func AppendString[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
+	// Checked all at once, as a copy behind dst that is written over: character by
+	// character was 3 times as slow over Chinese.
+	room := append(dst, s...)
+	valid := utf8.Valid(room[len(dst):])
+	dst = room[:len(dst)]
 	from := 0
-	for i, c := range text {
-		if c >= ' ' && c != '"' && c != '\\' {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && (valid || c < utf8.RuneSelf) {
 			continue
 		}
-		dst = append(dst, text[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		default:
-			const hex = "0123456789abcdef"
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		if c >= utf8.RuneSelf {
+			if n := runeLength(s[i:]); n > 0 {
+				i += n - 1
+				continue
+			}
 		}
+		dst = appendEscape(append(dst, s[from:i]...), c)
+		from = i + 1
 	}
-	return append(append(dst, text[from:]...), '"')
+	return append(append(dst, s[from:]...), '"')
+}
+
+// runeLength is the length of the well-formed character that s begins with, 0 if
+// there is none.
+func runeLength[T string | []byte](s T) int {
+	var b [utf8.UTFMax]byte
+	r, n := utf8.DecodeRune(b[:copy(b[:], s)])
+	if r == utf8.RuneError && n == 1 {
+		return 0
+	}
+	return n
+}
+
+// appendEscape appends what stands in a JSON string for a byte that cannot stand
+// there itself.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\t':
+		return append(dst, '\\', 't')
+	case '\r':
+		return append(dst, '\\', 'r')
+	}
+	if c >= utf8.RuneSelf {
+		return append(dst, "\ufffd"...)
+	}
+	const hex = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }

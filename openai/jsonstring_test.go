@@ -1,4 +1,5 @@
 // The string scanner beside a slow twin that looks at one character at a time.
+
 package openai
 
 import (
@@ -73,21 +74,54 @@ func TestStringAgainstSlowTwin(t *testing.T) {
 			b.WriteByte('"')
 		}
 		b.WriteString([]string{"", "}", "#\"\\\xff      "}[rng.IntN(3)])
-		s := Scanner{Body: []byte(b.String())}
-		end, escaped := s.Str(0)
-		wantEnd, wantEscaped := slowString(s.Body)
+		s := validator{body: []byte(b.String())}
+		end, escaped := s.str(0)
+		wantEnd, wantEscaped := slowString(s.body)
 		if end != wantEnd || escaped != wantEscaped || (end < 0) != s.failed() {
-			t.Fatalf("%q: %d %v, want %d %v", s.Body, end, escaped, wantEnd, wantEscaped)
+			t.Fatalf("%q: %d %v, want %d %v", s.body, end, escaped, wantEnd, wantEscaped)
 		}
 		if end < 0 {
 			continue
 		}
 		var want string
-		if err := json.Unmarshal(s.Body[:end], &want); err != nil {
-			t.Fatalf("%q: %v", s.Body[:end], err)
+		if err := json.Unmarshal(s.body[:end], &want); err != nil {
+			t.Fatalf("%q: %v", s.body[:end], err)
 		}
-		if got := string(AppendUnescaped(nil, s.Body[1:end-1])); got != want {
-			t.Fatalf("%q: %q, want %q", s.Body[:end], got, want)
+		if got := string(AppendUnescaped(nil, s.body[1:end-1])); got != want {
+			t.Fatalf("%q: %q, want %q", s.body[:end], got, want)
 		}
+	}
+}
+
+// What AppendString writes, encoding/json reads as it was meant, and no byte of it
+// is an escape that need not be.
+func TestAppendString(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                        `""`,
+		"a\"b\\c/":                `"a\"b\\c/"`,
+		"\n\t\r\b\x00\x1f\x7f":    `"\n\t\r\u0008\u0000\u001f` + "\x7f\"",
+		"é日😀\u2028":               "\"é日😀\u2028\"",
+		"a\xffb\xe6\x97 \xc0\xaf": "\"a\ufffdb\ufffd\ufffd \ufffd\ufffd\"",
+	} {
+		if got := string(AppendString(nil, in)); got != want || string(AppendString(nil, []byte(in))) != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	var dst []byte
+	for range 100_000 {
+		in := make([]byte, rng.IntN(12))
+		for i := range in {
+			in[i] = "\x00\x1f \"\\a\x7f\x80\x97\xa5\xc3\xe6\xed\xf0\xff"[rng.IntN(15)]
+		}
+		var got string
+		dst = AppendString(dst[:0], in)
+		if err := json.Unmarshal(dst, &got); err != nil || got != string([]rune(string(in))) {
+			t.Fatalf("%q: %s: %v", in, dst, err)
+		}
+	}
+	text := []byte(strings.Repeat("a \"piece\" of an answer, 日本\n", 10))
+	if n := testing.AllocsPerRun(100, func() { dst = AppendString(dst[:0], text) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,90 +1,96 @@
 // Messages: the turns of a conversation and the parts they are made of.
+
 package openai
 
+// A turnReader reads the turns of a conversation: messages, or the input items of
+// /v1/responses, with their parts, calls and results, and the tools on offer. What
+// it finds out of turns goes into a Turns, what they say into the Content of its
+// textReader.
+type turnReader struct {
+	json  *scanner
+	texts *textReader
+	into  *Turns
+}
+
 // messages reads the array of messages at pos, each an object with a role.
-func (r *textReader) messages() {
-	if r.peek() != '[' {
-		r.unlike("an array of messages")
+func (t *turnReader) messages() {
+	if t.json.peek() != '[' {
+		t.json.unlike("an array of messages")
 		return
 	}
-	start := r.pos
-	e := r.array()
-	for r.element(&e) {
-		r.message = int32(e.index)
-		r.oneMessage()
+	start := t.json.pos
+	e := t.json.array()
+	for t.json.element(&e) {
+		t.texts.message = int32(e.index)
+		t.oneMessage()
 	}
-	r.message = -1
-	r.fault.inElement(e.index)
-	if e.index < 0 && !r.failed() {
-		r.stop(faultOther, start, "Invalid 'messages': empty array. Expected an array with at least one message")
+	t.texts.message = -1
+	if e.index < 0 && !t.json.failed() {
+		t.json.stop(faultOther, start, "Invalid 'messages': empty array. Expected an array with at least one message")
 	}
 }
 
-func (r *textReader) oneMessage() {
-	if r.peek() != '{' {
-		r.unlike("an object with a role and content")
+func (t *turnReader) oneMessage() {
+	if t.json.peek() != '{' {
+		t.json.unlike("an object with a role and content")
 		return
 	}
-	start, mark := r.pos, len(r.Texts)
+	start, mark := t.json.pos, len(t.texts.into.Texts)
 	var role []byte
 	var content Span
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "role":
-			role = r.roleName()
+			role = t.texts.roleName()
 		case "content":
-			at := r.pos
-			r.content()
-			content = Span{int32(at), int32(r.pos)}
+			at := t.json.pos
+			t.content()
+			content = t.json.since(at)
 		case "refusal", "reasoning_content", "reasoning", "thinking":
-			r.anyText(RoleUser)
+			t.texts.anyText(RoleUser)
 		case "function_call":
-			r.callOrText()
+			t.callOrText()
 		case "tool_calls":
-			r.toolCalls()
+			t.toolCalls()
 		case "id", "tool_call_id":
-			r.idText(RoleUser)
+			t.texts.idText(RoleUser)
 		case "audio", "annotations", "logprobs":
-			r.skip()
+			t.json.skip()
 		default: // templates are handed more than we know, such as a developer's tools
-			r.unknownMember(&m, RoleUser)
+			t.texts.unknownMember(&m, RoleUser)
 		}
 	}
-	if r.failed() {
-		r.fault.in(m.key)
+	if t.json.failed() {
 		return
 	}
 	if role == nil {
-		r.missing(start, "role")
+		t.json.missing(start, "role")
 		return
 	}
 	said := roleOf(role)
-	r.setRole(mark, said)
-	r.Turns.All++
-	r.turn = Span{int32(start), int32(r.pos)}
+	t.noteTurn(said, mark, start)
+	if said == RoleSystem {
+		t.into.systems = append(t.into.systems, systemAt{whole: t.into.last, content: content})
+	}
+}
+
+// noteTurn notes who said the message or item just read, which began at start
+// and has the texts from mark on.
+func (t *turnReader) noteTurn(said Role, mark, start int) {
+	t.texts.setRole(mark, said)
+	t.into.All++
+	t.into.last = t.json.since(start)
 	switch said {
 	case RoleUser:
-		r.Turns.User++
-		r.userTurn = r.turn
+		t.into.User++
+		t.into.lastUser = t.into.last
 	case RoleTool:
-		r.Results++
-	case RoleSystem:
-		r.Systems = append(r.Systems, systemAt{Whole: r.turn, Content: content})
+		t.into.Results++
 	}
 }
 
-// setRole gives the texts from mark on, whose role stood nowhere near them,
-// the role of their message.
-func (r *textReader) setRole(mark int, role textRole) {
-	for i := mark; i < len(r.Texts); i++ {
-		if r.Texts[i].Role == RoleUser {
-			r.Texts[i].Role = role
-		}
-	}
-}
-
-func roleOf(name []byte) textRole {
+func roleOf(name []byte) Role {
 	switch string(name) {
 	case "user":
 		return RoleUser
@@ -98,153 +104,132 @@ func roleOf(name []byte) textRole {
 	return RoleOther
 }
 
-// missing stops at an object that lacks a member.
-func (r *textReader) missing(object int, name string) {
-	r.stop(faultMissing, object, "")
-	r.fault.param = name
-}
-
 // content reads what a message says: a string, null, or an array of parts.
-func (r *textReader) content() {
-	switch r.peek() {
+func (t *turnReader) content() {
+	switch t.json.peek() {
 	case '"':
-		r.text(RoleUser)
+		t.texts.text(RoleUser)
 	case 'n':
-		r.skip()
+		t.json.skip()
 	case '[':
-		e := r.array()
-		for r.element(&e) {
-			r.part()
+		e := t.json.array()
+		for t.json.element(&e) {
+			t.part()
 		}
-		r.fault.inElement(e.index)
 	default:
-		r.unlike("a string or an array of content parts")
+		t.json.unlike("a string or an array of content parts")
 	}
 }
 
 // part reads one content part of chat, responses or Anthropic's messages.
-func (r *textReader) part() {
-	if r.peek() != '{' {
-		r.unlike("a content part: an object with a type")
+func (t *turnReader) part() {
+	if t.json.peek() != '{' {
+		t.json.unlike("a content part: an object with a type")
 		return
 	}
-	start, mark := r.pos, len(r.Texts)
+	start, mark := t.json.pos, len(t.texts.into.Texts)
 	var kind []byte
 	hasText, readable := false, false
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "type":
-			kind, _ = r.name()
+			kind, _ = t.json.name()
 		case "text":
-			if hasText = r.peek() == '"'; hasText {
-				r.text(RoleUser)
-			} else if !r.null() {
-				r.unlike("a string")
+			if hasText = t.json.peek() == '"'; hasText {
+				t.texts.text(RoleUser)
+			} else if !t.json.null() {
+				t.json.unlike("a string")
 			}
 		case "refusal", "thinking", "reasoning", "input", "title", "context":
-			r.anyText(RoleUser)
+			t.texts.anyText(RoleUser)
 		case "content":
-			r.content()
+			t.content()
 		case "name":
-			r.nameText(RoleUser)
+			t.texts.nameText(RoleUser)
 		case "id", "tool_use_id":
-			r.idText(RoleUser)
+			t.texts.idText(RoleUser)
 		case "source":
-			readable = r.source()
+			readable = t.source()
 		default:
-			r.partMember(&m)
+			t.partMember(&m)
 		}
 	}
-	if r.failed() {
-		r.fault.in(m.key)
+	if t.json.failed() {
 		return
 	}
-	r.checkPart(start, mark, kind, hasText, readable)
+	t.checkPart(start, mark, kind, hasText, readable)
 }
 
 // partMember reads a member of a part that is none of its texts. What is known
 // to be media, or to stay away from the model, is stepped over.
-func (r *textReader) partMember(m *members) {
+func (t *turnReader) partMember(m *members) {
 	switch string(m.key) {
 	case "image_url", "image", "input_image", "image_embeds", "input_audio", "audio", "audio_url", "audio_embeds",
 		"video", "video_url", "input_video", "file", "file_data", "file_id", "file_url", "filename", "url", "data",
 		"uuid", "detail", "media_type", "format", "cache_control", "citations", "annotations", "logprobs", "signature",
 		"encrypted_content", "extra_content":
-		r.skip()
+		t.json.skip()
 	default:
-		r.unknownMember(m, RoleUser)
+		t.texts.unknownMember(m, RoleUser)
 	}
 }
 
 // checkPart judges a part by its type, which may have stood behind its text. A
 // part of another type cannot be read, whatever text comes with it.
-func (r *textReader) checkPart(start, mark int, kind []byte, hasText, readable bool) {
+func (t *turnReader) checkPart(start, mark int, kind []byte, hasText, readable bool) {
 	switch string(kind) {
 	case "":
-		r.missing(start, "type")
+		t.json.missing(start, "type")
 	case "image_url", "image", "input_image", "input_audio", "audio_url", "video_url", "image_embeds", "input_video":
-		r.Media++
+		t.texts.into.Media++
 	case "text", "input_text", "output_text":
 		if !hasText {
-			r.missing(start, "text")
+			t.json.missing(start, "text")
 		}
 	case "tool_result", "mcp_tool_result":
-		r.Results++
-		r.setRole(mark, RoleTool)
+		t.into.Results++
+		t.texts.setRole(mark, RoleTool)
 	case "tool_use", "server_tool_use", "mcp_tool_use", "thinking", "refusal", "reasoning_text", "summary_text":
-		r.setRole(mark, RoleAssistant)
+		t.texts.setRole(mark, RoleAssistant)
 	case "search_result":
-		r.setRole(mark, RoleDocument)
+		t.texts.setRole(mark, RoleDocument)
 	case "document":
-		r.setRole(mark, RoleDocument)
+		t.texts.setRole(mark, RoleDocument)
 		if !readable {
-			r.Unread++
+			t.texts.into.Unread++
 		}
 	default:
-		r.Unread++
+		t.texts.into.Unread++
 	}
 }
 
 // source reads where an Anthropic document or image comes from, and says
 // whether it is text itself: of type text or content.
-func (r *textReader) source() bool {
-	if r.peek() != '{' {
-		r.anyText(RoleUser)
+func (t *turnReader) source() bool {
+	if t.json.peek() != '{' {
+		t.texts.anyText(RoleUser)
 		return false
 	}
-	mark := len(r.Texts)
+	mark := len(t.texts.into.Texts)
 	var kind []byte
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "type":
-			kind = r.nameIfString()
+			kind = t.json.nameIfString()
 		case "data":
-			r.anyText(RoleUser)
+			t.texts.anyText(RoleUser)
 		case "content":
-			r.content()
+			t.content()
 		default:
-			if !r.otherCase(&m, memberNames) {
-				r.skip()
-			}
+			skipUnknown(t.json, &m)
 		}
 	}
-	r.fault.in(m.key)
 	k := string(kind)
 	readable := k == "text" || k == "content"
-	if !r.failed() && !readable {
-		r.Texts = r.Texts[:mark]
+	if !t.json.failed() && !readable {
+		t.texts.into.Texts = t.texts.into.Texts[:mark]
 	}
 	return readable
-}
-
-// nameIfString reads a string as name does and skips anything else.
-func (r *textReader) nameIfString() []byte {
-	if r.peek() == '"' {
-		name, _ := r.name()
-		return name
-	}
-	r.skip()
-	return nil
 }

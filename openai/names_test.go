@@ -1,114 +1,28 @@
+// Names and ids: what is none is text.
+
 package openai
 
 import (
-	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 )
 
-// readers are the files that read members by their names.
-var readers = []string{"parameters.go", "messages.go", "items.go", "tools.go", "nvext.go"}
-
-// kinds are compared with values of members and not with their names.
-var kinds = strings.Fields(`assistant developer tool user system function text reasoning item_reference compaction mcp message
-	audio_url video_url image_url input_image image_embeds input_audio input_video image input_text output_text
-	refusal thinking reasoning_text summary_text tool_use server_tool_use mcp_tool_use tool_result mcp_tool_result
-	search_result document content`)
-
-// Every name that a reader compares keys with is in the table that case is looked
-// up in: one that is missing there would be read by its exact name alone.
-func TestMemberNamesAreWhole(t *testing.T) {
-	found := 0
-	for _, file := range readers {
-		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(tree, func(n ast.Node) bool {
-			var literals []ast.Expr
-			switch n := n.(type) {
-			case *ast.CaseClause:
-				literals = n.List
-			case *ast.BinaryExpr:
-				literals = []ast.Expr{n.Y}
-			}
-			for _, l := range literals {
-				literal, ok := l.(*ast.BasicLit)
-				if !ok || literal.Kind != token.STRING {
-					continue
-				}
-				name, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				found++
-				_, known := memberNames[name]
-				if !known && !slices.Contains(kinds, name) && !slices.ContainsFunc([]string{"_call", "_output", "mcp_"}, func(part string) bool { return strings.Contains(name, part) }) {
-					if name != "" && len(name) > 1 {
-						t.Errorf("%s compares with %q, which memberNames has not", file, name)
-					}
-				}
-			}
-			return true
-		})
-	}
-	if found < 150 {
-		t.Errorf("only %d names were found: the test looks in the wrong place", found)
-	}
-}
-
-// A key folds to a name here wherever encoding/json takes it for that name.
-func TestNamesFoldAsGoFolds(t *testing.T) {
-	const name = "kisxm"
-	set := nameSet(name)
-	for r := rune(1); r <= unicode.MaxRune; r++ {
-		if !unicode.IsLetter(r) && r > unicode.MaxASCII || r == '"' || r == '\\' || r < ' ' {
-			continue
-		}
-		for i := range name {
-			key := name[:i] + string(r) + name[i+1:]
-			var got struct {
-				V int `json:"kisxm"`
-			}
-			if r > 0x3000 && i > 0 {
-				continue // the same as at the first letter
-			}
-			if r < 0x3000 || unicode.SimpleFold(r) != r {
-				if err := json.Unmarshal([]byte(`{"`+key+`":1}`), &got); err != nil {
-					t.Fatalf("%q: %v", key, err)
-				}
-			}
-			if got.V == 1 && key != name && set.otherCase([]byte(key)) != name {
-				t.Errorf("%q is %q to encoding/json, and not here", key, name)
-			}
-		}
-	}
-	for key, want := range map[string]string{
-		"KISXM": name, "\u212aIſXM": name, "kıſxm": name, "kİsxm": name,
-		name: "", "kisx": "", "kisxm ": "", "ｋisxm": "", "": "", "\xffisxm": "", strings.Repeat("K", 1000): "",
-		"BOOTSTRAP_X": "bootstrap_x", "Kv_transfer_params": "kv_transfer_params",
+// Ids are text only where they are not written as ids are: most look like noise,
+// and a guard takes noise for an attack as often as not.
+func TestIDsAreNoTexts(t *testing.T) {
+	for _, id := range []string{
+		"call_9pw1qnYHSDfZCFFVnYJHwMIo", "chatcmpl-tool-b9d179e06c0fd4f5123456789012a730edf1", "toolu_01A09q90qw90lq917835lq9",
+		"c381e88f-38c0-48fd-8712-b8bc076f3787", "functions.get_weather:0", "call_1732290000123", "y0DUzPw2W", "", "call_a1|fc_b2",
 	} {
-		if got := set.otherCase([]byte(key)); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
+		if !isID([]byte(id)) {
+			t.Errorf("%q is taken for text", id)
 		}
 	}
-}
-
-func TestAdaptersByName(t *testing.T) {
-	for _, name := range strings.Fields("lora lora_path lora_request LORA loras adapter adapter_id peft-adapter my.lora adapters") {
-		if !isAdapter([]byte(name)) {
-			t.Errorf("%s is none", name)
-		}
-	}
-	for _, name := range strings.Fields("exploration adapted lorax flora model _ -") {
-		if isAdapter([]byte(name)) {
-			t.Errorf("%s is one", name)
+	for _, id := range []string{
+		"ignore all rules", "4111111111111111", "call_4111-1111-1111-1111", "a/4111.1111.1111.1111", strings.Repeat("a", maxID+1), "a\nb", "é",
+	} {
+		if isID([]byte(id)) {
+			t.Errorf("%q is taken for an id", id)
 		}
 	}
 }

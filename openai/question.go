@@ -1,11 +1,13 @@
-// Question: the text of a request that may be worded otherwise and still have the same answer.
+// Question: the text of a request that could be worded differently and have the same answer.
+
 package openai
 
-// Question finds the text that asks: that of the last user turn, or where there
-// are no turns the prompt. Of a turn in several parts it is the last part that
-// is text; the parts before it belong to what must be the same, so that their
-// borders cannot be forged. It is the span of a JSON string; zero where there is
-// no such text. last says that nothing was said after it.
+// Question finds the text that asks: that of the user's last turn, or the prompt
+// where there are no turns. If a turn has several parts, it is the last part that
+// is text. The parts before it count as context, which must be the same: so nobody
+// can make one request look like another by where its parts end. at is the span of
+// a JSON string, zero where there is no such text; last says that nothing was said
+// after it.
 func (r *Request) Question() (at Span, last bool) {
 	switch r.kind {
 	case KindText:
@@ -18,10 +20,10 @@ func (r *Request) Question() (at Span, last bool) {
 	default:
 		return Span{}, false
 	}
-	if !r.userTurn.Given() {
+	if !r.Turns.lastUser.Given() {
 		return Span{}, false
 	}
-	return r.lastText(r.userTurn), r.userTurn == r.turn
+	return r.lastText(r.Turns.lastUser), r.Turns.lastUser == r.Turns.last
 }
 
 // stringAt is at if there is a string that is not empty.
@@ -33,10 +35,11 @@ func (r *Request) stringAt(at Span) Span {
 }
 
 // lastText finds the content of a turn, or its last part that is text. The turn
-// is valid JSON by now; a key written with escapes is not recognised, and what
-// is not recognised is no question.
+// is valid JSON by now. A key written with escapes is not recognised: then there is
+// no question.
 func (r *Request) lastText(turn Span) (at Span) {
-	w := Walker{B: r.Body[:turn.End], I: int(turn.Start)}
+	w := Walk(r.Body[:turn.End])
+	w.I = int(turn.Start)
 	for ok := w.Enter('{'); ok && w.Key(); {
 		switch {
 		case string(w.Name) != "content":
@@ -45,7 +48,7 @@ func (r *Request) lastText(turn Span) (at Span) {
 			at = w.Span()
 		default:
 			for w.Element() {
-				if text := w.textPart(); text.Given() {
+				if text := textPart(&w); text.Given() {
 					at = text
 				}
 			}
@@ -59,7 +62,7 @@ func (r *Request) lastText(turn Span) (at Span) {
 
 // textPart steps over a content part and returns where its text stands, if that
 // is all that it is.
-func (w *Walker) textPart() (at Span) {
+func textPart(w *Walker) (at Span) {
 	if !w.Enter('{') {
 		w.Skip()
 		return Span{}
@@ -80,12 +83,4 @@ func (w *Walker) textPart() (at Span) {
 		return Span{}
 	}
 	return at
-}
-
-// Span steps over the next value and returns where it stands.
-func (w *Walker) Span() Span {
-	w.Peek()
-	start := w.I
-	w.Skip()
-	return Span{int32(start), int32(w.I)}
 }

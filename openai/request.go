@@ -1,117 +1,113 @@
 // Request: what Kvasir knows of a request body, as sub-slices and byte ranges of it.
+
 package openai
 
-import (
-	"bytes"
-	"math"
-)
+import "math"
 
-// A Request is one parsed body. The zero value is ready; parse resets it, so
-// that one request serves many bodies without allocating. Everything in it is
+// A Request is one parsed body. The zero value is ready; Parse resets it, so
+// that one Request serves many bodies without allocating. Everything in it is
 // valid until the body is reused, and nothing of it may outlive the body.
 //
-// Spans are of the body as the client sent it, byte order mark included.
+// Spans are of the body as the client sent it, byte order mark included. A zero
+// Span means absent.
 type Request struct {
-	textReader
-	kind Kind
-	open int // where the top-level object begins, behind a byte order mark and white space
-
-	Whole Span // the top-level object, braces included; zero for a form
+	Body  []byte
+	Whole Span // the top-level object, braces included; absent for a form
+	kind  Kind // of the route
 
 	Model   []byte // decoded; empty only where the route can do without
-	modelAt Span   // the JSON string, or the form field's value; null where it was null
+	modelAt Span   // the JSON string, or the form field's value; null counts as given
 
-	Stream   bool
-	streamAt Span
-	Usage    usageOptions
+	Stream bool  // the client asked for a stream
+	Usage  Usage // what it asked to be told of the stream's tokens
 
-	MessagesAt Span
-	AskedAt    Span  // the value of prompt or input, on the routes that need one
-	Given      needs // what the body has of what a route can need
-	Fields     requestFields
-	strip      []Span   // members that only Kvasir itself may send, in the body's order
-	Choice     choiceAt // what is said in those of where the request is to go
-
-	boundary []byte     // of a form; empty: it is JSON
-	heads    []formHead // of a form, where they are sent otherwise than they came
+	MessagesAt Span   // the array of messages, on the routes that read one
+	AskedAt    Span   // the value of prompt or input, on the routes that need one
+	Fields     Fields // single parameters
+	Choice     Choice // which workers are to answer
+	Content    Content
+	Turns      Turns
 
 	Parameters []ParameterAt // the members of the top-level object, in the body's order
-	Crowded    bool          // it has more members than are noted
+	Crowded    bool          // it has more members than Parameters has room for
+	strip      []Span        // members that only Kvasir itself may send, in the body's order
+
+	form   form
+	parser *parser // keeps its memory from one body to the next; nil until the first
 }
+
+// Usage is stream_options. Absent and null mean false.
+type Usage struct {
+	Include    bool // include_usage: the usage at the end of the stream
+	Continuous bool // continuous_usage_stats: with every event
+	at         Span // the value of stream_options; null counts as given
+	includeAt  Span // the value of include_usage in it; null counts as given
+}
+
+// Fields are where the values of single parameters stand. Null counts as absent
+// but for those marked "or null", where an edit may have to replace it.
+type Fields struct {
+	Tools        Span // array
+	Temperature  Span // number, or null
+	CacheSalt    Span // any value
+	Instructions Span // any value, or null: the system prompt of /v1/responses
+	System       Span // string or array of parts, or null: the system prompt of /v1/messages
+
+	n             Span // integer, or null
+	bestOf        Span // any value, or null: best_of
+	maxTokens     Span // integer, or null: max_tokens
+	maxCompletion Span // integer, or null: max_completion_tokens of chat; engines take it before max_tokens
+	maxOutput     Span // integer, or null: max_output_tokens of /v1/responses
+
+	effort         Span // any value, or null: reasoning_effort
+	reasoning      Span // any value, or null: reasoning of /v1/responses
+	nestedEffort   Span // any value, or null: effort in reasoning
+	templateArgs   Span // any value, or null: chat_template_kwargs
+	enableThinking Span // any value, or null: enable_thinking in templateArgs
+	thinking       Span // any value, or null: thinking in templateArgs
+
+	stream         Span // boolean, or null
+	user           Span // any value
+	seed           Span // any value
+	responseFormat Span // any value: response_format
+}
+
+// Content is what a body has for a model to read.
+type Content struct {
+	Texts    []Text // in the body's order
+	Unread   int    // parts that nobody here can read and that a model may take for text: files, token ids, unknown types
+	TokenIDs []Span // values that have token ids in them, each counted in Unread
+	Media    int    // images, audio and video
+	Tools    int    // tools and functions on offer
+
+	Adapters []Adapter // members that name an adapter, or another model
+	template Span      // the first chat_template
+}
+
+// Turns are the messages or input items of a conversation.
+type Turns struct {
+	All     int // of anybody
+	User    int // of the user
+	Results int // of tools, also within a message of the user's
+
+	last     Span
+	lastUser Span
+	systems  []systemAt
+}
+
+// A systemAt is where a message with a system prompt stands.
+type systemAt struct {
+	whole   Span
+	content Span // null counts as given
+}
+
+// maxSystems is for how many system messages memory is kept between requests.
+const maxSystems = 64
 
 // A ParameterAt is where a member of the top-level object stands.
 type ParameterAt struct {
-	key   int32 // its quote
-	Value Span
-}
-
-// KeyOf is the key of a member as it is written, without its quotes.
-func (r *Request) KeyOf(p ParameterAt) []byte {
-	end, _ := r.Str(int(p.key))
-	return r.Body[p.key+1 : end-1]
-}
-
-// maxParameters is how many members are noted: more than any API has.
-const maxParameters = 128
-
-// usageOptions is what the client wants to know of its stream's tokens.
-type usageOptions struct {
-	at         Span // the value of stream_options
-	includeAt  Span // the value of include_usage in it
-	Include    bool // the client asked for usage at the end
-	Continuous bool // and with every event
-}
-
-// requestFields are where the values of single parameters stand, null included
-// where a splice may have to replace it; elsewhere null counts as absent.
-type requestFields struct {
-	Tools          Span
-	user           Span
-	N              Span // integer
-	bestOf         Span
-	MaxTokens      Span // integer: max_tokens
-	MaxCompletion  Span // integer: max_completion_tokens of chat; engines take it before max_tokens
-	MaxOutput      Span // integer: max_output_tokens of /v1/responses
-	Temperature    Span // number
-	seed           Span
-	responseFormat Span
-	CacheSalt      Span
-	Instructions   Span // of /v1/responses
-	System         Span // of /v1/messages
-	Effort         Span // reasoning_effort
-	Reasoning      Span // of /v1/responses; reasoningEffort is in it
-	TemplateArgs   Span // chat_template_kwargs; thinkingArgs are in it
-}
-
-// needs is what a route's body must have.
-type needs uint8
-
-const (
-	needsModel    needs = 1 << iota
-	NeedsMessages       // an array of messages
-	needsPrompt
-	needsInput
-	readsItems // input is that of /v1/responses
-	readsChat  // messages, if there, are an array of messages
-)
-
-// needsOf is what the bodies of a path must have.
-func needsOf(path string) needs {
-	switch path {
-	case "/v1/chat/completions", "/v1/messages":
-		return needsModel | NeedsMessages | readsChat
-	case "/v1/completions":
-		return needsModel | needsPrompt
-	case "/v1/responses":
-		return needsModel | needsInput | readsItems
-	case "/v1/embeddings":
-		return needsModel | needsInput | readsChat
-	case "/v1/messages/count_tokens", "/tokenize":
-		return readsChat // without a model: the default one
-	case "/detokenize":
-		return 0
-	}
-	return needsModel
+	Key   Span // as it is written, without its quotes
+	Value Span // null counts as given
 }
 
 // Parse reads the body of a request to rt. It returns nil or a 400 that says
@@ -125,101 +121,21 @@ func (r *Request) Parse(rt Route, body, contentType []byte) *Error {
 	}
 	r.Body = body
 	if rt.Kind == KindForm && !IsJSON(contentType) {
-		return r.parseForm(contentType)
+		return parseForm(r, contentType)
 	}
-	r.document(needsOf(rt.Path))
-	if r.failed() {
-		return r.fault.refusal(body)
+	if r.parser == nil {
+		r.parser = new(parser)
 	}
-	return nil
+	return r.parser.parse(r, needsOf(rt.Path))
 }
 
 // Reset forgets the body and keeps the memory, unless it has grown far beyond
 // what requests use.
 func (r *Request) Reset() {
-	keep := textReader{message: -1}
-	if cap(r.Systems) <= maxSystems {
-		keep.Systems = r.Systems[:0]
-	}
-	if cap(r.Texts) <= 4096 {
-		keep.Texts = r.Texts[:0]
-	}
-	if cap(r.keys.list) <= 4096 {
-		keep.keys.list = r.keys.list[:0]
-	}
-	if cap(r.keys.table) <= 16384 {
-		keep.keys.table = r.keys.table
-	}
-	if cap(r.unescaped) <= 16384 {
-		keep.unescaped = r.unescaped[:0]
-	}
-	*r = Request{textReader: keep, strip: r.strip[:0], Parameters: r.Parameters[:0]}
-}
-
-// document reads the whole body: one JSON object and white space around it.
-func (r *Request) document(need needs) {
-	if bytes.HasPrefix(r.Body, []byte(ByteOrderMark)) {
-		r.pos = len(ByteOrderMark)
-	}
-	r.pos = r.space(r.pos)
-	r.open = r.pos
-	if r.peek() != '{' || seemsUTF16(r.Body) {
-		r.noObject()
-		return
-	}
-	r.members(need)
-	if r.failed() {
-		return
-	}
-	r.Whole = Span{int32(r.open), int32(r.pos)}
-	if end := r.space(r.pos); end < len(r.Body) {
-		r.broken(end, "data after the end of the JSON object")
-		return
-	}
-	r.checkNeeds(need)
-}
-
-const ByteOrderMark = "\ufeff"
-
-// noObject stops at a body that is no JSON object.
-func (r *Request) noObject() {
-	b := r.Body
-	switch {
-	case r.pos >= len(b):
-		r.broken(r.pos, "the body is empty")
-	case seemsUTF16(b):
-		r.broken(0, "the body seems to be UTF-16 or UTF-32, send UTF-8")
-	case b[r.pos] == '-' && bytes.HasPrefix(b[r.pos:], []byte("--")):
-		r.broken(r.pos, "the body seems to be a multipart form, which this route does not take")
-	case b[r.pos] == '[' || b[r.pos] == '"':
-		r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
-	default:
-		if r.Value(r.pos, 0) >= 0 {
-			r.broken(r.pos, "expected a JSON object, but got "+typeAt(b, r.pos))
-		}
-	}
-}
-
-// seemsUTF16 tells whether the body begins with UTF-16's or UTF-32's mark, or
-// with a zero byte beside its first character.
-func seemsUTF16(b []byte) bool {
-	return len(b) > 1 && (b[0] == 0xFE && b[1] == 0xFF || b[0] == 0xFF && b[1] == 0xFE || b[0] == 0 || b[1] == 0)
-}
-
-// checkNeeds judges what is not there.
-func (r *Request) checkNeeds(need needs) {
-	if need&readsChat != 0 && r.Given&NeedsMessages != 0 {
-		r.Given |= needsInput // embeddings of a conversation
-	}
-	missing := need &^ r.Given
-	switch {
-	case missing&needsModel != 0 && len(r.Model) == 0:
-		r.missing(r.open, "model")
-	case missing&NeedsMessages != 0:
-		r.missing(r.open, "messages")
-	case missing&needsPrompt != 0:
-		r.missing(r.open, "prompt")
-	case missing&needsInput != 0:
-		r.missing(r.open, "input")
+	empty := Request{parser: r.parser, strip: r.strip[:0], Parameters: r.Parameters[:0]}
+	empty.Content.Texts = emptied(r.Content.Texts, 4096)
+	empty.Turns.systems = emptied(r.Turns.systems, maxSystems)
+	if *r = empty; r.parser != nil {
+		r.parser.texts.json.reset()
 	}
 }

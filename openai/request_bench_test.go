@@ -1,4 +1,5 @@
 // The cost of a request body, beside what other readers of JSON cost.
+
 package openai
 
 import (
@@ -74,15 +75,15 @@ func BenchmarkSplices(b *testing.B) {
 	if e := r.Parse(chatRoute, body, nil); e != nil {
 		b.Fatal(e)
 	}
-	r.Usage = usageOptions{} // as if the client had not asked
+	r.Usage = Usage{} // as if the client had not asked
 	var s Splices
 	var pieces [][]byte
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Reset()
-		r.StripHandover(&s)
-		r.AskUsage(&s)
-		r.SetModel(&s, "another-model")
+		StripHandover(&s, &r)
+		AskUsage(&s, &r)
+		SetModel(&s, &r, "another-model")
 		pieces = s.Segments(pieces[:0], body)
 		if s.Length(body) <= len(body) {
 			b.Fatal("nothing was spliced")

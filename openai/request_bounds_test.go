@@ -1,4 +1,5 @@
 // What a body may cost: time, memory and allocations, however it is made.
+
 package openai
 
 import (
@@ -93,16 +94,16 @@ func TestRequestManyTexts(t *testing.T) {
 	rt := routeAt(t, "/v1/completions")
 	wantRefused(t, rt, body(MaxTexts+1), "prompt[65536]", "The request has more than 65536 texts")
 	var r Request
-	if e := r.Parse(rt, []byte(body(MaxTexts)), nil); e != nil || len(r.Texts) != MaxTexts {
-		t.Fatal(e, len(r.Texts))
+	if e := r.Parse(rt, []byte(body(MaxTexts)), nil); e != nil || len(r.Content.Texts) != MaxTexts {
+		t.Fatal(e, len(r.Content.Texts))
 	}
 	// Token ids cost nothing that lasts, however many.
 	if e := r.Parse(rt, []byte(`{"model":"m","prompt":[`+strings.Repeat("1,", MaxTexts)+`1]}`), nil); e != nil {
 		t.Fatal(e)
 	}
 	// What one request needed is not kept for the next.
-	if cap(r.Texts) > 4096 {
-		t.Errorf("%d texts are kept", cap(r.Texts))
+	if cap(r.Content.Texts) > 4096 {
+		t.Errorf("%d texts are kept", cap(r.Content.Texts))
 	}
 }
 
@@ -114,23 +115,23 @@ func TestRequestResetDropsGiants(t *testing.T) {
 	if e := r.Parse(routeAt(t, "/v1/rerank"), []byte(body), nil); e != nil {
 		t.Fatal(e)
 	}
-	if cap(r.keys.list) < 50_000 || len(r.unescaped) != 20_000 {
+	if cap(r.parser.json.keys.list) < 50_000 || len(r.parser.json.unescaped) != 20_000 {
 		t.Fatal("the body is not the giant that it should be")
 	}
 	r.Reset()
-	if cap(r.keys.list) > 4096 || cap(r.keys.table) > 16384 || cap(r.unescaped) > 16384 || r.Body != nil || len(r.strip) != 0 {
-		t.Errorf("kept: %d keys, a table of %d, %d bytes, %d to strip", cap(r.keys.list), cap(r.keys.table), cap(r.unescaped), len(r.strip))
+	if cap(r.parser.json.keys.list) > 4096 || cap(r.parser.json.keys.table) > 16384 || cap(r.parser.json.unescaped) > 16384 || r.Body != nil || len(r.strip) != 0 {
+		t.Errorf("kept: %d keys, a table of %d, %d bytes, %d to strip", cap(r.parser.json.keys.list), cap(r.parser.json.keys.table), cap(r.parser.json.unescaped), len(r.strip))
 	}
 }
 
 func TestRequestManyHandoverFields(t *testing.T) {
 	var b strings.Builder
-	for i := range maxHandover {
+	for i := range maxRouterFields {
 		b.WriteString(`,"bootstrap_` + strconv.Itoa(i) + `":0`)
 	}
 	rt := routeAt(t, "/v1/rerank")
 	var r Request
-	if e := r.Parse(rt, []byte(`{"model":"m"`+b.String()+`}`), nil); e != nil || len(r.strip) != maxHandover {
+	if e := r.Parse(rt, []byte(`{"model":"m"`+b.String()+`}`), nil); e != nil || len(r.strip) != maxRouterFields {
 		t.Fatal(e, len(r.strip))
 	}
 	wantRefused(t, rt, `{"model":"m"`+b.String()+`,"vllm_xargs":{"nvext":{}}}`, "vllm_xargs.nvext",
@@ -157,9 +158,9 @@ func TestRequestAllocations(t *testing.T) {
 					t.Fatal(e)
 				}
 				s.Reset()
-				r.StripHandover(&s)
-				r.AskUsage(&s)
-				r.SetModel(&s, "another-model")
+				StripHandover(&s, &r)
+				AskUsage(&s, &r)
+				SetModel(&s, &r, "another-model")
 				pieces = s.Segments(pieces[:0], c.body)
 				if s.Length(c.body) == len(c.body) {
 					t.Fatal("nothing was spliced")

@@ -1,4 +1,5 @@
 // Bodies of any bytes, read side by side with the standard library.
+
 package openai
 
 import (
@@ -99,10 +100,10 @@ func checkRefusal(t *testing.T, r *Request, refused *Error, document []byte) {
 	if len(refused.Message) > 2000 || !utf8.ValidString(refused.Message) || strings.ContainsFunc(refused.Message, func(c rune) bool { return c < ' ' }) {
 		t.Fatalf("message %q", refused.Message)
 	}
-	if r.fault.at < 0 || r.fault.at > len(r.Body) {
-		t.Fatalf("fault at %d of %d", r.fault.at, len(r.Body))
+	if r.parser.json.check.fault.at < 0 || r.parser.json.check.fault.at > len(r.Body) {
+		t.Fatalf("fault at %d of %d", r.parser.json.check.fault.at, len(r.Body))
 	}
-	if r.fault.kind != faultSyntax || !json.Valid(document) || !utf8.Valid(document) {
+	if r.parser.json.check.fault.kind != faultSyntax || !json.Valid(document) || !utf8.Valid(document) {
 		return
 	}
 	if surrogateEscape.Match(document) || bytes.TrimLeft(document, " \t\r\n")[0] != '{' || depthOf(document) > maxDepth {
@@ -141,8 +142,8 @@ func checkReading(t *testing.T, r *Request, document []byte) {
 		t.Fatalf("usage %+v, want %s", r.Usage, seen["stream_options"])
 	}
 	for key, at := range map[string]Span{
-		"model": r.modelAt, "stream": r.streamAt, "stream_options": r.Usage.at, "tools": r.Fields.Tools, "user": r.Fields.user,
-		"n": r.Fields.N, "max_tokens": r.Fields.MaxTokens, "max_completion_tokens": r.Fields.MaxCompletion, "max_output_tokens": r.Fields.MaxOutput, "temperature": r.Fields.Temperature, "seed": r.Fields.seed,
+		"model": r.modelAt, "stream": r.Fields.stream, "stream_options": r.Usage.at, "tools": r.Fields.Tools, "user": r.Fields.user,
+		"n": r.Fields.n, "max_tokens": r.Fields.maxTokens, "max_completion_tokens": r.Fields.maxCompletion, "max_output_tokens": r.Fields.maxOutput, "temperature": r.Fields.Temperature, "seed": r.Fields.seed,
 		"response_format": r.Fields.responseFormat, "cache_salt": r.Fields.CacheSalt,
 	} {
 		if got := string(at.Of(r.Body)); got != seen[key] && !(got == "" && seen[key] == "null") {
@@ -257,7 +258,7 @@ func pairsIfObject(t *testing.T, raw string) []pair {
 func checkTexts(t *testing.T, r *Request, document []byte) {
 	found := map[string]bool{}
 	last := int32(0)
-	for _, x := range r.Texts {
+	for _, x := range r.Content.Texts {
 		var want string
 		if x.Bare { // a number
 			want = string(x.At.Of(r.Body))
@@ -328,9 +329,9 @@ func contentTexts(t *testing.T, raw string) (texts []string) {
 // names no hand-over field, and is otherwise the same member for member.
 func checkSending(t *testing.T, r *Request, document []byte) {
 	var s Splices
-	r.SetModel(&s, "new")
-	r.AskUsage(&s)
-	r.StripHandover(&s)
+	SetModel(&s, r, "new")
+	AskUsage(&s, r)
+	StripHandover(&s, r)
 	sent := spliced(&s, r.Body)
 	if !json.Valid(sent) || len(sent) != s.Length(r.Body) {
 		t.Fatalf("would send %q, length %d", sent, s.Length(r.Body))
@@ -346,7 +347,7 @@ func checkSending(t *testing.T, r *Request, document []byte) {
 			p.value, hasOptions = "usage", true
 		case p.key == "vllm_xargs":
 			p.value = "xargs"
-		case handoverMember([]byte(p.key)):
+		case isRouterField([]byte(p.key)):
 			continue
 		}
 		want = append(want, p)
@@ -369,7 +370,7 @@ func checkSending(t *testing.T, r *Request, document []byte) {
 			got[i].value = "usage"
 		case p.key == "vllm_xargs":
 			for _, inner := range pairsIfObject(t, p.value) {
-				if handoverMember([]byte(inner.key)) {
+				if isRouterField([]byte(inner.key)) {
 					t.Fatalf("would send %s", p.value)
 				}
 			}
@@ -409,9 +410,9 @@ func FuzzForm(f *testing.F) {
 // sent is read here as what came was, and sent on as it is.
 func checkForm(t *testing.T, r *Request, rt Route, contentType string, body []byte) {
 	var heads, s Splices
-	r.RewriteHeads(&heads)
-	r.RewriteHeads(&s)
-	r.SetModel(&s, "new")
+	RewriteHeads(&heads, r)
+	RewriteHeads(&s, r)
+	SetModel(&s, r, "new")
 	as := strings.TrimSuffix(strings.TrimPrefix(string(r.AppendContentType(nil)), "Content-Type: "), "\r\n")
 	sent := spliced(&heads, body)
 	for _, form := range []struct{ contentType, body, model string }{
@@ -422,7 +423,7 @@ func checkForm(t *testing.T, r *Request, rt Route, contentType string, body []by
 		}
 	}
 	texts := map[string]bool{}
-	for _, x := range r.Texts {
+	for _, x := range r.Content.Texts {
 		texts[string(x.AppendTo(nil, body))] = true
 	}
 	for _, f := range formFields(t, as, sent) {
@@ -434,8 +435,8 @@ func checkForm(t *testing.T, r *Request, rt Route, contentType string, body []by
 	if refused := again.Parse(rt, sent, []byte(as)); refused != nil {
 		t.Fatalf("what is sent is refused: %s\n%q", refused.Message, sent)
 	}
-	if len(again.heads) != 0 || len(again.Texts) != len(r.Texts) || string(again.AppendContentType(nil)) != string(r.AppendContentType(nil)) {
-		t.Fatalf("%d heads of what is sent would be sent otherwise; %d texts of %d\n%q", len(again.heads), len(again.Texts), len(r.Texts), sent)
+	if len(again.form.heads) != 0 || len(again.Content.Texts) != len(r.Content.Texts) || string(again.AppendContentType(nil)) != string(r.AppendContentType(nil)) {
+		t.Fatalf("%d heads of what is sent would be sent otherwise; %d texts of %d\n%q", len(again.form.heads), len(again.Content.Texts), len(r.Content.Texts), sent)
 	}
 }
 

@@ -1,4 +1,5 @@
 // What is read from request bodies and what is refused, as transcripts.
+
 package openai
 
 import (
@@ -99,27 +100,27 @@ func tellRequest(rt Route, body, contentType []byte) (lines []string) {
 		say("stream, usage asked: %v, continuous: %v", r.Usage.Include, r.Usage.Continuous)
 	}
 	roles := [...]string{"user", "system", "assistant", "tool", "tools", "document", "other"}
-	for _, x := range r.Texts {
+	for _, x := range r.Content.Texts {
 		say("%s %d %q", roles[x.Role], x.Message, x.AppendTo(nil, body))
 	}
-	if r.Media > 0 {
-		say("media %d", r.Media)
+	if r.Content.Media > 0 {
+		say("media %d", r.Content.Media)
 	}
-	if r.Unread > 0 {
-		say("unread %d", r.Unread)
+	if r.Content.Unread > 0 {
+		say("unread %d", r.Content.Unread)
 	}
-	if r.template.Given() {
-		say("template %s", r.template.Of(body))
+	if r.Content.template.Given() {
+		say("template %s", r.Content.template.Of(body))
 	}
-	for _, a := range r.Adapters {
+	for _, a := range r.Content.Adapters {
 		say("adapter %s %s", a.Name, a.value.Of(body))
 	}
 	for _, f := range []struct {
 		name string
 		at   Span
 	}{
-		{"tools", r.Fields.Tools}, {"user", r.Fields.user}, {"n", r.Fields.N}, {"max_tokens", r.Fields.MaxTokens},
-		{"max_completion_tokens", r.Fields.MaxCompletion}, {"max_output_tokens", r.Fields.MaxOutput}, {"temperature", r.Fields.Temperature}, {"seed", r.Fields.seed},
+		{"tools", r.Fields.Tools}, {"user", r.Fields.user}, {"n", r.Fields.n}, {"max_tokens", r.Fields.maxTokens},
+		{"max_completion_tokens", r.Fields.maxCompletion}, {"max_output_tokens", r.Fields.maxOutput}, {"temperature", r.Fields.Temperature}, {"seed", r.Fields.seed},
 		{"response_format", r.Fields.responseFormat}, {"cache_salt", r.Fields.CacheSalt},
 	} {
 		if f.at.Given() {
@@ -127,13 +128,13 @@ func tellRequest(rt Route, body, contentType []byte) (lines []string) {
 		}
 	}
 	var s Splices
-	r.StripHandover(&s)
-	r.RewriteHeads(&s)
-	r.AskUsage(&s)
+	StripHandover(&s, &r)
+	RewriteHeads(&s, &r)
+	AskUsage(&s, &r)
 	if !s.Empty() {
 		say("sent %s", quoteIfOdd(bytes.Join(s.Segments(nil, body), nil)))
 	}
-	r.SetModel(&s, `new "one"`)
+	SetModel(&s, &r, `new "one"`)
 	sent := bytes.Join(s.Segments(nil, body), nil)
 	say("sent %s", quoteIfOdd(sent))
 	if len(sent) != s.Length(body) {

@@ -1,9 +1,11 @@
 // Routes: what the OpenAI listener serves, one row each.
+
 package openai
 
 // A Kind says how the bodies of a route are read and how its streams end.
 type Kind uint8
 
+// The kinds of routes, and how a stream of each ends.
 const (
 	KindOpaque    Kind = iota // only the model is read; framing alone says the end
 	KindChat                  // /v1/chat/completions: finish_reason or [DONE]
@@ -19,8 +21,8 @@ type Route struct {
 	Kind Kind
 }
 
-// Generates says whether an answer of the route is generated text, which every
-// engine counts unless it is asked not to. Tokenizing, say, costs nobody a token.
+// Generates says whether an answer of the route is generated text, whose tokens
+// every engine counts unless it is asked not to.
 func (r *Route) Generates() bool {
 	switch r.Kind {
 	case KindChat, KindText, KindResponses, KindMessages:
@@ -29,8 +31,8 @@ func (r *Route) Generates() bool {
 	return false
 }
 
-// Costs says whether an answer of the route is counted against a key's tokens:
-// cutting a text into tokens is not.
+// Costs says whether a request of the route is counted against its key's tokens.
+// Cutting a text into tokens is not.
 func (r *Route) Costs() bool {
 	switch r.Path {
 	case "/tokenize", "/detokenize", "/v1/messages/count_tokens":
@@ -39,10 +41,12 @@ func (r *Route) Costs() bool {
 	return true
 }
 
-// Judged says whether the texts of a route come before a model.
+// Judged says whether guards look at the texts of a route. Those of /detokenize
+// never come before a model.
 func (r *Route) Judged() bool { return r.Path != "/detokenize" }
 
-// Recorded says whether answers of a route can be taken down.
+// Recorded says whether answers of a route can be recorded, for the cache and for
+// equal requests.
 func (r *Route) Recorded() bool {
 	switch r.Kind {
 	case KindChat, KindText, KindMessages, KindResponses:

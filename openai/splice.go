@@ -1,4 +1,5 @@
 // Splices: edits of a body that leave every other byte as it was.
+
 package openai
 
 import (
@@ -8,12 +9,17 @@ import (
 )
 
 // Splices are the edits of one body, in any order, not overlapping. The zero
-// value is ready; it is reused with reset. Edits know only places; what they
-// come to, commas included, is settled when the new body is asked for.
+// value is ready; Reset makes it ready again. An edit knows only its place; what
+// becomes of the commas around it is settled when the new body is asked for.
+//
+//	var s openai.Splices
+//	openai.SetModel(&s, &r, "qwen")
+//	openai.StripHandover(&s, &r)
+//	pieces := s.Segments(nil, r.Body)
 type Splices struct {
-	Edits  []edit
+	edits  []edit
 	cuts   []cut  // the edits settled, in the body's order
-	Quoted []byte // the memory of names made into JSON
+	quoted []byte // memory for names and members made into JSON
 }
 
 // An edit is one change as it was asked for.
@@ -33,44 +39,66 @@ const (
 
 // A cut is one change as it is made: body[start:end] gives way to with.
 type cut struct {
-	Start, End int
+	start, end int
 	comma      bool // a comma comes before with
 	with       []byte
 }
 
-// Reset forgets the edits and keeps the memory.
+// maxEdits is for how many edits memory is kept between bodies.
+const maxEdits = 4096
+
+// Reset forgets the edits and keeps the memory, unless there were very many.
 func (s *Splices) Reset() {
-	clear(s.Edits) // lets go of what the edits hold
+	if cap(s.edits) > maxEdits {
+		*s = Splices{}
+		return
+	}
+	clear(s.edits) // lets go of what the edits hold
 	clear(s.cuts)
-	s.Edits, s.cuts, s.Quoted = s.Edits[:0], s.cuts[:0], s.Quoted[:0]
+	s.edits, s.cuts, s.quoted = s.edits[:0], s.cuts[:0], s.quoted[:0]
+}
+
+// Len is how many edits there are.
+func (s *Splices) Len() int { return len(s.edits) }
+
+// Covers says whether one of the first n edits takes out a byte of what stands at
+// at. It looks at each of them.
+func (s *Splices) Covers(n int, at Span) bool {
+	for _, e := range s.edits[:n] {
+		if e.kind != editInsert && e.at.Start < at.End && at.Start < e.at.End {
+			return true
+		}
+	}
+	return false
 }
 
 // Empty tells whether the body stays as it is.
-func (s *Splices) Empty() bool { return len(s.Edits) == 0 }
+func (s *Splices) Empty() bool { return len(s.edits) == 0 }
 
-// Replace puts with in the place of at.
+// Replace puts with in the place of at. It is kept, not copied.
 func (s *Splices) Replace(at Span, with []byte) { s.add(edit{at, editReplace, with}) }
 
 // Remove takes out a member, given from its key to the end of its value, with
 // the comma that joins it and the white space behind that comma.
 func (s *Splices) Remove(member Span) { s.add(edit{member, editRemove, nil}) }
 
-// InsertMember puts member, `"key":value`, behind the last one of object.
+// InsertMember puts member, `"key":value`, behind the last one of object. It is
+// kept, not copied.
 func (s *Splices) InsertMember(object Span, member []byte) {
-	end := object.End - 1 // its brace; settle goes back over the white space
+	end := object.End - 1 // its brace; settleInsertion goes back over the white space
 	s.add(edit{Span{end, end}, editInsert, member})
 }
 
 func (s *Splices) add(e edit) {
-	s.Edits = append(s.Edits, e)
+	s.edits = append(s.edits, e)
 	s.cuts = s.cuts[:0]
 }
 
 // Length is how many bytes the new body has.
 func (s *Splices) Length(body []byte) int {
 	n := len(body)
-	for _, c := range s.Settled(body) {
-		n += len(c.with) - (c.End - c.Start)
+	for _, c := range s.settled(body) {
+		n += len(c.with) - (c.end - c.start)
 		if c.comma {
 			n++
 		}
@@ -80,17 +108,24 @@ func (s *Splices) Length(body []byte) int {
 
 var comma = []byte(",")
 
+// Removal is where the bytes stand that go from body, commas included, if the
+// one edit is a removal.
+func (s *Splices) Removal(body []byte) (start, end int) {
+	gone := s.settled(body)[0]
+	return gone.start, gone.end
+}
+
 // Segments appends the new body to dst, in pieces for one writev. They are
 // sub-slices of body and of what was put in: valid as long as these are.
 func (s *Splices) Segments(dst [][]byte, body []byte) [][]byte {
 	from := 0
-	for _, c := range s.Settled(body) {
-		dst = appendSegment(dst, body[from:c.Start])
+	for _, c := range s.settled(body) {
+		dst = appendSegment(dst, body[from:c.start])
 		if c.comma {
 			dst = append(dst, comma)
 		}
 		dst = appendSegment(dst, c.with)
-		from = c.End
+		from = c.end
 	}
 	return appendSegment(dst, body[from:])
 }
@@ -102,14 +137,14 @@ func appendSegment(dst [][]byte, piece []byte) [][]byte {
 	return append(dst, piece)
 }
 
-// Settled turns the edits into cuts.
-func (s *Splices) Settled(body []byte) []cut {
+// settled turns the edits into cuts.
+func (s *Splices) settled(body []byte) []cut {
 	if len(s.cuts) > 0 {
 		return s.cuts
 	}
-	slices.SortStableFunc(s.Edits, func(a, b edit) int { return cmp.Compare(a.at.Start, b.at.Start) })
-	for _, e := range s.Edits {
-		switch c := (cut{Start: int(e.at.Start), End: int(e.at.End), with: e.with}); e.kind {
+	slices.SortStableFunc(s.edits, func(a, b edit) int { return cmp.Compare(a.at.Start, b.at.Start) })
+	for _, e := range s.edits {
+		switch c := (cut{start: int(e.at.Start), end: int(e.at.End), with: e.with}); e.kind {
 		case editReplace:
 			s.cuts = append(s.cuts, c)
 		case editRemove:
@@ -124,19 +159,19 @@ func (s *Splices) Settled(body []byte) []cut {
 // settleRemoval widens c by the comma behind the member, or, behind the last
 // member, by the one before it.
 func (s *Splices) settleRemoval(body []byte, c cut) {
-	if next := SkipSpace(body, c.End); body[next] == ',' {
-		c.End = SkipSpace(body, next+1)
+	if next := SkipSpace(body, c.end); body[next] == ',' {
+		c.end = SkipSpace(body, next+1)
 		s.cuts = append(s.cuts, c)
 		return
 	}
 	// All members right before it may be going too: then the comma to take
 	// is the one before the first of them.
-	for n := len(s.cuts); n > 0 && s.cuts[n-1].End == c.Start && s.cuts[n-1].removes(); n-- {
-		c.Start = s.cuts[n-1].Start
+	for n := len(s.cuts); n > 0 && s.cuts[n-1].end == c.start && s.cuts[n-1].removes(); n-- {
+		c.start = s.cuts[n-1].start
 		s.cuts = s.cuts[:n-1]
 	}
-	if before := trimSpace(body, c.Start); body[before-1] == ',' {
-		c.Start = before - 1
+	if before := trimSpace(body, c.start); body[before-1] == ',' {
+		c.start = before - 1
 	}
 	s.cuts = append(s.cuts, c)
 }
@@ -144,21 +179,21 @@ func (s *Splices) settleRemoval(body []byte, c cut) {
 // settleInsertion moves c behind the object's last member and finds out
 // whether a member is left for a comma to stand behind.
 func (s *Splices) settleInsertion(body []byte, c cut) {
-	c.Start = trimSpace(body, c.Start)
-	last := c.Start
-	if n := len(s.cuts); n > 0 && s.cuts[n-1].End == last {
+	c.start = trimSpace(body, c.start)
+	last := c.start
+	if n := len(s.cuts); n > 0 && s.cuts[n-1].end == last {
 		if before := s.cuts[n-1]; before.removes() {
-			last = trimSpace(body, before.Start)
-		} else if before.Start == before.End {
+			last = trimSpace(body, before.start)
+		} else if before.start == before.end {
 			last = -1 // another insertion
 		}
 	}
-	c.End = c.Start
+	c.end = c.start
 	c.comma = last < 0 || body[last-1] != '{'
 	s.cuts = append(s.cuts, c)
 }
 
-func (c cut) removes() bool { return len(c.with) == 0 && c.End > c.Start }
+func (c cut) removes() bool { return len(c.with) == 0 && c.end > c.start }
 
 // SkipSpace is the offset of the first byte from i on that is no white space.
 func SkipSpace(body []byte, i int) int {
@@ -171,69 +206,4 @@ func SkipSpace(body []byte, i int) int {
 // trimSpace is the offset behind the last byte before i that is no white space.
 func trimSpace(body []byte, i int) int {
 	return len(bytes.TrimRight(body[:i], " \n\r\t"))
-}
-
-// SetModel makes name the model that the worker is asked for. In a form it
-// comes as it is, so it must not have a line break in it.
-func (r *Request) SetModel(s *Splices, name string) {
-	start := len(s.Quoted)
-	switch {
-	case !r.Whole.Given():
-		s.Quoted = append(s.Quoted, name...)
-		s.Replace(r.modelAt, s.Quoted[start:])
-	case r.modelAt.Given():
-		s.Quoted = AppendString(s.Quoted, name)
-		s.Replace(r.modelAt, s.Quoted[start:])
-	default:
-		s.Quoted = AppendString(append(s.Quoted, `"model":`...), name)
-		s.InsertMember(r.Whole, s.Quoted[start:])
-	}
-}
-
-var (
-	jsonTrue      = []byte("true")
-	includeUsage  = []byte(`"include_usage":true`)
-	usageObject   = []byte(`{"include_usage":true}`)
-	streamOptions = []byte(`"stream_options":{"include_usage":true}`)
-)
-
-// AskUsage asks for the usage at the end of a stream. It changes nothing where
-// the client asked for it, where nothing is streamed, and on routes that have
-// no stream_options.
-func (r *Request) AskUsage(s *Splices) {
-	if !r.Stream || r.Usage.Include || r.kind != KindChat && r.kind != KindText {
-		return
-	}
-	switch at := r.Usage.at; {
-	case r.Usage.includeAt.Given():
-		s.Replace(r.Usage.includeAt, jsonTrue)
-	case !at.Given():
-		s.InsertMember(r.Whole, streamOptions)
-	case r.Body[at.Start] == '{':
-		s.InsertMember(at, includeUsage)
-	default: // null
-		s.Replace(at, usageObject)
-	}
-}
-
-// StripHandover takes out what a client must not send to a worker, and a byte
-// order mark.
-func (r *Request) StripHandover(s *Splices) {
-	if r.Whole.Given() && bytes.HasPrefix(r.Body, []byte(ByteOrderMark)) {
-		s.Replace(Span{0, int32(len(ByteOrderMark))}, nil)
-	}
-	for _, member := range r.strip {
-		s.Remove(member)
-	}
-}
-
-// Covers says whether what stands at at is going already. It looks at every
-// edit: redact asks it of the few that were there before its own.
-func (s *Splices) Covers(at Span) bool {
-	for _, e := range s.Edits {
-		if e.kind != editInsert && e.at.Start < at.End && at.Start < e.at.End {
-			return true
-		}
-	}
-	return false
 }

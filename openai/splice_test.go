@@ -1,4 +1,5 @@
 // Splices change what they are asked to change and no other byte.
+
 package openai
 
 import (

@@ -1,60 +1,59 @@
 // Tools: what a model may call, and the calls that it made.
+
 package openai
 
 import "slices"
 
 // toolCalls reads the calls that an earlier answer made; the arguments are text.
-func (r *textReader) toolCalls() { r.objects("an array of tool calls", (*textReader).callOrText) }
+func (t *turnReader) toolCalls() { t.objects("an array of tool calls", t.callOrText) }
 
-// objects reads an array of objects, one after another; null stands for none.
-func (r *textReader) objects(what string, read func(*textReader)) {
-	if r.null() {
+// objects reads an array of objects, each of them by read; null stands for none.
+func (t *turnReader) objects(what string, read func()) {
+	if t.json.null() {
 		return
 	}
-	if r.peek() != '[' {
-		r.unlike(what)
+	if t.json.peek() != '[' {
+		t.json.unlike(what)
 		return
 	}
-	e := r.array()
-	for r.element(&e) {
-		if r.peek() != '{' {
-			r.unlike("an object")
-			break
+	e := t.json.array()
+	for t.json.element(&e) {
+		if t.json.peek() != '{' {
+			t.json.unlike("an object")
+			continue // to the loop's end, which says in which element
 		}
-		read(r)
+		read()
 	}
-	r.fault.inElement(e.index)
 }
 
 // callOrText reads a function call, or the object that wraps one: arguments,
 // input and what nobody knows are text, what is written as a name or an id is
 // not. Anything but an object is text.
-func (r *textReader) callOrText() {
-	if r.peek() != '{' {
-		r.anyText(RoleUser)
+func (t *turnReader) callOrText() {
+	if t.json.peek() != '{' {
+		t.texts.anyText(RoleUser)
 		return
 	}
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "function", "custom":
-			r.callOrText()
+			t.callOrText()
 		case "arguments", "input", "text", "content":
-			r.anyText(RoleUser)
+			t.texts.anyText(RoleUser)
 		case "id", "call_id":
-			r.idText(RoleUser)
+			t.texts.idText(RoleUser)
 		default:
-			r.unknownMember(&m, RoleUser)
+			t.texts.unknownMember(&m, RoleUser)
 		}
 	}
-	r.fault.in(m.key)
 }
 
 // tools reads the tools, or legacy functions, that the model may call.
-func (r *textReader) tools() {
-	r.objects("an array of tools", func(r *textReader) {
-		r.ToolCount++
-		r.tool()
+func (t *turnReader) tools() {
+	t.objects("an array of tools", func() {
+		t.texts.into.Tools++
+		t.tool()
 	})
 }
 
@@ -63,58 +62,56 @@ const accessMembers = 3
 
 // tool reads one tool. What gives access to an MCP server is not shown to the
 // model; in a tool of any other type a template may dump it with the rest.
-func (r *textReader) tool() {
+func (t *turnReader) tool() {
 	var access [accessMembers]struct{ from, to int } // texts
 	n := 0
 	var kind []byte
-	m := r.object()
-	for r.member(&m) {
+	m := t.json.object()
+	for t.json.member(&m) {
 		switch string(m.key) {
 		case "type":
-			if r.peek() == '"' {
-				start := r.pos
-				kind = r.nameIfString()
-				r.pos = start
+			if t.json.peek() == '"' {
+				start := t.json.pos
+				kind = t.json.nameIfString()
+				t.json.pos = start
 			}
-			r.looseText(RoleTools)
+			t.texts.looseText(RoleTools)
 		case "server_url", "authorization", "headers":
-			from := len(r.Texts)
-			r.anyText(RoleTools)
-			access[n].from, access[n].to = from, len(r.Texts)
+			from := len(t.texts.into.Texts)
+			t.texts.anyText(RoleTools)
+			access[n].from, access[n].to = from, len(t.texts.into.Texts)
 			n++
 		default:
-			r.toolMember(&m)
+			t.toolMember(&m)
 		}
 	}
-	r.fault.in(m.key)
-	if r.failed() || string(kind) != "mcp" {
+	if t.json.failed() || string(kind) != "mcp" {
 		return
 	}
 	for n--; n >= 0; n-- {
-		r.Texts = slices.Delete(r.Texts, access[n].from, access[n].to)
+		t.texts.into.Texts = slices.Delete(t.texts.into.Texts, access[n].from, access[n].to)
 	}
 }
 
 // toolMember reads a member of a tool, or of the function within it.
-func (r *textReader) toolMember(m *members) {
+func (t *turnReader) toolMember(m *members) {
 	switch string(m.key) {
 	case "function", "custom":
-		if r.peek() == '{' {
-			in := r.object()
-			for r.member(&in) {
-				r.toolMember(&in)
+		if t.json.peek() == '{' {
+			in := t.json.object()
+			for t.json.member(&in) {
+				t.toolMember(&in)
 			}
-			r.fault.in(in.key)
-		} else if !r.null() {
-			r.unlike("an object")
+		} else if !t.json.null() {
+			t.json.unlike("an object")
 		}
 	case "description":
-		r.anyText(RoleTools)
+		t.texts.anyText(RoleTools)
 	default:
-		if r.otherCase(m, memberNames) {
+		if memberNames.refuse(t.json, m) {
 			return
 		}
-		r.keyText(m, RoleTools)
-		r.looseText(RoleTools)
+		t.texts.keyText(m, RoleTools)
+		t.texts.looseText(RoleTools)
 	}
 }

@@ -1,17 +1,18 @@
 // Values: the single values of a body, judged by their type.
+
 package openai
 
 // peek is the first byte of the value at pos, 0 at the end of the body.
-func (s *Scanner) peek() byte {
-	if s.pos < len(s.Body) {
-		return s.Body[s.pos]
+func (s *scanner) peek() byte {
+	if s.pos < len(s.check.body) {
+		return s.check.body[s.pos]
 	}
 	return 0
 }
 
-// skip validates the value at pos and returns where it stands.
-func (s *Scanner) skip() Span {
-	end := s.Value(s.pos, s.depth)
+// skip checks the value at pos and returns where it stands.
+func (s *scanner) skip() Span {
+	end := s.check.value(s.pos, s.depth)
 	if end < 0 {
 		return Span{}
 	}
@@ -20,14 +21,14 @@ func (s *Scanner) skip() Span {
 	return at
 }
 
-// null skips the value at pos if it is null.
-func (s *Scanner) null() bool { return s.peek() == 'n' && s.skip().Given() }
+// null skips the value at pos if it is null, and tells whether it was.
+func (s *scanner) null() bool { return s.peek() == 'n' && s.skip().Given() }
 
 // boolean reads true or false, or null for false.
-func (s *Scanner) boolean() (v bool, at Span) {
+func (s *scanner) boolean() (v bool, at Span) {
 	switch s.peek() {
 	case 't', 'f', 'n':
-		v = s.Body[s.pos] == 't'
+		v = s.check.body[s.pos] == 't'
 		return v, s.skip()
 	}
 	s.unlike("true or false")
@@ -35,19 +36,19 @@ func (s *Scanner) boolean() (v bool, at Span) {
 }
 
 // name reads a string that means something to us and returns it decoded. It
-// is valid as long as the body and until the next request is parsed.
-func (s *Scanner) name() (name []byte, at Span) {
+// is valid as long as the body and until the scanner begins another.
+func (s *scanner) name() (name []byte, at Span) {
 	if s.peek() != '"' {
 		s.unlike("a string")
 		return nil, Span{}
 	}
-	end, escaped := s.Str(s.pos)
+	end, escaped := s.check.str(s.pos)
 	if end < 0 {
 		return nil, Span{}
 	}
 	at = Span{int32(s.pos), int32(end)}
 	s.pos = end
-	name = s.Body[at.Start+1 : at.End-1 : at.End-1]
+	name = s.check.body[at.Start+1 : at.End-1 : at.End-1]
 	if escaped {
 		from := len(s.unescaped)
 		s.unescaped = AppendUnescaped(s.unescaped, name)
@@ -56,16 +57,26 @@ func (s *Scanner) name() (name []byte, at Span) {
 	return name, at
 }
 
-// unlike stops at a value of a type that it may not have; a value that is no
-// JSON is told as that.
-func (s *Scanner) unlike(want string) {
-	if s.Value(s.pos, s.depth) >= 0 {
+// nameIfString reads a string as name does and skips anything else.
+func (s *scanner) nameIfString() []byte {
+	if s.peek() == '"' {
+		name, _ := s.name()
+		return name
+	}
+	s.skip()
+	return nil
+}
+
+// unlike stops at a value of a type that it may not have. A value that is no
+// JSON is told as that instead.
+func (s *scanner) unlike(want string) {
+	if s.check.value(s.pos, s.depth) >= 0 {
 		s.stop(faultType, s.pos, want)
 	}
 }
 
 // optional takes any value; null counts as absent.
-func (s *Scanner) optional() Span {
+func (s *scanner) optional() Span {
 	if s.null() {
 		return Span{}
 	}
@@ -73,7 +84,7 @@ func (s *Scanner) optional() Span {
 }
 
 // real takes a number, or null for absent.
-func (s *Scanner) real() Span {
+func (s *scanner) real() Span {
 	if c := s.peek(); c != '-' && c-'0' > 9 && c != 'n' {
 		s.unlike("a number")
 		return Span{}
@@ -82,15 +93,15 @@ func (s *Scanner) real() Span {
 }
 
 // integer takes a number without fraction and exponent, or null for absent.
-// A fraction of zeros, as in 16.0, is none.
-func (s *Scanner) integer() Span {
+// 16.0 passes: a fraction of zeros is none.
+func (s *scanner) integer() Span {
 	if c := s.peek(); c != '-' && c-'0' > 9 && c != 'n' {
 		s.unlike("an integer")
 		return Span{}
 	}
 	at := s.optional()
 	fraction := false
-	for _, c := range at.Of(s.Body) {
+	for _, c := range at.Of(s.check.body) {
 		if c == '.' {
 			fraction = true
 		} else if c|0x20 == 'e' || fraction && c != '0' {
@@ -99,4 +110,34 @@ func (s *Scanner) integer() Span {
 		}
 	}
 	return at
+}
+
+// located returns where the value stands that read reads; null counts as absent
+// and is not handed to read.
+func (s *scanner) located(read func()) Span {
+	start := s.pos
+	if s.null() {
+		return Span{}
+	}
+	read()
+	if s.failed() {
+		return Span{}
+	}
+	return s.since(start)
+}
+
+// orNull returns where null stands, or else what read returns.
+func (s *scanner) orNull(read func() Span) Span {
+	if s.peek() == 'n' {
+		return s.skip()
+	}
+	return read()
+}
+
+// locatedOrNull is located where the place of null counts, too.
+func (s *scanner) locatedOrNull(read func()) Span {
+	if s.peek() == 'n' {
+		return s.skip()
+	}
+	return s.located(read)
 }

@@ -1,4 +1,5 @@
 // Walking: a one-pass reader of the few JSON fields that a worker's replies are judged by.
+
 package openai
 
 import "bytes"
@@ -6,23 +7,43 @@ import "bytes"
 // maxWalkDepth bounds the nesting of a reply that is looked into.
 const maxWalkDepth = 64
 
-// A Walker steps through one JSON value without building anything. It checks
-// the structure that it steps over (brackets, commas, strings' ends), not the
-// contents of strings and numbers. Keys are compared as they are written: an
-// escaped key is an unknown key.
+// A Walker steps through one JSON value without building anything:
 //
-// Over a server-sent event (sse) it starts in the first data line and goes on
-// in the next: the standard joins data lines with LF, which in JSON is blank
-// space between two values, so that nothing has to be joined.
+//	w := openai.Walk(body)
+//	if w.Enter('{') {
+//		for w.Key() {
+//			switch string(w.Name) {
+//			case "id":
+//				id, _ = w.Text()
+//			default:
+//				w.Skip()
+//			}
+//		}
+//	}
+//	if w.Bad { ... }
+//
+// It checks the structure that it steps over (brackets, commas, strings' ends),
+// not the contents of strings and numbers. Keys are compared as they are written:
+// an escaped key is an unknown key.
 type Walker struct {
-	B     []byte
-	I     int
-	Sse   bool
+	B     []byte // what is walked through
+	I     int    // offset in B of what comes next
 	Bad   bool   // not JSON, or too deep: nothing read after this counts
-	fresh bool   // directly behind an opening bracket
-	Name  []byte // of the member that key stopped at, as written
-	Names *Names // where given: members that come twice are noticed
+	Name  []byte // of the member that Key stopped at, as written: a sub-slice of B
+	Names *Names // set before the first step: notices members that come twice
+	Event bool   // it began with WalkEvent
+
+	fresh bool // directly behind an opening bracket
 }
+
+// Walk begins at the front of b.
+func Walk(b []byte) Walker { return Walker{B: b} }
+
+// WalkEvent begins in the first data line of a server-sent event, as EventFields
+// returns it, and goes on in the next: the standard joins data lines with LF,
+// which in JSON is blank space between two values, so that nothing has to be
+// joined.
+func WalkEvent(data []byte) Walker { return Walker{B: data, Event: true} }
 
 // Peek skips blank space and returns the next byte, 0 at the end.
 func (w *Walker) Peek() byte {
@@ -31,7 +52,7 @@ func (w *Walker) Peek() byte {
 		case ' ', '\t':
 			w.I++
 		case '\n', '\r':
-			if w.Sse {
+			if w.Event {
 				w.seam()
 			} else {
 				w.I++
@@ -80,7 +101,7 @@ func (w *Walker) Enter(open byte) bool {
 	return true
 }
 
-// Key steps to the value of the next member and sets name; false behind the
+// Key steps to the value of the next member and sets Name; false behind the
 // closing brace.
 func (w *Walker) Key() bool {
 	if !w.more('}') {
@@ -286,6 +307,14 @@ func (w *Walker) skipRest(open byte) {
 
 // End says whether the whole text was one good value, nothing behind it.
 func (w *Walker) End() bool { return !w.Bad && w.Peek() == 0 && w.I == len(w.B) }
+
+// Span steps over the next value and returns where it stands.
+func (w *Walker) Span() Span {
+	w.Peek()
+	start := w.I
+	w.Skip()
+	return Span{int32(start), int32(w.I)}
+}
 
 // Value steps over the next value and returns it as it stands.
 func (w *Walker) Value() []byte {

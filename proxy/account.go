@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // The books are the log and the metrics of requests.
@@ -31,11 +32,11 @@ func (b books) enter(x *exchange) {
 	if f.why != "" {
 		b.metrics.ended.WithLabelValues(f.why).Inc()
 	}
-	if f.usage != noCounts && x.backend != nil {
+	if f.usage != answer.NoUsage && x.backend != nil {
 		t := x.backend.tokensOf(x.model, b.metrics)
-		t.prompt.Add(float64(max(f.usage.promptTokens, 0)))
-		t.completion.Add(float64(max(f.usage.completionTokens, 0)))
-		t.cached.Add(float64(max(f.usage.cachedTokens, 0)))
+		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
+		t.completion.Add(float64(max(f.usage.Completion, 0)))
+		t.cached.Add(float64(max(f.usage.Cached, 0)))
 	}
 	b.line(x)
 }
@@ -69,9 +70,9 @@ func (b books) line(x *exchange) {
 		e.Str("event", "routing_decision")
 		f.judgement.log(e)
 	}
-	if f.usage != noCounts && x.backend != nil { // `kvasir replay` reads them
-		e.Int("prompt_tokens", max(f.usage.promptTokens, 0)).Int("completion_tokens", max(f.usage.completionTokens, 0)).
-			Int("cached_tokens", max(f.usage.cachedTokens, 0))
+	if f.usage != answer.NoUsage && x.backend != nil { // `kvasir replay` reads them
+		e.Int("prompt_tokens", max(f.usage.Prompt, 0)).Int("completion_tokens", max(f.usage.Completion, 0)).
+			Int("cached_tokens", max(f.usage.Cached, 0))
 	}
 	f.cache.log(e)
 	if f.prefill != "" {

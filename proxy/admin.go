@@ -157,13 +157,13 @@ func (a admin) workerReasons(now time.Time) (why []string, up int) {
 		st := b.Status(now)
 		if usable(st.State) {
 			why = append(why, s.placeReasons(b)...)
-			if few := b.listsTooMany(); few != "" {
+			if few := b.ListsTooMany(); few != "" {
 				why = append(why, few)
 			}
 			if b.Role() != kvroute.Prefill { // which answers nobody
 				up++
 			}
-			why = append(why, b.listening.reasons(b, now)...)
+			why = append(why, b.EventReasons(now)...)
 			continue
 		}
 		why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))

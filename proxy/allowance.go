@@ -115,12 +115,12 @@ const (
 // there never is more.
 func (x *exchange) estimate(a *allowance) reservation {
 	q := &x.req
-	prompt := q.Media*mediaGuess + len(q.Texts) // no text is less than a token
-	if q.Unread > 0 {
+	prompt := q.Content.Media*mediaGuess + len(q.Content.Texts) // no text is less than a token
+	if q.Content.Unread > 0 {
 		prompt += len(x.body) / bytesPerToken
 	} else {
 		length := 0
-		for _, t := range q.Texts {
+		for _, t := range q.Content.Texts {
 			length += int(t.At.End - t.At.Start)
 		}
 		prompt += length / bytesPerToken
@@ -165,7 +165,7 @@ func (x *exchange) spend(tokens int) {
 // settle spends what the request has used, as far as it is not spent yet, and
 // gives back what it has not.
 func (x *exchange) settle() {
-	if x.spend(x.facts.usage.total()); !x.spent {
+	if x.spend(x.facts.usage.Total()); !x.spent {
 		x.spend(books{x.p}.uncounted(x))
 	}
 	x.giveBack()
@@ -181,7 +181,7 @@ const bytesPerToken = 4
 func (b books) uncounted(x *exchange) int {
 	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
 	if asked && (x.route.Generates() || x.facts.why != "") {
-		return x.prompt/bytesPerToken + x.events.contents
+		return x.prompt/bytesPerToken + x.events.Contents
 	}
 	return 0
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"kvasir/classify"
+
+	"kvasir/openai/answer/answertest"
 )
 
 func askAdmin(t *testing.T, p *testProxy, path, body string) (int, map[string]any) {
@@ -60,7 +62,7 @@ func TestAskForIntentSecuritySimilarity(t *testing.T) {
 	for path, body := range map[string]string{
 		"/api/v1/classify/intent": `{}`, "/api/v1/classify/pii": `{"text":""}`, "/api/v1/classify/security": `{"text":3}`, "/api/v1/similarity": `{"text1":"a"}`,
 	} {
-		if status, a := askAdmin(t, p, path, body); status != 400 || at(any(a), "error message") == nil {
+		if status, a := askAdmin(t, p, path, body); status != 400 || answertest.At(any(a), "error message") == nil {
 			t.Errorf("%s %s: %d %v", path, body, status, a)
 		}
 	}

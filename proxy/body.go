@@ -22,7 +22,7 @@ func (x *exchange) read() *openai.Error {
 	if err := x.req.Parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}
-	if n := len(x.req.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
+	if n := len(x.req.Content.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
 		return noRoom()
 	}
 	if err := x.req.RefuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kvasir/wire"
 )
 
 // The head of a reply over 4 KiB lay in a buffer that was lent to the next
@@ -353,7 +355,7 @@ func TestQuietConnectionStays(t *testing.T) {
 			t.Fatalf("got %d", a.StatusCode)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(600 * time.Millisecond))
-		if _, err := r.ReadByte(); !isTimeout(err) {
+		if _, err := r.ReadByte(); !wire.IsTimeout(err) {
 			t.Fatalf("the connection did not stay: %v", err)
 		}
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))

@@ -1,4 +1,5 @@
 // Cacheable: which requests may be answered from the cache, and which answers kept.
+
 package proxy
 
 import (
@@ -17,55 +18,64 @@ const (
 	bypassClient      = "client"      // x-kvasir-cache: bypass
 	bypassNoStore     = "no-store"    // Cache-Control: nothing of it may be kept
 	bypassNoCache     = "no-cache"    // Cache-Control: a fresh answer is wanted, and kept
-	bypassRedacted    = "redacted"    // the worker is sent less than was asked
+	bypassRedacted    = "redacted"    // personal data in it are replaced on the way to the worker
 	bypassUnjudged    = "unjudged"    // a guard could not judge it and let it pass
 	bypassTemperature = "temperature" // above cache.max_temperature
 	bypassChoices     = "choices"     // more than one answer: n, best_of, several prompts
 	bypassLogprobs    = "logprobs"    // of answers or prompts
-	bypassForm        = "form"        // what no kept answer has: sound, token ids, the prompt again, usage with each event
+	bypassForm        = "form"        // it asks for what no kept answer has: sound, token ids, the prompt again, usage with each event
 	bypassTools       = "tools"       // a call is wanted, or tools that the worker runs itself
-	bypassState       = "state"       // it leans on what the worker remembers, or is to be remembered there
-	bypassQuestion    = "question"    // no text asks, or it is too long to be kept
-	bypassUnclear     = "unclear"     // more parameters than are read, or one whose name is written with escapes
+	bypassState       = "state"       // it builds on what the worker remembers, or is to be remembered there
+	bypassQuestion    = "question"    // it has no text that asks, or one that is too long to be kept
+	bypassUnclear     = "unclear"     // it has more parameters than are read, or one whose name is written with escapes
 )
 
-// maxQuestion is how long a question may be, in bytes as it is written: prompts
-// with a document in them are found again, whole books are not kept.
+// maxQuestion is how long a question may be, in bytes as it is written. Prompts
+// with a document in them are kept; whole books are not.
 const maxQuestion = 256 << 10
 
 // A cacheRule is what may be done with one request and its answer.
 type cacheRule struct {
-	why    string        // it is not looked up; "": it is
+	why    string        // the request is not looked up; "": it is
 	stores bool          // its answer may be kept
 	maxAge time.Duration // of an entry that answers; negative: any
-	exact  bool          // only by the very same text
+	exact  bool          // only an entry with the very same text answers
 	asks   openai.Span   // the question
 }
 
-// cacheRule judges the request. It is the one place that says what is never
-// looked up or kept; what is never kept of an answer, the answer itself says.
-func (x inquiry) cacheRule() (c cacheRule) {
+// A guardOutcome is what the guards did with a request that passed them.
+type guardOutcome struct {
+	unjudged bool // one could not judge it and let it pass
+	redacts  bool // personal data give way to placeholders on the way to the worker
+}
+
+// cacheRuleFor judges a request by its body, the decision that holds (nil: none),
+// what the guards did with it, and its header lines. It is the one place that
+// says which requests are never looked up, and whose answers are never kept;
+// recorder.storable says which answers are never kept.
+func cacheRuleFor(r *openai.Request, k openai.Kind, d *classify.Decision, g guardOutcome, headers []byte, o *CacheOptions) (c cacheRule) {
 	c.maxAge = -1
-	if c.why = x.bypass(); c.why != "" {
+	if c.why = bypassOf(r, k, d, g, o); c.why != "" {
 		return c
 	}
 	var last bool
-	if c.asks, last = x.req.Question(); !c.asks.Given() || c.asks.End-c.asks.Start > maxQuestion {
+	if c.asks, last = r.Question(); !c.asks.Given() || c.asks.End-c.asks.Start > maxQuestion {
 		c.why = bypassQuestion
 		return c
 	}
-	// What was said after the question weighs more than how it is worded.
-	c.exact = x.route.Kind == openai.KindText || !last || x.continues()
+	// A question in other words is only as good where it stands last: what was said
+	// after it weighs more than how it is worded.
+	c.exact = k == openai.KindText || !last || continuesLastTurn(r)
 	c.stores = true
-	x.obey(&c)
+	c.obey(headers)
 	return c
 }
 
-// continues says whether the model goes on where the last turn ends, as vLLM and
-// SGLang can be asked to: the text is no question then but a beginning.
-func (x inquiry) continues() bool {
-	for _, p := range x.req.Parameters {
-		switch value := p.Value.Of(x.body); string(x.req.KeyOf(p)) {
+// continuesLastTurn says whether the model is to go on where the last turn ends,
+// as vLLM and SGLang can be asked to. Then the text is no question but a beginning.
+func continuesLastTurn(r *openai.Request) bool {
+	for _, p := range r.Parameters {
+		switch value := p.Value.Of(r.Body); string(p.Key.Of(r.Body)) {
 		case "continue_final_message":
 			if !isNothing(value) {
 				return true
@@ -79,9 +89,9 @@ func (x inquiry) continues() bool {
 	return false
 }
 
-// obey reads what the client says of caches, in every line that says it.
-func (x inquiry) obey(c *cacheRule) {
-	for lines := x.ctx.Request.Header.RawHeaders(); len(lines) > 0; {
+// obey reads what the client says of caches, in every header line that says it.
+func (c *cacheRule) obey(lines []byte) {
+	for len(lines) > 0 {
 		var line []byte
 		line, lines = header.CutLine(lines)
 		switch name, value := header.SplitField(line); {
@@ -96,8 +106,9 @@ func (x inquiry) obey(c *cacheRule) {
 	}
 }
 
-// control reads one line of Cache-Control (RFC 9111, 5.2.1). The strictest word
-// counts, the lowest of ages; one that nobody understands is none that is old enough.
+// control reads one line of Cache-Control (RFC 9111, 5.2.1). The strictest
+// directive counts, and the lowest max-age. Where the age is no number that we
+// can read, no entry is fresh enough.
 func (c *cacheRule) control(list []byte) {
 	for len(list) > 0 {
 		var word []byte
@@ -120,57 +131,56 @@ func (c *cacheRule) control(list []byte) {
 	}
 }
 
-// bypass says why nothing about the request may come from a cache or go into
+// bypassOf says why no answer to the request may come from the cache or go into
 // it, whatever the client wishes; "": it may.
-func (x inquiry) bypass() string {
-	d := x.decision()
+func bypassOf(r *openai.Request, k openai.Kind, d *classify.Decision, g guardOutcome, o *CacheOptions) string {
 	switch {
 	case d != nil && d.CacheOff:
 		return bypassDecision
-	case x.facts.judgement.unjudged != "":
+	case g.unjudged:
 		return bypassUnjudged
-	case x.redacts():
+	case g.redacts:
 		return bypassRedacted
-	case x.req.Usage.Continuous:
+	case r.Usage.Continuous:
 		return bypassForm
-	case x.warm(d):
+	case isWarm(r, d, o.MaxTemperature):
 		return bypassTemperature
-	case x.req.Crowded:
+	case r.Crowded:
 		return bypassUnclear
 	}
-	for _, p := range x.req.Parameters {
-		if why := x.bypassFor(x.req.KeyOf(p), p.Value.Of(x.body)); why != "" {
+	for _, p := range r.Parameters {
+		if why := parameterBypass(p.Key.Of(r.Body), p.Value.Of(r.Body), k, o.ToolCalls); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// redacts says whether personal data give way to placeholders on the way to
-// the worker. The answer is then to another question than was asked, the
-// question is one that should lie nowhere, and what is put back into the answer
-// is this client's.
-func (x inquiry) redacts() bool {
-	v := x.verdict
-	return v != nil && x.state.settings.Classify.PII.Action == classify.Redact && len(v.PII.Denied) > 0
+// redacts says whether personal data give way to placeholders on the way to the
+// worker. Then the answer is to another question than was asked, the question is
+// one that should be kept nowhere, and what is put back into the answer belongs
+// to this client.
+func redacts(v *classify.Verdict, o *classify.Options) bool {
+	return v != nil && o.PII.Action == classify.Redact && len(v.PII.Denied) > 0
 }
 
-// warm says whether the temperature is above what is cached, after the
-// decision's cap. Without one the engine's own holds, which is cached.
-func (x inquiry) warm(d *classify.Decision) bool {
-	at := x.req.Fields.Temperature
-	if !at.Given() || x.body[at.Start] == 'n' {
+// isWarm says whether the temperature is above the highest that is cached, after
+// the decision's cap. A request that has none gets the engine's own, and is cached.
+func isWarm(r *openai.Request, d *classify.Decision, most float64) bool {
+	at := r.Fields.Temperature
+	if !at.Given() || r.Body[at.Start] == 'n' {
 		return false
 	}
-	t, err := strconv.ParseFloat(string(at.Of(x.body)), 64)
+	t, err := strconv.ParseFloat(string(at.Of(r.Body)), 64)
 	if d != nil && d.CapTemperature {
 		t = min(t, d.MaxTemperature)
 	}
-	return err != nil || !(t <= x.state.settings.CacheOptions.MaxTemperature)
+	return err != nil || !(t <= most)
 }
 
-// bypassFor says why the parameter keeps a request away from the cache.
-func (x inquiry) bypassFor(key, value []byte) string {
+// parameterBypass says why a member of the body keeps the request away from the
+// cache; "": it does not. toolCalls says that answers that call tools are kept.
+func parameterBypass(key, value []byte, k openai.Kind, toolCalls bool) string {
 	none := isNothing(value)
 	switch string(key) {
 	case "n", "best_of":
@@ -194,7 +204,7 @@ func (x inquiry) bypassFor(key, value []byte) string {
 			return bypassForm
 		}
 	case "tool_choice", "function_call":
-		if !x.state.settings.CacheOptions.ToolCalls && forcesCall(value) {
+		if !toolCalls && forcesCall(value) {
 			return bypassTools
 		}
 	case "tools":
@@ -209,12 +219,12 @@ func (x inquiry) bypassFor(key, value []byte) string {
 		if !none {
 			return bypassState
 		}
-	case "prompt": // of /v1/responses: a template that lies at the provider
-		if !none && x.route.Kind == openai.KindResponses {
+	case "prompt": // of /v1/responses: a template that the provider keeps
+		if !none && k == openai.KindResponses {
 			return bypassState
 		}
 	case "input":
-		if x.route.Kind == openai.KindResponses && refersBack(value) {
+		if k == openai.KindResponses && refersBack(value) {
 			return bypassState
 		}
 	default:
@@ -228,18 +238,18 @@ func (x inquiry) bypassFor(key, value []byte) string {
 	return ""
 }
 
-// isNothing says that a parameter is as good as not there.
+// isNothing says that a parameter means the same as one that is left out.
 func isNothing(value []byte) bool { return string(value) == "null" || string(value) == "false" }
 
 func isEmptyArray(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	return w.Enter('[') && !w.Element() && !w.Bad
 }
 
-// isTextOnly says whether the modalities asked for are those that everybody
-// has without asking.
+// isTextOnly says whether the modalities asked for are those that a client gets
+// without asking.
 func isTextOnly(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if name, _ := w.Text(); string(name) != "text" {
 			return false
@@ -250,7 +260,7 @@ func isTextOnly(value []byte) bool {
 
 // forcesCall says whether a tool_choice leaves the model no choice but a call.
 func forcesCall(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	name, isName := []byte(nil), value[0] == '"'
 	if isName {
 		name, _ = w.Text()
@@ -261,9 +271,9 @@ func forcesCall(value []byte) bool {
 }
 
 // runsItself says whether one of the tools is run by the worker: a search, a
-// sandbox, somebody's server. Its results are of the day.
+// sandbox, somebody's server. Its results change from day to day.
 func runsItself(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		switch string(typeOf(&w)) {
 		case "", "function", "custom":
@@ -275,9 +285,9 @@ func runsItself(value []byte) bool {
 }
 
 // refersBack says whether an item of the input stands for one that the worker
-// remembers, or may: its type is written with escapes.
+// remembers. One whose type is written with escapes may do so.
 func refersBack(value []byte) bool {
-	w := openai.Walker{B: value}
+	w := openai.Walk(value)
 	for ok := w.Enter('['); ok && w.Element(); {
 		if kind := typeOf(&w); string(kind) == "item_reference" || openai.HasEscape(kind) {
 			return true
@@ -286,8 +296,8 @@ func refersBack(value []byte) bool {
 	return w.Bad
 }
 
-// typeOf steps over an object and returns its type, empty if it has none. One
-// that is written with escapes is returned so.
+// typeOf steps over an object and returns its type, empty if it has none, with
+// escapes as it is written.
 func typeOf(w *openai.Walker) (name []byte) {
 	if !w.Enter('{') {
 		w.Skip()

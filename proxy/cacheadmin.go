@@ -13,6 +13,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // A cacheAdmin is the cache as operators meet it.
@@ -196,8 +197,8 @@ func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *opena
 		ID: e.ID.String(), Scope: e.Scope.String(), Tenant: e.Tenant, Model: e.Model, Question: e.Text, Bytes: len(e.Answer),
 		Age: int64(time.Since(e.Created).Seconds()), Expires: int64(time.Until(e.Expires).Seconds()),
 	}
-	if kept, err := readAnswer(e.Answer); err == nil {
-		out.Preview = strings.ToValidUTF8(string(kept.text[:min(len(kept.text), previewLimit)]), "")
+	if kept, err := answer.Parse(e.Answer); err == nil {
+		out.Preview = strings.ToValidUTF8(string(kept.Text[:min(len(kept.Text), previewLimit)]), "")
 	}
 	return out, nil
 }

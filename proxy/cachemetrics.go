@@ -12,6 +12,8 @@ type cacheMetrics struct {
 	cacheRefused  *prometheus.CounterVec
 	cacheLookup   prometheus.Histogram
 	cacheEmbed    prometheus.Histogram
+	stored        prometheus.Counter
+	unkept        *prometheus.CounterVec
 }
 
 // A cacheCollector reads the store's counters when it is asked for.

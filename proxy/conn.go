@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"kvasir/wire"
 )
 
 const (
@@ -39,8 +41,8 @@ type clientConn struct {
 	token    uint64 // the watcher's name for this connection
 
 	readBy  time.Time // until when fasthttp will wait for bytes; zero: for ever
-	reading clock
-	writing clock
+	reading wire.Clock
+	writing wire.Clock
 
 	ahead *[readAhead]byte // bytes read before they were asked for
 	from  int
@@ -125,11 +127,11 @@ func (c *clientConn) SetReadDeadline(t time.Time) error {
 
 func (c *clientConn) windRead() error {
 	if c.readBy.IsZero() {
-		c.reading = clock{}
+		c.reading = wire.Clock{}
 		return c.Conn.SetReadDeadline(time.Time{})
 	}
 	now := time.Now()
-	return c.reading.wind(c.Conn.SetReadDeadline, now, c.readBy.Sub(now))
+	return c.reading.Wind(c.Conn.SetReadDeadline, now, c.readBy.Sub(now))
 }
 
 func (c *clientConn) dropAhead() {
@@ -164,7 +166,7 @@ func (c *clientConn) windWrite(now time.Time) error {
 	if c.writeTimeout <= 0 {
 		return nil
 	}
-	return c.writing.wind(c.Conn.SetWriteDeadline, now, c.writeTimeout)
+	return c.writing.Wind(c.Conn.SetWriteDeadline, now, c.writeTimeout)
 }
 
 // Close closes the connection. A client that still sends a body that was

@@ -16,14 +16,14 @@ import (
 // they stay unread. So they do where personal data are replaced: there is no place
 // in a body of numbers for [TYPE].
 func (x *exchange) decoded(q *classify.Request) {
-	if len(x.req.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
+	if len(x.req.Content.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
 		return
 	}
 	source := x.p.lexicon.of(x.model)
 	if !source.readsTokens() {
 		return
 	}
-	for _, at := range x.req.TokenIDs {
+	for _, at := range x.req.Content.TokenIDs {
 		start := len(x.plain)
 		text, good := appendDecoded(x.plain, at.Of(x.body), source.model)
 		if !good {
@@ -72,7 +72,8 @@ func appendDecoded(dst, value []byte, m *prompt.Model) (text []byte, good bool) 
 	for i := 0; i < len(value); {
 		switch c := value[i]; {
 		case c == '"':
-			w := openai.Walker{B: value, I: i}
+			w := openai.Walk(value)
+			w.I = i
 			if w.Skip(); w.Bad {
 				return dst, false
 			}

@@ -2,15 +2,14 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
+
+	"kvasir/upstream"
 )
 
 const (
@@ -60,7 +59,7 @@ func (d *descriptors) share(workers int) {
 // each client has one coming.
 func (p *Proxy) closeIdle() {
 	for _, b := range p.state.Load().ordered {
-		b.client.CloseIdleConnections()
+		b.Conns.CloseIdle()
 	}
 }
 
@@ -91,24 +90,13 @@ func (d *descriptors) reasons(now time.Time) []string {
 		d.clients.Load(), d.most.Load(), d.limit)}
 }
 
-// isOurs says that a connection could not be made because this host has no
-// descriptor or memory left for it. It tells nothing of the other side.
-func isOurs(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return errors.Is(err, fasthttp.ErrNoFreeConns)
-}
-
 // whyDescriptors is the reason of a failure for want of descriptors.
 const whyDescriptors = "descriptors"
 
-func noDescriptors() *failure {
-	return &failure{
-		err:    unavailable("the gateway has no file descriptor left for a connection to a worker; try again later, and raise its limit of open files", time.Second),
-		reason: whyDescriptors,
+func noDescriptors() *upstream.Failure {
+	return &upstream.Failure{
+		Err:    unavailable("the gateway has no file descriptor left for a connection to a worker; try again later, and raise its limit of open files", time.Second),
+		Reason: whyDescriptors,
 	}
 }
 

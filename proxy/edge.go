@@ -18,6 +18,7 @@ import (
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 const (
@@ -86,11 +87,12 @@ func (e edge) bodyLimit(stranger bool) int64 {
 // expected answers a client that asks before it sends its body.
 func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	limit := e.state.Load().settings.MaxBody
+	body, _ := framingOf(ctx.Request.Header.RawHeaders())
 	var refusal *openai.Error
 	switch {
 	case e.isStranger(ctx):
 		refusal = invalidKey()
-	case framingOf(ctx.Request.Header.RawHeaders()).left > limit:
+	case body.Left() > limit:
 		refusal = tooLarge(limit)
 	default:
 		return fasthttp.StatusContinue
@@ -171,7 +173,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 		refusal = noRoom()
 	case errors.As(err, &small):
 		refusal = &openai.Error{Status: 431, Type: "invalid_request_error", Message: "The request head is larger than 32 KiB; send fewer or shorter headers"}
-	case isTimeout(err):
+	case wire.IsTimeout(err):
 		refusal = &openai.Error{Status: 408, Type: "invalid_request_error", Message: "The request did not arrive in time; send it faster, or raise server.timeouts"}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		refusal = openai.Invalid("", "The connection ended before the request did")

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer"
+	"kvasir/upstream"
 )
 
 // An exchange is what the steps of the pipeline hand on. It belongs to one
@@ -22,8 +25,8 @@ type exchange struct {
 	edit    openai.Splices
 	asked   classify.Request // of the classifier
 	plain   []byte           // texts with their escapes resolved
-	veil    veil
-	asking  *asking // of the cache; nil until it is first asked
+	veil    answer.Veil
+	lookup  *lookup // in the cache; nil until the first
 	placing placing
 	head    []byte      // of the request to the worker
 	pieces  net.Buffers // head and body of it
@@ -47,18 +50,16 @@ type turn struct {
 	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
 	verdictWas bool              // there was one
 	rule       cacheRule         // of the cache for this request
-	unveil     *unveiler         // puts hidden values back into the answer; nil: there is nothing to
+	unveil     *answer.Unveiler  // puts hidden values back into the answer; nil: there is nothing to
 
 	hidesUsage bool     // the usage event is for us alone
 	backend    *backend // the worker that was last tried
-	call       call
-	events     eventFlow
+	call       upstream.Call
+	events     answer.Flow
 	reply      reply
 
-	recorder *recorder // takes the answer down; nil: it is for nobody else
-	flight   *flight   // of equal requests; nil: it is alone
-	leading  bool      // the flight
-	pilot    pilot
+	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
+	recipients recipients       // whom the answer is for
 
 	facts   facts
 	answers answers // the books of the route
@@ -82,7 +83,7 @@ type facts struct {
 	total     time.Duration
 	waited    time.Duration // of it, waiting for workers or for a place
 	overhead  time.Duration // of firstByte, what was no waiting
-	usage     tokenCounts
+	usage     answer.Usage
 
 	judgement judgement
 	cache     recalled
@@ -98,10 +99,11 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.state = p.state.Load()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
+	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
 	x.facts.sentID = newIDText()
-	x.facts.usage, x.events.usage = noCounts, noCounts
+	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
 	return x
 }
@@ -110,7 +112,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
 	x.forgetText()
-	x.asking.forget()
+	x.lookup.forget()
 	x.placing.forget()
 	x.turn = turn{}
 	x.head = x.head[:0] // req is emptied by its next parse
@@ -127,18 +129,24 @@ func (x *exchange) arrived() time.Time {
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
-	return max(now.Sub(x.arrived())-x.facts.waited-x.call.waited, 0)
+	return max(now.Sub(x.arrived())-x.facts.waited-x.call.Waited, 0)
 }
 
 // lostClient notes that the client did not stay to the end.
 func (x *exchange) lostClient() {
 	x.facts.why = whyGone
-	if x.facts.usage == noCounts && x.reply.began {
-		x.facts.usage = x.events.usage // one that hangs up behind the last event has had them all
+	if x.facts.usage == answer.NoUsage && x.reply.began {
+		x.facts.usage = x.events.Usage // one that hangs up behind the last event has had them all
 	}
 	x.ctx.SetConnectionClose()
 	x.answered()
 }
+
+// Bind is upstream.Holder's: it names what stops the call to a worker.
+func (x *exchange) Bind(c io.Closer) bool { return x.recipients.bind(c) }
+
+// Unbind is upstream.Holder's.
+func (x *exchange) Unbind() (held bool) { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }
@@ -152,14 +160,12 @@ func (x *exchange) forgetText() {
 	}
 	x.asked.Texts = emptied(x.asked.Texts, 4096)
 	x.pieces = emptied(x.pieces, 4096)
-	if x.edit.Reset(); cap(x.edit.Edits) > 4096 {
-		x.edit = openai.Splices{}
-	}
+	x.edit.Reset()
 	if cap(x.plain) > 64<<10 {
 		x.plain = nil
 	}
 	x.plain = x.plain[:0]
-	x.veil = veil{} // its values are the client's
+	x.veil = answer.Veil{} // its values are the client's
 }
 
 // emptied is list with nothing in it, and without its memory if that is more

@@ -10,78 +10,51 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
-
-// A failure is a try that gave the client nothing.
-type failure struct {
-	err    *openai.Error
-	header []byte // of a worker's own error reply, to be passed on as it came
-	body   []byte
-	said   []byte // by the worker, in no known shape: for the log alone
-	retry  bool   // another worker may do better
-	busy   bool   // the worker is loaded, not broken
-	short  bool   // the prompt is too long for this worker's model
-	reason string // label of the metric
-	part   part   // of the way through two workers that failed
-}
 
 // isNobodys says that the client left, that we end, or that we have no descriptors:
 // that tells nothing of a worker.
-func (f *failure) isNobodys() bool {
-	return f.reason == whyGone || f.reason == "shutdown" || f.reason == whyDescriptors
+func isNobodys(f *upstream.Failure) bool {
+	return f.Reason == whyGone || f.Reason == "shutdown" || f.Reason == whyDescriptors
 }
 
-// A part is which of a request's steps through two workers failed.
-type part uint8
-
-const (
-	partAnswer   part = iota // the worker that answers, or the only one
-	partPrefill              // the prefill worker
-	partTransfer             // the way of the blocks from one to the other
-	partTime                 // nobody: what the prefill worker had said was no longer good
-)
-
-// blame says what a broken call means: to the client, and to the next worker.
-func blame(x *exchange, c *call, err error) *failure {
-	name := c.b.Name()
-	var head *badHead
+// blame says what a broken call of the worker means: to the client, and to the next
+// worker.
+func blame(x *exchange, c *upstream.Call, name string, err error) *upstream.Failure {
+	var head *upstream.HeadError
 	switch {
-	case x.lost():
-		return &failure{err: clientGone, reason: whyGone}
+	case x.recipients.lost():
+		return &upstream.Failure{Err: clientGone, Reason: whyGone}
 	case x.p.stopping.Load():
-		return &failure{err: shuttingDown(), reason: "shutdown"}
+		return &upstream.Failure{Err: shuttingDown(), Reason: "shutdown"}
 	case errors.As(err, &head):
-		return broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
-	case errors.Is(err, errFirstByte):
-		return broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
-	case errors.Is(err, errIdle):
-		return broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
-	case c.conn == nil && isOurs(err):
+		return upstream.Broken(502, "bad_reply", "worker %q sent no valid HTTP reply; look at its log", name)
+	case errors.Is(err, upstream.ErrFirstByte):
+		return upstream.Broken(504, "first_byte_timeout", "worker %q sent nothing within timeouts.first_byte; it may be overloaded, or the prompt needs longer", name)
+	case errors.Is(err, upstream.ErrIdle):
+		return upstream.Broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
+	case !c.Connected() && upstream.IsShort(err):
 		x.p.descriptors.noteShort(&x.p.descriptors.shortDialling)
 		return noDescriptors()
-	case c.conn == nil:
-		return broken(502, "connect", "worker %q cannot be reached", name)
+	case !c.Connected():
+		return upstream.Broken(502, "connect", "worker %q cannot be reached", name)
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
-		return broken(502, "no_reply", "worker %q closed the connection before it answered", name)
+		return upstream.Broken(502, "no_reply", "worker %q closed the connection before it answered", name)
 	default:
-		return broken(502, "no_reply", "the connection to worker %q broke before it answered", name)
+		return upstream.Broken(502, "no_reply", "the connection to worker %q broke before it answered", name)
 	}
 }
 
-// broken is a failure that another worker may make good.
-func broken(status int, reason, format, worker string) *failure {
-	return &failure{err: upstream(status, format, worker), retry: true, reason: reason}
-}
-
 // logUnknown has the log say what clients are not told of an error of no known shape.
-func (p *Proxy) logUnknown(b *backend, f *failure) {
-	if f != nil && f.said != nil {
-		b.listening.quiet.tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.err.Status).Bytes("said", f.said), "a worker's error has no known shape")
+func (p *Proxy) logUnknown(b *backend, f *upstream.Failure) {
+	if f != nil && f.Said != nil {
+		b.Quiet.Tell(p.log.Warn().Str("worker", b.Name()).Int("status", f.Err.Status).Bytes("said", f.Said), "a worker's error has no known shape")
 	}
 }
 
 // noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
-func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
+func (p *Proxy) noteTry(b *backend, f *upstream.Failure, why string, now time.Time) {
 	p.logUnknown(b, f)
 	switch {
 	case f == nil && why == "":
@@ -90,11 +63,11 @@ func (p *Proxy) noteTry(b *backend, f *failure, why string, now time.Time) {
 		if why == whyInterrupted {
 			p.workerFailed(b, now, "interrupted")
 		}
-	case f.isNobodys():
-	case f.busy:
-		b.Busy(now, f.err.RetryAfter)
-	case f.err.Status >= 500 && f.err.Status != 501: // 501: it does not have the route
-		p.workerFailed(b, now, f.reason)
+	case isNobodys(f):
+	case f.Busy:
+		b.Busy(now, f.Err.RetryAfter)
+	case f.Err.Status >= 500 && f.Err.Status != 501: // 501: it does not have the route
+		p.workerFailed(b, now, f.Reason)
 	default:
 		b.Succeeded(now)
 	}
@@ -112,15 +85,15 @@ func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 // giveUp is what the client is told: the last worker's own words if there are any.
 func (j *journey) giveUp(err error) *openai.Error {
 	switch last := j.last; {
-	case last != nil && last.body != nil:
+	case last != nil && last.Body != nil:
 		j.facts.why = "worker_error"
-		if err := j.reply.begin(last.err.Status, last.header, int64(len(last.body)), last.body); err != nil {
+		if err := j.reply.begin(last.Err.Status, last.Header, int64(len(last.Body)), last.Body); err != nil {
 			j.lostClient()
 		}
 		j.answered()
 		return nil
 	case last != nil:
-		return last.err
+		return last.Err
 	default:
 		return j.noPlace(err)
 	}

@@ -1,287 +1,285 @@
 // Following: a request is given the answer that an equal one is getting now.
+
 package proxy
 
 import (
 	"time"
 
+	"kvasir/coalesce"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
-// A boarding is what came of looking for a flight.
-type boarding uint8
-
-const (
-	alone  boarding = iota // it has none
-	leads                  // it leads one
-	beside                 // it follows one
-	stale                  // its answer was stored since the cache was asked
-)
-
-// shares says whether equal requests may have one answer at once. With tools on
-// offer it may be a call, which is for nobody else unless calls are kept; who had
-// begun with the text before it would have half an answer.
-func (x sharer) shares() bool {
-	return x.rule.why == "" && x.rule.stores && (x.req.ToolCount == 0 || x.state.settings.CacheOptions.ToolCalls)
-}
-
-// flies says whether an equal request is on its way to an answer, so that there
-// is no need to look for one.
-func (x sharer) flies() bool {
-	return x.shares() && x.p.flights.flies(keyOfFlight(&x.asking.query))
-}
-
-// board joins the flight of equal requests, or begins it. mark is that of
-// flights before the cache was asked.
-func (x sharer) board(mark uint64) boarding {
-	if !x.shares() {
-		return alone
-	}
-	f, first := x.p.flights.board(keyOfFlight(&x.asking.query), mark)
-	switch x.flight = f; {
-	case f == nil:
-		return stale
-	case first:
-		x.leads(f)
-		return leads
-	}
-	return beside
-}
-
-// leads makes the request the leader of the flight.
-func (x sharer) leads(f *flight) {
-	x.leading, x.pilot = true, pilot{x.p, f}
-}
-
-// A seat is a follower's place on a flight: what is closed when its client is lost.
-type seat struct {
-	all *flights
-	f   *flight
-}
-
-// Close gives the place back.
-func (s *seat) Close() error {
-	s.all.leave(s.f)
-	return nil
-}
-
-// A follower is a request that follows a flight.
+// A follower is a request that follows a coalesced call. It decides what its
+// client is sent next; follow sends it. It must not be copied: its replay points
+// into it.
 type follower struct {
-	sharer
-	f      *flight
-	seat   seat
-	answer answer // as far as it was seen
-	replay replay
-	stream bool
+	call   *coalesceFollower
+	client *clientConn
+	stream bool          // the client wants events
+	answer answer.Answer // as far as it was seen
+	replay answer.Replay // of answer
 
-	try     int // the leader's whose answer was begun with
-	thought int // bytes of reasoning that were sent
-	said    int // of text
-	pieces  int // of its pieces
+	first time.Duration // how long the leader may be silent before the client was sent anything
+	idle  time.Duration // and after
+	clock *time.Timer   // of both
+	signs uint64        // of the leader's life, when the clock was last set
+
+	began   bool // the client was sent a part of the answer
+	attempt int  // of the leader whose answer it was
+	thought int  // bytes of its reasoning that were sent
+	said    int  // of its text
+	pieces  int  // of the pieces of its text
 	out     []byte
 }
 
-// follow answers with what the flight's leader gets. It returns false without an
-// error where the request is to ask a worker itself: as the next leader, or
-// alone.
-func (x sharer) follow() (answered bool, err *openai.Error) {
-	w := follower{sharer: x, f: x.flight, seat: seat{&x.p.flights, x.flight}, stream: x.req.Stream}
-	w.replay = newReplay(&w.answer, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
-	m := &x.p.metrics.flightMetrics
+// follow answers with what the leader of a coalesced call gets. It returns false
+// without an error where the request is to ask a worker itself: as the next
+// leader, or alone.
+func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Error) {
+	t, r := &x.state.settings.Timeouts, &x.state.settings.Routing
+	f := &follower{call: call, client: x.conn, stream: x.req.Stream, first: t.FirstByte, idle: t.Idle}
+	if r.Queue { // its leader may have to wait for a worker, and then for that worker's first byte
+		f.first += r.QueueTimeout
+	}
+	f.replay = answer.NewReplay(&f.answer, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
+	m := &x.p.metrics.coalesceMetrics
 	m.followers.Inc()
 	defer m.followers.Dec()
-	answered, err = w.fly()
-	if x.flight != nil && !x.leading {
-		x.disembark(&w.seat)
-	}
-	m.followed.WithLabelValues(w.end(answered, err)).Inc()
+	defer f.leave()
+	answered, err = x.followToTheEnd(f)
+	m.followed.WithLabelValues(endOfFollowing(&x.facts, answered, x.recipients.leader != nil, err)).Inc()
 	return answered, err
 }
 
-// waits notes that the answer is that of an equal request.
-func (w *follower) waits() {
-	w.facts.cache.result, w.facts.cache.why = cacheWait, ""
-}
-
-// end says how the following ended: a label.
-func (w *follower) end(answered bool, err *openai.Error) string {
+// endOfFollowing is how it ended, as a label.
+func endOfFollowing(f *facts, answered, leads bool, err *openai.Error) string {
 	switch {
-	case w.facts.why != "":
-		return w.facts.why
+	case f.why != "":
+		return f.why
 	case err != nil:
 		return "timeout"
 	case answered:
 		return "answered"
-	case w.leading:
+	case leads:
 		return "led"
 	}
 	return "alone"
 }
 
-// disembark gives the follower's place back, if that was not done when its
-// client was lost.
-func (x sharer) disembark(s *seat) {
-	if x.conn.unbind() {
-		s.all.leave(s.f)
+// followToTheEnd waits and sends in turn.
+func (x *exchange) followToTheEnd(f *follower) (answered bool, err *openai.Error) {
+	if !f.join() {
+		return x.endFollowing(waitGone)
 	}
-	x.flight = nil
-}
-
-// fly goes along with the flight.
-func (w *follower) fly() (answered bool, err *openai.Error) {
-	if !w.conn.bind(&w.seat) {
-		w.seat.all.leave(w.f)
-		w.flight = nil
-		return w.ended()
-	}
-	clock := time.NewTimer(w.patience())
-	defer clock.Stop()
-	for signs := uint64(0); ; {
-		s := w.f.look(w.stream)
-		if done, answered := w.see(&s); done {
-			return answered, nil
+	defer f.clock.Stop()
+	for {
+		s := f.call.Look(f.stream)
+		switch next, events := f.next(&s); next {
+		case followAlone:
+			return false, nil
+		case followTakeOver:
+			if x.recipients.leader = f.takeOver(); x.recipients.leader != nil {
+				return false, nil
+			}
+		case followWhole:
+			x.noteFollowed(f.stream)
+			x.tell(&f.replay)
+			return true, nil
+		case followSend, followEnd:
+			if err := x.sendFollowed(events, next == followEnd); err != nil {
+				x.lostClient()
+				return true, nil
+			}
+			if next == followEnd {
+				return true, nil
+			}
+		case followBroken:
+			x.interruptFollower()
+			return true, nil
 		}
 		begin := time.Now()
-		select {
-		case <-s.changed:
-			signs = s.signs
-			clock.Reset(w.patience())
-		case <-w.conn.whenGone():
-			return w.ended()
-		case <-clock.C:
-			if s = w.f.look(w.stream); s.signs == signs {
-				return w.overdue()
-			}
-			signs = s.signs
-			clock.Reset(w.patience())
+		if end := f.wait(&s); end != waitNews {
+			return x.endFollowing(end)
 		}
-		if !w.reply.began {
-			w.facts.waited += time.Since(begin)
+		if !f.began {
+			x.facts.waited += time.Since(begin)
 		}
 	}
 }
 
-// patience is how long nothing may come. Before the first sign of the answer its
-// leader may have to wait for a worker, and then for that worker's first byte.
-func (w *follower) patience() time.Duration {
-	t := &w.state.settings.Timeouts
-	if w.reply.began {
-		return t.Idle
+// join ties the follower to its client: when the client is lost, or everything
+// ends, its place is given up. It returns false where that has happened.
+func (f *follower) join() bool {
+	if !f.tie() {
+		return false
 	}
-	limit := t.FirstByte
-	if r := &w.state.settings.Routing; r.Queue {
-		limit += r.QueueTimeout
-	}
-	return limit
+	f.clock = time.NewTimer(f.patience())
+	return true
 }
 
-// see does what follows from how the flight stands, and says whether that is all.
-func (w *follower) see(s *sight) (done, answered bool) {
+func (f *follower) tie() bool {
+	tied := f.client.bind(f.call)
+	if !tied {
+		f.call.Leave()
+	}
+	return tied
+}
+
+// leave gives the follower's place up, if that was not done when its client was
+// lost, nor by taking over.
+func (f *follower) leave() {
+	if f.client.unbind() {
+		f.call.Leave()
+	}
+}
+
+// takeOver makes the request the call's leader. It returns nil where another
+// follower was faster, or the client is lost, as the next wait will tell.
+func (f *follower) takeOver() *coalesceLeader {
+	if !f.client.unbind() {
+		return nil
+	}
+	l := f.call.TakeOver()
+	if l == nil {
+		f.tie()
+	}
+	return l
+}
+
+// A followStep is what a follower does next.
+type followStep uint8
+
+const (
+	followWait     followStep = iota // for more
+	followSend                       // send events
+	followEnd                        // send events, the last ones
+	followWhole                      // send the whole answer
+	followTakeOver                   // take over from a leader that failed
+	followAlone                      // ask a worker alone: the answer is not for it
+	followBroken                     // break off: it has begun, and the rest will not come
+)
+
+// next says what follows from how the call stands, and which events are to be
+// sent. They are valid until it is called again.
+func (f *follower) next(s *coalesceSnapshot) (step followStep, events []byte) {
 	switch {
-	case w.reply.began && (s.phase == adrift || s.phase == scattered || s.try != w.try):
-		w.interrupted()
-		return true, true
-	case !w.reply.began && (s.phase == scattered || s.phase == spent):
-		return true, false
-	case s.phase == adrift:
-		return w.lead(), false
+	case f.began && (s.Phase == coalesce.Leaderless || s.Phase == coalesce.Abandoned || s.Attempt != f.attempt):
+		return followBroken, nil
+	case !f.began && (s.Phase == coalesce.Abandoned || s.Phase == coalesce.CompletedForStarted):
+		return followAlone, nil
+	case s.Phase == coalesce.Leaderless:
+		return followTakeOver, nil
 	}
-	w.answer = s.answer
+	f.answer = s.Value
 	switch {
-	case s.phase == landed && !w.reply.began:
-		w.waits()
-		w.facts.streamed = w.stream
-		w.tell(&w.replay)
-		return true, true
-	case w.stream:
-		return w.send(s)
+	case s.Phase == coalesce.Completed && !f.began:
+		return followWhole, nil
+	case f.stream:
+		return f.news(s)
 	}
-	return false, false
+	return followWait, nil
 }
 
-// lead makes this request the flight's leader, unless another was faster.
-func (w *follower) lead() bool {
-	if !w.conn.unbind() {
-		return false // its client is lost, as the next look at it will tell
+// news is what the client was not sent yet, as events.
+func (f *follower) news(s *coalesceSnapshot) (step followStep, events []byte) {
+	a, out := &f.answer, f.out[:0]
+	if !f.began && len(a.Text)+len(a.Reasoning) > 0 {
+		out = f.replay.Open(out)
+		f.began, f.attempt = true, s.Attempt
 	}
-	if w.f.take() {
-		w.leads(w.f)
-		return true
+	for p := answer.PiecesOf(a.Reasoning[f.thought:], nil, 0); p.More(); {
+		out = f.replay.Think(out, p.Next())
 	}
-	if !w.conn.bind(&w.seat) {
-		w.seat.all.leave(w.f)
+	for p := answer.PiecesOf(a.Text, a.Pieces[min(f.pieces, len(a.Pieces)):], f.said); p.More(); {
+		out = f.replay.Say(out, p.Next())
 	}
-	return false
+	f.thought, f.said, f.pieces = len(a.Reasoning), len(a.Text), len(a.Pieces)
+	switch {
+	case s.Phase == coalesce.Completed || s.Phase == coalesce.CompletedForStarted:
+		step, out = followEnd, f.replay.Close(out)
+	case len(out) > 0:
+		step = followSend
+	}
+	f.out = out
+	return step, out
 }
 
-// send passes on what is new, as events.
-func (w *follower) send(s *sight) (done, answered bool) {
-	out := w.out[:0]
-	if !w.reply.began && len(s.answer.text)+len(s.answer.reasoning) > 0 {
-		out = w.replay.open(out)
-		w.try = s.try
+// What ended a wait.
+type waitEnd uint8
+
+const (
+	waitNews    waitEnd = iota // the call stands otherwise now, or its leader lives
+	waitGone                   // the client is lost, or everything ends
+	waitOverdue                // the leader was silent for too long
+)
+
+// wait waits until the call stands otherwise than s says.
+func (f *follower) wait(s *coalesceSnapshot) waitEnd {
+	select {
+	case <-s.Changed:
+		f.signs = s.Signs
+	case <-f.client.whenGone():
+		return waitGone
+	case <-f.clock.C:
+		signs := f.call.Look(f.stream).Signs
+		if signs == f.signs {
+			return waitOverdue
+		}
+		f.signs = signs
 	}
-	for p := newPieces(s.answer.reasoning[w.thought:], nil); p.more(); {
-		out = w.replay.think(out, p.next())
-	}
-	p := newPieces(s.answer.text, s.answer.pieces[min(w.pieces, len(s.answer.pieces)):])
-	for p.at = w.said; p.more(); {
-		out = w.replay.say(out, p.next())
-	}
-	w.thought, w.said, w.pieces = len(s.answer.reasoning), len(s.answer.text), len(s.answer.pieces)
-	if done = s.phase == landed || s.phase == spent; done {
-		out = w.replay.close(out)
-	}
-	w.out = out
-	if len(out) == 0 {
-		return false, false
-	}
-	if err := w.write(out, done); err != nil {
-		w.lostClient()
-		return true, true
-	}
-	return done, true
+	f.clock.Reset(f.patience())
+	return waitNews
 }
 
-// write sends events, the head before the first.
-func (w *follower) write(out []byte, last bool) error {
-	w.call.now = time.Now() // of the writes: no worker was called
-	if !w.reply.began {
-		w.waits()
-		w.facts.streamed = true
-		err := w.reply.begin(200, streamHeader, -1, out)
-		w.answered()
-		w.forgetBody()
+// patience is how long the leader may give no sign of life.
+func (f *follower) patience() time.Duration {
+	if f.began {
+		return f.idle
+	}
+	return f.first
+}
+
+// noteFollowed notes that the answer is that of an equal request.
+func (x *exchange) noteFollowed(streamed bool) {
+	x.facts.cache.result, x.facts.cache.why = cacheWait, ""
+	x.facts.streamed = streamed
+}
+
+// sendFollowed sends events of an equal request's answer, the head before the
+// first of them.
+func (x *exchange) sendFollowed(events []byte, last bool) error {
+	x.call.Now = time.Now() // of the writes: no worker was called
+	if !x.reply.began {
+		x.noteFollowed(true)
+		err := x.reply.begin(200, streamHeader, -1, events)
+		x.answered()
+		x.forgetBody()
 		return err
 	}
-	err := w.reply.send(out)
+	err := x.reply.send(events)
 	if err == nil && last {
-		err = w.reply.end()
+		err = x.reply.end()
 	}
 	return err
 }
 
-// ended is how a follower ends whose client is lost, or that the shutdown stops.
-func (w *follower) ended() (bool, *openai.Error) {
-	switch {
-	case w.conn.gone.Load() && w.reply.began:
-		w.lostClient()
+// endFollowing ends a request that waits no longer: its client is lost, everything
+// ends, or its patience does.
+func (x *exchange) endFollowing(why waitEnd) (answered bool, err *openai.Error) {
+	switch gone := why == waitGone && x.conn.gone.Load(); {
+	case gone && x.reply.began:
+		x.lostClient()
 		return true, nil
-	case w.conn.gone.Load():
-		w.facts.why = whyGone
+	case x.reply.began:
+		x.interruptFollower()
+		return true, nil
+	case gone:
+		x.facts.why = whyGone
 		return true, clientGone
-	case w.reply.began:
-		w.interrupted()
-		return true, nil
-	}
-	w.facts.why = "shutdown"
-	return true, shuttingDown()
-}
-
-// overdue is how a follower ends whose patience does.
-func (w *follower) overdue() (bool, *openai.Error) {
-	if w.reply.began {
-		w.interrupted()
-		return true, nil
+	case why == waitGone:
+		x.facts.why = "shutdown"
+		return true, shuttingDown()
 	}
 	return true, &openai.Error{
 		Status: 504, Type: "server_error", Code: "upstream_error",
@@ -289,18 +287,17 @@ func (w *follower) overdue() (bool, *openai.Error) {
 	}
 }
 
-// interrupted ends an answer that was begun and cannot be finished.
-func (w *follower) interrupted() {
-	w.facts.why = whyInterrupted
+// interruptFollower breaks off an answer that was begun and cannot be finished.
+func (x *exchange) interruptFollower() {
+	x.facts.why = whyInterrupted
 	e := &openai.Error{
 		Status: 502, Type: "server_error", Code: "stream_interrupted",
 		Message: "the worker stopped in the middle of this answer; what came until here is not whole. Ask again",
 	}
-	if w.p.stopping.Load() {
-		w.facts.why = "shutdown"
+	if x.p.stopping.Load() {
+		x.facts.why = "shutdown"
 		e.Status, e.Message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
 	}
-	w.events.begin(w.route.Kind, false)
-	w.facts.usage = noCounts
-	w.reply.breakOff(w.events.appendError(nil, e))
+	x.facts.usage = answer.NoUsage
+	x.reply.breakOff(answer.AppendError(nil, x.route.Kind, e))
 }

@@ -1,4 +1,5 @@
 // Following: who waits for whom, and what they get.
+
 package proxy
 
 import (
@@ -8,11 +9,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kvasir/coalesce"
+	"kvasir/openai"
+	"kvasir/openai/answer"
+	"kvasir/openai/answer/answertest"
 )
 
 const chatPath = "/v1/chat/completions"
 
-var helloWorld = seen{text: "hello world", finish: "stop", model: "m", choices: 1}
+var helloWorld = answertest.Said{Text: "hello world", Finish: "stop", Model: "m", Choices: 1}
 
 // Both forms follow both forms.
 func TestFollowersGetTheAnswerInTheirForm(t *testing.T) {
@@ -44,7 +50,7 @@ func TestFollowersGetTheAnswerInTheirForm(t *testing.T) {
 					t.Error("a follower names a worker")
 				}
 			}
-			waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+			waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 			after := p.ask(t, chatPath, plainChat)
 			if got := says(t, after); got != helloWorld || after.Header.Get("x-kvasir-cache") != "hit" {
 				t.Errorf("after: %v %+v", after.Header, got)
@@ -80,7 +86,7 @@ func TestFollowersStreamAlong(t *testing.T) {
 	s.say(chunk(finishEvent+usageEvent+doneEvent) + "0\r\n\r\n")
 	readUntil(t, c, doneEvent+"\r\n0\r\n\r\n")
 	readUntil(t, late, doneEvent+"\r\n0\r\n\r\n")
-	if got := says(t, leader.answer(t)); got.text != "one two" {
+	if got := says(t, leader.answer(t)); got.Text != "one two" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -104,7 +110,7 @@ func TestFollowerHangsUpAlone(t *testing.T) {
 	s = w.step(t)
 	_ = other.Close()
 	<-s.lost
-	waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+	waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 }
 
 // Whoever has begun an answer that breaks off is told so; it is not begun anew.
@@ -133,7 +139,7 @@ func TestFollowerThatHasBegunIsInterrupted(t *testing.T) {
 		t.Errorf("%v %q", err, body)
 	}
 	w.step(t).say(httpReply(200, "application/json", chatReply))
-	if got := says(t, c.answer(t)); got.text != "hello" {
+	if got := says(t, c.answer(t)); got.Text != "hello" {
 		t.Errorf("%+v", got)
 	}
 	leader.answer(t)
@@ -193,12 +199,12 @@ func TestFilteredAnswerIsForWhoHasBegun(t *testing.T) {
 	if got := says(t, plain.answer(t)); got != helloWorld {
 		t.Errorf("%+v", got)
 	}
-	if got := says(t, leader.answer(t)); got.finish != "content_filter" {
+	if got := says(t, leader.answer(t)); got.Finish != "content_filter" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// What is alike but not the same flies apart.
+// What is alike but not the same is asked apart.
 func TestWhoDoesNotFollow(t *testing.T) {
 	w := startGated(t)
 	p := startProxy(t, cachedSettings(t, w.url))
@@ -229,8 +235,8 @@ func TestWhoDoesNotFollow(t *testing.T) {
 }
 
 // White space is a part of a prompt that is to be continued, and of code: what
-// the cache holds apart does not fly together.
-func TestWhiteSpaceFliesApart(t *testing.T) {
+// the cache holds apart is not coalesced.
+func TestWhiteSpaceIsNotCoalesced(t *testing.T) {
 	w := startGated(t)
 	p := startProxy(t, cachedSettings(t, w.url))
 	const code = `{"model":"m","messages":[{"role":"user","content":"    x = 1\ny = 2"}]}`
@@ -269,5 +275,42 @@ func TestFollowerIsNotPatientForEver(t *testing.T) {
 	}
 	if p.waiting() != 0 {
 		t.Error("it has not left")
+	}
+}
+
+// What a follower does next, in each phase of the call.
+func TestFollowerSteps(t *testing.T) {
+	const running, leaderless, completed, forStarted, abandoned = coalesce.Running, coalesce.Leaderless, coalesce.Completed, coalesce.CompletedForStarted, coalesce.Abandoned
+	begun := follower{stream: true, began: true, attempt: 1, said: 2}
+	for _, tt := range []struct {
+		name  string
+		f     follower
+		phase coalesce.Phase
+		text  string
+		want  followStep
+		sent  string // in its events
+	}{
+		{"a body waits for all of it", follower{}, running, "he", followWait, ""},
+		{"a stream waits for the first word", follower{stream: true}, running, "", followWait, ""},
+		{"a stream begins", follower{stream: true}, running, "he", followSend, `"content":"he"`},
+		{"a stream goes on", begun, running, "hello", followSend, `"content":"llo"`},
+		{"a stream has nothing new", begun, running, "he", followWait, ""},
+		{"a stream ends", begun, completed, "hello", followEnd, "[DONE]"},
+		{"a stream that has begun ends with what is for no other", begun, forStarted, "hello", followEnd, "[DONE]"},
+		{"a stream that has not begun is sent all", follower{stream: true}, completed, "hello", followWhole, ""},
+		{"a body is sent all", follower{}, completed, "hello", followWhole, ""},
+		{"it leads", follower{}, leaderless, "he", followTakeOver, ""},
+		{"a stream that has begun does not lead", begun, leaderless, "he", followBroken, ""},
+		{"a stream that has begun is abandoned", begun, abandoned, "he", followBroken, ""},
+		{"one of another attempt", follower{stream: true, began: true, attempt: 2}, running, "he", followBroken, ""},
+		{"what is for no other", follower{stream: true}, forStarted, "he", followAlone, ""},
+		{"one that is abandoned", follower{}, abandoned, "he", followAlone, ""},
+	} {
+		f := tt.f
+		f.replay = answer.NewReplay(&f.answer, openai.KindChat, answer.NewID(), 0, false)
+		step, events := f.next(&coalesceSnapshot{Phase: tt.phase, Attempt: 1, Value: answer.Answer{Model: "m", Text: []byte(tt.text), Finish: "stop"}})
+		if step != tt.want || !strings.Contains(string(events), tt.sent) || (len(events) > 0) != (tt.sent != "") {
+			t.Errorf("%s: step %d, want %d; %q", tt.name, step, tt.want, events)
+		}
 	}
 }

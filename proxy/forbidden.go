@@ -3,21 +3,21 @@ package proxy
 
 import "kvasir/openai"
 
-// refuseAdapters refuses an adapter to a key that may have certain models only,
-// unless one of them has its name: with another adapter the same model is another
-// one. What is not named by strings alone, but by numbers or paths of files, is no
+// refuseAdapters refuses an adapter, and what gateways take for another model or
+// server, to a key that may have certain models only, unless one of them has its
+// name: with another adapter the same model is another one. What is not named by strings alone, but by numbers or paths of files, is no
 // name of a model.
 func (x *exchange) refuseAdapters() *openai.Error {
 	if x.key == nil || len(x.key.Models) == 0 {
 		return nil
 	}
-	for i := range x.req.Adapters {
-		a := &x.req.Adapters[i]
+	for i := range x.req.Content.Adapters {
+		a := &x.req.Content.Adapters[i]
 		if !a.NamedIn(x.body, x.key.Models) {
 			return &openai.Error{
 				Status: 404, Type: "invalid_request_error", Code: "model_not_found", Param: openai.Clip(a.Name),
-				Message: "The adapter that " + openai.Clip(a.Name) + " asks for does not exist or is not served here: your key is for certain models. " +
-					"Leave " + openai.Clip(a.Name) + " out; whoever runs this server can add the adapter's name to keys[].models",
+				Message: "What " + openai.Clip(a.Name) + " asks for does not exist or is not served here: your key is for certain models. " +
+					"Leave " + openai.Clip(a.Name) + " out; whoever runs this server can add an adapter's name to keys[].models",
 			}
 		}
 	}

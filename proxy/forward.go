@@ -7,6 +7,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // A journey is a request on its way from worker to worker.
@@ -15,7 +16,7 @@ type journey struct {
 	tried        []*kvroute.Worker // of the model that is asked now
 	triedPrefill []*kvroute.Worker // to compute its prompt
 	aggregate    bool              // the worker that answers computes the prompt itself
-	last         *failure          // of the last one tried
+	last         *upstream.Failure // of the last one tried
 }
 
 // forward sends the request to one worker after another until one answers or
@@ -39,7 +40,7 @@ func (x *exchange) forward() *openai.Error {
 		}
 		if j.last != nil && !j.retry(&place) {
 			place.Release()
-			if j.last.part == partPrefill && j.mayAggregate() {
+			if j.last.Part == upstream.PartPrefill && j.mayAggregate() {
 				j.aggregate = true
 				continue
 			}
@@ -49,7 +50,7 @@ func (x *exchange) forward() *openai.Error {
 		if j.last == nil {
 			return nil
 		}
-		if j.last.short && (j.last.part == partAnswer || !j.mayAggregate()) && j.fallBack(nil) {
+		if j.last.Short && (j.last.Part == upstream.PartAnswer || !j.mayAggregate()) && j.fallBack(nil) {
 			continue
 		}
 		if !j.goesOn(&place) {
@@ -63,10 +64,12 @@ func (x *exchange) forward() *openai.Error {
 func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.HandsOver() }
 
 // mayRetry is the one retry rule, but for the budget.
-func (j *journey) mayRetry() bool { return j.last.retry && j.isWaiting() && j.hasRetries() }
+func (j *journey) mayRetry() bool { return j.last.Retry && j.isWaiting() && j.hasRetries() }
 
 // isWaiting says that there is somebody to be answered, and nothing was yet.
-func (j *journey) isWaiting() bool { return !j.reply.began && !j.lost() && !j.p.stopping.Load() }
+func (j *journey) isWaiting() bool {
+	return !j.reply.began && !j.recipients.lost() && !j.p.stopping.Load()
+}
 
 func (j *journey) hasRetries() bool { return j.facts.retries < j.state.settings.Retry.Attempts }
 
@@ -86,26 +89,26 @@ func (j *journey) mayAggregate() bool {
 // at fault, it hears so from the worker that would have answered.
 func (j *journey) goesOn(place *kvroute.Placement) bool {
 	f := j.last
-	switch f.part {
-	case partAnswer:
+	switch f.Part {
+	case upstream.PartAnswer:
 		j.tried = append(j.tried, place.Worker)
 		return j.mayRetry()
-	case partTime:
+	case upstream.PartTime:
 		return j.mayRetry()
 	}
 	j.triedPrefill = append(j.triedPrefill, place.Prefill)
 	if !j.mayAggregate() {
 		return j.mayRetry()
 	}
-	j.aggregate = len(j.triedPrefill) > 1 || !j.hasRetries() || f.part == partPrefill && !f.retry
-	return j.isWaiting() && (f.part == partPrefill || j.hasRetries())
+	j.aggregate = len(j.triedPrefill) > 1 || !j.hasRetries() || f.Part == upstream.PartPrefill && !f.Retry
+	return j.isWaiting() && (f.Part == upstream.PartPrefill || j.hasRetries())
 }
 
 // retry takes one retry from the budget. It is asked when another worker was
 // found: without one nothing is sent again, and nothing is to be counted.
 func (j *journey) retry(place *kvroute.Placement) bool {
-	if j.last.part == partPrefill && place.Prefill == nil {
-		j.p.metrics.aggregated.WithLabelValues(j.last.reason).Inc()
+	if j.last.Part == upstream.PartPrefill && place.Prefill == nil {
+		j.p.metrics.aggregated.WithLabelValues(j.last.Reason).Inc()
 		return true
 	}
 	if !j.hasRetries() {
@@ -116,7 +119,7 @@ func (j *journey) retry(place *kvroute.Placement) bool {
 		return false
 	}
 	j.facts.retries++
-	j.p.metrics.retries.WithLabelValues(j.last.reason).Inc()
+	j.p.metrics.retries.WithLabelValues(j.last.Reason).Inc()
 	return true
 }
 
@@ -124,7 +127,7 @@ func (j *journey) retry(place *kvroute.Placement) bool {
 func (j *journey) place() (kvroute.Placement, error) {
 	q := j.query()
 	place, err := j.choose(q)
-	waits := j.last == nil || j.last.part == partPrefill // it had no worker to answer it yet
+	waits := j.last == nil || j.last.Part == upstream.PartPrefill // it had no worker to answer it yet
 	if !errors.Is(err, kvroute.ErrFull) || !j.state.settings.Routing.Queue || !waits {
 		return place, err
 	}
@@ -144,17 +147,16 @@ func (j *journey) place() (kvroute.Placement, error) {
 // there are none.
 func (j *journey) fallBack(err error) bool {
 	down := errors.Is(err, kvroute.ErrNoWorker) || errors.Is(err, kvroute.ErrUnknownModel) || errors.Is(err, kvroute.ErrModelUnsure)
-	down = down && (j.last == nil || !j.last.busy) // load is no reason
-	if j.reply.began || !down && (j.last == nil || !j.last.short) {
+	down = down && (j.last == nil || !j.last.Busy) // load is no reason
+	if j.reply.began || !down && (j.last == nil || !j.last.Short) {
 		return false
 	}
 	next := j.nextFallback()
 	if next == "" {
 		return false
 	}
-	if j.model = next; j.leading {
-		j.p.flights.scatter(j.flight) // the answer will be another model's
-	}
+	j.model = next
+	j.recipients.dropFollowers() // the answer will be another model's
 	j.splice()
 	j.locate()
 	*j = journey{placer: j.placer, aggregate: j.aggregates()}
@@ -181,15 +183,18 @@ func (j *journey) nextFallback() string {
 }
 
 // keepsApart says that the workers of a placement do not hand over to each
-// other: their engines are not known yet, or not the same, or have no protocol.
+// other: their engines are not known yet, or they have no connector in common.
 func (j *journey) keepsApart(place *kvroute.Placement) bool {
-	if place.Prefill == nil || protocolOf(place) != nil {
+	if place.Prefill == nil {
+		return false
+	}
+	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
+	if upstream.Between(from.Worker, to.Worker) != nil {
 		return false
 	}
 	j.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
-	from, to := place.Prefill.Peer.(*backend), place.Worker.Peer.(*backend)
-	if from.engine() != "" && to.engine() != "" && !from.apart.Swap(true) {
-		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.engine()).Str("worker", to.Name()).Str("worker_engine", to.engine()).
+	if from.EngineName() != "" && to.EngineName() != "" && !from.apart.Swap(true) {
+		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
 			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")
 	}
 	return true
@@ -198,7 +203,7 @@ func (j *journey) keepsApart(place *kvroute.Placement) bool {
 // attempt sends the request to one worker, or to two that hand it over, and
 // passes the answer on. It returns nil when the client was answered, rightly or
 // not.
-func (j *journey) attempt(place kvroute.Placement) *failure {
+func (j *journey) attempt(place kvroute.Placement) *upstream.Failure {
 	at := &j.placing.at
 	*at = place
 	defer j.endPlacement(at)
@@ -206,14 +211,12 @@ func (j *journey) attempt(place kvroute.Placement) *failure {
 	j.backend = b
 	j.facts.worker, j.facts.prefill = b.Name(), ""
 	j.placed(at, b)
-	if j.leading {
-		j.flight.sign()
-	}
+	j.recipients.heartbeat()
 	if at.Prefill != nil {
 		return handOver(j.exchange)
 	}
 	r := relay{exchange: j.exchange}
 	f := r.from(j.exchange, b)
-	j.p.noteTry(b, f, j.facts.why, j.call.now)
+	j.p.noteTry(b, f, j.facts.why, j.call.Now)
 	return f
 }

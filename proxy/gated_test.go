@@ -12,6 +12,8 @@ import (
 
 	"kvasir/cache"
 	"kvasir/cache/embedded"
+
+	"kvasir/openai/answer/answertest"
 )
 
 // onlyEqual takes no question for another one.
@@ -147,32 +149,17 @@ func (p *testProxy) follow(t testing.TB, path string, bodies ...string) (all []*
 	return all
 }
 
-// waiting is how many requests follow a flight.
-func (p *testProxy) waiting() (n int) {
-	p.flights.mu.Lock()
-	defer p.flights.mu.Unlock()
-	for _, f := range p.flights.all {
-		f.mu.Lock()
-		n += f.followers
-		f.mu.Unlock()
-	}
-	return n
-}
+// waiting is how many requests follow.
+func (p *testProxy) waiting() int { return p.coalesced.Stats().Followers }
 
 // says is what a client makes of an answer.
-func says(t testing.TB, r received) (s seen) {
+func says(t testing.TB, r received) answertest.Said {
 	t.Helper()
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
-		s.object(t, r.body)
-		return s
+		return answertest.SaidBy(t, r.body)
 	}
 	if r.err == nil && !strings.HasSuffix(r.body, doneEvent) && !strings.Contains(r.body, "message_stop") && !strings.Contains(r.body, "response.completed") {
 		t.Errorf("a stream without its end: %q", r.body)
 	}
-	for line := range strings.Lines(r.body) {
-		if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok && data != "[DONE]" {
-			s.object(t, data)
-		}
-	}
-	return s
+	return answertest.SaidIn(t, r.body)
 }

@@ -11,6 +11,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // How an answer came about: the values of x-vsr-response-path.
@@ -42,17 +43,17 @@ func (x gate) guard() (answered bool, err *openai.Error) {
 	switch v.Blocked() {
 	case classify.ByJailbreak:
 		x.blocked("jailbreak", v.Jailbreak.Type)
-		return x.deny(g.JailbreakStatus, refusal{
-			id: "jailbreak-blocked", model: "security-filter",
-			text: "I cannot process this request as it appears to contain a potential jailbreak attempt (type: " + v.Jailbreak.Type +
+		return x.deny(g.JailbreakStatus, answer.Refusal{
+			ID: "jailbreak-blocked", Model: "security-filter",
+			Text: "I cannot process this request as it appears to contain a potential jailbreak attempt (type: " + v.Jailbreak.Type +
 				", confidence: " + decimal3(v.Jailbreak.Score) +
 				"). Please rephrase your request in a way that complies with our usage policies.",
 		})
 	case classify.ByPII:
 		x.blocked("pii", v.PII.Denied...)
-		return x.deny(g.PIIStatus, refusal{
-			id: "pii-violation", model: x.model,
-			text: "I cannot process this request as it contains personally identifiable information ([" + strings.Join(v.PII.Denied, " ") +
+		return x.deny(g.PIIStatus, answer.Refusal{
+			ID: "pii-violation", Model: x.model,
+			Text: "I cannot process this request as it contains personally identifiable information ([" + strings.Join(v.PII.Denied, " ") +
 				"]) that is not allowed for the '" + x.model + "' model according to the configured privacy policy. " +
 				"Please remove any sensitive information and try again.",
 		})
@@ -67,7 +68,7 @@ func (x gate) guard() (answered bool, err *openai.Error) {
 		x.facts.judgement.path = pathRefused
 		x.p.metrics.blocked.WithLabelValues("decision", d.Name).Inc()
 		x.facts.judgement.guard = "decision"
-		return x.deny(fasthttp.StatusOK, refusal{id: "fast", model: x.model, text: d.Refuse})
+		return x.deny(fasthttp.StatusOK, answer.Refusal{ID: "fast", Model: x.model, Text: d.Refuse})
 	}
 	return false, nil
 }
@@ -138,15 +139,15 @@ func (x gate) passedFlagged() {
 
 // deny answers with a refusal: as an answer of the route where the status is
 // 200, else as an error.
-func (x gate) deny(status int, r refusal) (bool, *openai.Error) {
+func (x gate) deny(status int, r answer.Refusal) (bool, *openai.Error) {
 	x.facts.why = "blocked"
 	if !x.route.Generates() && status == fasthttp.StatusOK {
 		status = fasthttp.StatusBadRequest // there is no answer to say it in
 	}
 	if status != fasthttp.StatusOK {
-		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.text}
+		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.Text}
 	}
-	say := r.replay(x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
+	say := r.Replay(x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
 	x.tell(&say)
 	return true, nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"kvasir/classify"
+
+	"kvasir/openai/answer/answertest"
 )
 
 // guarded is a configuration with both guards on.
@@ -157,11 +159,11 @@ func TestRedactAndRestore(t *testing.T) {
 		}
 		a := p.ask(t, "/v1/chat/completions", body)
 		var reply any
-		if err := json.Unmarshal([]byte(a.body), &reply); err != nil || at(reply, "choices 0 message content") != want {
+		if err := json.Unmarshal([]byte(a.body), &reply); err != nil || answertest.At(reply, "choices 0 message content") != want {
 			t.Errorf("restore %v: %s %v", restore, a.body, err)
 		}
 		a = p.ask(t, "/v1/chat/completions", strings.Replace(body, `{ "model"`, `{"stream":true, "model"`, 1))
-		if got := textOf(t, a.body, "choices 0 delta content"); got != want {
+		if got := answertest.TextAt(t, a.body, "choices 0 delta content"); got != want {
 			t.Errorf("restore %v: streamed %q", restore, got)
 		}
 		if seen := w.seen(); len(seen) != 2 || seen[0] != veiled {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/openai/answer"
+	"kvasir/upstream"
 )
 
 const (
@@ -42,11 +44,12 @@ type handover struct {
 	x     *exchange
 	from  *backend // computes the prompt
 	to    *backend // answers
-	clock Timeouts
+	by    *upstream.Connector
+	clock upstream.Timeouts
 
 	prefill leg
 	decode  leg
-	call    call // of the prefill leg; what decode is told lies in its buffer
+	call    upstream.Call // of the prefill leg; what decode is told lies in its buffer
 
 	life     uint64    // of from, when it was asked
 	said     time.Time // when it answered; zero: nothing of it is used
@@ -58,8 +61,8 @@ type handover struct {
 	mu        sync.Mutex // guards the rest, and conn of both legs
 	stopped   bool       // by Close
 	committed bool
-	late      bool     // expired when the decode leg would have been sent
-	fault     *failure // of a prefill leg that runs beside
+	late      bool              // expired when the decode leg would have been sent
+	fault     *upstream.Failure // of a prefill leg that runs beside
 }
 
 // A leg is one of the two requests.
@@ -74,24 +77,24 @@ type leg struct {
 
 // handOver sends the request through the two workers of its placement and passes
 // the answer on, as attempt does.
-func handOver(x *exchange) *failure {
+func handOver(x *exchange) *upstream.Failure {
 	h := &handover{
-		x: x, clock: x.state.settings.Timeouts,
+		x: x, clock: x.state.settings.Timeouts.upstream(),
 		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
 	}
-	h.life = h.from.life.Load()
+	h.by = upstream.Between(h.from.Worker, h.to.Worker)
+	h.life = h.from.Life.Load()
 	x.facts.prefill = h.from.Name()
 	defer h.end()
-	if !x.bind(h) {
-		return blame(x, &call{b: h.to}, errGone)
+	if !x.Bind(h) {
+		return blame(x, &upstream.Call{}, h.to.Name(), upstream.ErrGone)
 	}
 	h.draft()
-	f := protocolOf(&x.placing.at).shake(h)
-	if f != nil {
-		f.part = partPrefill
-		x.p.noteTry(h.from, f, "", h.call.now)
+	if f := h.prepare(); f != nil {
+		f.Part = upstream.PartPrefill
+		x.p.noteTry(h.from, f, "", h.call.Now)
 		result := "prefill_failed"
-		if f.isNobodys() {
+		if isNobodys(f) {
 			result = "stopped"
 		}
 		x.p.metrics.handovers.WithLabelValues(result).Inc()
@@ -100,9 +103,7 @@ func handOver(x *exchange) *failure {
 	if h.answered {
 		return h.passOwn()
 	}
-	if x.leading {
-		x.flight.sign()
-	}
+	x.recipients.heartbeat()
 	h.decode.write(h.to, x.placing.at.Rank)
 	r := relay{exchange: x, hand: h}
 	return h.weigh(r.from(&h.decode, h.to))
@@ -122,72 +123,95 @@ func (h *handover) draft() {
 	h.decode = leg{h: h, Draft: openai.Draft{Original: o}}
 }
 
+// prepare settles what both legs say. When it returns the prefill worker has at least
+// begun, and a failure is its.
+func (h *handover) prepare() *upstream.Failure {
+	legs := upstream.Legs{
+		From: h.from.Worker, Rank: h.x.placing.at.PrefillRank, Kind: h.x.route.Kind,
+		Prefill: &h.prefill.Draft, Decode: &h.decode.Draft,
+	}
+	h.by.Begin(&legs)
+	h.decode.more = legs.Lines
+	switch h.by.Ask {
+	case upstream.Beside:
+		h.computeBeside()
+	case upstream.Before:
+		if f := h.compute(); f != nil {
+			return f
+		}
+		told := h.by.Tell(&legs, &h.call)
+		if told.Missing != "" {
+			return upstream.Broken(502, "no_parameters", "prefill worker %q answered without "+told.Missing+"; is it started for prefill?", h.from.Name())
+		}
+		if h.answered = told.Answered; told.Answered || told.Unused {
+			h.said = time.Time{}
+		}
+	case upstream.Never:
+	}
+	return nil
+}
+
 // write makes the head of a leg whose body is done.
 func (l *leg) write(b *backend, rank int) {
 	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.Edit.Length(l.Body))
 }
 
-// request is asker's. It looks at nothing of the exchange, which may have let go
+// Request is upstream.Asker. It looks at nothing of the exchange, which may have let go
 // of the body when a leg that runs beside is sent once more.
-func (l *leg) request(*backend) net.Buffers {
+func (l *leg) Request() net.Buffers {
 	l.pieces = l.Edit.Segments(append(l.pieces[:0], l.head), l.Body)
 	return l.pieces
 }
 
 // compute has the prefill worker compute the prompt, and reads its reply.
-func (h *handover) compute() *failure {
+func (h *handover) compute() *upstream.Failure {
 	began := time.Now()
 	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
 	f := h.ask()
-	h.said = h.call.now
+	h.said = h.call.Now
 	if f == nil {
 		h.well = h.said
-		if cached := usageNear(h.x.route.Kind, h.call.payload()).cachedTokens; cached >= 0 {
+		if cached := answer.UsageOf(h.x.route.Kind, h.call.Payload()).Cached; cached >= 0 {
 			h.x.placing.at.Cached(cached)
 		}
 	}
 	h.x.placing.at.Prefilled(h.said, f == nil)
-	h.x.facts.waited += h.call.waited
+	h.x.facts.waited += h.call.Waited
 	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
 	return f
 }
 
 // ask sends the prefill leg and reads its whole reply.
-func (h *handover) ask() *failure {
+func (h *handover) ask() *upstream.Failure {
 	c := &h.call
-	var f *failure
-	err := c.open(&h.prefill, h.from, h.clock)
+	var f *upstream.Failure
+	err := c.Open(&h.prefill, h.from.Conns, h.clock)
 	if err == nil {
 		f, err = h.readReply()
 	}
 	if err != nil {
-		f = blame(h.x, c, err)
+		f = blame(h.x, c, h.from.Name(), err)
 	}
-	c.letGo(&h.prefill)
+	c.LetGo(&h.prefill)
 	return f
 }
 
 // readReply holds the prefill worker's whole reply.
-func (h *handover) readReply() (*failure, error) {
+func (h *handover) readReply() (*upstream.Failure, error) {
 	c := &h.call
-	if c.head.status >= 400 {
-		return c.refusal()
+	if c.Head.Status >= 400 {
+		return c.Refusal(h.from.Name())
 	}
-	err := c.hold(saidLimit)
+	err := c.Hold(saidLimit)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
-	case !c.ended:
-		return broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
-	case c.head.status != 200:
-		return broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
+	case !c.Ended():
+		return upstream.Broken(502, "reply_too_long", "prefill worker %q does not come to an end", h.from.Name()), nil
+	case c.Head.Status != 200:
+		return upstream.Broken(502, "bad_reply", "prefill worker %q answered with a status that is no answer; check its url", h.from.Name()), nil
 	}
 	return nil, nil
-}
-
-// unsaid is a reply without what the decode worker has to be told.
-func (h *handover) unsaid(what string) *failure {
-	return broken(502, "no_parameters", "prefill worker %q answered without "+what+"; is it started for prefill?", h.from.Name())
 }
 
 // computeBeside has the prefill worker compute the prompt while the decode
@@ -205,30 +229,30 @@ func (h *handover) runBeside() {
 	defer func() {
 		if fault := recover(); fault != nil {
 			h.x.p.noteBug(fault, "a prefill leg")
-			h.fail(broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
+			h.fail(upstream.Broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
 		}
 	}()
 	f := h.ask()
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
-	h.x.placing.at.Prefilled(h.call.now, false)
-	if f == nil && isAborted(h.call.payload()) {
-		f = broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
+	h.x.placing.at.Prefilled(h.call.Now, false)
+	if f == nil && h.by.Aborted(h.call.Payload()) {
+		f = upstream.Broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
 	if f != nil {
 		h.fail(f)
 		return
 	}
-	h.from.Succeeded(h.call.now)
+	h.from.Succeeded(h.call.Now)
 }
 
 // fail stops the decode leg, unless it has what it needs.
-func (h *handover) fail(f *failure) {
+func (h *handover) fail(f *upstream.Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.committed {
 		return
 	}
-	f.part = partPrefill
+	f.Part = upstream.PartPrefill
 	h.fault = f
 	h.decode.stop()
 }
@@ -251,9 +275,9 @@ func (l *leg) stop() {
 	}
 }
 
-// bind names what stops the leg. It refuses the decode leg when it would be too
+// Bind names what stops the leg. It refuses the decode leg when it would be too
 // late, with the connection made and nothing sent yet.
-func (l *leg) bind(c io.Closer) bool {
+func (l *leg) Bind(c io.Closer) bool {
 	h := l.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,8 +291,8 @@ func (l *leg) bind(c io.Closer) bool {
 	return true
 }
 
-// unbind takes it back.
-func (l *leg) unbind() bool {
+// Unbind takes it back.
+func (l *leg) Unbind() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	held := l.conn != nil
@@ -278,7 +302,7 @@ func (l *leg) unbind() bool {
 
 // expired says that what the prefill worker said must not be used any more.
 func (h *handover) expired(now time.Time) bool {
-	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.life.Load() != h.life)
+	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.Life.Load() != h.life)
 }
 
 // commit says that the client is sent the decode worker's answer now. An error
@@ -295,7 +319,7 @@ func (h *handover) commit() error {
 		return nil
 	case h.fault != nil:
 		return errPrefill
-	case h.expired(h.x.call.sent), h.x.facts.streamed && h.expired(h.x.call.heard):
+	case h.expired(h.x.call.Sent), h.x.facts.streamed && h.expired(h.x.call.Heard):
 		// It took so long to send, or to be read: a stream has its head before its
 		// prompt is looked at, so a worker that lets it wait has stood still.
 		h.late = true
@@ -303,11 +327,11 @@ func (h *handover) commit() error {
 	}
 	h.committed = true
 	// Where both legs run at once the prompt was computed before this, nobody knows when.
-	h.x.placing.at.Prefilled(h.x.call.now, false)
+	h.x.placing.at.Prefilled(h.x.call.Now, false)
 	h.decode.forget()
 	if h.beside == nil {
 		h.prefill.forget()
-		h.call.finish(nil) // its connection was let go
+		h.call.Finish(nil) // its connection was let go
 	}
 	return nil
 }
@@ -317,8 +341,8 @@ func (l *leg) forget() { l.Draft, l.head, l.pieces = openai.Draft{}, nil, nil }
 // weigh says what came of the decode leg: whose failure it was. That the blocks
 // did not come over shows as a 500, or as an error event before any content. The
 // prefill worker did well when it answered: it may be dead since.
-func (h *handover) weigh(f *failure) *failure {
-	x, now := h.x, h.x.call.now
+func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
+	x, now := h.x, h.x.call.Now
 	result := "decode_failed"
 	h.mu.Lock()
 	fault, late, stopped := h.fault, h.late, h.stopped
@@ -333,21 +357,21 @@ func (h *handover) weigh(f *failure) *failure {
 		case whyGone, "shutdown":
 			result = "stopped"
 		}
-	case fault != nil && !fault.isNobodys() && fault.err.Status >= 500 && isUnfetched(fault.body):
+	case fault != nil && !isNobodys(fault) && fault.Err.Status >= 500 && h.by.Unfetched(fault.Body):
 		// The decode worker may be dead, or fetches nothing: another one is asked. Whose fault it is
 		// is not said; a dead one is found out by those who ask it.
 		f, result = fault, "transfer_failed"
-		f.part, f.retry, f.reason = partAnswer, true, "transfer"
-	case fault != nil && !fault.isNobodys():
+		f.Part, f.Retry, f.Reason = upstream.PartAnswer, true, "transfer"
+	case fault != nil && !isNobodys(fault):
 		f, result = fault, "prefill_failed"
 		x.p.noteTry(h.from, f, "", now)
-	case stopped || f.isNobodys():
+	case stopped || isNobodys(f):
 		result = "stopped"
 	case late:
-		f = broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
-		f.part, result = partTime, "expired"
-	case (!h.said.IsZero() || h.beside != nil) && f.body != nil && !f.busy && (f.err.Status == 500 || f.reason == "error_event"):
-		f.part, f.retry, f.reason, result = partTransfer, true, "transfer", "transfer_failed"
+		f = upstream.Broken(502, "handover_expired", "what the prefill worker had said came too late for worker %q; ask again", h.to.Name())
+		f.Part, result = upstream.PartTime, "expired"
+	case (!h.said.IsZero() || h.beside != nil) && f.Body != nil && !f.Busy && (f.Err.Status == 500 || f.Reason == "error_event"):
+		f.Part, f.Retry, f.Reason, result = upstream.PartTransfer, true, "transfer", "transfer_failed"
 		x.p.noteTry(h.from, f, "", now)
 	default:
 		x.p.noteTry(h.to, f, "", now)
@@ -378,6 +402,6 @@ func (h *handover) end() {
 			<-h.beside
 		}
 	}
-	h.x.unbind()
-	h.call.finish(&h.prefill)
+	h.x.Unbind()
+	h.call.Finish(&h.prefill)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/upstream"
 )
 
 // Prompts that are long enough to be handed over where that is not a must.
@@ -450,18 +451,18 @@ func TestWhatWasSaidExpires(t *testing.T) {
 		{"later", now.Add(-saidGood - 1), 0, true},
 		{"the server was gone", now, 1, true},
 	} {
-		h := &handover{from: &backend{}, said: tc.said}
-		h.from.life.Store(tc.life)
+		h := &handover{from: &backend{Worker: &upstream.Worker{}}, said: tc.said}
+		h.from.Life.Store(tc.life)
 		h.decode.h, h.prefill.h = h, h
 		if got := h.expired(now); got != tc.expired {
 			t.Errorf("%s: expired is %t", tc.name, got)
 		}
 		if tc.name != "20 s" {
-			if got := h.decode.bind(io.NopCloser(nil)); got == tc.expired {
+			if got := h.decode.Bind(io.NopCloser(nil)); got == tc.expired {
 				t.Errorf("%s: the decode leg is bound: %t", tc.name, got)
 			}
 		}
-		if !h.prefill.bind(io.NopCloser(nil)) {
+		if !h.prefill.Bind(io.NopCloser(nil)) {
 			t.Errorf("%s: the prefill leg is not bound", tc.name)
 		}
 	}
@@ -470,13 +471,13 @@ func TestWhatWasSaidExpires(t *testing.T) {
 // An answer to what was sent too late is not the client's, however it looks.
 func TestAnswerToWhatWasSentTooLate(t *testing.T) {
 	x := &exchange{}
-	h := &handover{x: x, from: &backend{}, said: time.Now()}
-	x.call.sent = h.said.Add(saidGood)
+	h := &handover{x: x, from: &backend{Worker: &upstream.Worker{}}, said: time.Now()}
+	x.call.Sent = h.said.Add(saidGood)
 	if err := h.commit(); err != nil {
 		t.Errorf("in time: %v", err)
 	}
 	h.committed = false
-	x.call.heard = x.call.sent.Add(time.Minute)
+	x.call.Heard = x.call.Sent.Add(time.Minute)
 	if err := h.commit(); err != nil {
 		t.Errorf("a whole answer may take its time: %v", err)
 	}
@@ -485,7 +486,7 @@ func TestAnswerToWhatWasSentTooLate(t *testing.T) {
 		t.Errorf("read too late: %v", err)
 	}
 	h.late, x.facts.streamed = false, false
-	x.call.sent = x.call.sent.Add(1)
+	x.call.Sent = x.call.Sent.Add(1)
 	if err := h.commit(); !errors.Is(err, errExpired) || !h.late {
 		t.Errorf("sent too late: %v", err)
 	}
@@ -499,7 +500,7 @@ func TestRestartedPrefillWorkerIsAskedAnew(t *testing.T) {
 		if !restarted.Swap(true) {
 			for w, b := range p.state.Load().backends {
 				if w.Name() == "w0" {
-					b.life.Add(1)
+					b.Life.Add(1)
 				}
 			}
 		}
@@ -557,7 +558,7 @@ func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
 		c := dial(t, p.addr)
 		_, _ = io.WriteString(c, post("/v1/chat/completions", handedStream))
 		b := p.backendOf(t, "w0")
-		b.probe.stop() // a good probe would raise it
+		b.stop() // a good probe would raise it
 		<-asked
 		waitUntil(t, "the prompt is computed", func() bool { return b.Active() == 0 })
 		hold <- struct{}{}

@@ -150,7 +150,7 @@ func (h *hardware) look(s *state, now time.Time) {
 // judgeOf returns the judge of a worker. One that has none yet, being configured in another way than before, gets that
 // of the worker of its name or URL which it replaces.
 func (h *hardware) judgeOf(s *state, i int) *judge {
-	is, w := s.ordered[i].Worker, &s.settings.Workers[i]
+	is, w := s.ordered[i].Worker.Worker, &s.settings.Workers[i]
 	if h.judges[is] == nil {
 		h.judges[is] = &judge{}
 		for old, j := range h.judges {

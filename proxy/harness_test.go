@@ -144,7 +144,7 @@ func (p *Proxy) waitForProbes(t testing.TB) {
 	late := time.After(patience)
 	for _, b := range p.state.Load().backends {
 		select {
-		case <-b.probe.first:
+		case <-b.answered:
 		case <-late:
 			t.Fatalf("worker %q was not asked within %v", b.Name(), patience)
 		}
@@ -285,6 +285,11 @@ func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 // delta is one event of a chat stream.
 func delta(content string) string {
 	return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"` + content + `"},"finish_reason":null}]}` + "\n\n"
+}
+
+// choice is a chunk of chat with this choice.
+func choice(members string) string {
+	return `data: {"id":"c","object":"chat.completion.chunk","created":5,"model":"m","choices":[{"index":0,` + members + `}]}` + "\n\n"
 }
 
 const (

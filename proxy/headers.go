@@ -14,10 +14,10 @@ import (
 	"kvasir/openai"
 )
 
-// request is the client's request as this worker gets it: our head, and the
-// body with its splices, all of it in place.
-func (x *exchange) request(b *backend) net.Buffers {
-	x.head = x.appendHead(x.head[:0], b, x.placing.at.Rank, "", x.edit.Length(x.body))
+// Request is the client's request as the worker gets it that is asked now: our
+// head, and the body with its splices, all of it in place.
+func (x *exchange) Request() net.Buffers {
+	x.head = x.appendHead(x.head[:0], x.backend, x.placing.at.Rank, "", x.edit.Length(x.body))
 	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)
 	return x.pieces
 }
@@ -26,18 +26,12 @@ func (x *exchange) request(b *backend) net.Buffers {
 // rank is the data-parallel rank that it is for, -1: none; more are whole lines.
 func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
 	h := &x.ctx.Request.Header
-	dst = append(append(append(dst, "POST "...), b.base...), x.route.Path...)
-	if q := x.ctx.URI().QueryString(); len(q) > 0 {
-		dst = append(append(dst, '?'), q...)
-	}
-	dst = append(dst, " HTTP/1.1\r\nHost: "...)
-	dst = append(append(dst, b.host...), "\r\n"...)
-	dst = appendLines(dst, h.RawHeaders(), b.drops)
-	dst = x.req.AppendContentType(append(dst, b.fixed...))
-	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.ownsAuth && !x.state.keys.required() {
+	dst = b.AppendTarget(dst, "POST", x.route.Path, x.ctx.URI().QueryString())
+	dst = x.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders()))
+	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
-	dst = append(b.appendDirections(dst, rank), more...)
+	dst = append(b.AppendDirections(dst, rank), more...)
 	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.sentID[:]...), "\r\nContent-Length: "...)
 	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, "\r\n\r\n"...)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"bytes"
 	"strings"
 	"testing"
@@ -8,7 +9,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/header"
+	"kvasir/upstream"
 )
+
+func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }
 
 func TestCheckRequestHead(t *testing.T) {
 	many := strings.Repeat("A: b\r\n", maxHeaderLines)
@@ -82,10 +86,11 @@ func TestRequestHeaders(t *testing.T) {
 		"X-Request-Id: r\r\nAuthorization: Bearer k\r\nx-api-key: k\r\napi-key: k\r\nCookie: a=b\r\nX-Data-Parallel-Rank: 3\r\n" +
 		"x-prefiller-host-port: 10.0.0.1:1\r\nx-encoder-hosts-ports: a\r\nx-kv-cache-source-host-port: a\r\nx-data-parallel-host-port: a\r\n" +
 		"X-Dynamo-Worker-Instance-Id: 7\r\nx-worker-instance-id: 7\r\nx-prefill-instance-id: 7\r\nx-dp-rank: 0\r\nx-prefill-dp-rank: 0\r\n" +
-		"x-gateway-destination-endpoint-served: a\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
+		"x-gateway-destination-endpoint-served: a\r\nX_Request_Id: r\r\nX_Dynamo-Worker_Instance_Id: 7\r\nX-Original-URL: /admin\r\n" +
+		"X-HTTP-Method-Override: PUT\r\nx-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n\r\nGET /smuggled"
 	const want = "User-Agent: openai\r\nAccept: */*\r\nCookie: a=b\r\n" +
 		"x-sim-fault: die\r\nX-Stainless-Lang:  python \r\nOpenAI-Organization: o\r\n"
-	if got := appendLines([]byte("POST / HTTP/1.1\r\n"), []byte(in), droppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
+	if got := header.AppendEndToEnd([]byte("POST / HTTP/1.1\r\n"), []byte(in), upstream.DroppedFromRequest); string(got) != "POST / HTTP/1.1\r\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -114,7 +119,7 @@ func FuzzRequestHeaders(f *testing.F) {
 	f.Add([]byte("Transfer-Encoding: chunked\r\ncontent-length: 1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := checkRequestHead(raw)
-		out := appendLines(nil, raw, droppedFromRequest)
+		out := header.AppendEndToEnd(nil, raw, upstream.DroppedFromRequest)
 		if e != nil {
 			if len(e.Message) > 1200 {
 				t.Fatalf("a message of %d bytes", len(e.Message))
@@ -132,7 +137,7 @@ func FuzzRequestHeaders(f *testing.F) {
 			}
 			rest = rest[i+len(line):]
 			name, _, err := header.CutField(line)
-			if err != nil || droppedFromRequest(name) {
+			if err != nil || upstream.DroppedFromRequest(name) {
 				t.Fatalf("%q went through: %v", line, err)
 			}
 		}
@@ -140,6 +145,19 @@ func FuzzRequestHeaders(f *testing.F) {
 			t.Fatalf("no header lines: %q", out)
 		}
 	})
+}
+
+func TestRequestHeadersAllocs(t *testing.T) {
+	raw := []byte("Host: a\r\nAuthorization: Bearer b\r\nContent-Type: application/json\r\nX-Stainless-Arch: x64\r\n\r\n")
+	dst := make([]byte, 0, 4096)
+	if n := testing.AllocsPerRun(100, func() {
+		if checkRequestHead(raw) != nil {
+			t.Fatal("refused")
+		}
+		dst = header.AppendEndToEnd(dst[:0], raw, upstream.DroppedFromRequest)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 func BenchmarkRequestHeaders(b *testing.B) {
@@ -153,6 +171,6 @@ func BenchmarkRequestHeaders(b *testing.B) {
 		if checkRequestHead(raw) != nil {
 			b.Fatal("refused")
 		}
-		dst = appendLines(dst[:0], raw, droppedFromRequest)
+		dst = header.AppendEndToEnd(dst[:0], raw, upstream.DroppedFromRequest)
 	}
 }

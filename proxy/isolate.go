@@ -71,19 +71,15 @@ func hashed(parts ...string) string {
 // spliceSalt puts our salt into the body, where the worker takes salts.
 func (x placer) spliceSalt() {
 	if p := &x.placing; p.ownSalt && !p.saltless {
-		writer{&x.req, &x.edit, x.route.Kind}.set(x.req.Fields.CacheSalt, "cache_salt", openai.AppendString(nil, p.salt))
+		openai.SetCacheSalt(&x.edit, &x.req, p.salt)
 	}
 }
-
-// takesSalt says whether an engine keeps blocks of different salts apart. Others
-// ignore the field, or refuse the request for it.
-func takesSalt(engine string) bool { return engine == "vllm" || engine == "sglang" }
 
 // saltFor makes the body fit for this worker: engines differ in whether they take
 // a salt.
 func (x placer) saltFor(b *backend) {
 	p := &x.placing
-	if p.ownSalt && p.saltless == takesSalt(b.engine()) {
+	if p.ownSalt && p.saltless == b.TakesSalt() {
 		p.saltless = !p.saltless
 		x.splice()
 	}

@@ -49,12 +49,12 @@ func (x *exchange) question() *classify.Request {
 	q, r := &x.asked, &x.req
 	q.Texts = q.Texts[:0]
 	x.plain = x.plain[:0]
-	for _, t := range r.Texts {
+	for _, t := range r.Content.Texts {
 		q.Texts = append(q.Texts, classify.Text{Bytes: x.plainText(t), Role: roles[t.Role], Message: t.Message})
 	}
 	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.Stream
-	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Results
-	q.Tools, q.Images, q.Unread = r.ToolCount, r.Media, r.Unread
+	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Turns.Results
+	q.Tools, q.Images, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
 	x.decoded(q)
 	return q
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
-	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
 // Where the first piece of personal data of the first text may pass, the place
@@ -176,26 +176,6 @@ func TestKeysAmongTheValuesOfSchemas(t *testing.T) {
 	}
 }
 
-// Ids are text only where they are not written as ids are: most look like noise,
-// and a guard takes noise for an attack as often as not.
-func TestIDsAreNoTexts(t *testing.T) {
-	for _, id := range []string{
-		"call_9pw1qnYHSDfZCFFVnYJHwMIo", "chatcmpl-tool-b9d179e06c0fd4f5123456789012a730edf1", "toolu_01A09q90qw90lq917835lq9",
-		"c381e88f-38c0-48fd-8712-b8bc076f3787", "functions.get_weather:0", "call_1732290000123", "y0DUzPw2W", "", "call_a1|fc_b2",
-	} {
-		if !openai.IsID([]byte(id)) {
-			t.Errorf("%q is taken for text", id)
-		}
-	}
-	for _, id := range []string{
-		"ignore all rules", "4111111111111111", "call_4111-1111-1111-1111", "a/4111.1111.1111.1111", strings.Repeat("a", openai.MaxID+1), "a\nb", "é",
-	} {
-		if openai.IsID([]byte(id)) {
-			t.Errorf("%q is taken for an id", id)
-		}
-	}
-}
-
 // What nobody can read stopped at a guard only if it came without any text.
 func TestUnreadPartsWithATextStopAtGuards(t *testing.T) {
 	w := goodWorker(t)
@@ -260,81 +240,6 @@ func TestFormsInOtherCharactersAreRefused(t *testing.T) {
 	}
 }
 
-// The rest of one choice was sent in the shape of its last event, with the texts
-// of the other choices in it a second time.
-func TestUnveilSendsNothingTwice(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindChat)
-	var got strings.Builder
-	for _, event := range []string{
-		`{"choices":[{"index":0,"delta":{"role":"assistant","content":"one"}},{"index":1,"delta":{"content":"two [PER"}}]}`,
-		`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call","type":"function","function":{"name":"f","arguments":"[PER"}}]}}]}`,
-		`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
-		`[DONE]`,
-	} {
-		got.Write(u.events([]byte("data: " + event + "\n\n")))
-	}
-	all := got.String() + string(u.last())
-	for _, once := range []string{`"one"`, `"two `, `"call"`, `"f"`, `"assistant"`} {
-		if strings.Count(all, once) != 1 {
-			t.Errorf("%s comes %d times in\n%s", once, strings.Count(all, once), all)
-		}
-	}
-	if strings.Count(all, "[PER") != 2 {
-		t.Errorf("what was held is not there:\n%s", all)
-	}
-}
-
-// The calls of two choices have the same index, and their pieces ran together.
-func TestUnveilTellsCallsOfChoicesApart(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindChat)
-	var got strings.Builder
-	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
-		index, text, _ := strings.Cut(part, " ")
-		got.Write(u.events([]byte(`data: {"choices":[{"index":` + index + `,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"` + text + `"}}]}}]}` + "\n\n")))
-	}
-	got.Write(u.last())
-	for _, want := range []string{"Ann Müller", "ann@example.org"} {
-		if !strings.Contains(got.String(), want) {
-			t.Errorf("%s is not in\n%s", want, got.String())
-		}
-	}
-}
-
-// An event that came in pieces, as one over 16 KiB does, was taken for several:
-// what was held of one piece broke the next.
-func TestUnveilLongEventsInPieces(t *testing.T) {
-	long := strings.Repeat("x", 40<<10)
-	event := `data: {"choices":[{"index":0,"delta":{"content":"` + long + `[PERSON] and [PER"}}]}` + "\n\n"
-	rest := `data: {"choices":[{"index":0,"delta":{"content":" end"}}]}` + "\n\n" + doneText
-	for cut := len(event) - 40; cut < len(event); cut++ {
-		u := newUnveiler(testVeil(), openai.KindChat)
-		var got strings.Builder
-		got.Write(u.events([]byte(event[:cut])))
-		got.Write(u.events([]byte(event[cut:])))
-		got.Write(u.events([]byte(rest)))
-		got.Write(u.last())
-		text := textOf(t, got.String(), "choices 0 delta content")
-		if text != long+"[PERSON] and [PER end" && text != long+"Ann Müller and [PER end" {
-			t.Fatalf("cut at %d: %.60q", cut, strings.TrimLeft(text, "x"))
-		}
-	}
-}
-
-// Some engines write a choice's index behind its text: all choices were one.
-func TestUnveilFindsIndicesBehindTexts(t *testing.T) {
-	u := newUnveiler(testVeil(), openai.KindText)
-	var got strings.Builder
-	for _, part := range []string{"0 [PER", "1 [EMAIL_", "0 SON]", "1 ADDRESS]"} {
-		index, text, _ := strings.Cut(part, " ")
-		got.Write(u.events([]byte(`data: {"choices":[{"text":"` + text + `","logprobs":null,"index":` + index + `}]}` + "\n\n")))
-	}
-	for _, want := range []string{`"Ann Müller","logprobs":null,"index":0`, `"ann@example.org","logprobs":null,"index":1`} {
-		if !strings.Contains(got.String(), want) {
-			t.Errorf("%s is not in\n%s", want, got.String())
-		}
-	}
-}
-
 // The prompt with its escapes resolved, and what was redacted of it, were kept
 // for as long as the answer streamed.
 func TestStreamsDoNotHoldWhatWasJudged(t *testing.T) {
@@ -394,19 +299,6 @@ func TestPanicsOfGuardsAreReported(t *testing.T) {
 	}
 }
 
-// Engines take a negative limit for none, and the cap let it pass; the cap of a
-// system prompt's place ended at 64 of them.
-func TestCapsHoldWhateverIsAsked(t *testing.T) {
-	if got := applied(t, "/v1/chat/completions none tokens:16", `{"model":"m","max_tokens":-1,"messages":[{"role":"user","content":"a"}]}`); !strings.Contains(got, `"max_tokens":16`) {
-		t.Error(got)
-	}
-	many := strings.Repeat(`{"role":"system","content":"mine"},`, 100)
-	got := applied(t, "/v1/chat/completions none replace:ours", `{"model":"m","messages":[`+many+`{"role":"user","content":"a"}]}`)
-	if want := `{"model":"m","messages":[{"role":"system","content":"ours"},{"role":"user","content":"a"}]}`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 // A header without a value told of a worker that was never asked.
 func TestRefusalsNameNoWorker(t *testing.T) {
 	p := startProxy(t, guarded(classify.Block, goodWorker(t).url))
@@ -420,7 +312,7 @@ func TestRefusalsNameNoWorker(t *testing.T) {
 func TestAskForUnknownTypes(t *testing.T) {
 	p := startProxy(t, guarded(classify.Block, goodWorker(t).url))
 	status, a := askAdmin(t, p, "/api/v1/classify/pii", `{"text":"4111 1111 1111 1111","options":{"entity_types":["CREDIT"]}}`)
-	if status != 400 || at(a, "error param") != "options.entity_types" {
+	if status != 400 || answertest.At(a, "error param") != "options.entity_types" {
 		t.Errorf("%d %v", status, a)
 	}
 }

@@ -2,7 +2,6 @@
 package proxy
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/openai"
+	"kvasir/openai/answer/answertest"
 )
 
 // A cut answer is for those who asked for the same cut, and for nobody later.
@@ -22,10 +22,10 @@ func TestAnswerCutAtALengthIsFollowedAndNotStored(t *testing.T) {
 	f := p.follow(t, chatPath, streamChat)[0]
 	s.say(httpReply(200, "application/json", strings.Replace(chatReply, `"stop"`, `"length"`, 1)))
 	leader.answer(t)
-	if r := f.answer(t); says(t, r).finish != "length" || r.Header.Get("x-kvasir-cache") != "wait" {
+	if r := f.answer(t); says(t, r).Finish != "length" || r.Header.Get("x-kvasir-cache") != "wait" {
 		t.Errorf("%q", r.body)
 	}
-	waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+	waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	again := p.send(t, chatPath, plainChat)
 	w.step(t).say(httpReply(200, "application/json", chatReply))
 	if got := again.answer(t).Header.Get("x-kvasir-cache"); got != "miss" {
@@ -36,19 +36,19 @@ func TestAnswerCutAtALengthIsFollowedAndNotStored(t *testing.T) {
 // Every transcript that can be kept is given back as it came, in both forms.
 func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 	kept := 0
-	for _, tr := range readTranscripts(t) {
-		rt := openai.Route{Kind: tr.kind}
-		if !rt.Recorded() || tr.cut || !bytes.HasPrefix(tr.response, []byte("HTTP/1.1 200 ")) || unfaithful[tr.name] != "" {
+	for _, tr := range answertest.Transcripts(t) {
+		rt := openai.Route{Kind: tr.Kind}
+		if !rt.Recorded() || !tr.OK() || answertest.Unfaithful[tr.Name] != "" {
 			continue
 		}
-		want := clientOf(t, tr)
-		if strings.TrimSpace(want.text) == "" {
+		want := tr.Said(t)
+		if strings.TrimSpace(want.Text) == "" {
 			continue
 		}
-		body := string(unlimited(tr.body))
-		want.finish, want.choices = "stop", min(want.choices, 1)
+		body := string(answertest.Unlimited(tr.Body))
+		want.Finish, want.Choices = "stop", min(want.Choices, 1)
 		var parts []string
-		if tr.events() == nil {
+		if tr.Events() == nil {
 			reply := httpReply(200, "application/json", body)
 			parts = []string{reply[:30], reply[30 : len(reply)-7], reply[len(reply)-7:]}
 		} else {
@@ -66,7 +66,7 @@ func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 		s := cachedSettings(t, w.url)
 		p := startProxy(t, s)
 		path, plain, stream := chatPath, plainChat, streamChat
-		switch tr.kind {
+		switch tr.Kind {
 		case openai.KindText:
 			path, plain, stream = "/v1/completions", `{"model":"m","prompt":"a"}`, `{"model":"m","prompt":"a","stream":true}`
 		case openai.KindMessages:
@@ -77,13 +77,13 @@ func TestTranscriptsAreReplayedFromTheCache(t *testing.T) {
 			path, plain, stream = "/v1/responses", `{"model":"m","input":"a"}`, `{"model":"m","input":"a","stream":true}`
 		}
 		if first := p.ask(t, path, plain); says(t, first) != want {
-			t.Errorf("%s: %+v", tr.name, says(t, first))
+			t.Errorf("%s: %+v", tr.Name, says(t, first))
 		}
-		waitUntil(t, "it is stored", func() bool { return p.flights.count() == 0 })
+		waitUntil(t, "it is stored", func() bool { return p.coalesced.Stats().Calls == 0 })
 		for _, body := range []string{plain, stream} {
 			again := p.ask(t, path, body)
 			if got := says(t, again); got != want || again.Header.Get("x-kvasir-cache") != "hit" {
-				t.Errorf("%s: %v\n got %+v\nwant %+v", tr.name, again.Header, got, want)
+				t.Errorf("%s: %v\n got %+v\nwant %+v", tr.Name, again.Header, got, want)
 			}
 		}
 		kept++
@@ -103,10 +103,10 @@ func TestStoreThatFails(t *testing.T) {
 	s.Cache = cache.New(cache.Options{Store: faultyStore{}, Verifier: onlyEqual{}})
 	p := startProxy(t, s)
 	for range 2 {
-		if r := p.ask(t, chatPath, plainChat); says(t, r).text != "hello" || r.Header.Get("x-kvasir-cache") != "miss" {
+		if r := p.ask(t, chatPath, plainChat); says(t, r).Text != "hello" || r.Header.Get("x-kvasir-cache") != "miss" {
 			t.Errorf("%v %q", r.Header, r.body)
 		}
-		waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 })
+		waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	}
 	if n := strings.Count(p.log.String(), "BUG: storing an answer"); n != 2 {
 		t.Errorf("%d bugs are counted", n)

@@ -57,18 +57,18 @@ func (c listenCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 func collectListening(b *backend, out chan<- prometheus.Metric) {
-	l, name := &b.listening, b.Name()
+	counts, name := b.Counts(), b.Name()
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), append([]string{name}, labels...)...)
 	}
 	gauge := func(d *prometheus.Desc, v float64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
 	}
-	counter(kvRestarts, l.restarts.Load())
-	counter(kvLate, l.late.last.Load())
-	counter(kvExpired, l.expired.last.Load())
+	counter(kvRestarts, counts.Restarts)
+	counter(kvLate, counts.Late)
+	counter(kvExpired, counts.Expired)
 	gauge(kvBlockSize, float64(b.Engine().BlockSize))
-	sum := sumFacts(l.facts())
+	sum := sumFacts(b.Events())
 	gauge(kvSources, float64(sum.ranks))
 	gauge(kvConnected, float64(sum.connected))
 	gauge(kvHeld, float64(sum.held))

@@ -10,6 +10,8 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/upstream"
+	"kvasir/wire"
 )
 
 // A placing is a request's prompt, and where it went. It keeps memory for the next
@@ -67,7 +69,7 @@ func (x placer) locate() {
 	}
 	begin := time.Now()
 	source := x.p.lexicon.of(x.model)
-	p.prompt.Seed = seedOf(source.listed, p.salt)
+	p.prompt.Seed = upstream.SeedOf(source.listed, p.salt)
 	err := source.err
 	if err == nil {
 		err = x.tokens(source.model)
@@ -87,8 +89,8 @@ func (x placer) tokens(m *prompt.Model) error {
 	}
 	body := x.body
 	if !x.edit.Empty() {
-		sent := takeBuffer(n)
-		defer giveBuffer(sent)
+		sent := wire.TakeBuffer(n)
+		defer wire.GiveBuffer(sent)
 		body = sent[:0]
 		x.pieces = x.edit.Segments(x.pieces[:0], x.body)
 		for _, piece := range x.pieces {
@@ -157,7 +159,7 @@ func (x placer) wording() {
 	for _, at := range spans {
 		n += len(at.Of(x.body))
 	}
-	p.text = append(takeBuffer(max(n, 1))[:0], system...)
+	p.text = append(wire.TakeBuffer(max(n, 1))[:0], system...)
 	for _, at := range spans {
 		p.text = append(p.text, at.Of(x.body)...)
 	}
@@ -194,7 +196,7 @@ func (p *placing) giveBack() {
 		p.ids, p.prompt.IDs = nil, noIDs
 	}
 	if p.text != nil {
-		giveBuffer(p.text[:cap(p.text)])
+		wire.GiveBuffer(p.text[:cap(p.text)])
 		p.text, p.prompt.Text = nil, nil
 	}
 }

@@ -34,7 +34,7 @@ type metrics struct {
 	reloadTime    prometheus.Gauge
 	signalMetrics
 	cacheMetrics
-	flightMetrics
+	coalesceMetrics
 	placeMetrics
 	handoverMetrics
 	hardwareMetrics
@@ -114,13 +114,13 @@ func newMetrics(p *Proxy, version string) *metrics {
 			cacheRefused:  counters("kvasir_cache_refused_total", "Entries found near that were not taken for an answer, by what spoke against the best.", "why"),
 			cacheLookup:   histogram("kvasir_cache_lookup_seconds", "Time that a lookup took, embedding included.", shortBuckets),
 			cacheEmbed:    histogram("kvasir_cache_embed_seconds", "Time that a question's embedding took, waiting for a thread included.", shortBuckets),
+			stored:        counter("kvasir_cache_stored_total", "Answers that were given to the store."),
+			unkept:        counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
 		},
 	}
-	m.flightMetrics = flightMetrics{
+	m.coalesceMetrics = coalesceMetrics{
 		followers: gauge("kvasir_cache_waiters", "Requests that wait for the answer to an equal one."),
 		followed:  counters("kvasir_cache_waits_total", "Requests that waited for the answer to an equal one, by how that ended.", "end"),
-		stored:    counter("kvasir_cache_stored_total", "Answers that were given to the store."),
-		unkept:    counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
 	}
 	m.placeMetrics = placeMetrics{
 		placeTook:   histogram("kvasir_placement_seconds", "Time to find a prompt's tokens and choose its workers, by policies that ask for what workers hold.", shortBuckets),
@@ -136,7 +136,7 @@ func newMetrics(p *Proxy, version string) *metrics {
 	}
 	m.hardwareChanges = counters("kvasir_worker_hardware_changes_total", "Times that the state of a worker's GPUs became another one for placement.", "worker", "state")
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_cache_flights", Help: "Requests to workers whose answer equal requests would get."},
-		func() float64 { return float64(p.flights.count()) }))
+		func() float64 { return float64(p.coalesced.Stats().Calls) }))
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})
 	r.MustRegister(build)
 	build.WithLabelValues(version).Set(1)
@@ -175,6 +175,6 @@ func (c workerCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, b.Name(), b.Role().String(), st.State.String())
 		out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(b.Active()), b.Name())
-		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.client.ConnsCount()), b.Name())
+		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.Conns.Conns()), b.Name())
 	}
 }

@@ -4,6 +4,8 @@ package proxy
 import (
 	"net"
 	"time"
+
+	"kvasir/wire"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // follow; the rest goes out with the next write, or at the end.
 func (r *reply) deliver(b []byte, now time.Time) error {
 	c := r.x.conn
-	offers := !r.ending && r.x.leading && len(r.late)+c.beneath.waiting()+len(b) <= lateLimit && r.x.flight.isFollowed()
+	offers := !r.ending && len(r.late)+c.beneath.waiting()+len(b) <= lateLimit && r.x.recipients.hasFollowers()
 	if len(r.late) > 0 {
 		r.late = append(r.late, b...)
 		b = r.late
@@ -49,7 +51,7 @@ func (c *clientConn) offer(b []byte) (n int, err error) {
 		n, err = offerTo(c.Conn, b)
 	}
 	c.sent += int64(n)
-	c.writing = clock{}
+	c.writing = wire.Clock{}
 	return n, err
 }
 
@@ -59,7 +61,7 @@ func offerTo(c net.Conn, b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.Write(b)
-	if isTimeout(err) {
+	if wire.IsTimeout(err) {
 		err = nil
 	}
 	if cleared := c.SetWriteDeadline(time.Time{}); err == nil {

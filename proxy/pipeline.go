@@ -42,7 +42,7 @@ func (x *exchange) answer() *openai.Error {
 	if answered, err := (gate{x}).guard(); answered || err != nil {
 		return err
 	}
-	if answered, err := (sharer{x}).reuse(); answered || err != nil { // what was answered before, or is now
+	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
 	place := placer{x}
@@ -68,15 +68,15 @@ func (x *exchange) choose() {
 func (x *exchange) splice() {
 	x.edit.Reset()
 	if x.model != x.facts.asked {
-		x.req.SetModel(&x.edit, x.model)
+		openai.SetModel(&x.edit, &x.req, x.model)
 	}
-	x.req.StripHandover(&x.edit)
-	x.req.RewriteHeads(&x.edit)
+	openai.StripHandover(&x.edit, &x.req)
+	openai.RewriteHeads(&x.edit, &x.req)
 	x.effects()
 	x.redact()
 	placer{x}.spliceSalt()
 	if x.hidesUsage = x.req.Stream && x.route.CountsUsage() && !x.req.Usage.Include && !x.req.Usage.Continuous; x.hidesUsage {
-		x.req.AskUsage(&x.edit)
+		openai.AskUsage(&x.edit, &x.req)
 	}
 }
 
@@ -87,8 +87,8 @@ func (x *exchange) end() {
 	}
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
 	x.facts.total = time.Since(x.arrived())
-	sharer{x}.land()
+	x.endCall()
 	books{x.p}.enter(x)
-	sharer{x}.keep()
+	x.keep()
 	x.release()
 }

@@ -16,6 +16,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/sim"
+	"kvasir/sim/simtest"
 )
 
 // placingSettings are settingsFor with the default policy.
@@ -31,13 +32,13 @@ func placingSettings(urls ...string) *Settings {
 
 // startPlacing starts a proxy before simulated workers w0, w1 ... that publish their
 // events, and waits until it hears them and knows the model's tokens.
-func startPlacing(t testing.TB, n int, change func(*Settings)) (*testProxy, []*simulated) {
+func startPlacing(t testing.TB, n int, change func(*Settings)) (*testProxy, []*simtest.Engine) {
 	t.Helper()
-	var engines []*simulated
+	var engines []*simtest.Engine
 	var urls []string
 	for i := range n {
-		e := startSimulated(t, sim.Options{Name: fmt.Sprintf("w%d", i), Events: true}, nil)
-		engines, urls = append(engines, e), append(urls, "http://"+e.web)
+		e := simtest.Start(t, sim.Options{Name: fmt.Sprintf("w%d", i), Events: true}, nil)
+		engines, urls = append(engines, e), append(urls, "http://"+e.Web)
 	}
 	s := placingSettings(urls...)
 	if change != nil {
@@ -47,7 +48,7 @@ func startPlacing(t testing.TB, n int, change func(*Settings)) (*testProxy, []*s
 	waitUntil(t, "the events are heard", func() bool {
 		heard := 0
 		for i := range n {
-			for _, f := range p.backendOf(t, fmt.Sprintf("w%d", i)).listening.facts() {
+			for _, f := range p.backendOf(t, fmt.Sprintf("w%d", i)).Events() {
 				if f.Connected {
 					heard++
 				}
@@ -157,7 +158,7 @@ func TestPromptFollowsEvents(t *testing.T) {
 		if i != 1 {
 			continue
 		}
-		c, err := net.Dial("tcp", e.web)
+		c, err := net.Dial("tcp", e.Web)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +327,7 @@ func TestSaltOnlyWhereItIsTaken(t *testing.T) {
 		salted := strings.Contains(body, `"cache_salt":"kvasir-`)
 		_, ready := p.readiness(t)
 		told := strings.Contains(ready, "isolate has no effect at its engine, "+engine)
-		if want := takesSalt(engine); salted != want || told == want {
+		if want := engine == "vllm" || engine == "sglang"; salted != want || told == want {
 			t.Errorf("%s was sent %s, and /readyz says %s", engine, body, ready)
 		}
 	}
@@ -414,7 +415,7 @@ func TestBadTokenizersLoseNothing(t *testing.T) {
 	for setting, reason := range map[string]string{dir: `tokens of model \"m\": its files cannot be used`, "none": ""} {
 		var urls []string
 		for i := range 3 {
-			urls = append(urls, "http://"+startSimulated(t, sim.Options{Name: fmt.Sprintf("w%d", i), Events: true}, nil).web)
+			urls = append(urls, "http://"+simtest.Start(t, sim.Options{Name: fmt.Sprintf("w%d", i), Events: true}, nil).Web)
 		}
 		s := placingSettings(urls...)
 		s.Models[0].Tokenizer = setting

@@ -76,7 +76,7 @@ func (x placer) placed(at *kvroute.Placement, b *backend) {
 // taken to hold.
 func (x placer) compare(at *kvroute.Placement) {
 	p, f, m := &x.placing, &x.facts.placed, x.p.metrics
-	cached := x.facts.usage.cachedTokens
+	cached := x.facts.usage.Cached
 	if cached < 0 || !f.priced || f.approximate != "" || f.blockSize == 0 {
 		return
 	}
@@ -227,7 +227,7 @@ func (s *state) placeReasons(b *backend) (why []string) {
 	if problem := b.agreement.problem(); problem != "" && s.prices() {
 		why = append(why, fmt.Sprintf("worker %q: %s", b.Name(), problem))
 	}
-	if e := b.engine(); e != "" && !takesSalt(e) && slices.ContainsFunc(s.settings.Keys, func(k Key) bool { return k.Isolate }) {
+	if e := b.EngineName(); e != "" && !b.TakesSalt() && slices.ContainsFunc(s.settings.Keys, func(k Key) bool { return k.Isolate }) {
 		why = append(why, fmt.Sprintf("worker %q: keys[].isolate has no effect at its engine, %s", b.Name(), e))
 	}
 	return why

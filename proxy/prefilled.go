@@ -4,71 +4,58 @@ package proxy
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"kvasir/openai"
+	"kvasir/openai/answer"
+	"kvasir/upstream"
 )
 
 // passOwn passes the prefill worker's reply on as the answer. Its body goes as
 // it is; a client that reads a stream is told the same in events.
-func (h *handover) passOwn() *failure {
+func (h *handover) passOwn() *upstream.Failure {
 	x := h.x
-	x.call, h.call = h.call, call{}
+	x.call, h.call = h.call, upstream.Call{}
 	x.backend = h.from
 	x.facts.worker, x.facts.prefill = h.from.Name(), ""
 	r := relay{exchange: x, hand: h}
-	f, result := (*failure)(nil), "prefill_answered"
+	f, result := (*upstream.Failure)(nil), "prefill_answered"
 	defer r.letGo(&h.decode) // it has no connection any more
 	if x.req.Stream {
 		f = r.retell()
 	} else if err := r.body(); err != nil {
-		f = blame(x, &x.call, err)
+		f = blame(x, &x.call, h.from.Name(), err)
 	}
 	if f != nil {
-		f.part, result = partPrefill, "prefill_failed"
+		f.Part, result = upstream.PartPrefill, "prefill_failed"
 	}
-	x.p.noteTry(h.from, f, x.facts.why, x.call.now)
+	x.p.noteTry(h.from, f, x.facts.why, x.call.Now)
 	x.p.metrics.handovers.WithLabelValues(result).Inc()
 	return f
 }
 
 // retell tells a body that has come whole as the events of a stream.
-func (r *relay) retell() *failure {
+func (r *relay) retell() *upstream.Failure {
 	if err := r.hand.commit(); err != nil {
-		return blame(r.exchange, &r.call, err)
+		return blame(r.exchange, &r.call, r.facts.worker, err)
 	}
-	body := r.call.payload()
+	body := r.call.Payload()
 	shown := body
 	if r.unveil != nil {
-		shown = r.unveil.body(body)
+		shown = r.unveil.Body(body)
 	}
-	said := recorder{kind: r.route.Kind, tools: true}
-	said.wholeBody(shown, true)
-	if said.seal(); !said.faithful() {
-		return broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
+	said := answer.NewRecorder(r.route.Kind, true)
+	said.Body(shown)
+	if said.Seal(); !said.Faithful() {
+		return upstream.Broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
 	}
 	if record := r.recording(); record != nil {
-		record.wholeBody(body, true)
-		sharer{r.exchange}.recorded()
+		record.Body(body)
+		shareWhole(r.recipients.leader, record)
 	}
-	r.facts.usage = usageNear(r.route.Kind, body)
-	r.spend(r.facts.usage.total())
+	r.facts.usage = answer.UsageOf(r.route.Kind, body)
+	r.spend(r.facts.usage.Total())
 	r.facts.streamed = true
-	say := newReplay(&said.answer, r.route.Kind, r.arrived().Unix(), r.req.Usage.Include)
-	say.id = r.facts.id
+	say := answer.NewReplay(said.Answer(), r.route.Kind, r.facts.id, r.arrived().Unix(), r.req.Usage.Include)
 	r.tell(&say)
 	return nil
-}
-
-// cut takes a member out of what is held of the reply; nil: none.
-func (c *call) cut(member []byte) {
-	if len(member) == 0 {
-		return
-	}
-	held := c.payload()
-	from := offset(held, member)
-	var s openai.Splices
-	s.Remove(openai.Span{Start: int32(from), End: int32(from + len(member))})
-	gone := s.Settled(held)[0]
-	c.end = c.start + gone.Start + copy(held[gone.Start:], held[gone.End:])
 }
 
 // handoverMetrics are what is counted of requests that two workers share.

@@ -38,8 +38,8 @@ type Proxy struct {
 	bodies      bodyBudget
 	descriptors descriptors
 
-	flights flights  // of equal requests
-	lexicon *lexicon // where models' tokens come from
+	coalesced coalesceGroup // calls for equal requests
+	lexicon   *lexicon      // where models' tokens come from
 
 	hardware hardware // what telemetry says of the workers' GPUs
 
@@ -55,7 +55,7 @@ type Proxy struct {
 
 	main    service
 	admin   service
-	probers sync.WaitGroup
+	watches sync.WaitGroup // over workers
 }
 
 // New returns a proxy that serves nothing yet.
@@ -216,7 +216,7 @@ func (p *Proxy) Close() error {
 func (p *Proxy) end(ended chan<- struct{}) {
 	defer close(ended)
 	p.hardware.close()
-	p.probers.Wait() // they wake the lexicon
+	p.watches.Wait() // they wake the lexicon
 	p.lexicon.close()
 	p.watch.close()
 }

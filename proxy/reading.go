@@ -4,8 +4,6 @@ package proxy
 import (
 	"bytes"
 
-	"github.com/valyala/fasthttp"
-
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/openai"
@@ -23,7 +21,7 @@ type Reading struct {
 // as long as body is not changed. The error is the one that a client would get.
 func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 	q, err := r.Read("/tokenize", body)
-	if err == nil && r.x.req.Given&openai.NeedsMessages == 0 {
+	if err == nil && !r.x.req.MessagesAt.Given() {
 		return nil, openai.Invalid("messages", "you must provide a messages parameter")
 	}
 	return q, err
@@ -66,21 +64,24 @@ type CacheAsk struct {
 // as it was.
 func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk {
 	x := &r.x
-	x.state = &state{settings: s, keys: newKeyring(nil, nil), models: make(map[string]Model, len(s.Models))}
-	for _, m := range s.Models {
-		x.state.models[m.Name] = m
-	}
-	x.ctx, x.model, x.verdict = &fasthttp.RequestCtx{}, model, v
-	defer func() { x.ctx, x.state, x.verdict = nil, nil, nil }()
 	if !x.route.Recorded() {
 		return CacheAsk{Why: "route"}
 	}
-	x.rule = inquiry{x}.cacheRule()
-	ask := CacheAsk{Why: x.rule.why, Kept: x.rule.stores, Exact: x.rule.exact}
-	if x.rule.asks.Given() {
-		inquiry{x}.pose()
-		ask.Question, ask.Scope = bytes.Clone(x.asking.text), x.asking.query.Scope
-		ask.Literal = x.asking.query.Literal()
+	in := scopeInput{request: &x.req, path: x.route.Path, model: model, keyless: true, named: s.CacheOptions.ScopeHeaders}
+	if v != nil {
+		in.decision = v.Decision
+	}
+	for _, m := range s.Models {
+		if m.Name == model {
+			in.family = m.Reasoning
+		}
+	}
+	rule := cacheRuleFor(&x.req, x.route.Kind, in.decision, guardOutcome{redacts: redacts(v, &s.Classify)}, nil, &s.CacheOptions)
+	ask := CacheAsk{Why: rule.why, Kept: rule.stores, Exact: rule.exact}
+	if rule.asks.Given() {
+		x.lookup = x.lookup.of(&in, &rule)
+		ask.Question, ask.Scope = bytes.Clone(x.lookup.text), x.lookup.query.Scope
+		ask.Literal = x.lookup.query.Literal()
 	}
 	return ask
 }

@@ -1,15 +1,17 @@
 // Recall: the step of the pipeline that answers from the cache.
+
 package proxy
 
 import (
+	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"kvasir/cache"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // What became of a request at the cache: the values of x-kvasir-cache, and of
@@ -21,22 +23,8 @@ const (
 	cacheWait   = "wait"   // it got the answer of an equal request that was under way
 )
 
-// An asking is what the cache is asked, with memory for the next request's. It
-// outlives the body: its text is a copy.
-type asking struct {
-	query cache.Query
-	text  []byte                         // of query
-	embed func(*[cache.Dim]float32) bool // of the exchange it belongs to
-}
-
-// scopers are lent for one scope each: no stream has to hold one.
-var scopers = sync.Pool{New: func() any { return new(scoper) }}
-
-// An inquiry is a request that the cache is asked about.
-type inquiry struct{ *exchange }
-
-// recalled is what the headers, the log and the metrics say of the cache. None
-// of it is text of anybody's.
+// recalled is what the headers, the log and the metrics say of the cache. No
+// text of any client is in it.
 type recalled struct {
 	result     string // "": there is no cache for this
 	why        string // it is no hit
@@ -45,68 +33,105 @@ type recalled struct {
 	age        time.Duration
 }
 
-// recall answers from the cache if it can. Whatever is wrong with the cache,
-// the request goes on without it. After a miss x.rule says whether the answer
-// may be kept, and x.asking.query under what.
+// reuse answers without a worker of this request's own: from the cache, or with
+// what an equal request is getting now. Whatever is wrong with the cache, the
+// request goes on without it. Afterwards x.rule says whether the answer may be
+// kept, and x.lookup under what.
 //
-// A hit is a request like others to a key's limit, and takes no tokens from it:
+// A hit counts as a request against a key's limit and takes none of its tokens:
 // no worker made any. It asks no worker and takes nothing from the retry budget.
-func (x *exchange) recall() (answered bool) {
-	c := x.state.settings.Cache
+func (x *exchange) reuse() (answered bool, err *openai.Error) {
+	c, o := x.state.settings.Cache, &x.state.settings.CacheOptions
 	if c == nil || !x.route.Recorded() {
-		return false
+		return false, nil
 	}
-	q := inquiry{x}
-	x.rule = q.cacheRule()
+	x.rule = cacheRuleFor(&x.req, x.route.Kind, x.decision(), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
 	if x.rule.why == "" || x.rule.stores {
-		q.pose()
+		in := x.scopeInput()
+		x.lookup = x.lookup.of(&in, &x.rule)
+		x.lookup.embedder = embedder{x.state.classifier, x.p.metrics.cacheEmbed}
 	}
-	m, f := x.p.metrics, &x.facts.cache
-	if f.why = x.rule.why; f.why != "" {
-		f.result = cacheBypass
-		m.cacheBypassed.WithLabelValues(f.why).Inc()
+	if x.rule.why != "" {
+		x.facts.cache = recalled{result: cacheBypass, why: x.rule.why}
+		x.p.metrics.cacheBypassed.WithLabelValues(x.rule.why).Inc()
+		return false, nil
+	}
+	query, calls := &x.lookup.query, &x.p.coalesced
+	if !mayCoalesce(&x.rule, &x.req, o) {
+		return x.answerFromCache(c, query), nil
+	}
+	for key := coalesceKeyOf(query); ; {
+		mark := calls.Mark()
+		x.facts.cache = recalled{result: cacheMiss}
+		if !calls.Joinable(key) && x.answerFromCache(c, query) { // the leader of a call that can be joined has looked
+			return true, nil
+		}
+		switch leader, follower := calls.Join(key, mark); {
+		case leader != nil:
+			x.recipients.leader = leader
+			return false, nil
+		case follower != nil:
+			return x.follow(follower)
+		}
+	}
+}
+
+// guardOutcome is what the guards did with the request.
+func (x *exchange) guardOutcome() guardOutcome {
+	return guardOutcome{unjudged: x.facts.judgement.unjudged != "", redacts: redacts(x.verdict, &x.state.settings.Classify)}
+}
+
+// scopeInput is what the answer depends on.
+func (x *exchange) scopeInput() scopeInput {
+	return scopeInput{
+		request: &x.req, path: x.route.Path, model: x.model, decision: x.decision(), family: x.state.models[x.model].Reasoning,
+		client: tenantOf(x.key), query: x.ctx.URI().QueryString(), headers: x.ctx.Request.Header.RawHeaders(),
+		keyless: !x.state.keys.required(), named: x.state.settings.CacheOptions.ScopeHeaders,
+	}
+}
+
+// answerFromCache answers from the cache if it can.
+func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered bool) {
+	a, was := x.p.recall(c, q, x.route.Kind, x.state.settings.CacheOptions.ToolCalls)
+	if x.facts.cache = was; was.result != cacheHit {
 		return false
 	}
-	f.result = cacheMiss
-	if (sharer{x}).flies() { // who leads has looked
-		return false
-	}
+	x.facts.judgement.path = pathCache
+	x.facts.streamed = x.req.Stream
+	say := answer.NewReplay(a, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
+	x.tell(&say)
+	return true
+}
+
+// recall looks for an answer in the cache, counts what it finds, and says what
+// that was. Of a hit it returns the answer. It is a miss where the answer cannot
+// be told on a route of the kind, or where it calls a tool and such answers are
+// not kept: this one was, under another configuration.
+func (p *Proxy) recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool) (*answer.Answer, recalled) {
+	m := p.metrics
 	start := time.Now()
-	r, bug := q.lookUp(c)
+	r := p.lookUp(c, q)
 	m.cacheLookup.Observe(time.Since(start).Seconds())
-	var a answer
 	if r.Hit {
-		var err error
-		switch a, err = readAnswer(r.Entry.Answer); {
-		case err != nil || !a.replays(x.route.Kind):
-			r.Hit, r.Err, r.Why = false, err, "unreadable"
-		case a.calls != nil && !x.state.settings.CacheOptions.ToolCalls: // kept under another configuration
-			r.Hit, r.Why = false, bypassTools
+		switch a, err := answer.Parse(r.Entry.Answer); {
+		case err != nil || !a.Fits(k):
+			r.Err, r.Why = err, "unreadable"
+		case a.Calls != nil && !toolCalls:
+			r.Why = bypassTools
+		default:
+			m.cacheLookups.WithLabelValues(resultOf(r.Exact)).Inc()
+			return &a, recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
 		}
 	}
-	switch {
-	case bug:
-		f.why = "bug"
+	if r.Err != nil {
 		m.cacheLookups.WithLabelValues("error").Inc()
-	case r.Hit:
-		m.cacheLookups.WithLabelValues(resultOf(r.Exact)).Inc()
-		*f = recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
-		x.facts.judgement.path = pathCache
-		x.facts.streamed = x.req.Stream
-		say := newReplay(&a, x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
-		x.tell(&say)
-		return true
-	case r.Err != nil:
-		f.why = r.Why
-		m.cacheLookups.WithLabelValues("error").Inc()
-	default:
-		f.why, f.similarity = r.Why, r.Similarity
-		m.cacheLookups.WithLabelValues(cacheMiss).Inc()
-		if r.Entry != nil {
-			m.cacheRefused.WithLabelValues(r.Why).Inc()
-		}
+		return nil, recalled{result: cacheMiss, why: r.Why}
 	}
-	return false
+	m.cacheLookups.WithLabelValues(cacheMiss).Inc()
+	if r.Entry != nil {
+		m.cacheRefused.WithLabelValues(r.Why).Inc()
+	}
+	return nil, recalled{result: cacheMiss, why: r.Why, similarity: r.Similarity}
 }
 
 func resultOf(exact bool) string {
@@ -116,56 +141,17 @@ func resultOf(exact bool) string {
 	return "semantic"
 }
 
+var errLookup = errors.New("a bug was met in the cache")
+
 // lookUp asks the cache. A bug in there costs the hit, not the request.
-func (x inquiry) lookUp(c *cache.Cache) (r cache.Result, bug bool) {
+func (p *Proxy) lookUp(c *cache.Cache, q *cache.Query) (r cache.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			x.p.noteBug(fault, "a look into the cache")
-			r, bug = cache.Result{}, true
+			p.noteBug(fault, "a look into the cache")
+			r = cache.Result{Err: errLookup, Why: "bug"}
 		}
 	}()
-	return c.Lookup(&x.asking.query), false
-}
-
-// pose makes the query of what the request asks.
-func (x inquiry) pose() {
-	q := x.asking
-	if q == nil {
-		q = &asking{embed: x.embed}
-		x.asking = q
-	}
-	s := scopers.Get().(*scoper)
-	defer scopers.Put(s)
-	question := openai.Text{At: x.rule.asks, Escaped: openai.HasEscape(x.rule.asks.Of(x.body))}
-	q.text = question.AppendTo(q.text[:0], x.body)
-	q.query = cache.Query{
-		Scope: x.scope(s, x.rule.asks), Tenant: x.tenant(), Model: x.model, Text: q.text, MaxAge: x.rule.maxAge,
-	}
-	if d := x.decision(); d != nil {
-		q.query.Threshold = d.CacheThreshold
-	}
-	if !x.rule.exact {
-		q.query.Embed = q.embed
-	}
-}
-
-// embed makes the embedding of the question, which judging may have made already.
-func (x inquiry) embed(dst *[cache.Dim]float32) bool {
-	start := time.Now()
-	ok := x.state.classifier.Embed(dst, cache.Unshouted(x.asking.text))
-	x.p.metrics.cacheEmbed.Observe(time.Since(start).Seconds())
-	return ok
-}
-
-// forget lets go of the question, and of more memory than questions use.
-func (q *asking) forget() {
-	if q == nil {
-		return
-	}
-	if cap(q.text) > 64<<10 {
-		q.text = nil
-	}
-	q.text, q.query.Text = q.text[:0], nil
+	return c.Lookup(q)
 }
 
 // log adds what became of it to the request's line.

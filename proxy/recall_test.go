@@ -18,6 +18,8 @@ import (
 	"kvasir/cache"
 	"kvasir/cache/embedded"
 	"kvasir/classify"
+
+	"kvasir/openai/answer"
 )
 
 // byNumbers verifies as simply as can be: the numbers have to be the same, the
@@ -53,20 +55,20 @@ func caching(t testing.TB, urls ...string) *Settings {
 }
 
 // keep puts an answer to the request into the cache.
-func (p *testProxy) keep(t testing.TB, path, body string, a *answer) cache.ID {
+func (p *testProxy) keep(t testing.TB, path, body string, a *answer.Answer) cache.ID {
 	t.Helper()
 	_, q := posed(t, p.Proxy, path, body)
-	id, err := p.state.Load().settings.Cache.Put(q, a.append(nil))
+	id, err := p.state.Load().settings.Cache.Put(q, a.AppendTo(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
-func towerAnswer() *answer {
-	return &answer{
-		model: "tiny", created: 1600000000, text: []byte("It is 330 m tall."), finish: "stop", pieces: []int32{2, 5, 17},
-		usage: []byte(`{"prompt_tokens":7,"total_tokens":27,"completion_tokens":20}`),
+func towerAnswer() *answer.Answer {
+	return &answer.Answer{
+		Model: "tiny", Created: 1600000000, Text: []byte("It is 330 m tall."), Finish: "stop", Pieces: []int32{2, 5, 17},
+		RawUsage: []byte(`{"prompt_tokens":7,"total_tokens":27,"completion_tokens":20}`),
 	}
 }
 
@@ -167,7 +169,7 @@ func TestHitsComeInTheFormAskedFor(t *testing.T) {
 			if a.err != nil || a.StatusCode != 200 || a.Header.Get("x-vsr-cache-hit") != "true" || stream != form.stream || strings.Contains(a.body, `"usage"`) != form.usage {
 				t.Errorf("%s %s: %v %d %v %s", version, body, a.err, a.StatusCode, a.Header, a.body)
 			}
-			if form.stream && (strings.Count(a.body, `"delta":{"content":`) != 3 || !strings.HasSuffix(a.body, doneText)) {
+			if form.stream && (strings.Count(a.body, `"delta":{"content":`) != 3 || !strings.HasSuffix(a.body, doneEvent)) {
 				t.Errorf("%s %s: %s", version, body, a.body)
 			}
 			if chunked := len(a.TransferEncoding) > 0; chunked != (form.stream && version == "1.1") {
@@ -243,7 +245,7 @@ func TestMaxAge(t *testing.T) {
 	_, q := posed(t, p.Proxy, "/v1/chat/completions", towerAsked)
 	for age, want := range map[string]string{"max-age=3600": "hit", "max-age=60": "miss"} {
 		store := agedStore{p.state.Load().settings.Cache, &cache.Entry{
-			ID: 5, Scope: q.Scope, Text: string(q.Text), Answer: towerAnswer().append(nil), Created: time.Now().Add(-10 * time.Minute), Expires: time.Now().Add(time.Hour),
+			ID: 5, Scope: q.Scope, Text: string(q.Text), Answer: towerAnswer().AppendTo(nil), Created: time.Now().Add(-10 * time.Minute), Expires: time.Now().Add(time.Hour),
 		}}
 		s := caching(t, w.url)
 		s.Cache = cache.New(cache.Options{Store: store, Verifier: byNumbers{}, Threshold: 0.8, TTL: time.Hour})
@@ -251,7 +253,7 @@ func TestMaxAge(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := p.ask(t, "/v1/chat/completions", towerAsked, "Cache-Control: "+age)
-		waitUntil(t, "the flight is over", func() bool { return p.flights.count() == 0 }) // or the next one boards it
+		waitUntil(t, "the call is over", func() bool { return p.coalesced.Stats().Calls == 0 }) // or the next one joins it
 		old, _ := strconv.Atoi(a.Header.Get("x-kvasir-cache-age"))
 		if got := a.Header.Get("x-kvasir-cache"); got != want || want == "hit" && (old < 600 || old > 660) {
 			t.Errorf("%s: %s, %v", age, got, a.Header)
@@ -325,7 +327,7 @@ func TestHitsCostNoTokens(t *testing.T) {
 	s.Keys = []Key{{Name: "ann", SHA256: sha256.Sum256([]byte("secret")), RequestsPerMinute: 10, TokensPerMinute: 1000}}
 	p := startProxy(t, s)
 	_, q := posed(t, p.Proxy, "/v1/chat/completions", towerAsked, "Authorization: Bearer secret")
-	if _, err := s.Cache.Put(q, towerAnswer().append(nil)); err != nil {
+	if _, err := s.Cache.Put(q, towerAnswer().AppendTo(nil)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -363,7 +365,7 @@ func TestKeptCallsNeedToolCalls(t *testing.T) {
 	s := caching(t, w.url)
 	p := startProxy(t, s)
 	a := towerAnswer()
-	a.calls, a.finish = []byte(`[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`), "tool_calls"
+	a.Calls, a.Finish = []byte(`[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]`), "tool_calls"
 	for _, on := range []bool{true, false} {
 		changed := *s
 		changed.CacheOptions.ToolCalls = on

@@ -13,6 +13,7 @@ import (
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 // fasthttp believes a Content-Length: it allocates 32 MiB for a head of 90
@@ -102,12 +103,12 @@ func (b *body) giveBack(buf []byte) {
 	if n := counted(buf); n > 0 {
 		b.budget.give(n)
 	}
-	giveBuffer(buf)
+	wire.GiveBuffer(buf)
 }
 
 // counted is how much of the budget a buffer takes.
 func counted(buf []byte) int64 {
-	if len(buf) <= smallBuffer {
+	if len(buf) <= wire.SmallBuffer {
 		return 0
 	}
 	return int64(len(buf))
@@ -118,18 +119,18 @@ func (b *body) room() error {
 	if b.n < len(b.buf) {
 		return nil
 	}
-	size := int64(smallBuffer)
+	size := int64(wire.SmallBuffer)
 	switch has := int64(len(b.buf)); {
 	case has > fastGrowth:
 		size = 2 * has
 	case has > 0:
 		size = 4 * has
 	}
-	size = bufferSize(min(size, b.most))
-	if size > smallBuffer && !b.budget.take(size) {
+	size = wire.BufferSize(min(size, b.most))
+	if size > wire.SmallBuffer && !b.budget.take(size) {
 		return errNoRoom
 	}
-	bigger := takeBuffer(int(size))
+	bigger := wire.TakeBuffer(int(size))
 	if b.buf != nil {
 		copy(bigger, b.buf)
 		b.giveBack(b.buf)
@@ -165,16 +166,16 @@ func (p *Proxy) receive(ctx *fasthttp.RequestCtx, most int64, unread bool) error
 		return nil
 	}
 	c.arrived = ctx.Time()
-	f := framingOf(ctx.Request.Header.RawHeaders())
+	f, ok := framingOf(ctx.Request.Header.RawHeaders())
 	switch {
-	case f.left < 0:
+	case !ok:
 		return errNoFraming
-	case f.ended:
+	case f.Done():
 		return nil
 	}
 	c.body = body{budget: &p.bodies, most: most, unread: unread}
-	if f.how == frameLength && f.left < most {
-		c.body.most = f.left
+	if n, sized := f.Size(); sized && n < most {
+		c.body.most = n
 	}
 	err := c.body.receive(c, &f)
 	if c.arrived = time.Now(); err != nil {
@@ -202,44 +203,44 @@ func leaveBody(h *fasthttp.RequestHeader) {
 	}
 }
 
-// framingOf is how the body behind a request's head is framed. The head was
-// accepted by fasthttp: there is one Content-Length, or one Transfer-Encoding.
-// left is -1 where neither tells where the body ends.
-func framingOf(lines []byte) framing {
-	f := framing{how: frameLength, ended: true}
+// framingOf is how the body behind a request's head is framed; false: nobody can
+// tell where it ends. The head was accepted by fasthttp: there is one
+// Content-Length, or one Transfer-Encoding.
+func framingOf(lines []byte) (f wire.Framing, ok bool) {
+	f, ok = wire.Sized(0), true
 	for len(lines) > 0 {
 		var line []byte
 		line, lines = header.CutLine(lines)
 		switch line[0] | 0x20 {
 		case 'c':
 			if name, value := header.SplitField(line); header.Is(name, "content-length") {
-				f.left = parseLength(value)
-				f.ended = f.left == 0
+				n := header.ParseLength(value)
+				f, ok = wire.Sized(n), n >= 0
 			}
 		case 't':
 			if name, value := header.SplitField(line); header.Is(name, "transfer-encoding") {
 				if header.Is(value, "chunked") {
-					return framing{how: frameChunked}
+					return wire.Chunked(), true
 				}
-				f.left = -1
+				f, ok = wire.Framing{}, false
 			}
 		}
 	}
-	return f
+	return f, ok
 }
 
 // receive reads until the body has ended. Where much is still to come it goes
 // right into the body's buffer; ends, and what stands between chunks, are read
 // through the connection's own, which may hold the next request behind them.
-func (b *body) receive(c *clientConn, f *framing) error {
-	for !f.done() {
+func (b *body) receive(c *clientConn, f *wire.Framing) error {
+	for !f.Done() {
 		if b.unread {
 			b.gone, b.n = b.gone+int64(b.n), 0
 		}
-		if b.gone+int64(b.n)+f.left > b.most {
+		if b.gone+int64(b.n)+f.Left() > b.most {
 			return fasthttp.ErrBodyTooLarge
 		}
-		if c.from == c.to && f.left > readAhead && (f.how == frameLength || f.state == inData) {
+		if c.from == c.to && f.Left() > readAhead && f.Plain() {
 			if err := b.receiveDirect(c, f); err != nil {
 				return err
 			}
@@ -248,7 +249,7 @@ func (b *body) receive(c *clientConn, f *framing) error {
 		if err := c.fill(); err != nil {
 			return early(err)
 		}
-		payload, rest, err := f.decode(c.ahead[c.from:c.to])
+		payload, rest, err := f.Decode(c.ahead[c.from:c.to])
 		if err != nil {
 			return err
 		}
@@ -261,15 +262,15 @@ func (b *body) receive(c *clientConn, f *framing) error {
 }
 
 // receiveDirect reads once, bytes of the body alone.
-func (b *body) receiveDirect(c *clientConn, f *framing) error {
+func (b *body) receiveDirect(c *clientConn, f *wire.Framing) error {
 	if err := b.room(); err != nil {
 		return err
 	}
-	n, err := c.readRaw(b.buf[b.n:min(int64(len(b.buf)), int64(b.n)+f.left)])
+	n, err := c.readRaw(b.buf[b.n:min(int64(len(b.buf)), int64(b.n)+f.Left())])
 	if n == 0 {
 		return early(err)
 	}
-	_, _, err = f.decode(b.buf[b.n : b.n+n])
+	_, _, err = f.Decode(b.buf[b.n : b.n+n])
 	b.n += n
 	return err
 }

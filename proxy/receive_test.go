@@ -19,6 +19,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
+	"kvasir/wire"
 )
 
 // TestLiarsCostNothing: a Content-Length was believed, and 90 bytes cost 32 MiB.
@@ -232,9 +233,9 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, step uint8, chunked bool) {
 		var budget bodyBudget
 		budget.limit.Store(1 << 20)
-		fr := framing{how: frameLength, left: int64(len(in) / 2), ended: len(in) < 2}
+		fr := wire.Sized(int64(len(in) / 2))
 		if chunked {
-			fr = framing{how: frameChunked}
+			fr = wire.Chunked()
 		}
 		c := &clientConn{Conn: &pieceConn{rest: in, step: int(step) + 1}}
 		b := body{budget: &budget, most: 64 << 10}

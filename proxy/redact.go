@@ -2,12 +2,11 @@
 package proxy
 
 import (
-	"bytes"
-	"strconv"
 	"unicode/utf8"
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/openai/answer"
 )
 
 // redact splices a placeholder in the place of each piece of personal data
@@ -20,8 +19,8 @@ func (x *exchange) redact() {
 		return
 	}
 	count := x.facts.judgement.redacted == 0 && x.conn != nil // once, and not of what is only explained
-	x.veil.reset()
-	others := openai.Splices{Edits: x.edit.Edits[:len(x.edit.Edits):len(x.edit.Edits)]}
+	x.veil.Reset()
+	others := x.edit.Len() // edits that were there before ours
 	seek := offsets{text: -1}
 	numbers := int32(0) // the end of the last one that is replaced
 	var own []byte      // where nothing is put back, the client's placeholders are ours of an earlier turn
@@ -33,21 +32,21 @@ func (x *exchange) redact() {
 		if !v.PII.Denies(e.Type) {
 			continue
 		}
-		t := x.req.Texts[e.Text]
+		t := x.req.Content.Texts[e.Text]
 		if e.Text != seek.text {
 			seek = offsets{text: e.Text, raw: int(t.Inside().Start)}
 		}
 		value := x.asked.Texts[e.Text].Bytes[e.Start:e.End]
 		at := openai.Span{Start: seek.to(x.body, int(e.Start), t.Escaped)}
 		at.End = seek.to(x.body, int(e.End), t.Escaped)
-		if others.Covers(at) {
+		if x.edit.Covers(others, at) {
 			continue
 		}
 		name := e.Type.String()
 		if count {
 			x.p.metrics.redacted.WithLabelValues(name).Inc()
 		}
-		with := x.veil.placeholder(own, name, value)
+		with := x.veil.Placeholder(own, name, value)
 		if t.Bare && x.req.Whole.Given() { // a number: the whole of it, once
 			if at.Start >= numbers {
 				x.edit.Replace(t.At, append(append([]byte{'"'}, with...), '"'))
@@ -57,9 +56,9 @@ func (x *exchange) redact() {
 		}
 		x.edit.Replace(at, with)
 	}
-	x.facts.judgement.redacted = x.veil.count
+	x.facts.judgement.redacted = x.veil.Count
 	if x.unveil = nil; x.state.settings.Guards.Restore {
-		x.unveil = newUnveiler(&x.veil, x.route.Kind)
+		x.unveil = answer.NewUnveiler(&x.veil, x.route.Kind)
 	}
 }
 
@@ -97,90 +96,3 @@ func (o *offsets) to(body []byte, at int, escaped bool) int32 {
 	}
 	return int32(o.raw)
 }
-
-// A veil is what was hidden in one request, and under what names.
-type veil struct {
-	hidden []hidden
-	taken  []taken
-	count  int // pieces, equal ones counted again
-}
-
-// A taken kind has placeholders up to a number that the client wrote itself.
-type taken struct {
-	kind   string
-	number int // 0: none, 1: [PERSON], 2: [PERSON_2]
-}
-
-type hidden struct {
-	kind        string
-	value       string // as it is meant, no escapes
-	placeholder string // with its brackets
-}
-
-func (v *veil) reset() { v.hidden, v.taken, v.count = v.hidden[:0], v.taken[:0], 0 }
-
-// placeholder returns the one for the value, which is none that the body has
-// itself: the answer's may be either then. A request with very many different
-// values has them all, but finds equal ones only among the first.
-func (v *veil) placeholder(body []byte, kind string, value []byte) []byte {
-	v.count++
-	same := v.numbersOf(body, kind)
-	for i := range v.hidden {
-		h := &v.hidden[i]
-		if h.kind != kind {
-			continue
-		}
-		if h.value == string(value) {
-			return []byte(h.placeholder)
-		}
-		same++
-	}
-	name := "[" + kind + "]"
-	if same > 0 {
-		name = "[" + kind + "_" + strconv.Itoa(same+1) + "]"
-	}
-	if len(v.hidden) < maxHidden {
-		v.hidden = append(v.hidden, hidden{kind, string(value), name})
-	}
-	return []byte(name)
-}
-
-// numbersOf is the highest number of a placeholder of the kind in the body.
-func (v *veil) numbersOf(body []byte, kind string) int {
-	for _, t := range v.taken {
-		if t.kind == kind {
-			return t.number
-		}
-	}
-	highest := 0
-	for name := []byte("[" + kind); ; {
-		at := bytes.Index(body, name)
-		if at < 0 {
-			break
-		}
-		body = body[at+len(name):]
-		digits := bytes.TrimPrefix(body, []byte("_"))
-		number := 1
-		if len(digits) < len(body) {
-			if number = 0; len(digits) > maxNumber {
-				digits = digits[:maxNumber]
-			}
-			for _, c := range digits {
-				if c < '0' || c > '9' {
-					break
-				}
-				number = number*10 + int(c-'0')
-			}
-		}
-		highest = max(highest, number)
-	}
-	v.taken = append(v.taken, taken{kind, highest})
-	return highest
-}
-
-// maxNumber is how many digits of a placeholder's number are read.
-const maxNumber = 6
-
-// maxHidden is how many different values of a request are told apart: each is
-// compared with those before it.
-const maxHidden = 256

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"kvasir/openai/answer"
+	"kvasir/wire"
 )
 
 // A reply is one answer on its way to the client. It is written straight to
@@ -17,7 +20,7 @@ type reply struct {
 	began   bool
 	chunked bool
 	late    []byte // of a client that reads slowly: not yet sent, others need not wait
-	deaf    bool   // nobody reads it any more
+	unread  bool   // its client is lost; it goes on for followers
 	ending  bool   // what is late goes out now
 	open    bool   // only the end of the connection ends the body
 	single  bool   // the body is sent with the head, to its end
@@ -48,7 +51,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	if x.p.draining.Load() {
 		x.ctx.SetConnectionClose()
 	}
-	out := takeBuffer(len(header) + len(first) + 2<<10)
+	out := wire.TakeBuffer(len(header) + len(first) + 2<<10)
 	b := appendStatusLine(out[:0], status)
 	b = append(b, header...)
 	x.facts.status = status
@@ -71,44 +74,44 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	}
 	b = append(b, "\r\n"...)
 	if r.chunked && len(first) > 0 {
-		b = appendChunkHead(b, len(first))
+		b = wire.AppendChunkHead(b, len(first))
 		b = append(b, first...)
 		b = append(b, "\r\n"...)
 	} else {
 		b = append(b, first...)
 	}
 	if r.chunked && r.single {
-		b = append(b, lastChunk...)
+		b = append(b, wire.LastChunk...)
 	}
 	r.began = true
 	err := r.put(b, now)
-	giveBuffer(out)
+	wire.GiveBuffer(out)
 	return err
 }
 
-// put writes to the client. Without it, the reply goes on for those who wait
-// for the same answer, if there are any.
+// put writes to the client. When the client is lost, the reply goes on for the
+// followers of the same answer, if there are any.
 func (r *reply) put(b []byte, now time.Time) error {
-	if r.deaf {
+	if r.unread {
 		return nil
 	}
 	err := r.deliver(b, now)
-	if err != nil && r.x.leading && r.x.flight.lose(r.x.p.stopping.Load()) {
-		r.deaf, r.late = true, nil
+	if err != nil && r.x.recipients.loseClient() {
+		r.unread, r.late = true, nil
 		return nil
 	}
 	return err
 }
 
-// write sends buf[start:end]. buf has headroom before start, which is
-// written over, and tailroom behind end, which is left as it was.
+// write sends buf[start:end]. It writes over the wire.Headroom bytes before start,
+// and leaves the wire.Tailroom bytes behind end as they were.
 func (r *reply) write(buf []byte, start, end int) error {
 	if !r.chunked {
-		return r.put(buf[start:end], r.x.call.now)
+		return r.put(buf[start:end], r.x.call.Now)
 	}
-	behind := [tailroom]byte(buf[end : end+tailroom]) // may be the next event's
-	s, e := frameChunk(buf, start, end)
-	err := r.put(buf[s:e], r.x.call.now)
+	behind := [wire.Tailroom]byte(buf[end : end+wire.Tailroom]) // may be the next event's
+	s, e := wire.FrameChunk(buf, start, end)
+	err := r.put(buf[s:e], r.x.call.Now)
 	copy(buf[end:], behind[:])
 	return err
 }
@@ -119,11 +122,11 @@ func (r *reply) send(b []byte) error {
 		return nil
 	}
 	if r.chunked {
-		out := takeBuffer(len(b) + headroom + tailroom)
-		defer giveBuffer(out)
-		b = append(append(appendChunkHead(out[:0], len(b)), b...), "\r\n"...)
+		out := wire.TakeBuffer(len(b) + wire.Headroom + wire.Tailroom)
+		defer wire.GiveBuffer(out)
+		b = append(append(wire.AppendChunkHead(out[:0], len(b)), b...), "\r\n"...)
 	}
-	return r.put(b, r.x.call.now)
+	return r.put(b, r.x.call.Now)
 }
 
 // end ends the body rightly.
@@ -131,9 +134,9 @@ func (r *reply) end() error {
 	r.ending = true
 	switch {
 	case r.chunked:
-		return r.put([]byte(lastChunk), r.x.call.now)
+		return r.put([]byte(wire.LastChunk), r.x.call.Now)
 	case len(r.late)+r.x.conn.beneath.waiting() > 0:
-		return r.put(nil, r.x.call.now)
+		return r.put(nil, r.x.call.Now)
 	}
 	return nil
 }
@@ -143,7 +146,7 @@ func (r *reply) end() error {
 func (r *reply) breakOff(last []byte) {
 	if len(last) > 0 {
 		if r.chunked {
-			b := appendChunkHead(nil, len(last))
+			b := wire.AppendChunkHead(nil, len(last))
 			last = append(append(b, last...), "\r\n"...)
 		}
 	}
@@ -153,6 +156,30 @@ func (r *reply) breakOff(last []byte) {
 	r.x.ctx.SetConnectionClose()
 	r.x.conn.abort(r.open)
 }
+
+// tell answers the request with a reply of our own, in one write.
+func (x *exchange) tell(r *answer.Replay) {
+	stream := x.req.Stream
+	buf := wire.TakeBuffer(r.Size(stream))
+	body := r.AppendTo(buf[:0], stream)
+	header, length := jsonHeader, int64(len(body))
+	if stream {
+		header, length = streamHeader, -1
+	}
+	x.call.Now = time.Now() // of the writes: no worker was called
+	err := x.reply.whole(header, length, body)
+	x.answered()
+	wire.GiveBuffer(buf)
+	if err != nil {
+		x.lostClient()
+	}
+}
+
+// The headers of replies of our own, beside those of every reply.
+var (
+	jsonHeader   = []byte("Content-Type: application/json\r\n")
+	streamHeader = []byte("Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n")
+)
 
 // appendStatusLine appends the status line.
 func appendStatusLine(dst []byte, status int) []byte {

@@ -1,4 +1,5 @@
 // Scope: everything that an answer depends on but the question, as one hash.
+
 package proxy
 
 import (
@@ -14,6 +15,7 @@ import (
 	"kvasir/classify"
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/upstream"
 )
 
 // scopeVersion begins every scope. It changes with whatever is hashed, so that
@@ -23,11 +25,12 @@ const scopeVersion = "kvasir scope 3"
 // A scoper hashes a request. The zero value is ready; it is reused, and hashes
 // without allocating once it has its memory.
 //
-//  1. All of the request is hashed, and then the question is left out: what
-//     nobody thought of makes another scope. Only what is in neutralParameters
-//     and neutralHeaders is left out besides.
-//  2. No two requests give the same bytes: what has no end of its own is hashed
-//     behind its length, and the mark of the question cannot stand in JSON.
+//  1. All of the request is hashed but the question, neutralParameter,
+//     neutralHeaders and neutralFamilies: a parameter that nobody thought of makes
+//     another scope.
+//  2. Requests that differ in anything else give different bytes to hash. What has
+//     no end of its own is hashed behind its length, and the mark that stands for
+//     the question cannot occur in JSON.
 type scoper struct {
 	hash hash.Hash
 	buf  []byte // not yet hashed
@@ -38,8 +41,8 @@ type scoper struct {
 // has neither in strings nor between them.
 const questionMark = 0x01
 
-// scopeBuffer is how many bytes are hashed at once. A body written with spaces
-// comes in pieces of a few bytes.
+// scopeBuffer is how many bytes are hashed at once. A body that is written with
+// spaces is hashed in pieces of a few bytes, which are gathered first.
 const scopeBuffer = 4 << 10
 
 func (s *scoper) begin() {
@@ -113,33 +116,54 @@ func (s *scoper) flag(v bool) {
 	}
 }
 
-// scope hashes the request without the question, which stands at question.
-func (x inquiry) scope(s *scoper, question openai.Span) cache.Scope {
+// A scopeInput is all that an answer depends on, and what tells clients apart who
+// must not see each other's answers.
+type scopeInput struct {
+	request  *openai.Request
+	path     string             // of the route
+	model    string             // that answers
+	decision *classify.Decision // nil: none holds
+	family   string             // how the model's reasoning is switched
+
+	client  tenant
+	query   []byte   // of the URI: workers are sent it
+	headers []byte   // the header lines as they came
+	keyless bool     // no keys are configured: the clients' own credentials tell them apart
+	named   []string // headers by which the operator's front tells tenants apart, in lower case
+}
+
+// scope hashes the request without the question.
+func (s *scoper) scope(in *scopeInput, question openai.Span) cache.Scope {
 	s.begin()
 	s.text(scopeVersion)
-	s.text(x.tenant())
-	s.flag(x.key != nil && x.key.Tenant != "") // a key of its own may have the name of a tenant
-	s.text(x.route.Path)
-	s.text(x.model)
-	s.decision(x.decision(), x.state.models[x.model].Reasoning)
-	s.field(x.ctx.URI().QueryString()) // workers are sent it
-	s.headers(x.ctx.Request.Header.RawHeaders(), !x.state.keys.required())
-	s.named(x.ctx.Request.Header.RawHeaders(), x.state.settings.CacheOptions.ScopeHeaders)
-	s.body(&x.req, question)
+	s.text(in.client.name)
+	s.flag(in.client.shared)
+	s.text(in.path)
+	s.text(in.model)
+	s.decision(in.decision, in.family)
+	s.field(in.query)
+	s.headers(in.headers, in.keyless)
+	s.named(in.headers, in.named)
+	s.body(in.request, question)
 	return s.end()
 }
 
-// tenant is who must not see others' answers, nor others its own: the key's
-// tenant, or the key itself. Without keys there is one.
-func (x inquiry) tenant() string {
-	if x.key == nil {
-		return ""
-	}
-	return cmp.Or(x.key.Tenant, x.key.Name)
+// A tenant is those who may see each other's answers, and nobody else's.
+type tenant struct {
+	name   string // of the tenant, or of the one key; "" where no keys are configured
+	shared bool   // it is a tenant's name, which a key without a tenant may have, too
 }
 
-// decision hashes what effects makes of a decision; family is how the model's
-// reasoning is switched.
+// tenantOf is the tenant of a key, or the key itself where it has none; nil: no
+// keys are configured.
+func tenantOf(k *keyState) tenant {
+	if k == nil {
+		return tenant{}
+	}
+	return tenant{cmp.Or(k.Tenant, k.Name), k.Tenant != ""}
+}
+
+// decision hashes what a decision changes in the body (effects.go).
 func (s *scoper) decision(d *classify.Decision, family string) {
 	if s.flag(d != nil); d == nil {
 		return
@@ -154,12 +178,12 @@ func (s *scoper) decision(d *classify.Decision, family string) {
 	s.number(math.Float64bits(d.MaxTemperature))
 }
 
-// headers hashes the lines that workers are sent, which may be anybody's wish
-// for another answer, and without keys of our own the credentials, which may be
-// anybody's name. SDKs write them in different orders: they are hashed by name,
-// those of one name as they came.
+// headers hashes the header lines that workers are sent, since any of them may
+// ask for another answer. Where no keys are configured it hashes the credentials,
+// too, since they may say who asks. SDKs write headers in different orders, so
+// they are hashed in the order of their names, those of one name as they came.
 func (s *scoper) headers(lines []byte, credentials bool) {
-	var fields [32]headerField // of more, the rest is hashed in its order
+	var fields [32]headerField // further ones are hashed in the order in which they came
 	n := 0
 	for len(lines) > 0 {
 		var line []byte
@@ -167,7 +191,7 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 			break
 		}
 		name, value := header.SplitField(line)
-		if !(credentials && isCredential(name)) && (droppedFromRequest(name) || neutralHeader(name)) {
+		if !(credentials && isCredential(name)) && (upstream.DroppedFromRequest(name) || neutralHeader(name)) {
 			continue
 		}
 		if n == len(fields) {
@@ -188,9 +212,8 @@ func (s *scoper) headers(lines []byte, credentials bool) {
 	s.number(math.MaxUint64)
 }
 
-// named hashes all lines of the headers by which the operator's front tells
-// tenants apart, also of those that are sent to no worker. One that is not there
-// differs from an empty one.
+// named hashes all lines of the named headers, also of those that no worker is
+// sent. A header that is missing differs from an empty one.
 func (s *scoper) named(lines []byte, names []string) {
 	for _, name := range names {
 		s.text(name)
@@ -236,9 +259,9 @@ func isCredential(name []byte) bool {
 	return header.Is(name, "authorization") || header.Is(name, "x-api-key") || header.Is(name, "api-key")
 }
 
-// neutralHeaders say how a request travels and how its answer is to be sent:
-// no engine answers by them. They differ from client to client and from hop to
-// hop, so that hardly anything would be found with them.
+// neutralHeaders say how a request travels and how its answer is to be sent. No
+// engine's answer depends on them. They differ from client to client and from hop
+// to hop, so that with them in the scope hardly anything would be found.
 //
 // Proxies' headers are named one by one: X-Forwarded-User, X-Amzn-Oidc-Identity
 // and Cf-Access-Authenticated-User-Email say who asks, who must not get another's
@@ -270,15 +293,15 @@ func neutralHeader(name []byte) bool {
 	return false
 }
 
-// neutralParameter recognises the members of a body that no answer depends on,
-// or that are in the scope otherwise.
+// neutralParameter recognises the members of a body on which no answer depends,
+// or that have their part in the scope otherwise.
 func neutralParameter(key []byte) bool {
 	switch string(key) {
 	case "model": // the chosen one is hashed
 		return true
 	case "stream", "stream_options": // the same answer in another form
 		return true
-	case "user", "metadata": // for the provider's own books; who must be told apart is a tenant
+	case "user", "metadata": // for the provider's own accounts; clients that must be told apart are tenants
 		return true
 	case "n": // 1, or nothing is looked up
 		return true
@@ -289,9 +312,9 @@ func neutralParameter(key []byte) bool {
 // body hashes the members of the body in the order of their keys, white space
 // dropped and everything within a member in its order.
 func (s *scoper) body(r *openai.Request, question openai.Span) {
-	slices.SortFunc(r.Parameters, func(a, b openai.ParameterAt) int { return bytes.Compare(r.KeyOf(a), r.KeyOf(b)) })
+	slices.SortFunc(r.Parameters, func(a, b openai.ParameterAt) int { return bytes.Compare(a.Key.Of(r.Body), b.Key.Of(r.Body)) })
 	for _, p := range r.Parameters {
-		key := r.KeyOf(p)
+		key := p.Key.Of(r.Body)
 		if neutralParameter(key) {
 			continue
 		}
@@ -305,10 +328,13 @@ func (s *scoper) body(r *openai.Request, question openai.Span) {
 func (s *scoper) value(r *openai.Request, at, question openai.Span) {
 	b := r.Body
 	from := int(at.Start) // b[from:i] is not yet hashed
+	text := openai.Walk(b)
 	for i, end := from, int(at.End); i < end; {
 		switch b[i] {
 		case '"':
-			next, _ := r.Str(i)
+			text.I = i
+			text.String()
+			next := text.I
 			if i == int(question.Start) {
 				s.bytes(b[from:i])
 				s.byte(questionMark)

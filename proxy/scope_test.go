@@ -22,10 +22,10 @@ import (
 func posed(t testing.TB, p *Proxy, path, body string, headers ...string) (cacheRule, *cache.Query) {
 	t.Helper()
 	x := pose(t, p, path, body, headers...)
-	if x.asking == nil {
+	if x.lookup == nil {
 		return x.rule, &cache.Query{}
 	}
-	return x.rule, &x.asking.query
+	return x.rule, &x.lookup.query
 }
 
 func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchange {
@@ -51,11 +51,22 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 	if err := x.decide(); err != nil {
 		t.Fatal(err.Message)
 	}
-	x.rule = inquiry{x}.cacheRule()
+	rule(x)
 	if x.rule.asks.Given() {
-		inquiry{x}.pose()
+		look(x)
 	}
 	return x
+}
+
+// rule and look are what reuse does before it asks the cache.
+func rule(x *exchange) {
+	x.rule = cacheRuleFor(&x.req, x.route.Kind, x.decision(), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), &x.state.settings.CacheOptions)
+}
+
+func look(x *exchange) {
+	in := x.scopeInput()
+	x.lookup = x.lookup.of(&in, &x.rule)
+	x.lookup.embedder = embedder{x.state.classifier, x.p.metrics.cacheEmbed}
 }
 
 // scoped is a proxy whose keys and models the tables below speak of.
@@ -386,7 +397,7 @@ func TestScopeAllocatesNothing(t *testing.T) {
 	p := scoped(t)
 	for _, body := range []string{askedChat, strings.Replace(askedChat, "Be kind.", strings.Repeat("Be kind. ", 10_000), 1)} {
 		x := pose(t, p, "/v1/chat/completions", body, "User-Agent: curl")
-		if allocs := testing.AllocsPerRun(100, func() { x.rule = inquiry{x}.cacheRule(); inquiry{x}.pose() }); allocs > 0 {
+		if allocs := testing.AllocsPerRun(100, func() { rule(x); look(x) }); allocs > 0 {
 			t.Errorf("%d bytes: %v allocations", len(body), allocs)
 		}
 	}
@@ -401,8 +412,8 @@ func BenchmarkScope(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				x.rule = inquiry{x}.cacheRule()
-				inquiry{x}.pose()
+				rule(x)
+				look(x)
 			}
 		})
 	}
@@ -414,7 +425,7 @@ func TestScopeHeaders(t *testing.T) {
 	p := scoped(t, func(s *Settings) { s.CacheOptions.ScopeHeaders = []string{"x-forwarded-host", "forwarded", "baggage"} })
 	body := strings.Replace(askedChat, `"seed":1`, `"seed":2`, 1)
 	seen := map[cache.Scope]int{}
-	seenFlights := map[flightKey]int{}
+	keys := map[coalesceKey]int{}
 	for i, headers := range [][]string{
 		{}, {"X-Forwarded-Host: red"}, {"X-Forwarded-Host: blue"}, {"X-Forwarded-Host:"}, {"X-Forwarded-Host: red", "X-Forwarded-Host: blue"},
 		{"X-Forwarded-Host: blue", "X-Forwarded-Host: red"}, {"X-Forwarded-Host: red, blue"}, {"X-Forwarded-Host: red", "X-Forwarded-Host:"},
@@ -425,11 +436,11 @@ func TestScopeHeaders(t *testing.T) {
 			t.Errorf("%v: the scope of %d", headers, other)
 		}
 		seen[q.Scope] = i
-		key := keyOfFlight(q)
-		if other, twice := seenFlights[key]; twice {
+		key := coalesceKeyOf(q)
+		if other, twice := keys[key]; twice {
 			t.Errorf("%v: waits for %d", headers, other)
 		}
-		seenFlights[key] = i
+		keys[key] = i
 	}
 	_, upper := posed(t, p, "/v1/chat/completions", body, "X-FORWARDED-HOST:  red ")
 	if seen[upper.Scope] != 1 {

@@ -2,13 +2,12 @@
 package proxy
 
 import (
-	"crypto/tls"
-	"net/url"
 	"time"
 
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/gpu"
+	"kvasir/upstream"
 )
 
 // Settings is everything the proxy is told by its configuration. It is plain
@@ -55,6 +54,11 @@ type Timeouts struct {
 	Write     time.Duration // for one write to a client or a worker
 }
 
+// upstream are the clocks that run toward workers.
+func (t *Timeouts) upstream() upstream.Timeouts {
+	return upstream.Timeouts{Connect: t.Connect, FirstByte: t.FirstByte, Idle: t.Idle, Write: t.Write}
+}
+
 // Guards is how the proxy answers for the guards of Classify.
 type Guards struct {
 	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
@@ -89,21 +93,7 @@ type Key struct {
 }
 
 // Worker is one engine replica as the configuration names it.
-type Worker struct {
-	Name        string
-	URL         string   // http or https, with an optional base path
-	Engine      string   // vllm, sglang, trtllm, dynamo, openai; "": found out
-	Role        string   // both, prefill, decode
-	Models      []string // empty: asked at /v1/models
-	MaxRequests int      // 0: no limit
-	Headers     map[string]string
-	TLS         *tls.Config // of an https worker; nil: the system's roots
-	TLSName     string      // identifies TLS for comparison between generations
-	KVEvents    string      // where its KV events are published, tcp://host:port or ipc://path; "": asked of it
-	KVReplay    string      // where missed ones are asked again; "": asked of it, or not at all
-	GPUs        []string    // NVML indices or UUIDs of the GPUs that it runs on; empty: found out
-	Instance    string      // what x-worker-instance-id may call it besides its name
-}
+type Worker = upstream.Settings
 
 // Model is what the configuration says of a model name.
 type Model struct {
@@ -143,10 +133,7 @@ type GPU struct {
 func (s *Settings) GPUWorkers() []gpu.Worker {
 	all := make([]gpu.Worker, len(s.Workers))
 	for i, w := range s.Workers {
-		all[i] = gpu.Worker{Name: w.Name, GPUs: w.GPUs}
-		if u, err := url.Parse(w.URL); err == nil {
-			all[i].Address = hostPort(u)
-		}
+		all[i] = gpu.Worker{Name: w.Name, GPUs: w.GPUs, Address: w.Address()}
 	}
 	return all
 }

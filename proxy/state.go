@@ -2,9 +2,6 @@
 package proxy
 
 import (
-	"maps"
-	"slices"
-
 	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
@@ -55,13 +52,13 @@ func (p *Proxy) Apply(s *Settings) error {
 		if err != nil {
 			return err
 		}
-		next.backends[b.Worker] = b
+		next.backends[b.Worker.Worker] = b
 		next.ordered = append(next.ordered, b)
 		next.instances[w.Name] = w.Name
 		if w.Instance != "" {
 			next.instances[w.Instance] = w.Name
 		}
-		workers = append(workers, b.Worker)
+		workers = append(workers, b.Worker.Worker)
 		next.handsOver = next.handsOver || b.Role() == kvroute.Prefill
 	}
 	policy, err := kvroute.ParsePolicy(s.Routing.Policy)
@@ -94,7 +91,7 @@ func (p *Proxy) Apply(s *Settings) error {
 		next.budget = old.budgetFor(s)
 	}
 	next.keys = newKeyring(s.Keys, ring)
-	prober{p}.probeAll(next)
+	p.watchAll(next)
 	p.bodies.limit.Store(s.BodyMemory)
 	p.descriptors.share(len(s.Workers))
 	p.state.Store(next)
@@ -143,20 +140,20 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	var before *backend // the same server under other settings
 	if old != nil {
 		for _, b := range old.backends {
-			if b.settings.sameAs(w) && old.settings.Timeouts.dials(t) {
+			if b.Settings.Same(&w) && old.settings.Timeouts.dials(t) {
 				return b, nil
 			}
-			if b.Name() == w.Name && b.settings.URL == w.URL {
+			if b.Name() == w.Name && b.Settings.URL == w.URL {
 				before = b
 			}
 		}
 	}
-	b, err := newBackend(w, t)
+	b, err := newBackend(w, &t)
 	if err != nil {
 		return nil, err
 	}
-	b.spare = p.closeIdle
-	if before != nil && len(w.Models) == 0 && len(before.settings.Models) == 0 {
+	b.Conns.Spare = p.closeIdle
+	if before != nil && len(w.Models) == 0 && len(before.Settings.Models) == 0 {
 		// What it serves is known until it answers again: requests need not wait for that.
 		if models, known := before.Models(); known {
 			b.SetModels(models)
@@ -167,12 +164,6 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 
 // dials says whether connections are made and written under the same clocks.
 func (t Timeouts) dials(o Timeouts) bool { return t.Connect == o.Connect && t.Write == o.Write }
-
-func (w Worker) sameAs(o Worker) bool {
-	return w.Name == o.Name && w.URL == o.URL && w.Engine == o.Engine && w.Role == o.Role &&
-		w.TLSName == o.TLSName && w.KVEvents == o.KVEvents && w.KVReplay == o.KVReplay && w.Instance == o.Instance &&
-		slices.Equal(w.Models, o.Models) && maps.Equal(w.Headers, o.Headers)
-}
 
 // retire lets go of what only the old generation had.
 func (s *state) retire(next *state) {

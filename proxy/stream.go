@@ -2,16 +2,19 @@
 package proxy
 
 import (
-	"bytes"
 	"errors"
 	"io"
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/openai/answer"
+	"kvasir/upstream"
+	"kvasir/wire"
 )
 
-// eventLimit is how long one event may be. Longer is a broken worker.
-const eventLimit = 4 << 20
+const holdLimit = 64 << 10 // bytes that may be held back of a reply before the client is sent any
+
+var errTooLong = errors.New("the worker's reply is longer than may be held")
 
 // Why a request ended, where it did not end well.
 const (
@@ -27,44 +30,44 @@ type relay struct {
 
 // from asks the worker b and passes its answer on. A failure means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) from(by asker, b *backend) *failure {
+func (r *relay) from(by upstream.Asker, b *backend) *upstream.Failure {
 	defer r.letGo(by)
 	single := r.req.GeneratesOne() // the body may be gone at the end
-	var f *failure
-	err := r.call.open(by, b, r.state.settings.Timeouts)
+	var f *upstream.Failure
+	err := r.call.Open(by, b.Conns, r.state.settings.Timeouts.upstream())
 	if err == nil {
 		f, err = r.pass()
 	}
 	if err != nil {
-		f = blame(r.exchange, &r.call, err)
+		f = blame(r.exchange, &r.call, b.Name(), err)
 	}
-	if cached := r.facts.usage.cachedTokens; f == nil && cached >= 0 {
+	if cached := r.facts.usage.Cached; f == nil && cached >= 0 {
 		r.placing.at.Cached(cached)
 	}
 	// Of several sequences the count is the sum, and they were generated side by side.
-	if tokens := r.facts.usage.completionTokens; f == nil && tokens > 0 && !r.facts.streamed && single {
-		r.placing.at.Answered(r.call.now, tokens)
+	if tokens := r.facts.usage.Completion; f == nil && tokens > 0 && !r.facts.streamed && single {
+		r.placing.at.Answered(r.call.Now, tokens)
 	}
 	return f
 }
 
 // letGo lets go of the worker, whatever happened.
-func (r *relay) letGo(by holder) {
-	r.facts.waited += r.call.waited
-	r.call.waited = 0
-	r.call.finish(by)
+func (r *relay) letGo(by upstream.Holder) {
+	r.facts.waited += r.call.Waited
+	r.call.Waited = 0
+	r.call.Finish(by)
 }
 
 // pass passes the worker's answer on. A failure or an error means that the
 // client was sent nothing, and another worker may still be asked.
-func (r *relay) pass() (*failure, error) {
-	h := &r.call.head
+func (r *relay) pass() (*upstream.Failure, error) {
+	h := &r.call.Head
 	switch {
-	case h.status >= 400:
-		return r.call.refusal()
-	case h.status >= 300 && h.status != 304:
-		return broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
-	case header.HasPrefix(h.contentType, "text/event-stream"):
+	case h.Status >= 400:
+		return r.call.Refusal(r.facts.worker)
+	case h.Status >= 300 && h.Status != 304:
+		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
+	case header.HasPrefix(h.ContentType, "text/event-stream"):
 		r.facts.streamed = true
 		return r.stream()
 	default:
@@ -79,47 +82,51 @@ func (r *relay) pass() (*failure, error) {
 func (r *relay) body() error {
 	c := &r.call
 	limit := holdLimit
-	json := header.HasPrefix(c.head.contentType, "application/json")
+	json := header.HasPrefix(c.Head.ContentType, "application/json")
 	record := r.recording()
 	switch {
 	case json && r.unveil != nil:
-		limit = unveilLimit
+		limit = answer.UnveilLimit
 	case json && record != nil:
-		limit = recordLimit
-	case c.head.length < 0 && !json:
+		limit = answer.RecordLimit
+	case c.Head.Length < 0 && !json:
 		limit = 1
 	}
-	err := c.hold(limit)
+	err := c.Hold(limit)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if err := r.hand.commit(); err != nil {
 		return err
 	}
-	payload := c.payload()
-	length, whole := c.head.length, c.ended
-	var tail *bodyTail
+	payload := c.Payload()
+	length, whole := c.Head.Length, c.Ended()
+	var tail answer.Tail
 	if record != nil {
-		record.wholeBody(payload, json && whole)
-		sharer{r.exchange}.recorded()
+		if json && whole {
+			record.Body(payload)
+		} else {
+			record.Spoil(answer.FlawData)
+		}
+		shareWhole(r.recipients.leader, r.recorder)
 	}
 	if whole {
 		if json && r.unveil != nil {
-			payload = r.unveil.body(payload)
+			payload = r.unveil.Body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = usageNear(r.route.Kind, c.payload())
-		r.spend(r.facts.usage.total())
+		r.facts.usage = answer.UsageOf(r.route.Kind, c.Payload())
+		r.spend(r.facts.usage.Total())
 	} else {
-		tail = tailOf(c.payload())
+		tail.Add(c.Payload())
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err = r.reply.begin(c.head.status, header, length, payload)
-	giveBuffer(header[:cap(header)])
+	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
+	err = r.reply.begin(c.Head.Status, header, length, payload)
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	if err == nil && !whole {
 		r.forgetBody()
-		err = r.rest(tail)
+		err = r.rest(&tail)
 	}
 	if err != nil {
 		r.lostClient()
@@ -129,48 +136,38 @@ func (r *relay) body() error {
 
 // rest passes on what comes of a body after its first part. An error is
 // the client's; a worker that fails breaks the reply off.
-func (r *relay) rest(tail *bodyTail) error {
+func (r *relay) rest(tail *answer.Tail) error {
 	c := &r.call
 	for {
-		c.pass(len(c.payload()))
-		switch err := c.more(); {
+		c.Pass(len(c.Payload()))
+		switch err := c.More(); {
 		case errors.Is(err, io.EOF):
-			r.facts.usage = tail.usage(r.route.Kind)
-			r.spend(r.facts.usage.total())
+			r.facts.usage = tail.Usage(r.route.Kind)
+			r.spend(r.facts.usage.Total())
 			return r.reply.end()
 		case err != nil:
 			r.interrupted(false)
 			return nil
 		}
-		if len(c.payload()) == 0 {
+		if len(c.Payload()) == 0 {
 			continue
 		}
-		tail.add(c.payload())
-		if err := r.reply.write(c.buf, c.start, c.end); err != nil {
+		tail.Add(c.Payload())
+		if err := r.reply.write(c.Place()); err != nil {
 			return err
 		}
 	}
-}
-
-// hold reads until the body has ended or more than limit bytes of it are held.
-func (c *call) hold(limit int) error {
-	for len(c.payload()) < limit {
-		if err := c.more(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // stream passes an event stream on. Nothing is sent before the first event
 // with content; from there on each read is one write of all whole events in it.
 // The rest of an event that is not whole yet waits for its end: were it sent, an
 // error of ours could not follow it.
-func (r *relay) stream() (*failure, error) {
+func (r *relay) stream() (*upstream.Failure, error) {
 	c := &r.call
 	s := &r.events
-	s.begin(r.route.Kind, r.hidesUsage)
-	s.recorder = r.recording()
+	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, upstream.IsUnknown)
+	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
@@ -179,8 +176,8 @@ func (r *relay) stream() (*failure, error) {
 		if r.facts.why != "" {
 			return nil, nil
 		}
-		c.shrink()
-		err = c.more()
+		c.Shrink()
+		err = c.More()
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF):
@@ -188,34 +185,33 @@ func (r *relay) stream() (*failure, error) {
 		case !r.reply.began:
 			return nil, err
 		default:
-			r.interrupted(!s.done && !s.failed)
+			r.interrupted(!s.Done && !s.Failed)
 			return nil, nil
 		}
 	}
 }
 
 // passEvents sends what may be sent of the events that have come.
-func (r *relay) passEvents() (*failure, error) {
+func (r *relay) passEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
 	for {
-		seen := s.contents
-		pass, skip := s.scan(c.payload())
-		if n := s.contents - seen; n > 0 {
-			r.placing.at.Tokens(c.now, n)
+		seen := s.Contents
+		pass, skip := s.Scan(c.Payload())
+		if n := s.Contents - seen; n > 0 {
+			r.placing.at.Tokens(c.Now, n)
 		}
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
-		if s.tooLong() {
-			c.broken = errTooLong
+		if s.TooLong() {
 			if !r.reply.began {
-				return nil, c.broken
+				return nil, errTooLong
 			}
 			r.interrupted(true)
 			return nil, nil
 		}
-		if pass+skip > 0 || !s.opened {
-			sharer{r.exchange}.passOn()
+		if pass+skip > 0 || !s.Opened {
+			share(r.recipients.leader, r.recorder)
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -229,8 +225,8 @@ func (r *relay) passEvents() (*failure, error) {
 			r.lostClient()
 			return nil, nil
 		}
-		c.pass(pass + skip)
-		if s.withheld != nil {
+		c.Pass(pass + skip)
+		if s.Withheld != nil {
 			r.withheld()
 			return nil, nil
 		}
@@ -240,21 +236,27 @@ func (r *relay) passEvents() (*failure, error) {
 // withheld ends a stream in which an error event came that may hold anything of
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
-	r.call.ended = false // what follows the event is not worth reading
-	f := &failure{err: eventError(r.events.withheld)}
-	f.conceal(r.facts.worker, r.events.withheld)
+	r.call.Distrust() // what follows the event is not worth reading
+	f := upstream.ConcealedEvent(r.facts.worker, r.events.Withheld)
 	r.p.logUnknown(r.backend, f)
 	r.facts.why = "worker_error"
-	r.facts.usage = r.events.usage
-	r.reply.breakOff(r.events.appendError(r.stillHeld(), f.err))
+	r.facts.usage = r.events.Usage
+	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.Err))
+}
+
+// failedFirst turns an error event that came before any content into the error
+// reply that it stands for.
+func (r *relay) failedFirst(event []byte) (*upstream.Failure, error) {
+	r.call.Distrust() // what follows the event is not worth reading
+	return upstream.EventFailure(r.facts.worker, event), nil
 }
 
 // sendEvents writes the first n bytes of the payload.
 func (r *relay) sendEvents(n int) error {
 	c := &r.call
-	events := c.payload()[:n]
+	events := c.Payload()[:n]
 	if r.unveil != nil {
-		events = r.unveil.events(events)
+		events = r.unveil.Events(events)
 	}
 	switch {
 	case r.reply.began && len(events) == 0:
@@ -262,11 +264,12 @@ func (r *relay) sendEvents(n int) error {
 	case r.reply.began && r.unveil != nil:
 		return r.reply.send(events)
 	case r.reply.began:
-		return r.reply.write(c.buf, c.start, c.start+n)
+		buf, start, _ := c.Place()
+		return r.reply.write(buf, start, start+n)
 	}
-	header := c.head.appendHeaders(takeBuffer(smallBuffer)[:0])
-	err := r.reply.begin(c.head.status, header, -1, events)
-	giveBuffer(header[:cap(header)])
+	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
+	err := r.reply.begin(c.Head.Status, header, -1, events)
+	wire.GiveBuffer(header[:cap(header)])
 	r.answered()
 	r.forgetBody()
 	return err
@@ -274,14 +277,14 @@ func (r *relay) sendEvents(n int) error {
 
 // endEvents ends a stream whose framing ended rightly. It is a finished answer
 // only if its events say so too.
-func (r *relay) endEvents() (*failure, error) {
+func (r *relay) endEvents() (*upstream.Failure, error) {
 	c, s := &r.call, &r.events
-	if rest := s.last(c.payload()); rest > 0 || !r.reply.began {
-		if s.failed && !s.opened {
-			return r.failedFirst(s.failure)
+	if rest := s.Last(c.Payload()); rest > 0 || !r.reply.began {
+		if s.Failed && !s.Opened {
+			return r.failedFirst(s.Failure)
 		}
 		if !r.reply.began {
-			if !s.finished() {
+			if !s.Finished() {
 				return nil, io.ErrUnexpectedEOF
 			}
 			if err := r.hand.commit(); err != nil {
@@ -292,23 +295,23 @@ func (r *relay) endEvents() (*failure, error) {
 			r.lostClient()
 			return nil, nil
 		}
-		c.pass(rest)
+		c.Pass(rest)
 	}
-	if s.withheld != nil {
+	if s.Withheld != nil {
 		r.withheld()
 		return nil, nil
 	}
-	r.facts.usage = s.usage
-	r.spend(r.facts.usage.total())
-	if !s.finished() {
-		c.ended = false // the connection of a worker that lies about its end is not kept
+	r.facts.usage = s.Usage
+	r.spend(r.facts.usage.Total())
+	if !s.Finished() {
+		c.Distrust() // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
 		return nil, nil
 	}
-	if s.failed {
+	if s.Failed {
 		r.facts.why = "worker_error"
 	} else {
-		sharer{r.exchange}.recorded()
+		shareWhole(r.recipients.leader, r.recorder)
 	}
 	err := r.reply.send(r.stillHeld())
 	if err == nil {
@@ -325,14 +328,14 @@ func (r *relay) stillHeld() []byte {
 	if r.unveil == nil {
 		return nil
 	}
-	return r.unveil.last()
+	return r.unveil.Last()
 }
 
 // interrupted ends an answer that was begun and cannot be finished: an error in
 // the stream if the client can still read one there, and a broken end.
 func (r *relay) interrupted(tell bool) {
 	switch {
-	case r.lost():
+	case r.recipients.lost():
 		r.lostClient()
 		return
 	case r.p.stopping.Load():
@@ -340,72 +343,20 @@ func (r *relay) interrupted(tell bool) {
 	default:
 		r.facts.why = whyInterrupted
 	}
-	r.facts.usage = r.events.usage
+	r.facts.usage = r.events.Usage
 	var last []byte
 	if tell && r.facts.streamed {
-		last = r.events.appendError(append(last, r.stillHeld()...), r.interruption())
+		last = r.events.AppendError(append(last, r.stillHeld()...), r.interruption())
 	}
 	r.reply.breakOff(last)
 }
 
 // interruption is the error that ends a broken stream.
 func (r *relay) interruption() *openai.Error {
-	e := upstream(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
+	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
 	if r.facts.why == "shutdown" {
-		e = upstream(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
+		e = upstream.Fault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
 	}
 	e.Code = "stream_interrupted"
 	return e
 }
-
-// A bodyTail keeps the end of a body that is too large to hold: that is where
-// its usage stands.
-type bodyTail struct{ last []byte }
-
-const tailLength = 1 << 10
-
-func tailOf(payload []byte) *bodyTail {
-	t := &bodyTail{}
-	t.add(payload)
-	return t
-}
-
-func (t *bodyTail) add(payload []byte) {
-	if len(payload) >= tailLength {
-		t.last = append(t.last[:0], payload[len(payload)-tailLength:]...)
-		return
-	}
-	if over := len(t.last) + len(payload) - tailLength; over > 0 {
-		t.last = append(t.last[:0], t.last[over:]...)
-	}
-	t.last = append(t.last, payload...)
-}
-
-// usage reads the counts of the last `"usage":{...}`.
-func (t *bodyTail) usage(k openai.Kind) tokenCounts {
-	if t == nil {
-		return noCounts
-	}
-	return usageNear(k, t.last)
-}
-
-// usageNear reads the counts of the "usage" member near the end of a body, where
-// engines put it: walking the whole answer for it costs as much as parsing the
-// request. Quotes inside strings are escaped, so text cannot hold it.
-func usageNear(k openai.Kind, body []byte) tokenCounts {
-	near := body[max(len(body)-tailLength, 0):]
-	for {
-		at := bytes.Index(near, usageMember)
-		if at < 0 {
-			return usageOf(k, body)
-		}
-		near = near[at+len(usageMember):]
-		o := replyObject{tokenCounts: noCounts}
-		w := openai.Walker{B: bytes.TrimLeft(near, " :")}
-		if o.readUsage(&w); o.counted && !w.Bad {
-			return o.tokenCounts
-		}
-	}
-}
-
-var usageMember = []byte(`"usage"`)

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
+	"kvasir/upstream"
 )
 
 // A lexicon knows the source of each model's tokens. One goroutine finds them, as
@@ -31,8 +31,8 @@ type lexicon struct {
 
 // A tokenSource is how prompts of one model become tokens. It is never changed.
 type tokenSource struct {
-	setting string      // models[].tokenizer
-	listed  servedModel // as a worker lists it
+	setting string          // models[].tokenizer
+	listed  upstream.Listed // as a worker lists it
 	model   *prompt.Model
 	err     error // there are no tokens
 	mixed   error // the files say something else than the worker, which is asked then; or it could not be compared
@@ -48,10 +48,7 @@ func (t *tokenSource) told(old *tokenSource) bool {
 }
 
 const (
-	lexiconEvery   = 30 * time.Second // a tokenizer may come to be, and change, while we run
-	tokenizeWithin = time.Second      // of asking a worker
-	tokenizeRest   = 30 * time.Second // of a worker that did not answer
-	tokenizeReply  = 8 << 20          // bytes of its answer
+	lexiconEvery = 30 * time.Second // a tokenizer may come to be, and change, while we run
 )
 
 // errPending is why there are no tokens of a model that no worker has spoken of yet.
@@ -135,14 +132,14 @@ func (l *lexicon) findAll(ctx context.Context) {
 func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSource) *tokenSource {
 	listed := s.listing(model)
 	t := &tokenSource{setting: s.settings.tokenizer(model), listed: listed}
-	root := listed.root
-	if listed.parent != "" { // an adapter, whose own root has no tokenizer most often
-		root = s.listing(listed.parent).root
+	root := listed.Root
+	if listed.Parent != "" { // an adapter, whose own root has no tokenizer most often
+		root = s.listing(listed.Parent).Root
 		if _, named := s.models[model]; !named {
-			t.setting = s.settings.tokenizer(listed.parent)
+			t.setting = s.settings.tokenizer(listed.Parent)
 		}
 	}
-	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.engineFor(model), Ask: l.askerOf(model)})
+	t.model, t.err = l.library.Model(model, t.setting, prompt.Hints{Root: root, Engine: s.otherPrompts(model), Ask: l.askerOf(model)})
 	same := old != nil && old.model == t.model && old.err == nil && t.err == nil && old.listed == t.listed
 	if same && old.checked() && (old.mixed != nil || !t.model.Asks()) {
 		return old
@@ -213,31 +210,24 @@ func (s *Settings) tokenizer(model string) string {
 }
 
 // listing is how the first of the workers, by name, that lists the model does so.
-func (s *state) listing(model string) servedModel {
+func (s *state) listing(model string) upstream.Listed {
 	for _, b := range s.byName() {
-		if m := b.lists(model); m.name != "" {
+		if m := b.Lists(model); m.Name != "" {
 			return m
 		}
 	}
-	return servedModel{}
+	return upstream.Listed{}
 }
 
-// engineFor is the engine of the workers that serve the model. Of several kinds it is
-// the one that is not vLLM: what is sure of that one's prompts is so of all.
-func (s *state) engineFor(model string) string {
-	engine := ""
+// otherPrompts is an engine among the workers that serve the model whose prompts may be
+// others than vLLM's: what is sure of its prompts is sure of all. "": there is none.
+func (s *state) otherPrompts(model string) string {
 	for _, b := range s.byName() {
-		if e := b.engine(); e != "" && (engine == "" || engine == "vllm") && b.serves(model) {
-			engine = e
+		if e := b.OtherPrompts(); e != "" && b.Serves(model) {
+			return e
 		}
 	}
-	return engine
-}
-
-// serves says whether requests for the model may go to the worker.
-func (b *backend) serves(model string) bool {
-	models, _ := b.Models()
-	return slices.ContainsFunc(models, func(m kvroute.Model) bool { return m.Name == model })
+	return ""
 }
 
 // byName are the backends in the order of their names.
@@ -258,32 +248,13 @@ func (l *lexicon) askerOf(model string) prompt.Asker {
 		now := time.Now()
 		var best *backend
 		for _, b := range l.state.Load().backends {
-			if b.serves(model) && usable(b.Status(now).State) && b.mute.Load() <= now.UnixNano() && (best == nil || b.Active() < best.Active()) {
+			if b.Serves(model) && usable(b.Status(now).State) && !b.Muted(now) && (best == nil || b.Active() < best.Active()) {
 				best = b
 			}
 		}
 		if best == nil {
 			return nil, fmt.Errorf("cannot ask for tokens: no worker of model %q is up, or answers in time", model)
 		}
-		return best.askTokens(ctx, path, body)
+		return best.AskTokens(ctx, path, body)
 	}
-}
-
-// askTokens has all of tokenizeWithin for an answer: the clock of a connection begins
-// anew with each byte.
-func (b *backend) askTokens(ctx context.Context, path string, body []byte) ([]byte, error) {
-	within, cancel := context.WithTimeout(ctx, tokenizeWithin)
-	defer cancel()
-	status, reply, err := b.post(within, path, body, tokenizeWithin, tokenizeReply)
-	if within.Err() != nil && ctx.Err() == nil {
-		b.mute.Store(time.Now().Add(tokenizeRest).UnixNano())
-		return nil, fmt.Errorf("%s at worker %q is not answered within %v", path, b.Name(), tokenizeWithin)
-	}
-	switch {
-	case err == nil && keptBack(status):
-		err = fmt.Errorf("%s at worker %q answers %d: %w", path, b.Name(), status, prompt.ErrNoRoute)
-	case err == nil && status != 200:
-		err = fmt.Errorf("%s at worker %q answers %d", path, b.Name(), status)
-	}
-	return reply, err
 }

@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -91,11 +92,15 @@ func (j *judgement) appendAttack(dst []byte) []byte {
 	return append(strconv.AppendFloat(dst, j.score, 'f', 3, 64), "\r\n"...)
 }
 
-// matchedKinds are the headers that list the names of what holds.
-var matchedKinds = [...]struct {
+// A matchedKind is a header that lists the names of what holds of a kind.
+type matchedKind struct {
 	of     classify.Kind
 	header string
-}{
+}
+
+// matchedKinds are those headers: Semantic Router's, then one for each kind that
+// it has not. The model that was asked for is no news to the client.
+var matchedKinds = withOtherKinds([]matchedKind{
 	{classify.KindKeyword, "x-vsr-matched-keywords"},
 	{classify.KindEmbedding, "x-vsr-matched-embeddings"},
 	{classify.KindCategory, "x-vsr-matched-domains"},
@@ -106,6 +111,15 @@ var matchedKinds = [...]struct {
 	{classify.KindConversation, "x-vsr-matched-conversation"},
 	{classify.KindJailbreak, "x-vsr-matched-jailbreak"},
 	{classify.KindPII, "x-vsr-matched-pii"},
+})
+
+func withOtherKinds(list []matchedKind) []matchedKind {
+	for _, kind := range classify.Kinds() {
+		if kind != classify.KindModel && !slices.ContainsFunc(list, func(m matchedKind) bool { return m.of == kind }) {
+			list = append(list, matchedKind{kind, "x-vsr-matched-" + string(kind)})
+		}
+	}
+	return list
 }
 
 func (j *judgement) appendMatched(dst []byte, kind classify.Kind, header string) []byte {

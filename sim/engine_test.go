@@ -3,12 +3,11 @@
 package sim
 
 import (
-	"bufio"
-	"encoding/json"
 	"math"
-	"os"
 	"testing"
 	"time"
+
+	"kvasir/jsonltest"
 )
 
 // twinRow is one request of a trace cut and what the twin, a Python rewrite of the mocker's rules that was checked
@@ -108,25 +107,9 @@ func checkPool(t testing.TB, e *Engine) {
 	}
 }
 
-func readTwin(t testing.TB, path string) (rows []twinRow) {
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r twinRow
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, r)
-	}
-	if len(rows) == 0 || lines.Err() != nil {
-		t.Fatal("no rows:", lines.Err())
-	}
-	return rows
+func readTwin(tb testing.TB, path string) []twinRow {
+	tb.Helper()
+	return jsonltest.Read[twinRow](tb, path)
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

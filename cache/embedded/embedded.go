@@ -3,7 +3,7 @@
 // halves of sketches of 512 bits are scanned, and what may be near is compared in
 // 16-bit fixed point.
 //
-//	s, err := embedded.Open(embedded.Options{Path: "cache.kvasir", Embedding: model.Hash()})
+//	s, err := embedded.Open(embedded.Options{Path: "cache.kvasir", Embedding: classify.EmbeddingVersion()})
 //	defer s.Close()
 package embedded
 

@@ -1,4 +1,5 @@
 // Get: one entry by its ID.
+
 package embedded
 
 import "kvasir/cache"

@@ -6,8 +6,6 @@
 package embedded
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/classify/model"
+	"kvasir/jsonltest"
 )
 
 // realQuestions returns different questions of people, at most n.
@@ -27,18 +26,7 @@ func realQuestions(t *testing.T, n int) (texts []string) {
 	}
 	seen := map[string]bool{}
 	for _, name := range []string{"dev.jsonl", "train.jsonl"} {
-		f, err := os.Open(filepath.Join(dir, "semcache", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = f.Close() }()
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() && len(texts) < n {
-			var row struct{ A, B string }
-			if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-				t.Fatal(err)
-			}
+		for _, row := range jsonltest.Read[struct{ A, B string }](t, filepath.Join(dir, "semcache", name)) {
 			for _, text := range []string{row.A, row.B} {
 				if text != "" && !seen[text] && len(texts) < n {
 					seen[text] = true

@@ -1,4 +1,5 @@
 // Breaker: after some failures in a row nobody is asked for a while.
+
 package milvus
 
 import (

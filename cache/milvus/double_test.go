@@ -1,5 +1,6 @@
 // A Milvus in Go for what a real one in a test does not do: refuse a token,
 // lack a database, speak TLS, send broken replies.
+
 package milvus
 
 import (

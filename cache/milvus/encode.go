@@ -1,4 +1,5 @@
 // Encode: entries as rows of a collection, within what a VarChar holds.
+
 package milvus
 
 import (

@@ -1,5 +1,6 @@
 // Expression: what Milvus is asked to filter by. Only hexadecimal digits and
 // numbers enter, so there is nothing to quote and no way out of a string.
+
 package milvus
 
 import (

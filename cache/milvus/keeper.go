@@ -1,5 +1,6 @@
 // Keeper: the goroutine that connects, finds out when the server is well again,
 // and deletes what has expired.
+
 package milvus
 
 import (

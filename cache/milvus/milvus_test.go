@@ -1,4 +1,5 @@
 // The store and a Milvus that hangs, breaks, lies, or refuses.
+
 package milvus
 
 import (

@@ -1,4 +1,5 @@
 // Problem: what is wrong with a Milvus, for people: where, what, what to do.
+
 package milvus
 
 import (

@@ -1,4 +1,5 @@
 // What is said about servers that are not as they should be.
+
 package milvus
 
 import (

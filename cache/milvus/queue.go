@@ -1,4 +1,5 @@
 // Queue: entries that wait to be written, bounded in number and bytes.
+
 package milvus
 
 import (

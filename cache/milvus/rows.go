@@ -1,4 +1,5 @@
 // Rows: what is asked of a collection, and written into it.
+
 package milvus
 
 import (

@@ -1,5 +1,6 @@
 // Schema: the shape of a collection, its name, and whether one that is there
 // has it.
+
 package milvus
 
 import (

@@ -1,5 +1,6 @@
 // Session: one connection to Milvus whose collection is there, of the right
 // shape, and loaded. This file and rows.go call the SDK, no other does.
+
 package milvus
 
 import (

@@ -1,4 +1,5 @@
 // Write: the goroutine that writes what is queued, and deleting.
+
 package milvus
 
 import (

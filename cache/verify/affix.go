@@ -1,5 +1,6 @@
 // Affix: un-, non-, over- and under-: what stands before a word and makes another
 // of it.
+
 package verify
 
 // Affixes are the unmatched words of both sides, letter by letter.

@@ -1,4 +1,5 @@
 // Align: which word of one side is which of the other.
+
 package verify
 
 import "kvasir/classify/model"

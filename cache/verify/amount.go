@@ -1,4 +1,5 @@
 // Amount: numbers, dates and units, none of which may be another one.
+
 package verify
 
 // numberDiffers refuses pairs with other numbers in them, but years.

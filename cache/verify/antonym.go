@@ -1,4 +1,5 @@
 // Antonym: opposites, and the ends of a comparison.
+
 package verify
 
 // antonymDiffers refuses pairs with a word here and its opposite there.

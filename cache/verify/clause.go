@@ -1,4 +1,5 @@
 // Clause: how the sentence of one side is built, as its small words tell.
+
 package verify
 
 // A clause is a side as a sentence: which word is its verb, its subject, what

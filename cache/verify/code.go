@@ -1,5 +1,6 @@
 // Code: identifiers, paths, addresses and what stands in backquotes count letter
 // by letter.
+
 package verify
 
 import "bytes"

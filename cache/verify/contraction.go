@@ -1,4 +1,5 @@
 // Contraction: what an apostrophe has left out: isn't is is not, what's is what is.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Features: what the pair model sees of two questions.
+
 package verify
 
 // The features of a pair. "Least" and "most" are those of the side where it is

@@ -1,5 +1,6 @@
 // Fold: what is written in two ways is read as one: case, full-width forms,
 // typographic quotes, accents, traditional characters.
+
 package verify
 
 import (

@@ -1,5 +1,6 @@
 // Forest: the pair model, decision trees whose sum is the log-odds that two
 // questions are one, trained by scripts/train/pair.py.
+
 package verify
 
 import (

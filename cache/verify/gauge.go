@@ -1,4 +1,5 @@
 // Gauge: how much two questions say alike.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Implied: small words that say nothing where they stand.
+
 package verify
 
 // implied says whether the unmatched small word i of s goes without saying in t:

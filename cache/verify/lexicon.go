@@ -1,5 +1,6 @@
 // Lexicon: the closed lists, as a tree of pieces in which the longest phrase is
 // found.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Long texts that differ in one place.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Name: countries, cities, languages, products, people; and what has a capital.
+
 package verify
 
 // Names are those of s, held against what t says.

@@ -1,4 +1,5 @@
 // Negation: not, without; 不, 没有, 无.
+
 package verify
 
 // A negation is a side as what its negating words turn round.

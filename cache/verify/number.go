@@ -1,4 +1,5 @@
 // Number: 1,000 is 1000, one thousand, 1k, 一千; the third is the 3rd, 第三.
+
 package verify
 
 import (

@@ -1,5 +1,6 @@
 // Order: from A to B is not from B to A, and a dog that bites a man is not a man
 // that bites a dog.
+
 package verify
 
 // An order is where the matched words of both sides stand.

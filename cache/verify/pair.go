@@ -1,4 +1,5 @@
 // Pair: two questions, read and laid side by side.
+
 package verify
 
 import (

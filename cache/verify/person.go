@@ -1,4 +1,5 @@
 // Person: whom one sentence speaks of, and who of them acts.
+
 package verify
 
 // ofWhom says whether 谁的 and a thing stand in a side, or 谁 with no 的.

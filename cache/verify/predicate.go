@@ -1,5 +1,6 @@
 // Predicate: what a question wants to know of a thing: what it is, what it is
 // made of, what it does, how it is.
+
 package verify
 
 import "bytes"

@@ -1,4 +1,5 @@
 // Question: what is asked for: a person, a time, a reason, a number, yes or no.
+
 package verify
 
 // A form is the form of a question.

@@ -1,4 +1,5 @@
 // Quote: what stands between quotation marks is asked about as it is.
+
 package verify
 
 // quoteDiffers refuses pairs of which one quotes what the other does not hold.

@@ -1,4 +1,5 @@
 // Raw: a text cut at what anybody can see: letters, digits, characters, signs, code.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Roles: who does what to whom.
+
 package verify
 
 // Roles are the parts that people and things have in s, held against those that

@@ -1,4 +1,5 @@
 // Rules: each refuses pairs for a difference that changes the answer.
+
 package verify
 
 // rules are asked in this order; the first that refuses gives its name.

@@ -1,4 +1,5 @@
 // Side: one text of a pair as it was read, and what of it the other side lacks.
+
 package verify
 
 // A side is one text of a pair. Its slices grow to the text's size, and are

@@ -1,4 +1,5 @@
 // Sign: operators, quotation marks, and what ends a clause.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Stem: the forms of an English word are one word.
+
 package verify
 
 import "bytes"

@@ -1,4 +1,5 @@
 // Sums: what one side says, counted and weighed.
+
 package verify
 
 // sums are what one side is counted to.

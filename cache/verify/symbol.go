@@ -1,4 +1,5 @@
 // Symbol: a letter that stands alone: vitamin K, plan B, type I.
+
 package verify
 
 // Symbols are the letters of one side that are no words.

@@ -1,4 +1,5 @@
 // Tense: who is president is not who was.
+
 package verify
 
 // A tense is when a verb says that something is.

@@ -1,4 +1,5 @@
 // Tongue: the language that a text is written in.
+
 package verify
 
 import "strings"

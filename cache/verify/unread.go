@@ -1,4 +1,5 @@
 // Unread: what a text has beside words, numbers, operators and code.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // What no rule reads, and a model does.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Vector: what a word means, as the mean of its tokens' rows.
+
 package verify
 
 import (

@@ -1,4 +1,5 @@
 // Weight: how much a word says.
+
 package verify
 
 import "math/bits"

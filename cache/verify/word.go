@@ -1,5 +1,6 @@
 // Word: what is compared: phrases of the lists, stems, numbers, code, and pieces
 // of scripts that write no spaces.
+
 package verify
 
 // A word is one or more raws.

@@ -1,4 +1,5 @@
 // Tests of language: sentences of many languages, of the length of a question.
+
 package language
 
 import (

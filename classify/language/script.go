@@ -1,4 +1,5 @@
 // Script: which letters a text is written in.
+
 package language
 
 import (

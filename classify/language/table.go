@@ -1,4 +1,5 @@
 // Table: the n-grams and words of languages.bin, read once, when first asked.
+
 package language
 
 import (

@@ -40,7 +40,7 @@ type expert struct {
 	factor float32 // on both, so that probabilities are calibrated
 }
 
-func (c *categoryHead) open(t *tensors) (err error) {
+func (c *categoryHead) open(t *Tensors) (err error) {
 	if _, old := t.index["category.label"]; old {
 		return errors.New("it was trained for a version of Kvasir that had one head for all texts: train it anew with this one")
 	}
@@ -55,7 +55,7 @@ func (c *categoryHead) open(t *tensors) (err error) {
 	return nil
 }
 
-func (e *expert) open(t *tensors, name string) (err error) {
+func (e *expert) open(t *Tensors, name string) (err error) {
 	if e.label, err = t.bytes(name+".label", -1); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (e *expert) open(t *tensors, name string) (err error) {
 	if e.ngrams, err = t.ngramHead(name+".ngram", len(Categories)); err != nil {
 		return err
 	}
-	mix, err := t.float32s(name+".mix", 2)
+	mix, err := t.Float32s(name+".mix", 2)
 	if err == nil {
 		e.share, e.factor = mix[0], mix[1]
 	}

@@ -90,7 +90,7 @@ type encoderScratch struct {
 	wholeN   int
 }
 
-func (e *encoder) open(t *tensors) (err error) {
+func (e *encoder) open(t *Tensors) (err error) {
 	layer := func(l *linear, name string, in, out int) {
 		if err == nil {
 			*l, err = t.linear(name, in, out)
@@ -98,7 +98,7 @@ func (e *encoder) open(t *tensors) (err error) {
 	}
 	vector := func(v *[]float32, name string, n int) {
 		if err == nil {
-			*v, err = t.float32s(name, n)
+			*v, err = t.Float32s(name, n)
 		}
 	}
 	layer(&e.project, "project", Dim, mixDim)

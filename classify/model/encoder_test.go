@@ -28,14 +28,14 @@ func expectations(tb testing.TB) []expectation {
 			texts = append(texts, strings.Join(chunk, "\n"))
 		}
 	}
-	ts, err := openTensors([]byte(readFile(tb, "testdata/expected.safetensors")))
+	ts, err := OpenTensors([]byte(readFile(tb, "testdata/expected.safetensors")))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	counts := must(ts.view("counts", "U32", []int{len(texts)}))(tb)
 	ids := must(ts.view("ids", "U32", []int{-1}))(tb)
 	vectors := must(ts.int8s("embeddings", len(texts), Dim))(tb)
-	scales := must(ts.float32s("scales", len(texts)))(tb)
+	scales := must(ts.Float32s("scales", len(texts)))(tb)
 
 	all := make([]expectation, len(texts))
 	for i := range all {

@@ -108,7 +108,7 @@ func scriptOf(text []byte) int {
 	return alphabetic
 }
 
-func (g *guardHead) open(t *tensors) (err error) {
+func (g *guardHead) open(t *Tensors) (err error) {
 	if g.net, err = t.dense("guard", guardOuts); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (g *guardHead) open(t *tensors) (err error) {
 		name string
 		to   *[scripts][]float32
 	}{{"guard.mix", &g.share}, {"guard.scale", &g.scale}, {"guard.shift", &g.shift}} {
-		values, err := t.float32s(part.name, scripts, guardOuts)
+		values, err := t.Float32s(part.name, scripts, guardOuts)
 		if err != nil {
 			return err
 		}

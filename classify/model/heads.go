@@ -12,7 +12,7 @@ import (
 // dense is a head over views: a hidden layer with ReLU, and an output.
 type dense struct{ hidden, out linear }
 
-func (t *tensors) dense(name string, out int) (d dense, err error) {
+func (t *Tensors) dense(name string, out int) (d dense, err error) {
 	scales, err := t.view(name+".hidden.scale", "F32", []int{-1})
 	if err != nil {
 		return d, err
@@ -74,7 +74,7 @@ type ngramHead struct {
 	bias  []float32
 }
 
-func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
+func (t *Tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
 	if _, old := t.index[name+".idf"]; old {
 		return h, errors.New("it was trained for a version of Kvasir that had rarities and weights of n-grams apart: train it anew with this one")
 	}
@@ -87,10 +87,10 @@ func (t *tensors) ngramHead(name string, classes int) (h ngramHead, err error) {
 		return h, fmt.Errorf("%d buckets of %q are not a power of 2 up to %d", n, name, NgramBuckets)
 	}
 	h.mask = uint32(n - 1)
-	if h.scale, err = t.float32s(name+".scale", classes); err != nil {
+	if h.scale, err = t.Float32s(name+".scale", classes); err != nil {
 		return h, err
 	}
-	h.bias, err = t.float32s(name+".bias", classes)
+	h.bias, err = t.Float32s(name+".bias", classes)
 	return h, err
 }
 

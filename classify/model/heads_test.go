@@ -3,37 +3,25 @@
 package model
 
 import (
-	"bufio"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
+
+	"kvasir/jsonltest"
 )
 
 // fixture reads what training made of texts.
 func fixture(t *testing.T, path string, check func(text string, want []float64)) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	n := 0
-	for ; lines.Scan(); n++ {
-		var row struct {
-			Text string
-			Want []float64
-		}
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+	rows := jsonltest.Read[struct {
+		Text string
+		Want []float64
+	}](t, path)
+	for _, row := range rows {
 		check(row.Text, row.Want)
 	}
-	if n < 20 {
+	if n := len(rows); n < 20 {
 		t.Fatalf("%d texts in %s", n, path)
 	}
 }

@@ -1,4 +1,5 @@
-// Dense layers and the tagger's convolutions in int8: float32 in, float32 out, exact int32 sums between.
+// Dense layers in int8: float32 in, float32 out, exact int32 sums between. Convolutions are dense layers over
+// rows that overlap.
 
 package model
 

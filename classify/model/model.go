@@ -32,15 +32,13 @@ var headsFile string
 //go:embed weights/guard.safetensors
 var guardFile string
 
-// Model is the tokenizer, the token table, the sentence encoder, the heads on them and the tagger;
-// read-only, but for what it keeps of the pieces that it meets.
+// Model is the tokenizer, the token table, the sentence encoder and the heads on them; read-only, but for what it keeps of the pieces that it meets.
 type Model struct {
 	words    unigram
 	table    table
 	encoder  encoder
 	category categoryHead
 	guard    guardHead
-	tagger   tagger
 	spreads  *spreads
 }
 
@@ -52,21 +50,19 @@ var embedded = sync.OnceValues(func() (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.openTagger(bytesOf(taggerFile)); err != nil {
-		return nil, fmt.Errorf("cannot open tagger: %w", err)
-	}
 	if err := m.openCategory(bytesOf(headsFile)); err != nil {
 		return nil, err
 	}
 	return m, m.openGuard(bytesOf(guardFile))
 })
 
-// Headless returns the model without its heads, which training makes anew.
+// Headless returns the model without its heads, which training makes anew. It works whatever heads the
+// binary carries.
 func Headless() (*Model, error) { return open(bytesOf(tokensFile), bytesOf(encoderFile)) }
 
 // openCategory adds the head of a file, which must stay as it is. openGuard does the same.
 func (m *Model) openCategory(file []byte) error {
-	t, err := openTensors(file)
+	t, err := OpenTensors(file)
 	if err != nil {
 		return err
 	}
@@ -77,7 +73,7 @@ func (m *Model) openCategory(file []byte) error {
 }
 
 func (m *Model) openGuard(file []byte) error {
-	t, err := openTensors(file)
+	t, err := OpenTensors(file)
 	if err != nil {
 		return err
 	}
@@ -88,19 +84,15 @@ func (m *Model) openGuard(file []byte) error {
 	return nil
 }
 
-// Hash returns a short hash of the embedded weights, 12 hexadecimal digits. The first call reads
-// all of them.
-func Hash() string { return hash() }
-
-var hash = sync.OnceValue(func() string {
+// Hash returns a short hash of the embedded weights, and of others that go with them: 12 hexadecimal
+// digits. It reads all of them.
+func Hash(others ...[]byte) string {
 	h := sha256.New()
-	h.Write(bytesOf(tokensFile))
-	h.Write(bytesOf(encoderFile))
-	h.Write(bytesOf(headsFile))
-	h.Write(bytesOf(guardFile))
-	h.Write(bytesOf(taggerFile))
+	for _, file := range append([][]byte{bytesOf(tokensFile), bytesOf(encoderFile), bytesOf(headsFile), bytesOf(guardFile)}, others...) {
+		h.Write(file)
+	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
-})
+}
 
 // EncoderHash is a hash of what embeddings are made with, and of nothing else: vectors kept
 // elsewhere are comparable as long as it stays the same. It is written down here, because reading 42
@@ -110,7 +102,7 @@ const EncoderHash = "d886c5e20139"
 // open makes a model of its two files, which must stay as they are.
 func open(tokens, encoder []byte) (*Model, error) {
 	m := &Model{spreads: new(spreads)}
-	t, err := openTensors(tokens)
+	t, err := OpenTensors(tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +112,7 @@ func open(tokens, encoder []byte) (*Model, error) {
 	if err := m.openWords(t); err != nil {
 		return nil, fmt.Errorf("cannot open tokenizer: %w", err)
 	}
-	if t, err = openTensors(encoder); err != nil {
+	if t, err = OpenTensors(encoder); err != nil {
 		return nil, err
 	}
 	if err := m.encoder.open(t); err != nil {
@@ -129,7 +121,7 @@ func open(tokens, encoder []byte) (*Model, error) {
 	return m, nil
 }
 
-func (m *Model) openWords(t *tensors) error {
+func (m *Model) openWords(t *Tensors) error {
 	if len(m.table.kinds) <= endID {
 		return fmt.Errorf("a table of %d rows is too small", len(m.table.kinds))
 	}
@@ -141,7 +133,7 @@ func (m *Model) openWords(t *tensors) error {
 	if err != nil {
 		return err
 	}
-	unknown, err := t.float32s("unknown", 1)
+	unknown, err := t.Float32s("unknown", 1)
 	if err != nil {
 		return err
 	}

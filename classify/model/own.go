@@ -1,4 +1,4 @@
-// Own weights: heads and tagger out of a directory, in place of the embedded ones.
+// Own weights: heads out of a directory, in place of the embedded ones.
 
 package model
 
@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,31 +18,36 @@ import (
 // maxOwn bounds a file of own weights, in bytes: the embedded ones have 1 to 7 MiB.
 const maxOwn = 64 << 20
 
-// ErrNoWeights is what Own says of a directory that has none of the files it looks for.
-var ErrNoWeights = errors.New("none of " + strings.Join(ownNames(), ", ") + " is in it")
+// ErrNoWeights is in what Own says of a directory that has none of the files it looks for.
+var ErrNoWeights = errors.New("is in it")
+
+// An OwnFile is a file of own weights for something beside the model. Open gets what it holds, checked
+// as far as all weights are.
+type OwnFile struct {
+	Name string
+	Open func(m *Model, data []byte) error
+}
 
 // ownFiles are the files that may be replaced, by the names that scripts/train gives them.
-var ownFiles = []struct {
-	name string
-	open func(*Model, []byte) error
-}{
+var ownFiles = []OwnFile{
 	{"heads.safetensors", (*Model).openCategory},
 	{"guard.safetensors", (*Model).openGuard},
-	{"tagger.safetensors", (*Model).openTagger},
 }
 
-func ownNames() (names []string) {
-	for _, f := range ownFiles {
-		names = append(names, f.name)
+// noWeights is an ErrNoWeights that names the files.
+func noWeights(files []OwnFile) error {
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
 	}
-	return names
+	return fmt.Errorf("none of %s %w", strings.Join(names, ", "), ErrNoWeights)
 }
 
-// Own returns the embedded model with those of its heads and its tagger replaced that a directory has files of:
-// heads.safetensors (the category), guard.safetensors, tagger.safetensors, as scripts/train writes them. Tokens and
+// Own returns the embedded model with those of its heads replaced that a directory has files of: heads.safetensors
+// (the category) and guard.safetensors, as scripts/train writes them; others are looked for beside them. Tokens and
 // encoder are always the embedded ones, so that embeddings stay comparable with those that were kept. The files are
 // read once. Errors: ErrNoWeights, a file that cannot be read, and one that was trained for another encoder.
-func Own(dir string) (*Model, error) {
+func Own(dir string, others ...OwnFile) (*Model, error) {
 	standard, err := Embedded()
 	if err != nil {
 		return nil, err
@@ -50,8 +56,9 @@ func Own(dir string) (*Model, error) {
 		return nil, unusable("in "+strconv.Quote(dir), err)
 	}
 	m, found := *standard, false
-	for _, f := range ownFiles {
-		data, err := readOwn(filepath.Join(dir, f.name))
+	files := slices.Concat(ownFiles, others)
+	for _, f := range files {
+		data, err := readOwn(filepath.Join(dir, f.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -59,15 +66,15 @@ func Own(dir string) (*Model, error) {
 			err = checkOwn(data)
 		}
 		if err == nil {
-			err = f.open(&m, data)
+			err = f.Open(&m, data)
 		}
 		if err != nil {
-			return nil, unusable(strconv.Quote(filepath.Join(dir, f.name)), err)
+			return nil, unusable(strconv.Quote(filepath.Join(dir, f.Name)), err)
 		}
 		found = true
 	}
 	if !found {
-		return nil, unusable("in "+strconv.Quote(dir), ErrNoWeights)
+		return nil, unusable("in "+strconv.Quote(dir), noWeights(files))
 	}
 	return &m, nil
 }
@@ -103,7 +110,7 @@ const mostOwn = 1e6
 
 // checkOwn finds what is wrong with own weights whatever they are for.
 func checkOwn(file []byte) error {
-	t, err := openTensors(file)
+	t, err := OpenTensors(file)
 	if err != nil {
 		return err
 	}
@@ -114,7 +121,7 @@ func checkOwn(file []byte) error {
 		if e.DType != "F32" || len(e.Shape) == 0 {
 			continue
 		}
-		values, err := t.float32s(name, e.Shape...)
+		values, err := t.Float32s(name, e.Shape...)
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ const (
 	maxRank    = 8
 )
 
-// tensors is one opened file: the tensors by name.
-type tensors struct {
+// Tensors is one opened file: the tensors by name.
+type Tensors struct {
 	data  []byte // what follows the header
 	index map[string]tensorEntry
 	meta  map[string]string // __metadata__, may be nil
@@ -37,9 +37,9 @@ type tensorEntry struct {
 // dtypeSizes holds bytes an element for the types that are read here.
 var dtypeSizes = map[string]uint64{"U8": 1, "I8": 1, "I32": 4, "U32": 4, "F32": 4}
 
-// openTensors reads the header of a safetensors file and checks every entry against the file's
+// OpenTensors reads the header of a safetensors file and checks every entry against the file's
 // length. The result keeps views of file, which must not change afterwards.
-func openTensors(file []byte) (*tensors, error) {
+func OpenTensors(file []byte) (*Tensors, error) {
 	if len(file) < 8 {
 		return nil, fmt.Errorf("cannot read weights: %d bytes are too few for a header", len(file))
 	}
@@ -55,7 +55,7 @@ func openTensors(file []byte) (*tensors, error) {
 	if len(raw) > maxTensors {
 		return nil, fmt.Errorf("cannot read weights: %d tensors, at most %d", len(raw), maxTensors)
 	}
-	t := &tensors{data: file[8+size:], index: make(map[string]tensorEntry, len(raw))}
+	t := &Tensors{data: file[8+size:], index: make(map[string]tensorEntry, len(raw))}
 	for name, value := range raw {
 		if err := t.add(name, value); err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func openTensors(file []byte) (*tensors, error) {
 }
 
 // add puts one entry of the header into the index.
-func (t *tensors) add(name string, value json.RawMessage) error {
+func (t *Tensors) add(name string, value json.RawMessage) error {
 	if name == "__metadata__" {
 		if err := json.Unmarshal(value, &t.meta); err != nil {
 			return fmt.Errorf("cannot read metadata of weights: %w", err)
@@ -115,7 +115,7 @@ func (e *tensorEntry) check(size uint64) error {
 var errNoTensor = errors.New("no such tensor")
 
 // view returns the bytes of a tensor of the given type and shape; -1 in shape takes any size.
-func (t *tensors) view(name, dtype string, shape []int) ([]byte, error) {
+func (t *Tensors) view(name, dtype string, shape []int) ([]byte, error) {
 	e, ok := t.index[name]
 	if !ok {
 		return nil, fmt.Errorf("cannot read tensor %q: %w", name, errNoTensor)
@@ -131,12 +131,12 @@ func (t *tensors) view(name, dtype string, shape []int) ([]byte, error) {
 }
 
 // bytes returns a U8 tensor in place; the caller must not write to it.
-func (t *tensors) bytes(name string, shape ...int) ([]byte, error) {
+func (t *Tensors) bytes(name string, shape ...int) ([]byte, error) {
 	return t.view(name, "U8", shape)
 }
 
 // int8s returns an I8 tensor in place; the caller must not write to it.
-func (t *tensors) int8s(name string, shape ...int) ([]int8, error) {
+func (t *Tensors) int8s(name string, shape ...int) ([]int8, error) {
 	b, err := t.view(name, "I8", shape)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (t *tensors) int8s(name string, shape ...int) ([]int8, error) {
 	return int8View(b), nil
 }
 
-// float32s returns a copy of an F32 tensor. All values are finite.
-func (t *tensors) float32s(name string, shape ...int) ([]float32, error) {
+// Float32s returns a copy of an F32 tensor. All values are finite.
+func (t *Tensors) Float32s(name string, shape ...int) ([]float32, error) {
 	b, err := t.view(name, "F32", shape)
 	if err != nil {
 		return nil, err
@@ -161,9 +161,19 @@ func (t *tensors) float32s(name string, shape ...int) ([]float32, error) {
 	return values, nil
 }
 
+// Uint32s returns the bytes of a U32 tensor of one dimension in place, little-endian; the caller must
+// not write to them.
+func (t *Tensors) Uint32s(name string) ([]byte, error) { return t.view(name, "U32", []int{-1}) }
+
+// Layer returns the dense layer NAME, or the convolution of that name: see linear.
+func (t *Tensors) Layer(name string, in, out int) (Layer, error) {
+	l, err := t.linear(name, in, out)
+	return Layer{l}, err
+}
+
 // linear returns the dense layer NAME: NAME.weight (I8, in tiles), NAME.scale
 // and NAME.bias (F32 [out]).
-func (t *tensors) linear(name string, in, out int) (linear, error) {
+func (t *Tensors) linear(name string, in, out int) (linear, error) {
 	if in < 4 || in%4 != 0 || out < 1 {
 		return linear{}, fmt.Errorf("cannot use layer %q: %d inputs are no multiple of 4, or %d outputs none", name, in, out)
 	}
@@ -171,11 +181,11 @@ func (t *tensors) linear(name string, in, out int) (linear, error) {
 	if err != nil {
 		return linear{}, err
 	}
-	scale, err := t.float32s(name+".scale", out)
+	scale, err := t.Float32s(name+".scale", out)
 	if err != nil {
 		return linear{}, err
 	}
-	bias, err := t.float32s(name+".bias", out)
+	bias, err := t.Float32s(name+".bias", out)
 	if err != nil {
 		return linear{}, err
 	}

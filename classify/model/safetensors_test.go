@@ -20,7 +20,7 @@ func TestTensorsAreReadInPlace(t *testing.T) {
 		"a":{"dtype":"I8","shape":[2,2],"data_offsets":[0,4]},
 		"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},
 		"c":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}}`, "\x01\x02\x03\xff\x00\x00\x80\x3f")
-	ts, err := openTensors(file)
+	ts, err := OpenTensors(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestTensorsAreReadInPlace(t *testing.T) {
 	if a[0] != 7 {
 		t.Error("a is a copy")
 	}
-	b, err := ts.float32s("b", 1)
+	b, err := ts.Float32s("b", 1)
 	if err != nil || !slices.Equal(b, []float32{1}) {
 		t.Errorf("b is %v, %v", b, err)
 	}
@@ -65,7 +65,7 @@ func TestOpenTensorsSaysWhatIsWrong(t *testing.T) {
 		{"many dimensions", one(`{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,8],"data_offsets":[0,8]}`), "9 dimensions"},
 		{"negative place", one(`{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}`), "cannot unmarshal"},
 	} {
-		_, err := openTensors(row.file)
+		_, err := OpenTensors(row.file)
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: error %v, want one with %q", row.name, err, row.want)
 		}
@@ -73,7 +73,7 @@ func TestOpenTensorsSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestTensorOfAnotherShapeIsRefused(t *testing.T) {
-	ts, err := openTensors(container(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, "\x00\x00\x80\x7f\x00\x00\x00\x00"))
+	ts, err := OpenTensors(container(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, "\x00\x00\x80\x7f\x00\x00\x00\x00"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +81,10 @@ func TestTensorOfAnotherShapeIsRefused(t *testing.T) {
 		err  error
 		want string
 	}{
-		{second(ts.float32s("a", 3)), `cannot read tensor "a": it is F32 [2], want F32 [3]`},
+		{second(ts.Float32s("a", 3)), `cannot read tensor "a": it is F32 [2], want F32 [3]`},
 		{second(ts.bytes("a", 2)), "want U8 [2]"},
 		{second(ts.int8s("b")), `cannot read tensor "b": no such tensor`},
-		{second(ts.float32s("a", 2)), "value 0 is not finite"},
+		{second(ts.Float32s("a", 2)), "value 0 is not finite"},
 	} {
 		if row.err == nil || !strings.Contains(row.err.Error(), row.want) {
 			t.Errorf("error %v, want one with %q", row.err, row.want)
@@ -100,7 +100,7 @@ func FuzzOpenTensors(f *testing.F) {
 	f.Add(container(`{}`, ""))
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		ts, err := openTensors(file)
+		ts, err := OpenTensors(file)
 		if err != nil {
 			return
 		}

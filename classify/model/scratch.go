@@ -17,7 +17,6 @@ type Scratch struct {
 	window  *window
 	encoder *encoderScratch
 	heads   *headScratch
-	tagger  *tagScratch
 }
 
 func (s *Scratch) forEncoder() *encoderScratch {

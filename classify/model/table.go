@@ -30,6 +30,12 @@ func (m *Model) Row(dst []float32, id int32) {
 	kernel.decode(dst[:Dim], row, &t.codes[t.kinds[i]])
 }
 
+// AddRow adds gain times the table's row of a token to dst, which holds Dim values. row is memory.
+func (m *Model) AddRow(dst []float32, id int32, gain float32, row *[Dim]float32) {
+	m.Row(row[:], id)
+	kernel.addScaled(dst[:Dim], row[:], 0, gain)
+}
+
 // at returns what the table holds for an id, and which of its rows that is.
 func (t *table) at(id int32) (row []byte, i int) {
 	if i = int(id); i < 0 || i >= len(t.kinds) {
@@ -53,23 +59,23 @@ func (t *table) bring(ids []int32) {
 }
 
 // open finds the table in its file.
-func (t *table) open(file *tensors) (err error) {
+func (t *table) open(file *Tensors) (err error) {
 	if t.kinds, err = file.bytes("kinds", -1); err != nil {
 		return err
 	}
 	if t.rows, err = file.bytes("rows", len(t.kinds), Dim/2); err != nil {
 		return err
 	}
-	if t.scale, err = file.float32s("frequent.scale", -1); err != nil {
+	if t.scale, err = file.Float32s("frequent.scale", -1); err != nil {
 		return err
 	}
-	if t.low, err = file.float32s("frequent.low", len(t.scale)); err != nil {
+	if t.low, err = file.Float32s("frequent.low", len(t.scale)); err != nil {
 		return err
 	}
 	if t.frequent, err = file.bytes("frequent", len(t.scale), Dim); err != nil {
 		return err
 	}
-	codes, err := file.float32s("codes", -1, len(t.codes[0]))
+	codes, err := file.Float32s("codes", -1, len(t.codes[0]))
 	for i, v := range codes[:min(len(codes), 256*16)] {
 		t.codes[i/16][i%16] = v
 	}

@@ -3,7 +3,14 @@
 
 package pii
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"hash"
+	"io"
+	"sync"
+
+	"golang.org/x/crypto/sha3"
+)
 
 // crypto finds an address in a token.
 func crypto(s *scan, c *code) match {
@@ -164,15 +171,47 @@ func eip55(address []byte) bool {
 	if !upper || !small {
 		return !same(address)
 	}
-	hash := keccak256(lowered[:])
+	k := keccaks.Get().(*keccak)
+	defer keccaks.Put(k)
+	digest := k.of(&lowered)
 	for i, c := range address {
-		nibble := hash[i/2] >> 4
+		nibble := digest[i/2] >> 4
 		if i%2 == 1 {
-			nibble = hash[i/2] & 15
+			nibble = digest[i/2] & 15
 		}
 		if isLetter(c) && isUpper(c) != (nibble >= 8) {
 			return false
 		}
 	}
 	return true
+}
+
+// A keccak hashes as Ethereum does: Keccak-256 with the padding of before FIPS
+// 202; SHA-3 of the standard library pads otherwise.
+type keccak struct {
+	state   sponge
+	message [40]byte
+	digest  [32]byte
+}
+
+// A sponge is read of, which gives what Sum does without a copy of the state.
+type sponge interface {
+	hash.Hash
+	io.Reader
+}
+
+// keccaks are kept, so that a text with many addresses allocates nothing.
+var keccaks = sync.Pool{New: func() any {
+	k := new(keccak)
+	k.state = sha3.NewLegacyKeccak256().(sponge)
+	return k
+}}
+
+// of is the hash of an address, valid until the next.
+func (k *keccak) of(address *[40]byte) *[32]byte {
+	k.message = *address
+	k.state.Reset()
+	k.state.Write(k.message[:])
+	k.state.Read(k.digest[:])
+	return &k.digest
 }

@@ -5,8 +5,6 @@
 package pii
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"kvasir/jsonltest"
 )
 
 var misses = flag.String("misses", "", "print the misses of this type, or of all")
@@ -62,7 +62,7 @@ func TestMeasure(t *testing.T) {
 	}
 	counts := map[string]map[Type]*tally{}
 	for _, part := range []string{"train", "dev"} {
-		for _, row := range readMarked(t, filepath.Join(dir, "pii", part+".jsonl")) {
+		for _, row := range jsonltest.Read[marked](t, filepath.Join(dir, "pii", part+".jsonl")) {
 			source := part + "/" + row.Source
 			if counts[source] == nil {
 				counts[source] = map[Type]*tally{}
@@ -139,23 +139,4 @@ func judge(row marked, counts map[Type]*tally) {
 	for p := range want {
 		report("-", p)
 	}
-}
-
-func readMarked(t *testing.T, path string) (rows []marked) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row marked
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
 }

@@ -3,30 +3,16 @@
 package kvindex
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
 	"slices"
 	"testing"
+
+	"kvasir/jsonltest"
 )
 
 // readLines decodes each line of a file of testdata.
-func readLines[T any](t testing.TB, file string) (rows []T) {
-	f, err := os.Open("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var row T
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		rows = append(rows, row)
-	}
-	return rows
+func readLines[T any](tb testing.TB, file string) []T {
+	tb.Helper()
+	return jsonltest.Read[T](tb, "testdata/"+file)
 }
 
 func TestNamesAreDynamosHashes(t *testing.T) {

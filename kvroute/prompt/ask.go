@@ -29,7 +29,7 @@ const (
 // chatByWorker asks for a chat's tokens: the render route, which knows all fields, else /tokenize,
 // which is given what it takes.
 func (m *Model) chatByWorker(ctx context.Context, dst []uint32, d *template.Dict, body []byte) ([]uint32, error) {
-	if m.engine != "" && m.engine != "vllm" {
+	if m.engine != "" {
 		return dst, unsupported("asking the engine %s", m.engine)
 	}
 	if body != nil && m.renders.Load() != rendersNot {
@@ -61,7 +61,7 @@ func (m *Model) chatByWorker(ctx context.Context, dst []uint32, d *template.Dict
 
 // textByWorker asks for the tokens of a text.
 func (m *Model) textByWorker(ctx context.Context, dst []uint32, text string, specials bool) ([]uint32, error) {
-	if m.engine != "" && m.engine != "vllm" {
+	if m.engine != "" {
 		return dst, unsupported("asking the engine %s", m.engine)
 	}
 	d := template.NewDict(2)
@@ -179,7 +179,7 @@ func (m *Model) Check(ctx context.Context) error {
 		return nil
 	case f == nil:
 		return m.checkRoute(ctx)
-	case f.trouble != nil || m.engine != "" && m.engine != "vllm":
+	case f.trouble != nil || m.engine != "":
 		return nil
 	}
 	w := takeWorkspace()

@@ -97,7 +97,7 @@ func readChat(d *template.Dict, engine string, parts bool) (*chatRequest, error)
 		}
 		c.messages = append(c.messages, read)
 	}
-	if engine != "" && engine != "vllm" {
+	if engine != "" {
 		return c, c.onlyText(l, engine)
 	}
 	return c, nil

@@ -99,7 +99,7 @@ func (m *Model) Responses(ctx context.Context, dst []uint32, body []byte) ([]uin
 
 // plainRequest reads a body that has these fields and no others.
 func (m *Model) plainRequest(w *workspace, body []byte, fields []string) (*template.Dict, error) {
-	if m.engine != "" && m.engine != "vllm" {
+	if m.engine != "" {
 		return nil, unsupported("this route of the engine %s", m.engine)
 	}
 	d, err := w.parseObject(body)

@@ -41,6 +41,6 @@ type Asker func(ctx context.Context, path string, body []byte) ([]byte, error)
 // Hints is what is known of a model from its workers.
 type Hints struct {
 	Root   string // what the worker's /v1/models says in `root`: a path or a Hugging Face id; "": not known
-	Engine string // vllm, sglang, trtllm...; "" is vllm. Of others only plain text is known how they take it.
+	Engine string // whose prompts may be others than vLLM's: only plain text is known how it takes it; "": they are vLLM's
 	Ask    Asker  // nil: its workers have no tokenize route. A model keeps the first it was given.
 }

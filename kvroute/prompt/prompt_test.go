@@ -290,7 +290,7 @@ func TestNoRoute(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tokenizer.json"), []byte("{"))
 	gone := func(context.Context, string, []byte) ([]byte, error) { return nil, ErrNoRoute }
-	for _, engine := range []string{"vllm", "sglang"} {
+	for _, engine := range []string{"", "sglang"} {
 		m := model(t, l, dir, Hints{Ask: gone, Engine: engine})
 		if err := m.Check(context.Background()); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "tokenizer.json") {
 			t.Errorf("%s: %v", engine, err)

@@ -1,6 +1,7 @@
 //go:build linux
 
 // A bare fasthttp proxy: what the library costs when nothing is looked at.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // Tests of the parts that decide: parsers, quantiles, the worker and its client.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // Cache: what a hit costs through the proxy, by equal text and by likeness, guards included.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // A certificate of our own for the TLS situations.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // The client: one request a connection, its events read as they come.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // The clock that two processes of one machine share.
+
 package main
 
 import (

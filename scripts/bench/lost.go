@@ -1,6 +1,7 @@
 //go:build linux
 
 // Lost clients: the time from a client's close to the worker's connection being closed.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // Memory: what idle streams hold, and what readers that stopped can make grow.
+
 package main
 
 import (

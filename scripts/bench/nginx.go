@@ -1,6 +1,7 @@
 //go:build linux
 
 // nginx twice: the fast worker of the throughput measurement, and the proxy to compare with.
+
 package main
 
 import (

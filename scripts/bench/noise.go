@@ -1,6 +1,7 @@
 //go:build linux
 
 // Noise: how much of the machine was used by somebody else while we measured.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // vllm-router, the Rust router of the vLLM project: installed once, pinned, started as its users start it.
+
 package main
 
 import (
@@ -36,7 +37,7 @@ func (b *bench) routerBinary(ctx context.Context) (string, error) {
 	if err := os.WriteFile(staged, []byte(requirements), 0o644); err != nil {
 		return "", fmt.Errorf("cannot write requirements: %w", err)
 	}
-	if err := quietly(ctx, filepath.Join(venv, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:", "-r", staged); err != nil {
+	if err := quietly(ctx, filepath.Join(venv, "bin", "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "-r", staged); err != nil {
 		return "", fmt.Errorf("cannot install vllm-router (bench -peer=false goes without): %w", err)
 	}
 	return binary, os.Rename(staged, list)

@@ -1,6 +1,7 @@
 //go:build linux
 
 // Placement: what choosing a worker by the prompt costs in the running proxy, beside round robin.
+
 package main
 
 import (

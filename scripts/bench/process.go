@@ -1,6 +1,7 @@
 //go:build linux
 
 // Child processes: start, wait until ready, memory, stop.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // The ways to a worker that are compared: direct, a bare relay, nginx, Kvasir, vllm-router.
+
 package main
 
 import (

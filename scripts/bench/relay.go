@@ -1,6 +1,7 @@
 //go:build linux
 
 // A bare TCP relay: what a second hop costs when it does nothing at all.
+
 package main
 
 import (

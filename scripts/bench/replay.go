@@ -1,6 +1,7 @@
 //go:build linux
 
 // Replay: `kvasir replay` over the open traces, policy by policy, beside Dynamo's own replay where that is installed.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // The report: one table of targets, one table of details a measurement, and what machine it was.
+
 package main
 
 import (

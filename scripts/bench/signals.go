@@ -1,6 +1,7 @@
 //go:build linux
 
 // Signals: what judging costs through the proxy, every signal on against every feature off.
+
 package main
 
 import (

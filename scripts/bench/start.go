@@ -1,6 +1,7 @@
 //go:build linux
 
 // Start: time to the first 200, idle memory, size of the binary and whether it is static.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // Quantiles and medians of small samples.
+
 package main
 
 import (

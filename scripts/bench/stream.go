@@ -1,6 +1,7 @@
 //go:build linux
 
 // Streams: what each way adds to one event, sender, proxy and reader being three processes.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux
 
 // What is asked and what is answered: one 2 KB chat, one 1 KB completion.
+
 package main
 
 import (

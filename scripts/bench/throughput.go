@@ -1,6 +1,7 @@
 //go:build linux
 
 // Throughput: wrk with a 2 KB chat through each proxy in turn, ratios round by round.
+
 package main
 
 import (

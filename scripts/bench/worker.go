@@ -2,6 +2,7 @@
 
 // The worker behind the proxies: an OpenAI server whose model name says how it
 // behaves, so that any proxy can be put in front of it unchanged.
+
 package main
 
 import (

@@ -19,7 +19,7 @@ if ! cmp -s "$here/requirements.lock" "$dir/requirements.lock"; then
   "${PYTHON:-python3}" -m venv "$dir/venv"
   # Without its dependencies: one of them, for timing models that are not used here, is no more than
   # a stub on the public index, whose build would fetch it from elsewhere.
-  "$dir/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r "$here/requirements.lock"
+  "$dir/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r "$here/requirements.lock"
   "$dir/venv/bin/python" -c 'import dynamo.frontend, dynamo.mocker'
   cp "$here/requirements.lock" "$dir/requirements.lock"
 fi

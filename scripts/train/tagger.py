@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the tagger of names: classify/model/weights/tagger.safetensors.
+"""Trains the tagger of names: classify/tagger/weights/tagger.safetensors.
 
 usage: tagger.py --data DATA [--work DIR] [--out FILE]
 
@@ -355,8 +355,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=str(ROOT.parent / "shared" / "data"))
     parser.add_argument("--work", default=str(ROOT / ".cache" / "tagger"))
-    parser.add_argument("--out", default=str(ROOT / "classify" / "model" / "weights" / "tagger.safetensors"))
-    parser.add_argument("--fixtures", default=str(ROOT / "classify" / "model" / "testdata"), help="folder of the Go tests' rows; empty: they are not written")
+    parser.add_argument("--out", default=str(ROOT / "classify" / "tagger" / "weights" / "tagger.safetensors"))
+    parser.add_argument("--fixtures", default=str(ROOT / "classify" / "tagger" / "testdata"), help="folder of the Go tests' rows; empty: they are not written")
     parser.add_argument("--rows", type=int, default=5000, help="rows made from templates")
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     args = parser.parse_args()

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"kvasir/classify/model"
+	"kvasir/classify/tagger"
 	"kvasir/scripts/train/floors"
 )
 
@@ -48,7 +49,7 @@ func run(in io.Reader, out io.Writer, pii, bounds, models string) error {
 	}
 	m, err := model.Embedded()
 	if models != "" {
-		m, err = model.Own(models)
+		m, _, err = tagger.Own(models)
 	}
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"os"
 
 	"kvasir/classify/model"
+	"kvasir/classify/tagger"
 )
 
 func main() {
@@ -43,13 +44,13 @@ func printWords(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 1<<16), 16<<20)
 	for lines.Scan() {
-		hashes := model.WordHashes(lines.Bytes())
+		hashes := tagger.WordHashes(lines.Bytes())
 		for _, h := range hashes {
 			fmt.Fprintf(w, "%d ", h)
 		}
 		fmt.Fprint(w, "|")
 		for i := 1; i < len(hashes); i++ {
-			fmt.Fprintf(w, " %d", model.PairHash(hashes[i-1], hashes[i]))
+			fmt.Fprintf(w, " %d", tagger.PairHash(hashes[i-1], hashes[i]))
 		}
 		fmt.Fprintln(w)
 	}
@@ -65,7 +66,7 @@ func printInputs(in io.Reader, out io.Writer, lists string) error {
 	if err != nil {
 		return err
 	}
-	m, err := model.WithLists(table)
+	g, err := tagger.WithLists(table)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func printInputs(in io.Reader, out io.Writer, lists string) error {
 		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
 			return fmt.Errorf("cannot read row: %w", err)
 		}
-		inputs := m.TagInputs([]byte(row.Text), s)
+		inputs := g.Inputs([]byte(row.Text), s)
 		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(inputs)))
 		for i := range inputs {
 			b = appendInput(b, &inputs[i])
@@ -94,7 +95,7 @@ func printInputs(in io.Reader, out io.Writer, lists string) error {
 	return w.Flush()
 }
 
-func appendInput(b []byte, in *model.TagInput) []byte {
+func appendInput(b []byte, in *tagger.Input) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(in.Start))
 	b = binary.LittleEndian.AppendUint32(b, uint32(in.End))
 	b = binary.LittleEndian.AppendUint64(b, in.Hash)

@@ -1,0 +1,139 @@
+// Groups: who leads, who follows, and who is told to look again.
+
+package coalesce
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Example is a request that leads and one that follows.
+func Example() {
+	var group Group[string, string]
+	leader, _ := group.Join("question", group.Mark())
+	_, follower := group.Join("question", group.Mark())
+	leader.Update("an ans")
+	fmt.Println(follower.Look(true).Value)
+	leader.Complete("an answer")
+	s := follower.Look(true)
+	fmt.Println(s.Value, s.Phase == Completed)
+	follower.Leave()
+	leader.Retire(true)
+	// Output:
+	// an ans
+	// an answer true
+}
+
+// A value that was stored while a request looked in vain is found at the second look.
+func TestStoredSinceTheLook(t *testing.T) {
+	var g Group[string, int]
+	before := g.Mark()
+	leader, _ := g.Join("a", before)
+	if leader == nil {
+		t.Fatal("no call")
+	}
+	leader.Complete(1)
+	if other, follower := g.Join("a", before); other != nil || follower == nil || follower.Look(false).Value != 1 {
+		t.Error("one that is complete is not found before it is retired")
+	}
+	leader.Retire(true)
+	if other, follower := g.Join("a", before); other != nil || follower != nil {
+		t.Error("a second call though the value was stored since the look")
+	}
+	if other, _ := g.Join("b", before); other == nil {
+		t.Error("another key")
+	}
+	if other, _ := g.Join("a", g.Mark()); other == nil {
+		t.Error("a look after it was stored")
+	}
+	for i := range storedKeys + 1 {
+		other, _ := g.Join(fmt.Sprint(i), g.Mark())
+		other.Complete(i)
+		other.Retire(true)
+	}
+	if other, follower := g.Join("c", before); other != nil || follower != nil {
+		t.Error("too long ago to know")
+	}
+}
+
+// The lead goes to one follower, and the value of the one before is forgotten.
+func TestTakeOver(t *testing.T) {
+	var g Group[string, int]
+	first, _ := g.Join("a", 0)
+	_, follower := g.Join("a", 0)
+	_, _ = g.Join("a", 0)
+	first.Update(1)
+	if follower.TakeOver() != nil {
+		t.Error("from a leader that is at it")
+	}
+	changed := follower.Look(false).Changed
+	first.Fail()
+	<-changed
+	second := follower.TakeOver()
+	if second == nil || follower.TakeOver() != nil {
+		t.Fatal("not one and only one")
+	}
+	if s := follower.Look(true); s.Phase != Running || s.Attempt != 2 || s.Value != 0 {
+		t.Errorf("%+v", s)
+	}
+	second.Fail()
+	follower.Leave()
+	if s := g.Stats(); s != (Stats{}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What is for nobody else lets all go at once, and who comes begins anew.
+func TestAbandon(t *testing.T) {
+	var g Group[string, int]
+	leader, _ := g.Join("a", 0)
+	_, follower := g.Join("a", 0)
+	changed := follower.Look(false).Changed
+	leader.Abandon()
+	<-changed
+	if s := follower.Look(false); s.Phase != Abandoned || s.Changed != nil {
+		t.Errorf("%+v", s)
+	}
+	if g.Joinable("a") {
+		t.Error("it takes followers")
+	}
+	if other, _ := g.Join("a", 0); other == nil || other == leader {
+		t.Error("no other call")
+	}
+	leader.Abandon() // again, as for each part that comes: the other call stays
+	if !g.Joinable("a") {
+		t.Error("the other call was forgotten")
+	}
+}
+
+// A value that is whole for those who have begun with it stays so, though its
+// leader then loses its client.
+func TestCompletedForStartedStaysSo(t *testing.T) {
+	var g Group[string, int]
+	leader, _ := g.Join("a", 0)
+	_, follower := g.Join("a", 0)
+	leader.CompleteForStarted(1)
+	leader.Fail()
+	if s := follower.Look(true); s.Phase != CompletedForStarted || s.Value != 1 {
+		t.Errorf("%+v", s)
+	}
+	if s := g.Stats(); s != (Stats{}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A call is one allocation, and what comes of it costs none.
+func TestAllocations(t *testing.T) {
+	var g Group[int, [20]int]
+	var value [20]int
+	n := testing.AllocsPerRun(100, func() {
+		leader, _ := g.Join(1, 0)
+		leader.Update(value)
+		leader.Heartbeat()
+		leader.Complete(value)
+		leader.Retire(false)
+	})
+	if n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,141 @@
+// Check: says whether a configuration is good, and with --live whether its workers and its cache answer.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"kvasir/command/wiring"
+	"kvasir/config"
+	"kvasir/proxy"
+	"kvasir/wording"
+)
+
+// liveTimeout bounds all of check --live.
+const liveTimeout = 10 * time.Second
+
+func checkCommand(p Program) *cobra.Command {
+	flags := configFlags{builtIn: p.Config}
+	var live bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Validate the configuration",
+		Long: `Validates the configuration as serve would read it: file, environment and flags.
+Each problem is one line: file:line:column: key: what is wrong.`,
+		Example: `  kvasir check --config config.yaml
+  kvasir check --config config.yaml --live`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.checkSet(); err != nil {
+				return err
+			}
+			l := flags.layers(cmd)
+			g, _, err := l.Load()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s: ok (%s)\n", l.Name(), summary(g.Config))
+			for _, warning := range exposed(g.Config) {
+				fmt.Fprintf(out, "warning: %s\n", warning)
+			}
+			if !live {
+				return nil
+			}
+			return checkLive(cmd.Context(), out, g)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker and the cache's store; exit code 1 if one does not answer")
+	return cmd
+}
+
+// exposed says what stands open to a network, each with what to do.
+func exposed(c *config.Config) (warnings []string) {
+	s := &c.Server
+	if !config.IsLoopback(s.Listen) {
+		if len(c.Keys) == 0 && s.TLS.ClientCA == "" {
+			warnings = append(warnings, "keys: there are none, so everybody who reaches server.listen "+wording.Quote(s.Listen)+" may ask; set keys, or listen on 127.0.0.1")
+		}
+		if s.TLS.Cert == "" {
+			warnings = append(warnings, "server.tls: keys and prompts go in the clear to server.listen "+wording.Quote(s.Listen)+"; set server.tls, or put a proxy with TLS in front")
+		}
+	}
+	if s.Admin != "" && !config.IsLoopback(s.Admin) {
+		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
+	}
+	for i, w := range c.Workers {
+		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+			warnings = append(warnings, fmt.Sprintf("workers[%d].url: prompts go in the clear to %s; use https, or a network that is the workers' alone", i, wording.Quote(u.Host)))
+		}
+	}
+	return warnings
+}
+
+// summary counts what a configuration has.
+func summary(c *config.Config) string {
+	s := wording.Count(len(c.Workers), "worker") + ", "
+	if len(c.Simulate) > 0 {
+		s += fmt.Sprintf("%d simulated, ", len(c.Simulate))
+	}
+	return s + wording.Count(len(c.Models), "model") + ", " + wording.Count(len(c.Keys), "key")
+}
+
+// checkLive asks every worker once, simulated ones too, and the cache's store,
+// and prints a line for each.
+func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
+	e, err := wiring.StartEngines(g.Config.Simulate, func(error) {})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	bad := 0
+	results := proxy.CheckWorkers(ctx, e.Among(wiring.Settings(g)))
+	for _, r := range results {
+		if r.Err != nil {
+			bad++
+			fmt.Fprintf(out, "%s: failed: %v\n", r.Worker, r.Err)
+			continue
+		}
+		fmt.Fprintf(out, "%s: ok (%s)\n", r.Worker, r.What)
+	}
+	what, cacheErr := checkStore(ctx, g)
+	if cacheErr != nil {
+		fmt.Fprintf(out, "cache: failed: %v\n", cacheErr)
+	} else {
+		fmt.Fprintf(out, "cache: ok (%s)\n", what)
+	}
+	switch {
+	case bad > 0:
+		return errors.New(wording.Count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")
+	case cacheErr != nil:
+		return errors.New("the cache failed")
+	}
+	return nil
+}
+
+// checkStore is check --live for the cache: what it is, or why it is not.
+func checkStore(ctx context.Context, g *config.Generation) (what string, err error) {
+	s, err := wiring.OpenStore(zerolog.Nop(), g)
+	if s == nil || err != nil {
+		return "off", err
+	}
+	defer func() { _ = s.Close() }()
+	if g.Config.Cache.Store != "milvus" {
+		return "embedded", nil
+	}
+	if err := wiring.Connected(ctx, s); err != nil {
+		return "", err
+	}
+	return "Milvus at " + g.Config.Cache.Milvus.Address, nil
+}

@@ -1,0 +1,267 @@
+// `kvasir replay`: a trace of requests against simulated workers in virtual time, to compare ways of placing them.
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"kvasir/kvroute/cost"
+	"kvasir/kvroute/replay"
+	"kvasir/wording"
+)
+
+// replayFlags are the flags of the command, those apart that have to be
+// translated into options.
+type replayFlags struct {
+	trace, queue, engine, disaggregate, telemetry string
+	slow, neighbour                               []string
+	prefillLoadScale, overlapCredit               float64
+	asJSON                                        bool
+	options                                       replay.Options
+}
+
+func replayCommand() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay --trace F",
+		Short: "Play a trace against simulated workers, to compare policies",
+		Long: `Plays a trace of requests against simulated workers in virtual time and says how
+long everybody waited. Who goes where is decided by the code that decides in
+the proxy: its index of blocks, its prices, its queue; only engines and clock
+are not real. The engines schedule and take the time that Dynamo's mocker does
+for vLLM on an H100. The same trace, flags and seed give the same figures.
+
+A trace is a file of Mooncake's JSON lines (timestamp in ms, input_length,
+output_length, hash_ids of 512-token blocks), of Azure's CSV
+(TIMESTAMP,ContextTokens,GeneratedTokens), or the JSON log of Kvasir's own
+requests (log.format: json). The last two tell lengths only: no prompt has
+anything in common with another one there.`,
+		Example: `  kvasir replay --trace conversation.jsonl --workers 8 --speed 6
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
+  kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			return f.run(cmd.OutOrStdout(), os.Stderr)
+		},
+	}
+	o, fs := &f.options, cmd.Flags()
+	fs.StringVar(&f.trace, "trace", "", "the trace, a `file`")
+	fs.IntVar(&o.Workers, "workers", 4, "workers there are")
+	fs.IntVar(&o.Prefill, "prefill", 0, "with --decode, instead of --workers: workers that compute prompts for others")
+	fs.IntVar(&o.Decode, "decode", 0, "workers that answer what the --prefill ones computed")
+	fs.StringVar(&o.Policy, "policy", "predict", "`policy`: "+wording.List(replay.Policies(), "or"))
+	fs.StringVar(&f.queue, "queue", "auto", "auto: with policy predict, requests wait at the router while no worker has room; off: never")
+	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: policy predict lets the decode worker compute a prompt where that is faster; always: never that")
+	fs.StringVar(&f.engine, "engine", "vllm", "`engine` whose scheduler is simulated: vllm")
+	fs.IntVar(&o.BlockSize, "block-size", 64, "`tokens` of one KV block")
+	fs.IntVar(&o.Blocks, "blocks", 16384, "KV blocks of a worker")
+	fs.IntVar(&o.MaxBatchedTokens, "max-batched-tokens", 8192, "`tokens` of one pass")
+	fs.IntVar(&o.MaxSeqs, "max-seqs", 256, "sequences of a worker at once")
+	fs.Float64Var(&o.Speed, "speed", 1, "2: requests arrive twice as fast as in the trace")
+	fs.Uint64Var(&o.Seed, "seed", 0, "`number` that begins what is drawn at random")
+	standard := cost.DefaultKV()
+	fs.Float64Var(&f.prefillLoadScale, "prefill-load-scale", standard.PrefillLoadScale, "policy kv: `price` of prompt tokens to compute against blocks in use")
+	fs.Float64Var(&f.overlapCredit, "overlap-credit", standard.DeviceCredit, "policy kv: `price` of a block that a worker holds already")
+	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a dearer worker is chosen now and then, as by a softmax")
+	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` from worker to worker; 0: prompts are there at once")
+	fs.IntVar(&o.BytesPerToken, "kv-bytes-per-token", 131072, "with --prefill: `bytes` of KV of one token")
+	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
+	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
+	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
+	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	_ = cmd.MarkFlagFilename("trace", "jsonl", "csv", "log")
+	for name, values := range map[string][]string{
+		"policy": replay.Policies(), "queue": {"auto", "off"}, "disaggregate": {"auto", "always"}, "engine": {"vllm"},
+		"telemetry": {"on", "off"},
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+// check reads the flags into the options.
+func (f *replayFlags) check(cmd *cobra.Command) error {
+	if f.trace == "" {
+		return usageError("--trace is missing: name the file to play")
+	}
+	for _, one := range []struct {
+		flag, value string
+		of          []string
+	}{
+		{"policy", f.options.Policy, replay.Policies()}, {"queue", f.queue, []string{"auto", "off"}},
+		{"disaggregate", f.disaggregate, []string{"auto", "always"}}, {"engine", f.engine, []string{"vllm"}},
+		{"telemetry", f.telemetry, []string{"on", "off"}},
+	} {
+		if !slices.Contains(one.of, one.value) {
+			return usageError(fmt.Sprintf("--%s: %s is not %s%s", one.flag, wording.Quote(one.value), wording.List(one.of, "or"), wording.DidYouMean(one.value, one.of)))
+		}
+	}
+	changed := cmd.Flags().Changed
+	for _, name := range []string{"prefill-load-scale", "overlap-credit"} {
+		if changed(name) && f.options.Policy != "kv" {
+			return usageError(fmt.Sprintf("--%s is a weight of policy kv: add --policy kv", name))
+		}
+	}
+	if changed("temperature") && f.options.Policy != "kv" && f.options.Policy != "predict" {
+		return usageError(fmt.Sprintf("--temperature is of the choice by price, policy %s has none: add --policy kv or predict", f.options.Policy))
+	}
+	for _, name := range []string{"disaggregate", "kv-bandwidth", "kv-bytes-per-token"} {
+		if changed(name) && f.options.Prefill == 0 && f.options.Decode == 0 {
+			return usageError(fmt.Sprintf("--%s is of prompts computed by other workers: add --prefill and --decode", name))
+		}
+	}
+	if f.options.Prefill > 0 || f.options.Decode > 0 {
+		if changed("workers") {
+			return usageError("--workers beside --prefill and --decode: give one or the other")
+		}
+		f.options.Workers = 0
+	}
+	f.options.Queue = f.queue == "auto" && f.options.Policy == "predict"
+	if f.disaggregate == "always" {
+		f.options.Disaggregate = replay.Always
+	}
+	f.options.KV = cost.DefaultKV()
+	f.options.KV.PrefillLoadScale, f.options.KV.DeviceCredit = f.prefillLoadScale, f.overlapCredit
+	if err := f.readTroubles(); err != nil {
+		return err
+	}
+	return f.bounds()
+}
+
+// mostNumber bounds weights: an infinite one would make prices that are NaN.
+const mostNumber = 1e9
+
+// bounds checks numbers; 0 would stand for a default in replay.Options.
+func (f *replayFlags) bounds() error {
+	o := &f.options
+	for _, n := range []struct {
+		flag  string
+		value float64
+		least float64
+	}{
+		{"block-size", float64(o.BlockSize), 1}, {"blocks", float64(o.Blocks), 1}, {"max-seqs", float64(o.MaxSeqs), 1},
+		{"max-batched-tokens", float64(o.MaxBatchedTokens), 1}, {"kv-bytes-per-token", float64(o.BytesPerToken), 1},
+		{"prefill-load-scale", f.prefillLoadScale, 0}, {"overlap-credit", f.overlapCredit, 0}, {"speed", o.Speed, 1e-6},
+	} {
+		if !(n.value >= n.least) { // also NaN
+			return usageError(fmt.Sprintf("--%s: %v is less than %v", n.flag, n.value, n.least))
+		}
+		if n.value > mostNumber {
+			return usageError(fmt.Sprintf("--%s: %v is more than %v", n.flag, n.value, mostNumber))
+		}
+	}
+	if o.Workers < 1 && o.Prefill+o.Decode == 0 {
+		return usageError("--workers: it takes at least 1")
+	}
+	if err := o.Validate(); err != nil {
+		return usageError(err.Error())
+	}
+	return nil
+}
+
+// run plays the trace. Progress goes to a terminal only.
+func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
+	trace, err := replay.Read(f.trace)
+	if err != nil {
+		return err
+	}
+	// A replay is short, and most of what it allocates is in use to its end.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
+	if isatty.IsTerminal(terminal.Fd()) {
+		bar.to = terminal
+		f.options.Progress = bar.set
+	}
+	result, err := replay.Run(trace, f.options)
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(result)
+	} else {
+		err = printReplay(out, trace, result, f.troubleText())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the figures: %w", err)
+	}
+	return nil
+}
+
+// printReplay prints figures for people.
+func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d requests in %.1f s at speed %g, %d workers, policy %s\n", t.Name, r.Requests, r.Duration.Seconds(), r.Speed, r.Workers, r.Policy)
+	b.WriteString(trouble)
+	if t.Left > 0 {
+		fmt.Fprintf(&b, "%d lines left out: no served request whose tokens were counted\n", t.Left)
+	}
+	b.WriteByte('\n')
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "ms\tmean\tp50\tp90\tp99\t")
+	for _, row := range []struct {
+		name string
+		s    replay.Spread
+	}{{"first token", r.TTFT}, {"between tokens", r.ITL}, {"end to end", r.E2E}} {
+		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t\n", row.name, row.s.Mean, row.s.P50, row.s.P90, row.s.P99)
+	}
+	_ = table.Flush() // to a strings.Builder
+	fmt.Fprintf(&b, "\nprompt tokens cached  %.1f %% (one cache without bounds: %.1f %%)\n", 100*r.Reuse, 100*r.Ceiling)
+	fmt.Fprintf(&b, "output                %.0f tokens/s\n", r.OutputTokensPerSec)
+	fmt.Fprintf(&b, "imbalance             %.2f (busiest worker over the mean, in tokens computed)\n", r.Imbalance)
+	fmt.Fprintf(&b, "preemptions           %d\n", r.Preemptions)
+	if r.Refused > 0 {
+		fmt.Fprintf(&b, "not indexed           %d blocks that workers had, and no request found\n", r.Refused)
+	}
+	b.WriteByte('\n')
+	table = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "worker\trole\trequests\tprompt tokens\tcached\toutput tokens\tbusy\tpreemptions\t")
+	for _, w := range r.PerWorker {
+		fmt.Fprintf(table, "%d\t%s\t%d\t%d\t%.1f %%\t%d\t%.0f %%\t%d\t\n",
+			w.Worker, w.Role, w.Requests, w.PromptTokens, 100*w.Reuse, w.OutputTokens, 100*w.Busy, w.Preemptions)
+	}
+	_ = table.Flush()
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// A progressBar is one line of a terminal.
+type progressBar struct {
+	to    io.Writer
+	all   int
+	shown int // percent
+}
+
+const barWidth = 40
+
+func (p *progressBar) set(done int) {
+	percent := done * 100 / p.all
+	if percent == p.shown {
+		return
+	}
+	p.shown = percent
+	full := percent * barWidth / 100
+	fmt.Fprintf(p.to, "\r[%s%s] %3d %%", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), percent)
+}
+
+func (p *progressBar) clear() {
+	if p.shown > 0 {
+		fmt.Fprintf(p.to, "\r%s\r", strings.Repeat(" ", barWidth+9))
+	}
+}

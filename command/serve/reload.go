@@ -1,0 +1,67 @@
+// Reload: how a new configuration takes over, whoever asked for it.
+
+package serve
+
+import (
+	"maps"
+
+	"kvasir/config"
+)
+
+// reload reads everything again and swaps it in. SIGHUP, a changed file and
+// POST /reload come here, one at a time. A configuration that cannot be used
+// changes nothing; the proxy tells of it in the log, a metric and /readyz.
+func (s *server) reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	g, read, err := s.layers.Load()
+	// Files that were read count as read even if they are bad, so that the
+	// watcher calls again only when they change once more.
+	watched := maps.Clone(s.read)
+	maps.Copy(watched, read)
+	if err == nil {
+		err = s.take(g)
+	}
+	if err != nil {
+		s.read = watched
+		s.watcher.set(watched)
+		s.proxy.ReloadFailed(err)
+		return err
+	}
+	s.read = read
+	s.watcher.set(read)
+	s.proxy.ReloadDone(config.NeedRestart(s.started, g.Config))
+	return nil
+}
+
+// take swaps a generation in.
+func (s *server) take(g *config.Generation) error {
+	monitor := s.monitor
+	if !watchAlike(&g.Config.GPU, &s.current.Config.GPU) {
+		monitor = startMonitor(s.log, &g.Config.GPU, s.monitor)
+	}
+	settings, err := s.settings(g, monitor)
+	if err == nil {
+		err = s.proxy.Apply(settings)
+	}
+	if err != nil {
+		if monitor != s.monitor {
+			closeMonitor(monitor)
+		}
+		return err
+	}
+	if monitor != s.monitor {
+		closeMonitor(s.monitor)
+		s.monitor = monitor
+	}
+	if s.tls != nil && g.TLS != nil {
+		s.tls.now.Store(g.TLS)
+	}
+	setLogLevel(g.Config.Log.Level)
+	s.shutdown.drain.Store(&g.Config.Server.Drain)
+	s.current = g
+	return nil
+}
+
+// filesChanged is reload for the watcher, which has nobody to give the error to.
+func (s *server) filesChanged() { _ = s.reload() }

@@ -1,0 +1,102 @@
+// Settings: a configuration to what the proxy is told.
+
+package wiring
+
+import (
+	"maps"
+	"strings"
+
+	"kvasir/config"
+	"kvasir/gpu"
+	"kvasir/proxy"
+)
+
+// Settings are what the proxy is told, without the simulated engines.
+func Settings(g *config.Generation) *proxy.Settings {
+	c := g.Config
+	s := &proxy.Settings{
+		MaxBody:      int64(c.Server.MaxBody),
+		BodyMemory:   int64(c.Server.BodyMemory),
+		Timeouts:     proxy.Timeouts(c.Server.Timeouts),
+		CORS:         c.Server.CORS,
+		Hosts:        c.Server.Hosts,
+		AdminHosts:   c.Server.AdminHosts,
+		Retry:        proxy.Retry(c.Server.Retry),
+		ReplyHeaders: c.Headers.Kvasir,
+		VSRHeaders:   c.Headers.VSR,
+		Classify:     Classify(c),
+		Guards:       Guards(c),
+		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},
+		Keys:         keys(g),
+		Routing: proxy.Routing{
+			Policy:           c.Routing.Policy,
+			Queue:            c.Routing.Queue != "off",
+			MaxQueued:        c.Routing.MaxQueued,
+			QueueTimeout:     c.Routing.QueueTimeout,
+			PrefillLoadScale: c.Routing.PrefillLoadScale,
+			OverlapCredit:    proxy.OverlapCredit(c.Routing.OverlapCredit),
+			Temperature:      c.Routing.Temperature,
+			Disaggregate:     c.Routing.Disaggregate,
+			Overrides:        c.Routing.Overrides,
+		},
+		GPU: proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+	}
+	for i := range c.Workers {
+		s.Workers = append(s.Workers, worker(g, i))
+	}
+	for _, m := range c.Models {
+		s.Models = append(s.Models, proxy.Model{
+			Name: m.Name, Default: m.Default, Fallback: m.Fallback, Tokenizer: string(m.Tokenizer), Reasoning: m.Reasoning,
+		})
+	}
+	return s
+}
+
+func lowerCase(names []string) (lower []string) {
+	for _, name := range names {
+		lower = append(lower, strings.ToLower(name))
+	}
+	return lower
+}
+
+func keys(g *config.Generation) (keys []proxy.Key) {
+	for i, k := range g.Config.Keys {
+		keys = append(keys, proxy.Key{
+			Name: k.Name, SHA256: g.KeySums[i], Tenant: k.Tenant, Isolate: k.Isolate, Models: k.Models,
+			RequestsPerMinute: k.RequestsPerMinute, TokensPerMinute: k.TokensPerMinute,
+		})
+	}
+	return keys
+}
+
+func worker(g *config.Generation, i int) proxy.Worker {
+	c, shown := &g.Config.Workers[i], &g.Workers[i]
+	w := proxy.Worker{
+		Name: c.Name, URL: c.URL, Engine: c.Engine, Role: c.Role,
+		Models: c.Models, MaxRequests: c.MaxRequests, Headers: maps.Clone(c.Headers),
+		KVEvents: c.KVEvents, KVReplay: c.KVReplay, GPUs: c.GPUs, Instance: c.Instance,
+		TLS: shown.TLS, TLSName: shown.TLSName,
+	}
+	if shown.Secret != "" {
+		if w.Headers == nil {
+			w.Headers = map[string]string{}
+		}
+		w.Headers["Authorization"] = "Bearer " + shown.Secret
+	}
+	return w
+}
+
+// effects are what the conditions of a GPU do to placement.
+func effects(c *config.GPU) gpu.Effects {
+	effect := func(name string) gpu.Effect {
+		e, err := gpu.ParseEffect(name)
+		if err != nil {
+			return gpu.EffectOff // config has refused it: the key is an enumeration
+		}
+		return e
+	}
+	return gpu.Effects{
+		Throttle: effect(c.Throttle), Neighbour: effect(c.Neighbour), Memory: effect(c.Memory), Errors: effect(c.Errors),
+		Headroom: uint64(c.Headroom),
+	}
+}

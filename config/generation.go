@@ -1,0 +1,143 @@
+// Generation: a checked Config with what the files hold that it names.
+
+package config
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kvasir/wording"
+)
+
+// A Generation is one configuration with everything that was read for it. It
+// is never changed; a reload makes the next one.
+type Generation struct {
+	Config  *Config
+	KeySums [][sha256.Size]byte // the SHA-256 of each of Config.Keys, in their order
+	Workers []Credentials       // for each of Config.Workers, in their order
+	Milvus  Credentials         // for cache.milvus, where that is the store
+	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+}
+
+// Credentials are what Kvasir shows to a peer, and what it checks the peer's
+// certificate with.
+type Credentials struct {
+	Secret  string      // of key_file; "": none is named
+	TLS     *tls.Config // nil: none is asked for
+	TLSName string      // the same exactly when the settings and the content of their files are; "": no TLS
+}
+
+// Load reads all layers and all files they name. It says what it read, also
+// when that cannot be used; the error is of type Problems.
+func (l *Layers) Load() (*Generation, Contents, error) {
+	data, read, err := l.bytes()
+	if err != nil {
+		return nil, read, err
+	}
+	cfg, at, bad := l.merge(data)
+	b := &loader{config: cfg, files: read}
+	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers()}
+	b.tokenizers()
+	g.TLS, g.Milvus = b.serverTLS(), b.milvus()
+	if bad = bad.with(b.found, at); len(bad) > 0 {
+		return nil, read, bad
+	}
+	return g, read, nil
+}
+
+// Usable gives what is good in all layers: what is wrong is left out, and no file
+// that the configuration names is read. There is an error, of type Problems, only
+// where the configuration file itself cannot be read.
+func (l *Layers) Usable() (*Config, error) {
+	data, _, err := l.bytes()
+	if err != nil {
+		return nil, err
+	}
+	c, _, _ := l.merge(data)
+	return c, nil
+}
+
+// A loader reads the files that a Config names and notes those it cannot use.
+type loader struct {
+	config *Config
+	files  Contents // what was read
+	found  []conflict
+}
+
+func (b *loader) add(path string, err error) {
+	b.found = append(b.found, conflict{paths: []string{path}, text: err.Error()})
+}
+
+// keys are the SHA-256 of all keys, that of a bad one zero.
+func (b *loader) keys() [][sha256.Size]byte {
+	sums := make([][sha256.Size]byte, len(b.config.Keys))
+	seen := map[[sha256.Size]byte]string{}
+	for i, k := range b.config.Keys {
+		path := fmt.Sprintf("keys[%d].sha256", i)
+		if k.KeyFile != "" {
+			path = fmt.Sprintf("keys[%d].key_file", i)
+			secret, err := b.secret(k.KeyFile)
+			if err != nil {
+				b.add(path, err)
+				continue
+			}
+			sums[i] = sha256.Sum256([]byte(secret))
+		} else if sum, err := hex.DecodeString(k.SHA256); err != nil || copy(sums[i][:], sum) != len(sums[i]) {
+			continue // validate says so
+		}
+		if first, ok := seen[sums[i]]; ok {
+			b.found = append(b.found, conflict{paths: []string{path}, text: "is the key of another entry", first: first})
+		}
+		seen[sums[i]] = path
+	}
+	return sums
+}
+
+func (b *loader) workers() []Credentials {
+	all := make([]Credentials, len(b.config.Workers))
+	for i, w := range b.config.Workers {
+		path := fmt.Sprintf("workers[%d]", i)
+		all[i] = b.credentials(path, w.KeyFile, w.TLS)
+	}
+	return all
+}
+
+func (b *loader) milvus() Credentials {
+	c := &b.config.Cache
+	if c.Store != "milvus" {
+		return Credentials{}
+	}
+	return b.credentials("cache.milvus", c.Milvus.KeyFile, c.Milvus.TLS)
+}
+
+// credentials are those of the peer at a path of the configuration.
+func (b *loader) credentials(path string, keyFile Path, tls PeerTLS) (c Credentials) {
+	if keyFile != "" {
+		var err error
+		if c.Secret, err = b.secret(keyFile); err != nil {
+			b.add(path+".key_file", err)
+		}
+	}
+	c.TLS, c.TLSName = b.peerTLS(path+".tls", tls)
+	return c
+}
+
+// tokenizers checks that a tokenizer's directory has one. What is wrong inside
+// it is told when it is read, and placement does without it: requests go on.
+func (b *loader) tokenizers() {
+	key := Find("models").Elem.child("tokenizer")
+	for i, m := range b.config.Models {
+		dir := string(m.Tokenizer)
+		if slices.Contains(key.words, dir) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+			b.add(fmt.Sprintf("models[%d].tokenizer", i), fmt.Errorf("%s is no directory with a tokenizer.json%s", wording.Quote(dir), wording.DidYouMean(filepath.Base(dir), key.words)))
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Hints: the known key that was probably meant by an unknown one.
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kvasir/wording"
+)
+
+// unknownHint says what was probably meant by the unknown name of a key under k:
+// a misspelled sibling, or the same key at another place.
+func unknownHint(k *Key, name string) string {
+	if hint := wording.DidYouMean(name, childNames(k)); hint != "" {
+		return hint
+	}
+	for _, sibling := range childNames(k) {
+		if slices.Contains(strings.Split(sibling, "_"), wording.Plain(name)) {
+			return fmt.Sprintf(", did you mean %q?", sibling)
+		}
+	}
+	var elsewhere []string
+	knownKeys.all(func(other *Key) {
+		same := other.Name == wording.Plain(name) || other.Name == wording.Plain(name)+"s"
+		if same && len(elsewhere) < 4 {
+			elsewhere = append(elsewhere, other.path)
+		}
+	})
+	if len(elsewhere) > 0 {
+		return ", did you mean " + wording.List(elsewhere, "or") + "?"
+	}
+	names := slices.Sorted(slices.Values(childNames(k)))
+	return "; known here: " + strings.Join(names, ", ")
+}
+
+func childNames(k *Key) []string {
+	names := make([]string, len(k.Children))
+	for i, c := range k.Children {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// pathHint says which path of --set was probably meant.
+func pathHint(path string) string {
+	paths := Paths()
+	if hint := wording.DidYouMean(path, paths); hint != "" {
+		return hint
+	}
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	for _, p := range paths {
+		if strings.HasSuffix(p, "."+wording.Plain(name)) {
+			return fmt.Sprintf(", did you mean %q?", p)
+		}
+	}
+	return ""
+}
+
+// hint is wording.DidYouMean for the middle of a sentence.
+func hint(word string, candidates []string) string {
+	return strings.TrimSuffix(wording.DidYouMean(word, candidates), "?")
+}

@@ -1,0 +1,129 @@
+// Coalescing: equal requests at once are one call to a worker, which one of them makes.
+
+package proxy
+
+import (
+	"crypto/sha256"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/cache"
+	"kvasir/coalesce"
+	"kvasir/openai"
+	"kvasir/openai/answer"
+)
+
+// A coalesceKey names what is asked. Requests with the same key may have the
+// same answer.
+type coalesceKey struct {
+	scope    cache.Scope // who asks is part of it
+	question [16]byte    // of a SHA-256
+}
+
+// The coalesced calls of a proxy. What comes of one is an answer, as far as the
+// leader's recorder has it.
+type (
+	coalesceGroup    = coalesce.Group[coalesceKey, answer.Answer]
+	coalesceLeader   = coalesce.Leader[coalesceKey, answer.Answer]
+	coalesceFollower = coalesce.Follower[coalesceKey, answer.Answer]
+	coalesceSnapshot = coalesce.Snapshot[answer.Answer]
+)
+
+// coalesceKeyOf gives two requests the same key where the cache would take their
+// texts for equal. White space that counts there counts here.
+func coalesceKeyOf(q *cache.Query) (k coalesceKey) {
+	k.scope = q.Scope
+	sum := sha256.Sum256(q.Normal())
+	copy(k.question[:], sum[:])
+	return k
+}
+
+// mayCoalesce says whether equal requests may have one answer while it comes.
+// Where tools are on offer the answer may be a call of one, which is for nobody
+// else unless such calls are kept: a follower that was sent the text before the
+// call would have half an answer.
+func mayCoalesce(rule *cacheRule, r *openai.Request, o *CacheOptions) bool {
+	return rule.why == "" && rule.stores && (r.Content.Tools == 0 || o.ToolCalls)
+}
+
+// share hands what has come of the answer to the followers, before the leader's
+// own client is sent it: a slow client need not hold the others up. l is nil
+// where the request leads no call, r where nothing is recorded.
+func share(l *coalesceLeader, r *answer.Recorder) {
+	switch {
+	case l == nil:
+	case r == nil || r.Flaw() != "" && r.Flaw() != answer.FlawError:
+		l.Abandon()
+	default:
+		l.Update(*r.Answer())
+	}
+}
+
+// shareWhole ends the recording, and the call if there is one: the answer has
+// come to its right end, as its framing tells. Followers need not wait until the
+// leader's own client has been sent all of it.
+func shareWhole(l *coalesceLeader, r *answer.Recorder) {
+	if r == nil {
+		return
+	}
+	r.Seal()
+	switch {
+	case l == nil:
+	case r.Faithful():
+		l.Complete(*r.Answer())
+	case r.Flaw() == "" && r.Answer().Finish != "":
+		l.CompleteForStarted(*r.Answer())
+	case r.Flaw() != answer.FlawError:
+		l.Abandon()
+	}
+}
+
+// isAsChosen says whether the answer is to the question that was asked, and of
+// the model that was chosen for it. Any other answer is for nobody else.
+func isAsChosen(f *facts, model string) bool {
+	return model == f.chosen && f.judgement.redacted == 0
+}
+
+// mayNextSucceed says whether the next of equal requests may get an answer
+// though this one got none: not where a worker said that the request is wrong,
+// nor after a bug, nor where there was an answer that is for nobody else.
+func mayNextSucceed(f *facts, model string, r *answer.Recorder) bool {
+	switch {
+	case f.why == whyGone, f.why == whyInterrupted, f.why == "shutdown":
+		return true
+	case f.why == "panic" || !isAsChosen(f, model):
+		return false
+	case r != nil && r.Flaw() == answer.FlawError:
+		return true
+	default:
+		return f.status == 408 || f.status == 429 || f.status >= 500 && f.status != 501
+	}
+}
+
+// endCall ends the call that the request leads, if it leads one. A whole answer
+// is still found by who comes now, until keep has stored it.
+func (x *exchange) endCall() {
+	l, r := x.recipients.leader, x.recorder
+	if l == nil {
+		return
+	}
+	if x.facts.why == "" && l.ClientLost() {
+		x.lostClient()
+	}
+	switch {
+	case r != nil && r.Faithful():
+		l.Complete(*r.Answer())
+		return
+	case mayNextSucceed(&x.facts, x.model, r):
+		l.Fail()
+	default:
+		l.Abandon()
+	}
+	x.recipients.leader = nil
+}
+
+// coalesceMetrics are what is counted of requests that follow.
+type coalesceMetrics struct {
+	followers prometheus.Gauge
+	followed  *prometheus.CounterVec
+}
