@@ -210,7 +210,7 @@ func (s *spacing) wrapped(i, end int) bool {
 		return s.longest >= shortestWrap
 	}
 	rest := s.text[end:min(len(s.text), end+s.longest-line)]
-	return line+len(rest) >= s.longest && bytes.IndexAny(rest, " \t\n") < 0
+	return line+len(rest) >= s.longest && !bytes.ContainsAny(rest, " \t\n")
 }
 
 // spareSpace is how many bytes of a gap between words, or behind the last, do

@@ -68,7 +68,7 @@ func TestOddLettersPassNotBesideAQuestion(t *testing.T) {
 	for way, text := range map[string]string{
 		"accents": each(func(i int, r rune) string {
 			if vowel(r) {
-				return string(r) + string("\u0300\u0301\u0302\u0308"[2*(i%4):2*(i%4)+2])
+				return string(r) + "\u0300\u0301\u0302\u0308"[2*(i%4):2*(i%4)+2]
 			}
 			return string(r)
 		}),
