@@ -147,8 +147,14 @@ func (c *scanner) word() {
 			head = head || count == 0
 		}
 		count++
-		c.text = utf8.AppendRune(c.text, f)
 		c.at += n
+		if to := c.composed(r); to != r {
+			r, f = to, c.words.simple.fold(to)
+		}
+		if r|0x20 >= 0xe0 && r|0x20 <= 0xff {
+			c.accents++
+		}
+		c.text = utf8.AppendRune(c.text, f)
 	}
 	if count == 1 {
 		count, capitals = c.dotted(count, capitals)
@@ -164,6 +170,9 @@ func (c *scanner) word() {
 	p := raw{start: int32(begin), end: int32(len(c.text)), kind: letters}
 	p.capital = head && !c.first && !(count == 1 && c.text[begin] == 'i')
 	p.acronym = count >= 2 && capitals == count
+	if capitals > 0 && capitals < count && !(capitals == 1 && head) {
+		c.oddCase++
+	}
 	c.apostrophe(p)
 }
 
