@@ -7,13 +7,13 @@ import "kvasir/openai"
 // server, to a key that may have certain models only, unless one of them has its
 // name: with another adapter the same model is another one. What is not named by strings alone, but by numbers or paths of files, is no
 // name of a model.
-func (x *exchange) refuseAdapters() *openai.Error {
-	if x.key == nil || len(x.key.Models) == 0 {
+func refuseAdapters(r *openai.Request, key *keyState) *openai.Error {
+	if len(key.Models) == 0 {
 		return nil
 	}
-	for i := range x.req.Content.Adapters {
-		a := &x.req.Content.Adapters[i]
-		if !a.NamedIn(x.body, x.key.Models) {
+	for i := range r.Content.Adapters {
+		a := &r.Content.Adapters[i]
+		if !a.NamedIn(r.Body, key.Models) {
 			return &openai.Error{
 				Status: 404, Type: "invalid_request_error", Code: "model_not_found", Param: openai.Clip(a.Name),
 				Message: "What " + openai.Clip(a.Name) + " asks for does not exist or is not served here: your key is for certain models. " +

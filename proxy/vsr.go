@@ -15,10 +15,10 @@ const vsrSchema = "2"
 
 // appendVSR appends the headers of a reply with this status.
 func (x *exchange) appendVSR(dst []byte, status int) []byte {
-	if !x.state.settings.VSRHeaders {
+	if !x.plan.state.settings.VSRHeaders {
 		return dst
 	}
-	j := &x.facts.judgement
+	j := &x.plan.judgement
 	path := j.path
 	if path == "" {
 		path = pathUpstream
@@ -43,7 +43,7 @@ func (x *exchange) appendVSR(dst []byte, status int) []byte {
 	if status >= 300 {
 		return dst
 	}
-	dst = appendFact(dst, "x-vsr-selected-model", x.model)
+	dst = appendFact(dst, "x-vsr-selected-model", x.plan.model)
 	if j.category != "" {
 		dst = appendFact(dst, "x-vsr-selected-category", j.category)
 		dst = append(dst, "x-vsr-selected-confidence: "...)
