@@ -203,14 +203,14 @@ func (x *exchange) uncounted() int {
 }
 
 // appendLimits appends the x-ratelimit-* headers in OpenAI's form.
-func (x *exchange) appendLimits(dst []byte) []byte {
+func appendLimits(dst []byte, pl *plan, now time.Time) []byte {
 	switch {
-	case x.plan.key == nil:
+	case pl.key == nil:
 		return dst
-	case x.plan.state.serves(x.plan.model):
-		return x.plan.key.appendLimits(dst, x.plan.model, time.Now())
+	case pl.state.serves(pl.model):
+		return pl.key.appendLimits(dst, pl.model, now)
 	}
-	return x.plan.key.appendLimits(dst, "", time.Now())
+	return pl.key.appendLimits(dst, "", now)
 }
 
 // appendLimits appends those of requests, and of the tokens of a model that is

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -54,8 +55,8 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)
 	}
-	dst = x.appendVSR(dst, x.facts.status)
-	dst = x.appendLimits(dst)
+	dst = appendVSR(dst, &x.plan, &x.facts.cache, x.facts.status)
+	dst = appendLimits(dst, &x.plan, time.Now())
 	if h := &x.ctx.Response.Header; len(x.plan.state.settings.CORS) > 0 {
 		for _, name := range [...]string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
 			if v := h.Peek(name); len(v) > 0 {
@@ -78,7 +79,7 @@ func (x *exchange) setOwnHeaders() {
 	if x.plan.state.settings.ReplyHeaders {
 		h.Set("x-kvasir-overhead-us", strconv.FormatInt(x.facts.overhead.Microseconds(), 10))
 	}
-	for lines := x.appendLimits(x.appendVSR(nil, x.facts.status)); len(lines) > 0; {
+	for lines := appendLimits(appendVSR(nil, &x.plan, &x.facts.cache, x.facts.status), &x.plan, time.Now()); len(lines) > 0; {
 		var line []byte
 		line, lines = header.CutLine(lines)
 		if name, value, err := header.CutField(line); err == nil {
