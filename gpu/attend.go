@@ -1,4 +1,5 @@
 // Attend: one helper is heard until it ends or has to be ended.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Errors: what a GPU has suffered, and until when that counts.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Judge: remembers what was seen of one worker's GPUs, and says what it means.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Rules: what one snapshot of one GPU shows.
+
 package gpu
 
 import (

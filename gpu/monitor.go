@@ -1,4 +1,5 @@
 // Monitor: the helper is started, watched, ended and started again.
+
 package gpu
 
 import (

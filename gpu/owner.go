@@ -1,4 +1,5 @@
 // Owner: which GPU serves which worker.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Listeners: the TCP sockets of this network namespace that wait for connections, and where a worker's address leads.
+
 package gpu
 
 import (

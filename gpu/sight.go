@@ -1,4 +1,5 @@
 // Sight: what the monitor has seen so far, and what that is worth at a moment.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tests of what a sight is worth at a moment, with moments that the test makes.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tell: each change of a state is told once.
+
 package gpu
 
 import (

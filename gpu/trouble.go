@@ -1,4 +1,5 @@
 // Trouble: what NVML's errors mean and what one can do.
+
 package gpu
 
 import (

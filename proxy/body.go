@@ -1,4 +1,5 @@
 // Bodies: how a client's body is unpacked and handed to the parser.
+
 package proxy
 
 import (

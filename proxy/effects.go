@@ -1,4 +1,5 @@
 // Effects: what a decision changes in the body.
+
 package proxy
 
 import "kvasir/openai"

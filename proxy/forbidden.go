@@ -1,4 +1,5 @@
 // Forbidden: what a client may not send though it is no prompt: chat templates, and adapters that its key may not have.
+
 package proxy
 
 import "kvasir/openai"

@@ -1,4 +1,5 @@
 // Hardware: what telemetry says of the workers' GPUs, told to placement by one goroutine beside the requests.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // What is shown of GPUs: GET /debug/gpu and the reasons of /readyz.
+
 package proxy
 
 import (

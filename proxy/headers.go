@@ -1,4 +1,5 @@
 // Headers: those that the proxy adds, toward clients and toward workers.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Isolation: salts that keep the KV blocks of tenants apart.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // The books of judging: metrics and log fields of what was found. Never the text.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Tests of the books of judging.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Keys: who asks, and what they may ask for.
+
 package proxy
 
 import (

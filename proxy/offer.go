@@ -1,4 +1,5 @@
 // Offers: a leader's own client may read slowly while others wait for the same answer.
+
 package proxy
 
 import (

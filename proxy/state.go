@@ -1,4 +1,5 @@
 // State: what one generation of the configuration came to be.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Tokens: where each model's tokens come from, found beside the requests.
+
 package proxy
 
 import (

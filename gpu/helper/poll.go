@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Poll: one poll of one GPU.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Rota: who asks what, and when.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Session: all GPUs from one initialisation of the library to its shutdown.
+
 package main
 
 import (

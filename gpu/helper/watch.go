@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Watch: the helper's life: open, initialise, poll, and again when the driver was lost.
+
 package main
 
 import (
