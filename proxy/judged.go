@@ -1,4 +1,4 @@
-// The books of judging: metrics and log fields of what was found. Never the text.
+// Judged: metrics and log fields of what guards, signals and decisions found. Never the text.
 
 package proxy
 

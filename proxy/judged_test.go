@@ -1,4 +1,4 @@
-// Tests of the books of judging.
+// Tests of the metrics and log fields of judging.
 
 package proxy
 

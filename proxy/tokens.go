@@ -16,9 +16,9 @@ import (
 	"kvasir/upstream"
 )
 
-// A lexicon knows the source of each model's tokens. One goroutine finds them, as
-// workers say what they serve: reading a tokenizer takes a second, which no
-// request and no probe should wait for.
+// A lexicon knows where each model's tokens come from. One goroutine finds that out
+// when workers say what they serve: reading a tokenizer takes a second, and no
+// request and no probe should wait for it.
 type lexicon struct {
 	*Proxy
 	library *prompt.Library
