@@ -30,9 +30,9 @@ type attendance struct {
 	over error // why the reading was broken off
 }
 
-// attend hears the helper until it ends, has to be ended, or nobody wants it. It
-// reads itself, and looks at the clock when it has read: a goroutine more, or a
-// ticker, would be as many wake-ups more.
+// attend hears the helper until it ends, has to be ended, or nobody wants it. It reads on its own
+// goroutine and looks at the clock after each read: a second goroutine, or a ticker, would wake the
+// process as often once more.
 func (a *attendance) attend() error {
 	var waker sync.WaitGroup
 	heard := make(chan struct{})

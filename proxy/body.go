@@ -34,9 +34,9 @@ func (x *exchange) read() *openai.Error {
 	return nil
 }
 
-// A text of a request takes textCost bytes beside its own: of the parser, and of
-// the classifier. So many that a few kilobytes, unpacked, take ten megabytes of
-// them; above fewTexts they are counted as the body is.
+// Each text of a request takes textCost bytes besides its own, in the parser and in the classifier.
+// A few packed kilobytes can hold so many texts that they take ten megabytes. Above fewTexts these
+// bytes are counted as the body is.
 const (
 	fewTexts = 1024
 	textCost = 96

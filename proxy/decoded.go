@@ -11,11 +11,10 @@ import (
 	"kvasir/openai"
 )
 
-// decoded appends to the question the texts of the request's token ids, which are
-// then no longer unread. They are read by the tokenizer of the one model that can
-// come to answer; where another one might, or it is not sure to be the worker's,
-// they stay unread. So they do where personal data are replaced: there is no place
-// in a body of numbers for [TYPE].
+// decoded appends to the question the texts of the request's token ids, which are then no longer
+// unread. They are read with the tokenizer of the model that answers. Where another model may come
+// to answer, or the tokenizer may not be the worker's, they stay unread; and so they do where
+// personal data are replaced, since a body of numbers has no place for [TYPE].
 func (x *exchange) decoded(q *classify.Request) {
 	if len(x.req.Content.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
 		return

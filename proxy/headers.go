@@ -15,8 +15,8 @@ import (
 	"kvasir/openai"
 )
 
-// Request is the client's request as the worker gets it that is asked now: our
-// head, and the body with its splices, all of it in place.
+// Request is the client's request as it is sent to the worker that is asked now: our head, and the
+// body with its splices, all of it in place.
 func (x *exchange) Request() net.Buffers {
 	x.head = x.appendHead(x.head[:0], x.backend, x.placing.at.Rank, "", x.edit.Length(x.body))
 	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)

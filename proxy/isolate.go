@@ -12,8 +12,8 @@ import (
 	"kvasir/openai"
 )
 
-// reservedSalt begins every salt of ours. A client's own that begins so is
-// replaced: who guesses a tenant's salt could else time its prompts.
+// reservedSalt begins every salt of ours. A client's own salt that begins so is replaced: otherwise
+// whoever guessed a tenant's salt could find out by timing what the tenant asks.
 const reservedSalt = "kvasir-"
 
 // salt settles the cache_salt that the prompt is computed under: one of the
@@ -48,9 +48,9 @@ func (x placer) salt() {
 	p.ownSalt = p.salt != asked
 }
 
-// likeImage says that engines' events would not tell a salt from the hash of an image,
-// so that no prompt would meet its blocks: a client that hashes its salts with SHA-256
-// gets others in their place.
+// likeImage says whether a salt looks like the hash of an image. Engines' events do not tell the
+// two apart, so no prompt would meet its own blocks. A client that hashes its salts with SHA-256
+// gets other salts in their place.
 func likeImage(salt string) bool {
 	_, err := hex.DecodeString(salt)
 	return len(salt) == 64 && err == nil
