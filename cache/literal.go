@@ -34,16 +34,26 @@ func Literal(text []byte) (why string) {
 	return ""
 }
 
-// mostSpace is how much needless white space a text may have, in bytes.
-const mostSpace = 32
+// How much white space that says nothing a text may have: in bytes, and in changes
+// from one kind to another between words, to which a long text adds.
+const (
+	mostSpace    = 32
+	mostChanges  = 8
+	bytesAChange = 512
+	shortestWrap = 40 // bytes of the longest line of a paragraph that was broken to fit a width
+)
 
-// oddlySpaced says that the text has white space, around or in it, of a kind that
-// people do not type, or so much that it could spell something. Comparing questions
-// ignores most white space.
+// oddlySpaced says that there is white space around or in the text, which counts
+// for little where questions are compared, that people do not type, or as much of
+// it, or in so many kinds by turns, as would spell something.
 func oddlySpaced(text []byte) bool {
-	spare := 0
+	s := spacing{text: text, kind: blank}
 	for i := 0; i < len(text); {
-		if b := text[i]; b > ' ' && b < utf8.RuneSelf || b == ' ' && i+1 < len(text) && text[i+1]-'!' < utf8.RuneSelf-'!' {
+		if b := text[i]; b > ' ' && b < utf8.RuneSelf {
+			i++
+			continue
+		} else if b == ' ' && i+1 < len(text) && text[i+1]-'!' < utf8.RuneSelf-'!' {
+			s.count(blank)
 			i++
 			continue
 		}
@@ -53,19 +63,161 @@ func oddlySpaced(text []byte) bool {
 			i += size
 			continue
 		}
-		i += len(gap)
-		n, typed := spareSpace(gap, i == len(text))
-		if spare += n; !typed || spare > mostSpace {
+		n, typed := spareSpace(gap, i+len(gap) == len(text))
+		s.spare += n
+		if i > 0 && i+len(gap) < len(text) {
+			s.between(i, i+len(gap))
+		}
+		if i += len(gap); !typed || s.spare > mostSpace {
 			return true
 		}
+	}
+	return s.changes > mostChanges+len(text)/bytesAChange
+}
+
+// A spaceKind is what stands between two words.
+type spaceKind uint8
+
+const (
+	blank     spaceKind = iota
+	wide                // more than one blank
+	tabbed              // with a tab
+	newLine             //
+	emptyLine           // one or more
+	noBreak             // U+00A0
+	narrow              // U+202F
+	ideograph           // U+3000
+)
+
+// spacing counts what the white space of a text could spell.
+type spacing struct {
+	text    []byte
+	spare   int       // bytes that do nothing
+	kind    spaceKind // of the last gap that nothing but itself accounts for
+	changes int       // of that, and the gaps between characters that are written without
+	cr      bool      // the last line ended as on Windows
+	lines   bool      // a line ended
+	block   int       // where the paragraph ends whose longest line is known
+	longest int       // that line, in bytes
+}
+
+func (s *spacing) count(kind spaceKind) {
+	if kind != s.kind {
+		s.kind = kind
+		s.changes++
+	}
+}
+
+// between takes in the white space text[i:end] between two characters.
+func (s *spacing) between(i, end int) {
+	gap := s.text[i:end]
+	kind := kindOfSpace(gap)
+	if kind == newLine || kind == emptyLine {
+		cr := bytes.IndexByte(gap, '\r') >= 0
+		if s.lines && cr != s.cr {
+			s.changes++
+		}
+		s.lines, s.cr = true, cr
+	}
+	before, _ := utf8.DecodeLastRune(s.text[:i])
+	after, _ := utf8.DecodeRune(s.text[end:])
+	if isUnspaced(before) && isUnspaced(after) {
+		s.changes++
+	}
+	if !s.accounted(kind, i, end, before, after) {
+		s.count(kind)
+	}
+}
+
+func kindOfSpace(gap []byte) spaceKind {
+	switch lines := bytes.Count(gap, []byte{'\n'}); {
+	case lines > 1:
+		return emptyLine
+	case lines == 1:
+		return newLine
+	case bytes.IndexByte(gap, '\t') >= 0:
+		return tabbed
+	case string(gap) == "\u00a0":
+		return noBreak
+	case string(gap) == "\u202f":
+		return narrow
+	case string(gap) == "\u3000":
+		return ideograph
+	case len(gap) > 1:
+		return wide
+	}
+	return blank
+}
+
+// accounted says whether the place of a gap tells why it is of its kind: a line
+// ends behind a mark, before what looks like an item, or where the next word would
+// have made it the longest.
+func (s *spacing) accounted(kind spaceKind, i, end int, before, after rune) bool {
+	word := isWordy(before)
+	switch kind {
+	case newLine, emptyLine:
+		return !word || !isWordy(after) || s.wordEndsInMark(end) || kind == newLine && s.wrapped(i, end)
+	case wide, tabbed:
+		return !word
+	case noBreak, narrow: // before the marks of French, in and behind numbers
+		return !word || !isWordy(after) || unicode.IsDigit(before) || unicode.IsDigit(after)
+	case ideograph:
+		return before >= 0x2e80 || after >= 0x2e80
 	}
 	return false
 }
 
-// spareSpace is how many bytes of the gap between two words, or behind the last, are
-// needless: all but the blank that parts the words, the end of an empty line and the
-// indentation of the next line. Of white space beyond ASCII, which French and Chinese
-// use, people type one at a time.
+func isWordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) }
+
+// isUnspaced says whether r is a character of Chinese or Japanese, between which
+// nobody sets blanks but for marks.
+func isUnspaced(r rune) bool {
+	return r >= 0x3041 && r <= 0x30fa || r >= 0x3400 && r <= 0x9fff || r >= 0x20000 && r <= 0x3ffff
+}
+
+// wordEndsInMark says whether a mark follows the word at i directly: the name of a
+// field, the number of an item, a call.
+func (s *spacing) wordEndsInMark(i int) bool {
+	for n := 0; i < len(s.text) && n < mostIndent; n++ {
+		r, size := utf8.DecodeRune(s.text[i:])
+		if !isWordy(r) {
+			return !unicode.IsSpace(r)
+		}
+		i += size
+	}
+	return false
+}
+
+// wrapped says whether the line before text[i:end] was broken because the word
+// behind would not have fitted into the longest line of its paragraph.
+func (s *spacing) wrapped(i, end int) bool {
+	line := i - 1 - bytes.LastIndexByte(s.text[:i], '\n')
+	if i >= s.block {
+		s.longest, s.block = line, len(s.text)
+		for rest := s.text[i:]; len(rest) > 0; {
+			n := bytes.IndexByte(rest, '\n') + 1
+			if n == 0 {
+				n = len(rest)
+			}
+			width := len(bytes.TrimSpace(rest[:n]))
+			if rest = rest[n:]; width == 0 && len(rest) < len(s.text)-end {
+				s.block = len(s.text) - len(rest)
+				break
+			}
+			s.longest = max(s.longest, width)
+		}
+	}
+	if s.longest < shortestWrap || line >= s.longest {
+		return s.longest >= shortestWrap
+	}
+	rest := s.text[end:min(len(s.text), end+s.longest-line)]
+	return line+len(rest) >= s.longest && !bytes.ContainsAny(rest, " \t\n")
+}
+
+// spareSpace is how many bytes of a gap between words, or behind the last, do
+// nothing: not the one that parts the words, the end of an empty line, nor the
+// indentation of the next. Beyond ASCII people type one at a time, where French
+// and Chinese have theirs.
 func spareSpace(gap []byte, last bool) (n int, typed bool) {
 	if r, size := utf8.DecodeRune(gap); r >= utf8.RuneSelf {
 		return 0, size == len(gap) && (r == 0xa0 || r == 0x202f || r == 0x3000)
@@ -137,8 +289,13 @@ func readWords(text []byte) (w wordCount) {
 	const enough = 64
 	lone := 0 // letters without spaces so far
 	before := noLetter
+	var again repeated
 	for i := 0; i < len(text) && w.words < enough; {
 		kind, size := letteringAt(text[i:])
+		if kind != latin && again.more(text[i:i+size]) {
+			i += size
+			continue
+		}
 		w.said = w.said || kind > numeral
 		switch {
 		case kind == unspaced:
@@ -170,6 +327,23 @@ func readWords(text []byte) (w wordCount) {
 	return w
 }
 
+// repeated is a character beyond ASCII, and how often it stood in a row.
+type repeated struct {
+	letter [utf8.UTFMax]byte
+	n      int
+}
+
+// more says whether the character is the same as the two before it: it laughs or
+// wails, and makes no word longer.
+func (a *repeated) more(letter []byte) bool {
+	if n := len(letter); n > utf8.UTFMax || n == 1 || string(letter) != string(a.letter[:n]) {
+		a.n, a.letter = 0, [utf8.UTFMax]byte{}
+		copy(a.letter[:], letter)
+	}
+	a.n++
+	return a.n > 2
+}
+
 func letteringAt(text []byte) (kind lettering, size int) {
 	b := text[0]
 	switch {
@@ -182,12 +356,39 @@ func letteringAt(text []byte) (kind lettering, size int) {
 	}
 	r, size := utf8.DecodeRune(text)
 	switch {
+	case isJamo(r):
+		if n := syllable(text); n > 0 {
+			return spaced, n
+		}
+		return noLetter, size
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar):
 		return unspaced, size
 	case unicode.IsLetter(r) || unicode.IsMark(r):
 		return spaced, size
 	}
 	return noLetter, size
+}
+
+// isJamo says whether r is a letter of Korean by itself, and not a syllable. Alone
+// they are laughter and sighs.
+func isJamo(r rune) bool {
+	return r >= 0x1100 && r < 0x1200 || r >= 0x3131 && r < 0x3190 || r >= 0xa960 && r < 0xa980 || r >= 0xd7b0 && r < 0xd800 || r >= 0xffa0 && r < 0xffdd
+}
+
+// syllable is how long the syllable of Jamo at the beginning of the text is, as a
+// client that takes letters apart (NFD) writes it; 0: there is none.
+func syllable(text []byte) (size int) {
+	for k, between := range [...][2]rune{{0x1100, 0x1112}, {0x1161, 0x1175}, {0x11a8, 0x11c2}} {
+		r, n := utf8.DecodeRune(text[size:])
+		if r < between[0] || r > between[1] {
+			if k < 2 {
+				return 0
+			}
+			break
+		}
+		size += n
+	}
+	return size
 }
 
 // addLatin counts a word of the letters a to z.

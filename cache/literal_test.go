@@ -63,6 +63,44 @@ func TestLiteral(t *testing.T) {
 		"if x:\n" + strings.Repeat("            print(x)\n", 50) + "Why is this wrong?":                      "",
 		"What is the capital of France?\n\n\n\n    ":                                                         "",
 
+		// marks on letters
+		"What is the capital of France" + strings.Repeat("\u0301\u0308\u030a", 40) + "?":                    WhyHidden,
+		"What is the\u0302\u0301\u0306 capital of France?":                                                  WhyHidden,
+		"פ" + strings.Repeat("\u05b0", 9) + " מה היא בירת צרפת":                                             WhyHidden,
+		"Thu\u0309 đo\u0302 cu\u0309a nu\u031bo\u031b\u0301c Pha\u0301p la\u0300 gi\u0300 va\u0323\u0302y?": "", // Vietnamese, letters taken apart
+		"ẹ\u0301 kú ilé o": "", // Yoruba
+		"מָה הִיא בִּירַת צָרְפַת וּמַה שְׁמָהּ?":        "",
+		"مَا هِيَ عَاصِمَةُ فَرَنْسَا وَلِمَ سُمِّيَتْ؟": "",
+		"เมืองหลวงของฝรั่งเศสคืออะไร ผู้ใหญ่รู้":         "",
+		"फ़्रांस की राजधानी क्या है?":                    "",
+		"ပြင်သစ်နိုင်ငံရဲ့ မြို့တော်က ဘာလဲ ကြွေးကြော်":   "",
+		"What do x\u0304 and p\u0302 mean": "",
+
+		// kinds of white space by turns
+		spacedWith(horse, "\n", "\u00a0", "\u202f", " ", "\u3000", "\t", "\n\n"):                                                    WhyHidden,
+		spacedWith(horse, " ", "\n", "\n", " ", " "):                                                                                WhyHidden,
+		spacedWith(horse, "  ", " ", " ", "  ", " "):                                                                                WhyHidden,
+		spacedWith(horse, "\n    ", " ", "\n", " ", " "):                                                                            WhyHidden,
+		spacedWith(horse, "\t", " ", " "):                                                                                           WhyHidden,
+		"法 国的 首都 是哪 里请 你告 诉我 为什么 会 是 这样":                                                                                            WhyHidden,
+		strings.ReplaceAll(horse, " ", "\u00a0"):                                                                                    "", // all of a kind
+		strings.ReplaceAll(horse, " ", "\n"):                                                                                        "",
+		"Please sort these words:\napple\nbanana\nplum\npear\nfig\nlemon\nlime\nkiwi\ndate\ngrape":                                  "",
+		"Dear all,\n\nwe meet on Monday.  Please bring the plan.\n\nBest\nAnn\n\nWhat is the tone of this letter?":                  "",
+		"Which is larger?\nA) a horse\nB) a small cow\nC) two cats\nD) one old dog\nE) a fly\nF) the sun\nG) no":                    "",
+		"My list:\n\t- two eggs\n\t- some milk\n\t- a loaf of bread\n\t- tea\n1.\tcall home\n2.\tgo to bed\nIs it long?":            "",
+		"Quelle est la capitale\u00a0? Et «\u00a0Paris\u00a0», 12\u202f000 km\u00a0; 5\u00a0% de quoi\u202f! Oui\u00a0: non\u00a0?": "",
+		"日本の首都は？\u3000フランスの首都は？\u3000教えてください。":                                                                                      "",
+		wrappedAt(72, strings.Repeat(horse+" ", 4)):                                                                                 "",
+
+		"ㅋㅋㅋㅋ ㅋㅋ":     WhyShort,
+		"ㅁㄴㅇㄹ ㅂㅈㄷㄱ":   WhyShort,
+		"ㅋㅋ 파리":       WhyShort,
+		"ﾻﾻﾻ ﾾﾾﾾ":     WhyShort,
+		"哈哈哈哈哈哈":      WhyShort,
+		"ㅋㅋ 프랑스의 수도는": "",
+		"\u1111\u1173\u1105\u1161\u11bc\u1109\u1173\u110b\u1174 \u1109\u116e\u1103\u1169\u1102\u1173\u11ab": "", // taken apart
+
 		"":              WhyShort,
 		"hello":         WhyShort,
 		"Hello!":        WhyShort,
@@ -84,6 +122,38 @@ func TestLiteral(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
+}
+
+const horse = "Please explain to me in some detail how the heart of a horse pumps blood through all of its body and why it beats slower than the heart of a man when both of them are at rest"
+
+// spacedWith sets the gaps, by turns, between the words of a text.
+func spacedWith(text string, gaps ...string) string {
+	var b strings.Builder
+	for i, word := range strings.Fields(text) {
+		if i > 0 {
+			b.WriteString(gaps[i%len(gaps)])
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// wrappedAt breaks a text into lines of at most so many bytes.
+func wrappedAt(width int, text string) string {
+	var b strings.Builder
+	line := 0
+	for _, word := range strings.Fields(text) {
+		if line > 0 && line+1+len(word) > width {
+			b.WriteByte('\n')
+			line = 0
+		} else if line > 0 {
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += len(word)
+	}
+	return b.String()
 }
 
 func spaces(n int) string {

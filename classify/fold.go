@@ -7,6 +7,7 @@ package classify
 import (
 	"cmp"
 	"slices"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -169,6 +170,9 @@ func (f *folds) letters(text []byte) {
 			n = f.smuggled(text, i)
 			to = gone
 		} else {
+			if r == leftward {
+				f.turned(text, i+n)
+			}
 			to = plainLetter(r, before)
 		}
 		if to == r {
@@ -211,6 +215,46 @@ func (f *folds) marksOn(text []byte, i int) int {
 		return end - i
 	}
 	return 0
+}
+
+// What turns the direction of what follows, and what ends that.
+const (
+	leftward   = 0x202e
+	turnedBack = 0x202c
+)
+
+// A stretch that is read from its end: at most so many bytes, and at least so many
+// digits.
+const (
+	maxTurned = 512
+	minTurned = 9
+)
+
+// turned writes out as a reader sees it what stands from i on, behind a sign that
+// turns it round: from its end to its beginning. A model reads words as they stand,
+// so that only what may be a number is looked at from both sides.
+func (f *folds) turned(text []byte, i int) {
+	end, digits := i, 0
+	for end < len(text) && end-i < maxTurned {
+		r, n := utf8.DecodeRune(text[end:])
+		if r == turnedBack || r == leftward || r == '\n' {
+			break
+		}
+		if unicode.IsDigit(r) {
+			digits++
+		}
+		end += n
+	}
+	if digits < minTurned {
+		return
+	}
+	f.work = f.work[:0]
+	for at := end; at > i; {
+		r, n := utf8.DecodeLastRune(text[i:at])
+		f.work = utf8.AppendRune(f.work, r)
+		at -= n
+	}
+	f.keepReadable(int32(i), int32(end), minSpaced)
 }
 
 // smuggled is how many bytes of variation selectors stand at i. A long run of

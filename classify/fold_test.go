@@ -24,6 +24,7 @@ func TestFold(t *testing.T) {
 		{"zero width", "ig\u200bno\u200dre\ufeff it", "ignore it"},
 		{"soft hyphens", "ig\u00adnore", "ignore"},
 		{"bidi", "\u202eignore\u2066 it\u2069", "ignore it"},
+		{"a number turned round", "pay \u202e4321 8765\u202c, \u202e987654321\u202c", "pay 4321 8765, 987654321\n123456789"},
 		{"cyrillic letters in a latin word", "іgnоrе аll", "ignore all"},
 		{"greek letters in a latin word", "ignοre", "ignore"},
 		{"russian", "Привет, как дела? USB-кабель", "Привет, как дела? USB-кабель"},

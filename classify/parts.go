@@ -8,6 +8,8 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 
 	"kvasir/classify/pii"
 )
@@ -42,7 +44,7 @@ func piiOverParts(j *judging) error {
 			for i := start; i < end; i++ {
 				j.order = append(j.order, int32(i))
 			}
-			piiInParts(j, j.order)
+			piiInParts(j, j.order, meetParts)
 		}
 		start = end
 	}
@@ -53,22 +55,46 @@ func piiOverParts(j *judging) error {
 	return nil
 }
 
-// piiOverMessages looks at messages that follow each other where one ends and the
-// next begins with what could be two halves of a value. Only values with a check
-// digit or a maker's prefix count there: two messages belong together less than two
-// parts of one do.
+// piiOverMessages looks at the ends of messages that follow each other, where one
+// ends and the next begins with what could be two halves of a value. Only what a
+// check digit or a maker's prefix tells is believed there: two messages have more
+// between them than two parts.
 func piiOverMessages(j *judging) {
-	readingOrder(j)
+	texts := j.r.Texts
+	loose := slices.IndexFunc(texts, func(t Text) bool { return isLoose(&t) }) >= 0
+	readingOrder(j, func(t *Text) bool { return false })
+	piiInOrder(j)
+	if !loose {
+		return
+	}
+	readingOrder(j, isLoose)
+	piiInOrder(j)
+	from := slices.IndexFunc(j.order, func(i int32) bool { return isLoose(&texts[i]) })
+	to := from
+	for to < len(j.order) && isLoose(&texts[j.order[to]]) {
+		to++
+	}
+	slices.Reverse(j.order[from:to])
+	piiInOrder(j)
+}
+
+// isLoose says that a text is no system prompt and stands in no message: a prompt,
+// what is to come behind it, an earlier input. Which of them follows which is the
+// template's affair, and several prompts of one request do not follow at all.
+func isLoose(t *Text) bool { return t.Message < 0 && t.Role != System }
+
+// piiInOrder looks at each two texts of order that follow each other.
+func piiInOrder(j *judging) {
 	for rest := j.order; len(rest) > 0; {
-		n := 1
+		n, as := 1, meetMessages
 		for n < len(rest) && halvesMeet(j, int(rest[n-1]), int(rest[n])) {
+			if isLoose(&j.r.Texts[rest[n-1]]) && isLoose(&j.r.Texts[rest[n]]) {
+				as = meetLoosely
+			}
 			n++
 		}
 		if n > 1 {
-			first := len(j.halves)
-			piiInParts(j, rest[:n])
-			found := slices.DeleteFunc(j.halves[first:], func(e Entity) bool { return !e.Type.Checked() })
-			j.halves = j.halves[:first+len(found)]
+			piiInParts(j, rest[:n], as)
 			sortHalves(j)
 		}
 		rest = rest[n:]
@@ -77,12 +103,15 @@ func piiOverMessages(j *judging) {
 
 // readingOrder puts the texts into the order in which a worker's template writes
 // them: system prompts that stand in no message come first, wherever in the body
-// their member stands.
-func readingOrder(j *judging) {
+// their member stands, then those of the others outside of messages that also
+// says, then the messages.
+func readingOrder(j *judging, also func(*Text) bool) {
 	j.order = j.order[:0]
-	for _, first := range [...]bool{true, false} {
+	for _, is := range [...]func(*Text) bool{
+		func(t *Text) bool { return t.Message < 0 && t.Role == System }, also, func(t *Text) bool { return t.Message >= 0 },
+	} {
 		for i := range j.r.Texts {
-			if t := &j.r.Texts[i]; (t.Message < 0 && t.Role == System) == first {
+			if is(&j.r.Texts[i]) {
 				j.order = append(j.order, int32(i))
 			}
 		}
@@ -93,29 +122,50 @@ func readingOrder(j *judging) {
 const nearEnd = 48
 
 // halvesMeet says whether there are digits close to the end of text a and to the
-// beginning of text b, the next one, of another message.
+// beginning of text b, the next one.
 func halvesMeet(j *judging, a, b int) bool {
 	x, y := &j.r.Texts[a], &j.r.Texts[b]
 	if !follows(x, y) || !written(x.Role) || !written(y.Role) {
 		return false
 	}
 	before, after := j.folded(a).bytes, j.folded(b).bytes
-	return hasDigit(before[max(0, len(before)-nearEnd):]) && hasDigit(after[:min(len(after), nearEnd)])
+	_, end := unpadded(before)
+	start, _ := unpadded(after)
+	return hasDigit(before[max(0, end-nearEnd):end]) && hasDigit(after[start:min(len(after), start+nearEnd)])
 }
 
-// follows says whether y is read right behind x: the next message, or whatever
-// comes behind a system prompt that stands in no message.
+// maxPadding is how many bytes that say nothing may stand between two halves: of
+// more a reader sees no more than of some.
+const maxPadding = 16
+
+// unpadded is where a text begins and ends without the white space, dots and other
+// signs on both sides, where these are more than stand between two groups of digits.
+func unpadded(text []byte) (from, to int) {
+	says := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+	to = len(text)
+	if first := bytes.IndexFunc(text, says); first > maxPadding {
+		from = first
+	}
+	if last := bytes.LastIndexFunc(text, says); last >= 0 && to-last > maxPadding+utf8.UTFMax {
+		_, size := utf8.DecodeRune(text[last:])
+		to = last + size
+	}
+	return from, to
+}
+
+// follows says whether y is read right behind x: the next message or part of it,
+// or whatever comes behind a text that stands in no message.
 func follows(x, y *Text) bool {
 	if x.Message < 0 {
-		return x.Role == System && (y.Message >= 0 || y.Role == User)
+		return y.Message >= 0 || x.Role == System || y.Role != System
 	}
-	return y.Message > x.Message
+	return y.Message > x.Message || y.Message == x.Message && x.Role == y.Role && (x.Role == User || x.Role == System)
 }
 
 // written says that a role's message is one written text, not a record of fields.
 func written(r Role) bool { return r == User || r == System || r == Assistant || r == Other }
 
-func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
+func hasDigit(text []byte) bool { return bytes.IndexFunc(text, unicode.IsNumber) >= 0 }
 
 // sortHalves sorts the halves as keepHalves needs them and drops duplicates.
 func sortHalves(j *judging) {
@@ -125,8 +175,28 @@ func sortHalves(j *judging) {
 	j.halves = slices.CompactFunc(j.halves, func(a, b Entity) bool { return a.Text == b.Text && a.Start < b.End && b.Start < a.End })
 }
 
+// A meeting is how texts follow each other.
+type meeting uint8
+
+const (
+	meetParts    meeting = iota // of one message
+	meetMessages                // only what a check digit or a maker's prefix tells is believed
+	meetLoosely                 // nor is that, of bare digits which no word announces
+)
+
+// believes says whether a find over the border of two texts counts.
+func (m meeting) believes(s pii.Span, text []byte) bool {
+	switch m {
+	case meetMessages:
+		return s.Type.Checked()
+	case meetLoosely:
+		return s.Type.Checked() && (s.Announced() || bytes.ContainsFunc(text, func(r rune) bool { return !unicode.IsNumber(r) }))
+	}
+	return true
+}
+
 // piiInParts finds what lies over the ends of parts that are read in this order.
-func piiInParts(j *judging, parts []int32) {
+func piiInParts(j *judging, parts []int32, as meeting) {
 	j.joined, j.edges = j.joined[:0], j.edges[:0]
 	for _, part := range parts {
 		i := int(part)
@@ -135,17 +205,20 @@ func piiInParts(j *judging, parts []int32) {
 		if f.first != f.last {
 			own = own[:f.own]
 		}
+		start, end := unpadded(own)
+		own = own[start:end]
+		at := int32(start)
 		if len(own) <= 2*partEdge {
-			addEdge(j, i, own, 0)
+			addEdge(j, i, own, at)
 			continue
 		}
 		first := own[:partEdge]
 		first = first[:bytes.LastIndexAny(first, " \n")+1]
 		last := own[len(own)-partEdge:]
 		last = last[bytes.IndexAny(last, " \n")+1:]
-		addEdge(j, i, first, 0)
+		addEdge(j, i, first, at)
 		j.joined = append(j.joined, "\n\n"...)
-		addEdge(j, i, last, int32(len(own)-len(last)))
+		addEdge(j, i, last, at+int32(len(own)-len(last)))
 	}
 	j.spans = pii.Find(j.spans[:0], j.joined)
 	edges := j.edges
@@ -153,7 +226,7 @@ func piiInParts(j *judging, parts []int32) {
 		for len(edges) > 0 && edges[0].at+edges[0].n <= s.Start {
 			edges = edges[1:]
 		}
-		if float64(s.Score) >= j.c.options.PII.Threshold {
+		if float64(s.Score) >= j.c.options.PII.Threshold && as.believes(s, j.joined[s.Start:s.End]) {
 			addHalves(j, s, edges)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,24 +54,44 @@ func (e *echo) before(t *testing.T, more string) *kvasir {
 // hostileWritings put something between the groups of a number, between its digits, or
 // write them in another script.
 var hostileWritings = map[string]func(string) string{
-	"one group a line":  func(s string) string { return strings.ReplaceAll(s, " ", "\n") },
-	"dots":              func(s string) string { return strings.ReplaceAll(s, " ", ".") },
-	"commas":            func(s string) string { return strings.ReplaceAll(s, " ", ", ") },
-	"slashes":           func(s string) string { return strings.ReplaceAll(s, " ", "/") },
-	"bold":              func(s string) string { return "**" + strings.ReplaceAll(s, " ", "** **") + "**" },
-	"italic":            func(s string) string { return "_" + strings.ReplaceAll(s, " ", "_ _") + "_" },
-	"code":              func(s string) string { return strings.ReplaceAll(s, " ", "`") },
-	"tags":              func(s string) string { return "<b>" + strings.ReplaceAll(s, " ", "</b><i>") + "</i>" },
-	"&nbsp;":            func(s string) string { return strings.ReplaceAll(s, " ", "&nbsp;") },
-	"references":        strings.NewReplacer("1", "&#49;", "4", "&#x34;").Replace,
-	"accents":           func(s string) string { return strings.Join(strings.Split(s, ""), "\u0301") },
-	"blanks":            func(s string) string { return strings.Join(strings.Split(s, ""), " ") },
-	"thin spaces":       func(s string) string { return strings.ReplaceAll(s, " ", "\u2009") },
-	"zero width":        func(s string) string { return strings.Join(strings.Split(s, ""), "\u200b") },
-	"tag characters":    func(s string) string { return strings.Join(strings.Split(s, ""), "\U000e0041") },
-	"full width":        func(s string) string { return strings.Map(shifted(0xff10), s) },
-	"Arabic":            func(s string) string { return strings.Map(shifted(0x660), s) },
-	"Balinese":          func(s string) string { return strings.Map(shifted(0x1b50), s) },
+	"one group a line": func(s string) string { return strings.ReplaceAll(s, " ", "\n") },
+	"dots":             func(s string) string { return strings.ReplaceAll(s, " ", ".") },
+	"commas":           func(s string) string { return strings.ReplaceAll(s, " ", ", ") },
+	"slashes":          func(s string) string { return strings.ReplaceAll(s, " ", "/") },
+	"bold":             func(s string) string { return "**" + strings.ReplaceAll(s, " ", "** **") + "**" },
+	"italic":           func(s string) string { return "_" + strings.ReplaceAll(s, " ", "_ _") + "_" },
+	"code":             func(s string) string { return strings.ReplaceAll(s, " ", "`") },
+	"tags":             func(s string) string { return "<b>" + strings.ReplaceAll(s, " ", "</b><i>") + "</i>" },
+	"&nbsp;":           func(s string) string { return strings.ReplaceAll(s, " ", "&nbsp;") },
+	"references":       strings.NewReplacer("1", "&#49;", "4", "&#x34;").Replace,
+	"accents":          func(s string) string { return strings.Join(strings.Split(s, ""), "\u0301") },
+	"blanks":           func(s string) string { return strings.Join(strings.Split(s, ""), " ") },
+	"thin spaces":      func(s string) string { return strings.ReplaceAll(s, " ", "\u2009") },
+	"zero width":       func(s string) string { return strings.Join(strings.Split(s, ""), "\u200b") },
+	"tag characters":   func(s string) string { return strings.Join(strings.Split(s, ""), "\U000e0041") },
+	"full width":       func(s string) string { return strings.Map(shifted(0xff10), s) },
+	"Arabic":           func(s string) string { return strings.Map(shifted(0x660), s) },
+	"Balinese":         func(s string) string { return strings.Map(shifted(0x1b50), s) },
+	"footnotes":        func(s string) string { return strings.ReplaceAll(s, " ", "[^n]") },
+	"forum tags":       func(s string) string { return "[b]" + strings.ReplaceAll(s, " ", "[/b] [b]") + "[/b]" },
+	"long tags": func(s string) string {
+		return strings.ReplaceAll(s, " ", `<i title="`+strings.Repeat("a>", 100)+`"> </i>`)
+	},
+	"brackets":          func(s string) string { return "(" + strings.ReplaceAll(s, " ", ")(") + ")" },
+	"letters of a list": func(s string) string { return "\na) " + strings.ReplaceAll(s, " ", "\nb) ") + "\n" },
+	"quoted lines":      func(s string) string { return "\n> " + strings.ReplaceAll(s, " ", "\n> ") + "\n" },
+	"signs":             func(s string) string { return strings.ReplaceAll(s, " ", "➖") },
+	"emoji":             func(s string) string { return strings.ReplaceAll(s, " ", "😀") },
+	"braced escapes":    func(s string) string { return strings.ReplaceAll(s, " ", `\u{2d}`) },
+	"octal escapes":     func(s string) string { return strings.ReplaceAll(s, " ", `\055`) },
+	"per cent twice":    func(s string) string { return strings.ReplaceAll(s, " ", "%2520") },
+	"per cent of UTF-8": func(s string) string { return strings.ReplaceAll(s, " ", "%E2%80%8B") },
+	"a row of a table":  func(s string) string { return "\n| " + strings.ReplaceAll(s, " ", " | ") + " |\n|---|---|\n" },
+	"turned round": func(s string) string {
+		r := []rune(s)
+		slices.Reverse(r)
+		return "\u202e" + string(r) + "\u202c"
+	},
 	"stars between all": func(s string) string { return strings.Join(strings.Split(s, ""), "**") },
 }
 
@@ -116,10 +137,35 @@ func TestHostileValuesPastTheGuard(t *testing.T) {
 	if n := w.calls.Load(); n > 0 {
 		t.Errorf("the worker was asked %d times", n)
 	}
-	for _, texts := range [][]string{{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"IBAN DE89 3704 0044", "0532 0130 00"}} {
+	for _, texts := range [][]string{{"my card is 4111 1111", "1111 1111 thanks"}, {"4111", "1111", "1111", "1111"}, {"IBAN DE89 3704 0044", "0532 0130 00"},
+		{"card 4111 1111" + strings.Repeat(" ", 50), "1111 1111"}, {"card 4111 1111", strings.Repeat("\n", 60) + "1111 1111"}} {
 		if r := post(t, k.url+"/v1/chat/completions", chatOf(texts...)); r.header.Get("x-vsr-pii-violation") != "true" {
 			t.Errorf("%q: passed", texts)
 		}
+	}
+}
+
+// Members of a body that a template writes one behind the other.
+func TestHostileValuesCutOverMembers(t *testing.T) {
+	t.Parallel()
+	w := echoWorker(t)
+	k := w.before(t, "cache: {store: \"off\"}\n")
+	for _, ask := range [][2]string{
+		{"/v1/messages", `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"my card is 4111"},{"type":"text","text":"1111"}],"messages":[{"role":"user","content":"1111 1111 thanks"}]}`},
+		{"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"1111 1111 thanks"}],"system":[{"type":"text","text":"my card is 4111"},{"type":"text","text":"1111"}]}`},
+		{"/v1/responses", `{"model":"m","previous_input_messages":["my card is 4111 1111"],"input":"1111 1111 thanks"}`},
+		{"/v1/responses", `{"model":"m","input":"1111 1111 thanks","previous_input_messages":["my card is 4111 1111"]}`},
+		{"/v1/responses", `{"model":"m","previous_input_messages":[{"role":"user","content":"my card is 4111 1111"}],"input":[{"role":"user","content":"1111 1111 thanks"}]}`},
+		{"/v1/completions", `{"model":"m","prompt":"my card is 4111 1111","suffix":"1111 1111 thanks"}`},
+		{"/v1/completions", `{"model":"m","suffix":"1111 1111 thanks","prompt":"my card is 4111 1111"}`},
+		{"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"my card is 4111"},{"type":"text","text":"1111"}]},{"role":"user","content":"1111 1111"}]}`},
+	} {
+		if r := post(t, k.url+ask[0], ask[1]); r.header.Get("x-vsr-pii-violation") != "true" {
+			t.Errorf("%s: passed: %d %s", ask[1], r.status, r.body)
+		}
+	}
+	if n := w.calls.Load(); n > 0 {
+		t.Errorf("the worker was asked %d times", n)
 	}
 }
 

@@ -11,38 +11,34 @@ import (
 	"kvasir/openai"
 )
 
-// decoded appends to the question the texts of the request's token ids, which are then no longer
-// unread. They are read with the tokenizer of the model that answers. Where another model may come
-// to answer, or the tokenizer may not be the worker's, they stay unread; and so they do where
-// personal data are replaced, since a body of numbers has no place for [TYPE].
-func (x *exchange) decoded(q *classify.Request) {
-	if len(x.req.Content.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
-		return
-	}
-	source := x.p.lexicon.of(x.model)
+// appendTokenTexts appends to the question the texts of a body's token ids, which
+// are then no longer unread, and to plain their bytes. Where the source is not sure to
+// read them as the worker does, they stay unread.
+func appendTokenTexts(q *classify.Request, plain, body []byte, ids []openai.Span, source *tokenSource) []byte {
 	if !source.readsTokens() {
-		return
+		return plain
 	}
-	for _, at := range x.req.Content.TokenIDs {
-		start := len(x.plain)
-		text, good := appendDecoded(x.plain, at.Of(x.body), source.model)
+	for _, at := range ids {
+		start := len(plain)
+		text, good := appendDecoded(plain, at.Of(body), source.model)
 		if !good {
 			continue
 		}
-		x.plain = text
+		plain = text
 		q.Texts = append(q.Texts, classify.Text{Bytes: bytes.ToValidUTF8(text[start:len(text):len(text)], []byte("\ufffd")), Role: classify.User, Message: -1})
 		q.Unread--
 	}
+	return plain
 }
 
 // modelIsFixed says whether only the model that was chosen can answer: neither a
 // decision nor a fallback puts another one in its place.
-func (x *exchange) modelIsFixed() bool {
-	if x.auto() || len(x.state.models[x.model].Fallback) > 0 {
+func modelIsFixed(asked, model string, s *state) bool {
+	if isLeftToUs(asked) || len(s.models[model].Fallback) > 0 {
 		return false
 	}
-	for i := range x.state.settings.Classify.Decisions {
-		if d := &x.state.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != x.model {
+	for i := range s.settings.Classify.Decisions {
+		if d := &s.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != model {
 			return false
 		}
 	}

@@ -98,7 +98,7 @@ func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	default:
 		return fasthttp.StatusContinue
 	}
-	books(e).unread(refusal)
+	e.logUnread(refusal)
 	refuseAndClose(ctx, refusal)
 	return refusal.Status
 }
@@ -112,7 +112,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			}
 		}()
 		if err := checkRequest(&ctx.Request.Header); err != nil {
-			books(e).unread(err)
+			e.logUnread(err)
 			refuseAndClose(ctx, err)
 			return
 		}
@@ -133,7 +133,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			next(ctx)
 		}
 		if ok && !conn.booked {
-			books(e).aside(ctx)
+			e.logAside(ctx)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		refusal = openai.Invalid("", "The request is not valid HTTP/1.1")
 	}
-	books(e).unread(refusal)
+	e.logUnread(refusal)
 	refuseAndClose(ctx, refusal)
 }
 

@@ -14,8 +14,9 @@ import (
 
 // Count is how many characters of the text are unseen: those that Unicode wants
 // ignored where they cannot be drawn (Default_Ignorable_Code_Point), blank Braille
-// cells, and controls other than white space. Not counted are, one at a time and
-// where they have their place:
+// cells, controls other than white space, and the marks on one letter beyond those
+// that languages set there, which lie one over the other: two, of Hebrew and Arabic
+// four. Not counted are, one at a time and where they have their place:
 //
 //   - a variation selector behind an emoji, a keycap's digit or a Mongolian letter;
 //   - a joiner between two emoji, and a joiner or non-joiner between two letters
@@ -23,6 +24,7 @@ import (
 //   - the tags of the flags of England, Scotland and Wales.
 func Count(text []byte) (n int) {
 	var before rune // what stands directly before and is seen, or has its place; 0: nothing
+	marks := 0      // on the letter before
 	for i := 0; i < len(text); {
 		if b := text[i]; b < utf8.RuneSelf {
 			for i++; i < len(text) && b-' ' <= '~'-' '; i++ {
@@ -34,10 +36,20 @@ func Count(text []byte) (n int) {
 			} else if b < ' ' && b != '\n' && b != '\t' && b != '\r' || b == 0x7f {
 				n++
 			}
-			before = rune(text[i-1])
+			before, marks = rune(text[i-1]), 0
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
+		if r >= 0x3165 && r < 0xfe00 { // most letters of Asia
+			before, marks = r, 0
+			i += size
+			continue
+		}
+		if most := mostMarks(r); most == 0 {
+			marks = 0
+		} else if marks++; marks > most && !hidden(r) {
+			n++
+		}
 		if hidden(r) {
 			if flag := flagTags(before, text[i:]); flag > 0 {
 				size = flag
@@ -78,12 +90,28 @@ func hidden(r rune) bool {
 	switch {
 	case r < 0xa0:
 		return r != 0x85 // a line end among the controls
-	case r >= 0x3165 && r < 0xfe00: // most letters of Asia
-		return false
 	case r == blankCells, r >= 0xfff9 && r <= 0xfffb: // marks of annotations
 		return true
 	}
 	return unicode.Is(ignorable, r)
+}
+
+// mostMarks is how many marks may stand on a letter, of the kind of r; 0: it is no
+// such mark. Those of India and of South East Asia are vowels and more, each of which
+// is read.
+func mostMarks(r rune) int {
+	switch {
+	case r < 0x300:
+		return 0
+	case r < 0x370, r >= 0x483 && r <= 0x489, r >= 0x1ab0 && r <= 0x1aff, r >= 0x1dc0 && r <= 0x1dff,
+		r >= 0x20d0 && r <= 0x20ff, r >= 0xfe20 && r <= 0xfe2f:
+		return 2
+	case r >= 0x591 && r <= 0x5c7, r >= 0x610 && r <= 0x61a, r >= 0x64b && r <= 0x65f, r >= 0x6d6 && r <= 0x6ed, r >= 0x8ca && r <= 0x8ff:
+		if unicode.IsMark(r) {
+			return 4
+		}
+	}
+	return 0
 }
 
 // placed says that a hidden character between before and rest is part of how

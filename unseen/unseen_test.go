@@ -29,6 +29,15 @@ func TestCount(t *testing.T) {
 		{"Mongolian", "ᠠ\u180bᠭ", 0},
 		{"Braille", "⠓⠊\u2800⠽⠕⠥", 0},
 
+		{"two marks on a letter", "o\u031b\u0301 e\u0302\u0301 ẹ\u0301 v\u20d7", 0},
+		{"points of Hebrew", "שׁ\u05bc\u05b8\u0591לום", 0},
+		{"Arabic", "مُعَلِّمٌ", 0},
+		{"Thai, Hindi, Burmese", "ที่ผู้ใหญ่ क्षेत्रीय ကြွေးကြော်", 0},
+
+		{"a heap of marks", "a\u0300\u0301\u0302\u0303b", 2},
+		{"a heap on a question mark", "?\u0300\u0301\u0302", 1},
+		{"marks with a filler between", "a\u0300\u0301\u034f\u0302", 2},
+		{"a heap of points", "ש\u05b0\u05b1\u05b2\u05b3\u05b4\u05b5", 2},
 		{"tags", "hi\U000e0069\U000e0067", 2},
 		{"tags behind another flag", "🏴\U000e0064\U000e0065\U000e007f", 3},
 		{"tags behind Scotland's", "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f\U000e0061", 1},

@@ -5,6 +5,8 @@ package verify
 
 import (
 	_ "embed"
+	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -93,6 +95,52 @@ func unaccented(r rune) rune {
 		return rune(accents[r-0xe0])
 	}
 	return r
+}
+
+//go:embed lists/composed.txt
+var composedList string
+
+// accented is what letters and accents are together, in one code point; under
+// an accent of 0 what a letter is made of.
+type accented map[[2]rune][2]rune
+
+func readComposed(list string) accented {
+	table := make(accented, 1024)
+	for line := range lines(list) {
+		code, pairs, _ := strings.Cut(line, " ")
+		accent, err := strconv.ParseInt(code, 16, 32)
+		if err != nil {
+			continue // a test counts them
+		}
+		var letter rune
+		for _, r := range pairs {
+			if letter == 0 {
+				letter = r
+				continue
+			}
+			table[[2]rune{letter, rune(accent)}] = [2]rune{r}
+			table[[2]rune{r}] = [2]rune{letter, rune(accent)}
+			letter = 0
+		}
+	}
+	return table
+}
+
+// with is the letter r with an accent, in one code point; 0: there is none. An
+// accent below comes first in Unicode's order, whichever was typed first.
+func (t accented) with(r, accent rune) rune {
+	r = unicode.ToLower(r)
+	if to, ok := t[[2]rune{r, accent}]; ok {
+		return to[0]
+	}
+	if accent < 0x31b {
+		return 0
+	}
+	parts, ok := t[[2]rune{r}]
+	if !ok || parts[1] >= 0x31b {
+		return 0
+	}
+	return t[[2]rune{t[[2]rune{parts[0], accent}][0], parts[1]}][0]
 }
 
 // isIdeograph says whether a character is of a script that writes no spaces

@@ -69,6 +69,7 @@ type entry struct {
 type lexicon struct {
 	seed      maphash.Seed // of the process: nobody can make two words one
 	simple    simplified
+	composed  accented
 	nodes     map[uint64]uint32 // node and piece -> node
 	entries   map[uint32]entry  // node -> the phrase that ends there
 	opposites map[uint64][]int16
@@ -93,7 +94,7 @@ func lines(text string) iter.Seq[string] {
 
 func openLexicon() (*lexicon, error) {
 	x := &lexicon{
-		seed: maphash.MakeSeed(), simple: readSimplified(simplifiedList),
+		seed: maphash.MakeSeed(), simple: readSimplified(simplifiedList), composed: readComposed(composedList),
 		nodes: make(map[uint64]uint32), entries: make(map[uint32]entry),
 		opposites: make(map[uint64][]int16), compared: make(map[int16]bool),
 		contracts: make(map[string]bool), numerals: make(map[uint64]numeral), languages: make(map[uint64]uint8),

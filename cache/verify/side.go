@@ -12,6 +12,9 @@ type side struct {
 	signs  []byte // characters that are no words, in UTF-8: see unread
 	marks  int    // of punctuation; one that is repeated counts once
 
+	accents int // on letters that are compared without
+	oddCase int // words with capitals behind the first letter, and small ones
+
 	letters, capitals, ideographs int // counted characters
 	titled                        bool
 	shouted                       bool

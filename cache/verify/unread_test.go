@@ -52,6 +52,75 @@ func TestNoSignPassesBesideAQuestion(t *testing.T) {
 	}
 }
 
+// TestOddLettersPassNotBesideAQuestion writes the letters of a question itself in
+// ways that are compared as the plain ones, or nearly: only a few may be.
+func TestOddLettersPassNotBesideAQuestion(t *testing.T) {
+	const plain = "How do I reset my password if I do not have access to my e-mail any more?"
+	v, e := open(t), newEmbedder(t)
+	each := func(write func(i int, letter rune) string) string {
+		var b strings.Builder
+		for i, r := range []rune(plain) {
+			b.WriteString(write(i, r))
+		}
+		return b.String()
+	}
+	vowel := func(r rune) bool { return strings.ContainsRune("aeiou", r) }
+	for way, text := range map[string]string{
+		"accents": each(func(i int, r rune) string {
+			if vowel(r) {
+				return string(r) + "\u0300\u0301\u0302\u0308"[2*(i%4):2*(i%4)+2]
+			}
+			return string(r)
+		}),
+		"letters with accents":              strings.NewReplacer("a", "á", "e", "ê", "i", "ï", "o", "ø", "u", "ù").Replace(plain),
+		"one that the letter does not have": strings.Replace(plain, "password", "p\u030bassword", 1),
+		"a cedilla":                         strings.Replace(plain, "reset", "re\u0327s\u0323e\u0327t", 1) + "\u0327",
+		"points of Hebrew":                  strings.Replace(plain, "reset", "re\u05b0set", 1),
+		"case":                              each(func(i int, r rune) string { return string([]rune{r, unicode.ToUpper(r)}[i*i/3%2]) }),
+		"marks of other scripts":            plain + " ،؟।",
+		"rare marks":                        plain + " ‽⸙⁂§᠅᯼‰",
+	} {
+		if why := answers(v, e, plain, text); why != "" {
+			t.Errorf("%s: %s: %q", way, why, text)
+		}
+	}
+	for _, pair := range [][2]string{
+		{"What is the difference between a naïve café and a crème brûlée?", "What is the difference between a nai\u0308ve cafe\u0301 and a cre\u0300me bru\u0302le\u0301e?"},
+		{"Thủ đô của nước Pháp là gì vậy?", "Thu\u0309 đo\u0302 cu\u0309a nu\u031bo\u031b\u0301c Pha\u0301p la\u0300 gi\u0300 va\u0323\u0302y?"},
+		{"Thủ đô của nước Pháp là gì vậy?", "Thu\u0309 đô cu\u0309a nươ\u0301c Pha\u0301p la\u0300 gi\u0300 vâ\u0323y?"}, // as Windows writes it
+		{"Какой город столица Франции?", "Какои\u0306 город столица Франции?"},
+		{"Does JavaScript work on an iPhone?", "does javascript work on an iphone?"},
+		{"What does an e‑mail say – “hello”?", "What does an e-mail say - \"hello\"?"},
+		{"ما هي عاصمة فرنسا؟", "ما هي عاصمة فرنسا"},
+		{"मुंबई कहाँ है और कैसा है।", "मुंबई कहाँ है और कैसा है"},
+	} {
+		if score, why := v.Compare([]byte(pair[0]), []byte(pair[1]), 1); why != "" || score < threshold {
+			t.Errorf("%q does not answer %q: %s, %.2f", pair[0], pair[1], why, score)
+		}
+	}
+}
+
+// The list of letters with accents has nothing but Unicode's.
+func TestComposedLetters(t *testing.T) {
+	x, err := openLexicon()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(x.composed); n < 800 || n%2 != 0 {
+		t.Errorf("%d entries", n)
+	}
+	for parts, to := range x.composed {
+		if parts[1] != 0 && (!unicode.IsLetter(parts[0]) || !unicode.Is(unicode.Mn, parts[1]) || !unicode.IsLetter(to[0])) {
+			t.Errorf("%U: %U", parts, to)
+		}
+	}
+	for want, parts := range map[rune][2]rune{'é': {'e', 0x301}, 'ậ': {'â', 0x323}, 'й': {'и', 0x306}, 'ế': {'Ê', 0x301}, 0: {'q', 0x301}} {
+		if got := x.composed.with(parts[0], parts[1]); got != want {
+			t.Errorf("%U: %U, want %U", parts, got, want)
+		}
+	}
+}
+
 // answers says how text answers plain, or plain text; "": in no way.
 func answers(v *Verifier, e *embedder, plain, text string) string {
 	if cache.Literal([]byte(text)) != "" {

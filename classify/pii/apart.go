@@ -3,6 +3,8 @@
 
 package pii
 
+import "bytes"
+
 // What stands between two groups of digits that are written apart. Numbers of a
 // list, a table and a formula are parted in the same way, so that less is believed
 // of those.
@@ -42,7 +44,6 @@ func (s *scan) findApart(i int) int {
 	}
 	a := &s.scattered
 	s.readApart(a, i)
-	a.unnumber()
 	if s.apartEnd = a.end; !a.loose || a.n < 9 {
 		return i
 	}
@@ -93,7 +94,7 @@ func (s *scan) readApart(a *apart, i int) {
 		if next < 0 {
 			return
 		}
-		if read, sep := separator(s.text, i); read != next || sep == sepSlash || a.g >= maxGroups || g.n < 3 {
+		if read, sep := separator(s.text, i); read != next || sep == sepSlash || a.g >= maxGroups || g.n < 3 || sep == sepParen && s.text[i] == ')' && s.text[next-1] == '(' {
 			a.loose = true
 		}
 		if a.gaps |= kinds; a.g == maxApart {
@@ -102,27 +103,6 @@ func (s *scan) readApart(a *apart, i int) {
 		}
 		i = next
 	}
-}
-
-// unnumber takes the numbers of a list out of the run: of the first line's 1, the
-// second's 2, and so on.
-func (a *apart) unnumber() {
-	if a.gaps&gapLine == 0 || a.g < 4 || a.g%2 == 1 {
-		return
-	}
-	for k := 0; k < a.g; k += 2 {
-		if number := a.groups[k]; number.n != 1 || int(a.d[number.first]-'0') != k/2+1 || a.groups[k+1].n < 3 {
-			return
-		}
-	}
-	n := 0
-	for k := 1; k < a.g; k += 2 {
-		g := a.groups[k]
-		copy(a.d[n:], a.d[g.first:][:g.n])
-		g.first = n
-		a.groups[k/2], n = g, n+g.n
-	}
-	a.n, a.g = n, a.g/2
 }
 
 // digitBefore says whether digits stand before i with no letter between.
@@ -144,7 +124,7 @@ func (s *scan) digitBefore(i int) bool {
 // where there are none, or something else comes first.
 func (s *scan) gap(i int) (next, kinds int) {
 	from := i
-	last := byte(0)
+	last := byte(0xff)
 	for n := 0; n <= maxGap && i < min(len(s.text), from+maxLeader); n++ {
 		c, size := fold(s.text, i)
 		if c == last {
@@ -322,17 +302,30 @@ func (a *apart) sorted() bool {
 	return up || down
 }
 
-// ownLines says whether nothing else stands in the lines of the run.
+// ownLines says whether nothing else stands in the lines of the run. It may be the
+// one row of a table that has no other: those of figures have a head above them.
 func (s *scan) ownLines(a *apart) bool {
-	for i := a.groups[0].start; i > 0 && s.text[i-1] != '\n'; i-- {
-		if !hasByte(" \t\r", s.text[i-1]) {
+	bars := false
+	i := a.groups[0].start
+	for ; i > 0 && s.text[i-1] != '\n'; i-- {
+		if !hasByte(" \t\r|", s.text[i-1]) {
+			return false
+		}
+		bars = bars || s.text[i-1] == '|'
+	}
+	if i > 0 && bars {
+		line := s.text[max(0, i-1-maxRow) : i-1]
+		if line = line[bytes.LastIndexByte(line, '\n')+1:]; bytes.IndexByte(line, '|') >= 0 {
 			return false
 		}
 	}
 	for i := a.groups[a.g-1].end; i < len(s.text) && s.text[i] != '\n'; i++ {
-		if !hasByte(" \t\r", s.text[i]) {
+		if !hasByte(" \t\r|", s.text[i]) {
 			return false
 		}
 	}
 	return true
 }
+
+// maxRow is how much of the line above a row is looked at, in bytes.
+const maxRow = 256

@@ -80,11 +80,16 @@ func card(s *scan, d *digits) match {
 		return match{}
 	}
 	k, printed := d.cardGroups()
-	if k == 0 || !d.alone(k) || !printed && !d.whole(k) {
+	if k == 0 || !d.alone(k) && !d.isFigure(k) || !printed && !d.whole(k) {
 		return match{}
 	}
 	v := d.value(0, k)
 	near := s.near(lCard, d.start)
+	if near && k == 1 && d.g > 1 && d.total(d.g) <= 19 && d.whole(d.g) && !(issued(v) && luhn(v)) { // "411111111111 1111"
+		if all := d.value(0, d.g); issued(all) && luhn(all) {
+			k, v = d.g, all
+		}
+	}
 	m := match{start: d.groups[0].start, end: d.end(k)}
 	switch {
 	case !same(v) && issued(v) && luhn(v):
@@ -98,6 +103,20 @@ func card(s *scan, d *digits) match {
 		return m
 	}
 	return match{}
+}
+
+// isFigure says whether nothing but a point and zeros follows the first k groups:
+// a table's program has made a figure of the number.
+func (d *digits) isFigure(k int) bool {
+	if k+1 != d.g || d.more || d.joined != sepNone && d.joined != sepSpace || d.groups[k].sep != sepDot || d.groups[k].n > 2 {
+		return false
+	}
+	for _, c := range d.value(k, d.g) {
+		if c != '0' {
+			return false
+		}
+	}
+	return true
 }
 
 // cardGroups returns how many groups can make up a card, and whether they are

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -82,6 +83,7 @@ var adversaries = []string{
 	"password ", "password: ", "password is is ", "password\"", "api key ", "token=", "secret \"", "phone a-", "iban GB29 ", "GB29 ", "DE1 ", "DE 1",
 	"January ", "1 January ", "in 2004 ", "3 ", "call 1 2 3 ", "x12 ext", "a ", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa1/", "日", "密码", "密码是", "电话1",
 	"路1号", "1号", "Via A ", "1 A ", "1 A St", "\u00a0", "１", "１ ", "＠", "ａ＠", "\u0660", "\xff", "\xe5\xaf", "'", "\"", "= ",
+	"<!-- >", "<!-- <", "<a \"", "<a '<a \"", "[b=", "[^", "][", "](1", "%25", "1%25", "\\N{", "\\u{", "?a=1+1+1+", "\n- 1", "1\n1. ", "1=2", "1¹",
 }
 
 // The work grows with the text, not with its square, and no text costs more
@@ -95,6 +97,23 @@ func TestLinear(t *testing.T) {
 		}
 		if large > 64*200_000 {
 			t.Errorf("%q: %d bytes looked at for 200,000", text, large)
+		}
+	}
+}
+
+// Nor does the reading of the text grow more than the text: it is timed, loosely, as
+// what it looks at is not counted.
+func TestReadingIsLinear(t *testing.T) {
+	for _, text := range adversaries {
+		var r reading
+		long := []byte(strings.Repeat(text, 300_000/len(text)))
+		began := time.Now()
+		r.read(long)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%q: %v", text, took)
+		}
+		if len(r.text) > 2*len(long) || len(r.steps) > 2*len(long) {
+			t.Errorf("%q: %d bytes and %d steps for %d", text, len(r.text), len(r.steps), len(long))
 		}
 	}
 }

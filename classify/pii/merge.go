@@ -5,7 +5,7 @@ package pii
 // Merge appends to dst the spans of rules and of names, each sorted by Start and not overlapping,
 // and returns it, sorted and not overlapping. Of two that overlap the stronger type stays: what has
 // a form of its own before addresses and postal codes, these before names; of equal ones the
-// longer. dst must not lie in the memory of rules or names.
+// longer; an address of the web gives up what stands in it and has a check digit. dst must not lie in the memory of rules or names.
 func Merge(dst, rules, names []Span) []Span {
 	base := len(dst)
 	for len(rules) > 0 || len(names) > 0 {
@@ -17,6 +17,9 @@ func Merge(dst, rules, names []Span) []Span {
 		*from = (*from)[1:]
 		// s begins where the last one does or later, so it overlaps that one at most.
 		if n := len(dst); n == base || dst[n-1].End <= s.Start {
+			dst = append(dst, s)
+		} else if last := &dst[n-1]; last.Type == DomainName && s.Type.Checked() && last.Start < s.Start {
+			last.End = s.Start // it gives up its tail
 			dst = append(dst, s)
 		} else if s.Beats(dst[n-1]) {
 			dst[n-1] = s

@@ -21,6 +21,10 @@ func TestMerge(t *testing.T) {
 			[]Span{{Start: 5, End: 20, Type: StreetAddress}}, []Span{{Start: 8, End: 20, Type: StreetAddress}},
 			[]Span{{Start: 5, End: 20, Type: StreetAddress}},
 		},
+		"card behind an address of the web": {
+			[]Span{{Start: 0, End: 40, Type: DomainName}}, []Span{{Start: 0, End: 22, Type: DomainName}, {Start: 22, End: 40, Type: CreditCard}},
+			[]Span{{Start: 0, End: 22, Type: DomainName}, {Start: 22, End: 40, Type: CreditCard}},
+		},
 		"card in an address": {
 			[]Span{{Start: 8, End: 24, Type: CreditCard}}, []Span{{Start: 3, End: 30, Type: StreetAddress}},
 			[]Span{{Start: 8, End: 24, Type: CreditCard}},

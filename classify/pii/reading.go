@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"slices"
 	"sort"
-	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
@@ -36,7 +35,7 @@ const maxReading = 1 << 20
 // Chinese, Japanese and Korean.
 var mayDress = func() (set [256]bool) {
 	for b := range set {
-		set[b] = hasByte("*`~<&\\_%]", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
+		set[b] = hasByte("*`~<&\\_%[]=+\n", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
 	}
 	return set
 }()
@@ -55,7 +54,7 @@ func (r *reading) read(text []byte) bool {
 	r.text, r.steps = r.text[:0], r.steps[:0]
 	end := 0 // of the part that was read last
 	for i := 0; i < len(text); {
-		if !mayDress[text[i]] {
+		if !mayDress[text[i]] && i > 0 {
 			i++
 			continue
 		}
@@ -65,6 +64,9 @@ func (r *reading) read(text []byte) bool {
 			continue
 		}
 		from := max(end, i-readBefore)
+		for whole := max(end, from-maxItem); from > whole && text[from-1] > ' '; { // with the word that it begins in
+			from--
+		}
 		for from > end && text[from]&0xc0 == 0x80 {
 			from--
 		}
@@ -87,7 +89,7 @@ func (r *reading) read(text []byte) bool {
 func (r *reading) readPart(text []byte, from, last int) (end int) {
 	copied, i := from, from
 	for i < min(len(text), last+readAfter) {
-		if !mayDress[text[i]] {
+		if !mayDress[text[i]] && i > 0 {
 			i++
 			continue
 		}
@@ -96,8 +98,8 @@ func (r *reading) readPart(text []byte, from, last int) (end int) {
 			i++
 			continue
 		}
-		if i > last && dressesValue(text, i, i+size, to) {
-			last = i
+		if i >= last && dressesValue(text, i, i+size, to) {
+			last = i + size - 1
 		}
 		r.copyPlain(text, copied, i)
 		if to != 0 {
@@ -153,76 +155,167 @@ func (r *reading) stepAt(at int32) int {
 	return sort.Search(len(r.steps), func(i int) bool { return r.steps[i].at > at }) - 1
 }
 
-// escaped is what an escape of JSON at i stands for, of one backslash or more, and
-// its bytes; size 0: there is none. The arguments of a call are such a text, and
-// a model is shown them read. What moves the place of writing counts behind a
-// digit alone: paths have \n in them, too.
-func escaped(text []byte, i int) (to rune, size int) {
-	at := i + 1
-	for at < len(text) && text[at] == '\\' && at-i < mostBackslashes {
-		at++
-	}
-	switch rest := text[at:]; {
-	case len(rest) == 0:
-	case hasByte("nrtfbv", rest[0]) && behindDigit(text, i):
-		return '\n', at + 1 - i
-	case rest[0] == 'u' && len(rest) > 4:
-		return coded(rest[1:5], at+5-i)
-	case rest[0] == 'x' && len(rest) > 2:
-		return coded(rest[1:3], at+3-i)
-	}
-	return 0, 0
-}
-
-// mostBackslashes is how many may stand before an escape: a text of JSON in a text
-// of JSON, and so on, has 1, 2, 4.
-const mostBackslashes = 4
-
-// behindDigit says whether a digit stands before the escape at i, or one and other
-// escapes.
-func behindDigit(text []byte, i int) bool {
-	for range 4 {
-		if i == 0 || isDigit(text[i-1]) {
-			return i > 0
-		}
-		if !hasByte("nrtfbv", text[i-1]) || i < 2 || text[i-2] != '\\' {
-			return false
-		}
-		i -= 2
-		for i > 0 && text[i-1] == '\\' {
-			i--
-		}
-	}
-	return false
-}
-
-// coded is the character with a code in hexadecimal digits, where it takes size
-// bytes; halves of pairs and controls are none.
-func coded(hex []byte, size int) (rune, int) {
-	n, err := strconv.ParseUint(string(hex), 16, 16)
-	if err != nil || n < ' ' || n >= 0xd800 && n < 0xe000 {
-		return 0, 0
-	}
-	return rune(n), size
-}
-
-// linked is the target of a link of Markdown, which begins at i with what ends its
-// text, in bytes; 0: there is none.
+// linked is the target of a link of Markdown, or the name of one, which begins at i
+// with what ends its text, in bytes; 0: there is none.
 func linked(text []byte, i int) (size int) {
-	if i+1 == len(text) || text[i+1] != '(' {
+	if i+1 == len(text) {
 		return 0
 	}
-	end := bytes.IndexAny(text[i:min(len(text), i+maxTag)], ")\n")
+	if text[i+1] == '[' {
+		end := i + 2
+		for end < len(text) && end-i < 5 && isAlnum(text[end]) {
+			end++
+		}
+		if end < len(text) && text[end] == ']' {
+			return end + 1 - i
+		}
+		return 0
+	}
+	if text[i+1] != '(' {
+		return 0
+	}
+	end := bytes.IndexAny(text[i:min(len(text), i+maxLink)], ")\n")
 	if end < 0 || text[i+end] == '\n' {
 		return 0
 	}
 	return end + 1
 }
 
+// maxLink is how long the target of a link may be, in bytes.
+const maxLink = 128
+
+// codes are the tags of forums that dress a text.
+var codes = []string{"b", "i", "u", "s", "url", "color", "colour", "size", "font", "code", "quote", "center", "left", "right", "sub", "sup", "spoiler", "tt", "em", "strong"}
+
+// bracketed is the mark of a footnote, or the tag of a forum, at i in bytes; 0:
+// there is none.
+func bracketed(text []byte, i int) (size int) {
+	at := i + 1
+	switch {
+	case at == len(text):
+		return 0
+	case text[at] == '^':
+		end := bytes.IndexAny(text[i:min(len(text), i+maxName)], "]\n")
+		if end < 0 || text[i+end] == '\n' {
+			return 0
+		}
+		return end + 1
+	case text[at] == '/':
+		at++
+	}
+	from := at
+	for at < len(text) && at-from < 8 && isLetter(text[at]) {
+		at++
+	}
+	if at == from || at == len(text) || text[at] != ']' && text[at] != '=' || !slices.Contains(codes, string(bytes.ToLower(text[from:at]))) {
+		return 0
+	}
+	end := bytes.IndexAny(text[at:min(len(text), at+maxLink)], "]\n")
+	if end < 0 || text[at+end] == '\n' {
+		return 0
+	}
+	return at + end + 1 - i
+}
+
+// A short item of a list: what stands before it, and how long it is at most.
+const (
+	maxMarker = 12
+	maxItem   = 32
+)
+
+// item is how many bytes the mark of a short item of a list takes, which begins a
+// line at i: a dash, "1.", "b)", a sign of quotation; 0: there is none.
+func item(text []byte, i int) (size int) {
+	at := i
+	for at < len(text) && at-i < maxMarker {
+		switch b := text[at]; {
+		case b == ' ' || b == '\t':
+			at++
+			continue
+		case hasByte("-*+>#", b) && blankAt(text, at+1):
+			at += 2
+			size = at - i
+			continue
+		case b == 0xe2 && at+2 < len(text) && blankAt(text, at+3) && foldRune(rune(0x2000)|rune(text[at+1]&0x3f)<<6|rune(text[at+2]&0x3f)) != foreign: // a bullet
+			at += 4
+			size = at - i
+			continue
+		}
+		if n := marker(text[at:]); n > 0 {
+			at += n
+			size = at - i
+		}
+		break
+	}
+	if size == 0 {
+		return 0
+	}
+	at = i + size
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t') && at-i < maxMarker {
+		at++
+	}
+	if at+3 < len(text) && text[at] == '[' && hasByte(" xX", text[at+1]) && text[at+2] == ']' && blankAt(text, at+3) { // a box to tick
+		at += 4
+	}
+	if rest := text[at:min(len(text), at+maxItem+1)]; len(rest) > maxItem && bytes.IndexByte(rest, '\n') < 0 {
+		return 0
+	}
+	return at - i
+}
+
+// digitLine says whether the line at i has one digit and nothing else.
+func digitLine(text []byte, i int) bool {
+	return i < len(text) && isDigit(text[i]) && (i+1 == len(text) || text[i+1] == '\n' || text[i+1] == '\r')
+}
+
+func blankAt(text []byte, i int) bool { return i < len(text) && (text[i] == ' ' || text[i] == '\t') }
+
+// marker is how long the number or letter of an item at the beginning of the text
+// is: 1. b) (iv); 0: there is none.
+func marker(text []byte) (size int) {
+	at := 0
+	if len(text) > 0 && text[0] == '(' {
+		at++
+	}
+	from := at
+	for at < len(text) && at-from < 4 && isAlnum(text[at]) {
+		at++
+	}
+	switch {
+	case at == from || at-from == 4 || at == len(text):
+		return 0
+	case text[at] == ')', hasByte(".:", text[at]) && from == 0 && blankAt(text, at+1):
+		return at + 1
+	}
+	return 0
+}
+
 // undress says what the characters at i are drawn as, 0 for nothing, and how many
 // bytes they take; size 0: they are drawn as they are.
 func undress(text []byte, i int) (to rune, size int) {
+	if i == 0 {
+		if n := item(text, 0); n > 0 {
+			return 0, n
+		}
+	}
 	switch b := text[i]; {
+	case b == '\n':
+		if n := item(text, i+1); n > 0 {
+			if end := i + 1 + n; text[end-1] == ' ' && hasByte(".):", text[end-2]) && digitLine(text, end) {
+				return ';', n + 1 // more than the end of a line: the answers to a quiz look so
+			}
+			return '\n', n + 1
+		}
+	case b == '[':
+		return 0, bracketed(text, i)
+	case b == '=':
+		if to, n := byBytes(text, i); n > 0 && !isAlnum(foldRune(to)) && to != '=' {
+			return to, n
+		}
+	case b == '+':
+		if plusOfForm(text, i) {
+			return ' ', 1
+		}
 	case b == '<':
 		return tag(text, i)
 	case b == '&':
@@ -231,8 +324,8 @@ func undress(text []byte, i int) (to rune, size int) {
 		return 0, 1
 	case b == ']':
 		return 0, linked(text, i)
-	case b == '%' && i+2 < len(text):
-		return coded(text[i+1:i+3], 3)
+	case b == '%':
+		return byBytes(text, i)
 	case b == '*' || b == '~':
 		if i+1 < len(text) && text[i+1] == b {
 			return 0, 2
@@ -271,7 +364,7 @@ func undress(text []byte, i int) (to rune, size int) {
 		if unicode.Is(unicode.Nd, r) && !isDigit(foldRune(r)) {
 			return '0' + decimal(r), n
 		}
-		if c := ringed(r); c != 0 && !plainBefore(text, i) {
+		if c := ringed(r); c != 0 && (!plainBefore(text, i) || ringedAfter(text, i+n)) {
 			return rune(c), n
 		}
 	}
@@ -311,6 +404,8 @@ func ringed(r rune) byte {
 		return '0' + byte(r-0x2070)
 	case r >= 0x2080 && r <= 0x2089:
 		return '0' + byte(r-0x2080)
+	case r >= 0x1f101 && r <= 0x1f10a:
+		return '0' + byte(r-0x1f101)
 	case r == 0x24ea || r == 0x24ff || r == 0x1f10b || r == 0x1f10c:
 		return '0'
 	}
@@ -323,8 +418,13 @@ func ringed(r rune) byte {
 }
 
 // plainBefore says whether a plain letter or digit stands before i: what follows it
-// is a power or a footnote.
+// is a power or a footnote, where it is one digit.
 func plainBefore(text []byte, i int) bool { return i > 0 && isAlnum(text[i-1]) }
+
+func ringedAfter(text []byte, i int) bool {
+	r, _ := utf8.DecodeRune(text[i:])
+	return ringed(r) != 0
+}
 
 func opens(text []byte, i int) bool {
 	return (i == 0 || !isAlnum(text[i-1]) && text[i-1] < utf8.RuneSelf) && i+1 < len(text) && isAlnum(text[i+1])
@@ -352,13 +452,19 @@ func besideLetter(text []byte, i int) bool {
 var inline = []string{"a", "abbr", "b", "bdi", "bdo", "big", "code", "del", "em", "font", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
 	"strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"}
 
-const maxTag = 128 // bytes
+const maxTag = 4 << 10 // bytes
 
 // tag reads a tag or a comment of HTML.
 func tag(text []byte, i int) (to rune, size int) {
 	if bytes.HasPrefix(text[i:], []byte("<!--")) {
-		if n := bytes.Index(text[i:min(len(text), i+maxTag)], []byte("-->")); n > 0 {
-			return 0, n + 3
+		for at := i + 4; at < min(len(text), i+maxTag); {
+			n := bytes.IndexAny(text[at:min(len(text), i+maxTag)], "<>")
+			if n < 0 || bytes.HasPrefix(text[at+n:], []byte("<!--")) { // each is looked for to where the next begins
+				return 0, 0
+			}
+			if at += n + 1; text[at-1] == '>' && text[at-2] == '-' && text[at-3] == '-' {
+				return 0, at - i
+			}
 		}
 		return 0, 0
 	}
@@ -373,8 +479,8 @@ func tag(text []byte, i int) (to rune, size int) {
 	if at == from || !isLetter(text[from]) || at == len(text) {
 		return 0, 0
 	}
-	end := bytes.IndexByte(text[at:min(len(text), at+maxTag)], '>')
-	if end < 0 || bytes.IndexByte(text[at:at+end], '<') >= 0 || end > 0 && text[at] != ' ' && text[at] != '/' && text[at] != '\n' {
+	end := tagEnd(text[at:min(len(text), at+maxTag)])
+	if end < 0 || end > 0 && text[at] != ' ' && text[at] != '/' && text[at] != '\n' {
 		return 0, 0
 	}
 	size = at + end + 1 - i
@@ -391,6 +497,30 @@ func tag(text []byte, i int) (to rune, size int) {
 		return 0, size
 	}
 	return '|', size
+}
+
+// tagEnd is where the tag ends whose name stands before rest, -1 if it does not
+// before the next begins. What an attribute holds in quotes may have both signs.
+func tagEnd(rest []byte) int {
+	for at := 0; at < len(rest); {
+		n := bytes.IndexAny(rest[at:], "<>\"'")
+		if n < 0 {
+			return -1
+		}
+		at += n
+		switch c := rest[at]; c {
+		case '>':
+			return at
+		case '<':
+			return -1
+		default:
+			at++
+			if n = bytes.IndexByte(rest[at:], c); n >= 0 {
+				at += n + 1
+			}
+		}
+	}
+	return -1
 }
 
 // references are the names of characters that may stand within or between values.

@@ -3,7 +3,10 @@
 
 package pii
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // scan is one pass over one text.
 //
@@ -249,10 +252,13 @@ func (s *scan) wide(i int) int {
 	return i
 }
 
-// account says whether a find in the URL url is of a number that must not leave,
-// and the URL itself says so: "?card=". Other long numbers in URLs name pages,
+// account says whether a find in the URL url is of a number that must not leave:
+// a card in groups, or one of which the URL itself says so: "?card=". Other long numbers in URLs name pages,
 // and one of ten has a check digit by chance.
 func (s *scan) account(t Type, m match, url *Span) bool {
+	if t == CreditCard && bytes.IndexFunc(s.text[m.start:m.end], func(r rune) bool { return r < '0' || r > '9' }) >= 0 {
+		return true // in groups
+	}
 	switch l := table[t].label; l {
 	case lCard, lSSN, lAadhaar, lNHS, lNINO, lResident:
 		return s.labelEnd > int(url.Start) && s.near(l, m.start)

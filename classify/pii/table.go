@@ -122,6 +122,9 @@ func (t Type) Checked() bool {
 	return false
 }
 
+// Announced says whether a word before the value says what it is.
+func (s Span) Announced() bool { return s.Score == table[s.Type].near }
+
 // Types returns how many types there are: they are 1 to Types.
 func Types() Type { return types - 1 }
 
