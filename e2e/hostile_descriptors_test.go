@@ -1,4 +1,5 @@
 // Hostile descriptors: clients that take all connections there are.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attacks on the end: workers, clients, templates and files that would keep Kvasir from stopping.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Admin: health, readiness, metrics, reload and profiles.
+
 package proxy
 
 import (

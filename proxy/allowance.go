@@ -1,4 +1,5 @@
 // Allowance: how much a key may ask for a minute, and what it has used of it.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Asking: the classifiers over HTTP on the admin listener, in Semantic Router's shapes.
+
 package proxy
 
 import (

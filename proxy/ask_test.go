@@ -1,4 +1,5 @@
 // The classifiers asked over HTTP.
+
 package proxy
 
 import (

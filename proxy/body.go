@@ -1,4 +1,5 @@
 // Bodies: how a client's body is unpacked and handed to the parser.
+
 package proxy
 
 import (
@@ -28,9 +29,9 @@ func (x *exchange) read() *openai.Error {
 	return nil
 }
 
-// A text of a request takes textCost bytes beside its own: of the parser, and of
-// the classifier. So many that a few kilobytes, unpacked, take ten megabytes of
-// them; above fewTexts they are counted as the body is.
+// Each text of a request takes textCost bytes besides its own, in the parser and in the classifier.
+// A few packed kilobytes can hold so many texts that they take ten megabytes. Above fewTexts these
+// bytes are counted as the body is.
 const (
 	fewTexts = 1024
 	textCost = 96

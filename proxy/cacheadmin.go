@@ -1,4 +1,5 @@
 // Cache on the admin listener: how it does, one entry, and dropping what should not be there.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // CORS: which web pages may ask, by server.cors.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Decoded: token ids of a client as the text that they stand for, where that is sure.
+
 package proxy
 
 import (

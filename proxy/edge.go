@@ -1,4 +1,5 @@
 // The edge: what clients may send at all, and the listener that takes it.
+
 package proxy
 
 import (

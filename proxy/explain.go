@@ -1,4 +1,5 @@
 // Explaining: where a request would be placed now and at what price, on the admin listener.
+
 package proxy
 
 import (

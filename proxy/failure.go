@@ -1,4 +1,5 @@
 // Failures: what a try that gave the client nothing means, for the client, the workers and the next try.
+
 package proxy
 
 import (

@@ -1,12 +1,13 @@
 // Forbidden: what a client may not send though it is no prompt: chat templates, and adapters that its key may not have.
+
 package proxy
 
 import "kvasir/openai"
 
-// refuseAdapters refuses an adapter, and what gateways take for another model or
-// server, to a key that may have certain models only, unless one of them has its
-// name: with another adapter the same model is another one. What is not named by strings alone, but by numbers or paths of files, is no
-// name of a model.
+// refuseAdapters refuses a request that names an adapter, or what gateways take for another model
+// or server, if its key may have certain models only and none of them has that name: a model with
+// another adapter is another model. A number, or an object with a path in it, is no name of a
+// model.
 func refuseAdapters(r *openai.Request, key *keyState) *openai.Error {
 	if len(key.Models) == 0 {
 		return nil

@@ -1,4 +1,5 @@
 // Forwarding: which worker, and what happens when it fails.
+
 package proxy
 
 import (

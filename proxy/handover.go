@@ -1,4 +1,5 @@
 // Handovers: a request that one worker begins and another one answers.
+
 package proxy
 
 import (

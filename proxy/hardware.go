@@ -1,4 +1,5 @@
 // Hardware: what telemetry says of the workers' GPUs, told to placement by one goroutine beside the requests.
+
 package proxy
 
 import (
@@ -147,8 +148,8 @@ func (h *hardware) look(s *state, now time.Time) {
 	h.shown.Store(next)
 }
 
-// judgeOf returns the judge of a worker. One that has none yet, being configured in another way than before, gets that
-// of the worker of its name or URL which it replaces.
+// judgeOf returns the judge of a worker. A worker whose configuration has changed has none yet: it
+// gets that of the worker with its name or URL, which it replaces.
 func (h *hardware) judgeOf(s *state, i int) *judge {
 	is, w := s.ordered[i].Worker.Worker, &s.settings.Workers[i]
 	if h.judges[is] == nil {
@@ -166,8 +167,8 @@ func (h *hardware) judgeOf(s *state, i int) *judge {
 	return j
 }
 
-// remember fills in those GPUs that a monitor has not polled yet, as they were seen by the one before it: another
-// interval is no news of them.
+// remember fills in the GPUs that a new monitor has not polled yet, as the one before it saw them:
+// a changed interval says nothing new of a GPU.
 func (h *hardware) remember(f *gpu.Fleet) {
 	if len(f.GPUs) == 0 && f.State != gpu.OK {
 		f.GPUs = make([]gpu.GPU, len(h.last))

@@ -1,4 +1,5 @@
 // Metrics of GPUs, in DCGM exporter's names where it has one.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Tests of the metrics of GPUs.
+
 package proxy
 
 import (

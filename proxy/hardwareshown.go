@@ -1,4 +1,5 @@
 // What is shown of GPUs: GET /debug/gpu and the reasons of /readyz.
+
 package proxy
 
 import (
@@ -68,7 +69,8 @@ func (h *hardware) reasons(s *state, now time.Time) (why []string) {
 	return why
 }
 
-// concerns says whether any worker runs on this host's GPUs: a driver that is out of order is else nobody's trouble.
+// concerns says whether any worker runs on this host's GPUs: otherwise a broken driver concerns
+// nobody.
 func (p *picture) concerns() bool {
 	return p != nil && slices.ContainsFunc(p.workers, func(w workerHardware) bool { return w.named || w.gpus > 0 })
 }

@@ -1,4 +1,5 @@
 // Headers: those that the proxy adds, toward clients and toward workers.
+
 package proxy
 
 import (
@@ -15,8 +16,8 @@ import (
 	"kvasir/openai"
 )
 
-// Request is the client's request as the worker gets it that is asked now: our
-// head, and the body with its splices, all of it in place.
+// Request is the client's request as it is sent to the worker that is asked now: our head, and the
+// body with its splices, all of it in place.
 func (x *exchange) Request() net.Buffers {
 	x.head = x.appendHead(x.head[:0], x.backend, x.at.Rank, "", x.plan.edit.Length(x.plan.body))
 	x.pieces = x.plan.edit.Segments(append(x.pieces[:0], x.head), x.plan.body)

@@ -1,4 +1,5 @@
 // Isolation: salts that keep the KV blocks of tenants apart.
+
 package proxy
 
 import (
@@ -10,8 +11,8 @@ import (
 	"kvasir/openai"
 )
 
-// reservedSalt begins every salt of ours. A client's own that begins so is
-// replaced: who guesses a tenant's salt could else time its prompts.
+// reservedSalt begins every salt of ours. A client's own salt that begins so is replaced: otherwise
+// whoever guessed a tenant's salt could find out by timing what the tenant asks.
 const reservedSalt = "kvasir-"
 
 // A promptSalt is the cache_salt that a prompt is computed under.
@@ -49,9 +50,9 @@ func saltOf(r *openai.Request, key *keyState, ring *keyring) (salt promptSalt) {
 	return salt
 }
 
-// likeImage says that engines' events would not tell a salt from the hash of an image,
-// so that no prompt would meet its blocks: a client that hashes its salts with SHA-256
-// gets others in their place.
+// likeImage says whether a salt looks like the hash of an image. Engines' events do not tell the
+// two apart, so no prompt would meet its own blocks. A client that hashes its salts with SHA-256
+// gets other salts in their place.
 func likeImage(salt string) bool {
 	_, err := hex.DecodeString(salt)
 	return len(salt) == 64 && err == nil

@@ -32,7 +32,8 @@ type signalMetrics struct {
 	kinds atomic.Pointer[map[classify.Kind]kindMetrics] // never changed, but replaced
 }
 
-// kindMetrics are those of one kind of signal, looked up once: by its label that takes as long as some signals do.
+// kindMetrics are those of one kind of signal, looked up once: a look-up by label takes as long as
+// some signals do.
 type kindMetrics struct {
 	computed prometheus.Counter
 	took     prometheus.Observer

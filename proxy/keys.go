@@ -1,4 +1,5 @@
 // Keys: who asks, and what they may ask for.
+
 package proxy
 
 import (
@@ -72,7 +73,8 @@ func newKeyring(keys []Key, old *keyring) *keyring {
 	return r
 }
 
-// owner is whom the key belongs to; a key without a tenant is none of a tenant of its name.
+// owner is whom the key belongs to. A key without a tenant does not belong to the tenant that has
+// the same name as the key.
 func (k *keyState) owner() string {
 	if k.Tenant == "" {
 		return "key " + k.Name

@@ -1,4 +1,5 @@
 // Metrics of what is heard from the workers' engines.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Locating: the prompt of a request as placement knows it, in tokens where they can be had.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Metrics: what /metrics says, and what each request adds to it.
+
 package proxy
 
 import (

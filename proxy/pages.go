@@ -1,4 +1,5 @@
 // Pages: what a web page of somebody else may have a browser send here, and what it may not.
+
 package proxy
 
 import (

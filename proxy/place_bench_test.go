@@ -1,6 +1,7 @@
 //go:build linux
 
 // What placement takes in the running proxy: an 8 KB prompt, 16 workers, a real tokenizer.
+
 package proxy
 
 import (

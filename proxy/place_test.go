@@ -1,4 +1,5 @@
 // Placement in the running proxy: simulated workers over HTTP and ZeroMQ.
+
 package proxy
 
 import (

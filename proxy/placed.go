@@ -1,4 +1,5 @@
 // Placed: what is said of a placement, in headers, the log and metrics, and what its end tells.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Prefilled: an answer that a prefill worker gave whole, and what is counted of hand-overs.
+
 package proxy
 
 import (

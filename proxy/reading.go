@@ -1,4 +1,5 @@
 // Reading: request bodies as the pipeline reads them, for those who only ask what is in them.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Redaction: personal data give way to placeholders in the forwarded body.
+
 package proxy
 
 import (

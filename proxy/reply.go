@@ -1,4 +1,5 @@
 // Replies: what a client is sent of a worker's answer, framed by us.
+
 package proxy
 
 import (

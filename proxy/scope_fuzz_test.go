@@ -1,4 +1,5 @@
 // Scopes beside a slow twin: whatever byte of a body is changed.
+
 package proxy
 
 import (

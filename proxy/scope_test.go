@@ -1,4 +1,5 @@
 // Scopes: what makes two requests different ones, whatever their questions say.
+
 package proxy
 
 import (

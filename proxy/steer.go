@@ -1,4 +1,5 @@
 // Steering: what a request says itself of where it is to go, in headers and in fields of its body.
+
 package proxy
 
 import (

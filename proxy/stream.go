@@ -1,4 +1,5 @@
 // Streams: a worker's answer on its way to the client, event by event or as a body.
+
 package proxy
 
 import (

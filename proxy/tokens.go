@@ -1,4 +1,5 @@
 // Tokens: where each model's tokens come from, found beside the requests.
+
 package proxy
 
 import (
@@ -15,9 +16,9 @@ import (
 	"kvasir/upstream"
 )
 
-// A lexicon knows the source of each model's tokens. One goroutine finds them, as
-// workers say what they serve: reading a tokenizer takes a second, which no
-// request and no probe should wait for.
+// A lexicon knows where each model's tokens come from. One goroutine finds that out
+// when workers say what they serve: reading a tokenizer takes a second, and no
+// request and no probe should wait for it.
 type lexicon struct {
 	*Proxy
 	library *prompt.Library
@@ -128,7 +129,7 @@ func (l *lexicon) findAll(ctx context.Context) {
 	l.known.Store(&known)
 }
 
-// find finds the source of one model, before which it had old, nil: none.
+// find finds the source of one model. old is the one that it had before; nil: none.
 func (l *lexicon) find(ctx context.Context, s *state, model string, old *tokenSource) *tokenSource {
 	listed := s.listing(model)
 	t := &tokenSource{setting: s.settings.tokenizer(model), listed: listed}
@@ -209,7 +210,7 @@ func (s *Settings) tokenizer(model string) string {
 	return "auto"
 }
 
-// listing is how the first of the workers, by name, that lists the model does so.
+// listing is how the model is listed by the first worker, in the order of names, that lists it.
 func (s *state) listing(model string) upstream.Listed {
 	for _, b := range s.byName() {
 		if m := b.Lists(model); m.Name != "" {
@@ -219,8 +220,8 @@ func (s *state) listing(model string) upstream.Listed {
 	return upstream.Listed{}
 }
 
-// otherPrompts is an engine among the workers that serve the model whose prompts may be
-// others than vLLM's: what is sure of its prompts is sure of all. "": there is none.
+// otherPrompts is an engine that serves the model and may make other prompts of a request than
+// vLLM: then only what is sure for it is sure for all workers. "": there is none.
 func (s *state) otherPrompts(model string) string {
 	for _, b := range s.byName() {
 		if e := b.OtherPrompts(); e != "" && b.Serves(model) {

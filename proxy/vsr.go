@@ -1,4 +1,5 @@
 // The x-vsr-* headers: what semantic routers tell clients about a request.
+
 package proxy
 
 import (

@@ -236,7 +236,7 @@ func (f *fleet) see(w int, pass *sim.Pass) error {
 	return nil
 }
 
-// finish closes the books on a job.
+// finish gives back what a job holds, and notes its figures.
 func (f *fleet) finish(j *job) {
 	j.at.Release()
 	if j.prefill < 0 {
