@@ -64,11 +64,12 @@ func TestPagesNamePaths(t *testing.T) {
 
 // ofTheTree says whether what stands in backticks is a path of the repository:
 // a file of Go, the shell or Python, or what begins with a folder of the root.
+// What scripts install below .cache is there or not.
 func ofTheTree(text string) bool {
-	if !path.MatchString(text) {
+	first, _, deeper := strings.Cut(text, "/")
+	if !path.MatchString(text) || first == ".cache" {
 		return false
 	}
-	first, _, deeper := strings.Cut(text, "/")
 	switch filepath.Ext(text) {
 	case ".go", ".sh":
 		return true
