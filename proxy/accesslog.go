@@ -41,7 +41,7 @@ func (p *Proxy) record(x *exchange) {
 
 // logRequest writes the request's line.
 func (p *Proxy) logRequest(x *exchange) {
-	x.conn.booked = true
+	x.conn.Logged()
 	f := &x.facts
 	level := zerolog.InfoLevel
 	if f.status >= 500 && f.why != whyGone {
@@ -57,7 +57,7 @@ func (p *Proxy) logRequest(x *exchange) {
 	}
 	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.plan.route.Path).
 		Str("model_asked", x.plan.asked).Str("model", x.plan.model).Str("worker", f.worker).
-		Int("status", f.status).Bool("stream", f.streamed).Int64("bytes", x.conn.sent).
+		Int("status", f.status).Bool("stream", f.streamed).Int64("bytes", x.conn.Sent()).
 		Dur("first_byte_ms", f.firstByte).Dur("total_ms", f.total).
 		Int64("overhead_us", f.overhead.Microseconds()).
 		Int("retries", f.retries).Str("end", why)

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
 
+	"kvasir/edge"
 	"kvasir/kvroute"
 	"kvasir/openai"
 )
@@ -41,8 +42,8 @@ func (a admin) handler() fasthttp.RequestHandler {
 				a.panicked(ctx, fault)
 			}
 		}()
-		defer forgetBody(ctx)
-		if err := a.receive(ctx, maxAdminBody, false); err != nil {
+		defer edge.Forget(ctx)
+		if err := edge.Receive(ctx, &a.bodies, maxAdminBody, false); err != nil {
 			a.unreadable(ctx, err)
 			return
 		}
@@ -56,7 +57,7 @@ func (a admin) handler() fasthttp.RequestHandler {
 
 // headReceived leaves the body to receive; the clock of the head runs on.
 func (a admin) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	leaveBody(h)
+	edge.LeaveBody(h)
 	return fasthttp.RequestConfig{}
 }
 
@@ -68,12 +69,12 @@ func (a admin) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	refusal := openai.Invalid("", "The request is not valid HTTP/1.1")
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		refusal = tooLarge(maxAdminBody)
-		refusal.Message = "The request body is larger than " + sizeText(maxAdminBody)
-	case errors.Is(err, errNoRoom):
-		refusal = noRoom()
+		refusal = edge.TooLarge(maxAdminBody, "")
+	case errors.Is(err, edge.ErrNoRoom):
+		refusal = edge.NoRoom()
 	}
-	refuseAndClose(ctx, refusal)
+	writeError(ctx, refusal)
+	edge.CloseBehind(ctx)
 }
 
 // healthRoutes are on both listeners.
@@ -94,8 +95,8 @@ func (a admin) ready(ctx *fasthttp.RequestCtx) { a.readiness().answer(ctx, true)
 
 // ready says the same to everybody, but what is wrong only to who shows a key:
 // the reasons name workers, their addresses and what stands in configurations.
-func (e edge) ready(ctx *fasthttp.RequestCtx) {
-	admin(e).readiness().answer(ctx, e.state.Load().keys.required() && !e.isStranger(ctx))
+func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
+	admin{p}.readiness().answer(ctx, p.state.Load().keys.required() && !p.isStranger(ctx))
 }
 
 // A readiness is what /readyz says.
@@ -112,7 +113,7 @@ func (a admin) readiness() readiness {
 	why, up := a.workerReasons(time.Now())
 	r.up = up
 	r.reasons = append(a.reasons.list(), why...)
-	r.reasons = append(r.reasons, a.descriptors.reasons(time.Now())...)
+	r.reasons = append(r.reasons, a.descriptors.Reasons(time.Now())...)
 	if c := s.settings.Cache; c != nil {
 		if problem := c.Stats().Problem; problem != "" {
 			r.reasons = append(r.reasons, "the cache: "+problem)

@@ -40,7 +40,7 @@ func newBackend(w Worker, t *Timeouts) (*backend, error) {
 func (p *Proxy) watchAll(s *state) {
 	hooks := &upstream.Hooks{
 		Log: p.log, Bug: p.noteBug, News: p.lexicon.look,
-		Short: func() { p.descriptors.noteShort(&p.descriptors.shortDialling) },
+		Short: p.descriptors.NoteUndialled,
 	}
 	var begun []*backend
 	for _, b := range s.backends {
@@ -68,6 +68,14 @@ func (p *Proxy) watchAll(s *state) {
 func (p *Proxy) watchOver(ctx context.Context, b *backend, h *upstream.Hooks) {
 	defer p.watches.Done()
 	b.Watch(ctx, h, func() { close(b.answered) })
+}
+
+// closeIdle closes the kept connections of all workers: no descriptor is left, and
+// each client needs one.
+func (p *Proxy) closeIdle() {
+	for _, b := range p.state.Load().ordered {
+		b.Conns.CloseIdle()
+	}
 }
 
 // retire stops the watch over the worker and closes connections that nobody uses.

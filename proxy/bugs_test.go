@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -200,28 +199,6 @@ func TestReloadKeepsWhatWorkersServe(t *testing.T) {
 	if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 200 {
 		t.Errorf("after a reload: %d %q", a.StatusCode, a.body)
 	}
-}
-
-// Without a free descriptor Accept fails; the server took that for its end and
-// the process went.
-func TestAcceptSurvivesExhaustion(t *testing.T) {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		inner := &failingListener{errs: []error{&net.OpError{Op: "accept", Err: errno}, &net.OpError{Op: "accept", Err: errno}, net.ErrClosed}}
-		if _, err := (patient{inner}).Accept(); err != net.ErrClosed || len(inner.errs) != 0 {
-			t.Errorf("%v: got %v with %d left", errno, err, len(inner.errs))
-		}
-	}
-}
-
-type failingListener struct {
-	net.Listener
-	errs []error
-}
-
-func (l *failingListener) Accept() (net.Conn, error) {
-	err := l.errs[0]
-	l.errs = l.errs[1:]
-	return nil, err
 }
 
 // A fallback model that nobody serves ended the list, and told the client of a

@@ -21,8 +21,8 @@ const (
 
 // cors notes the origin for the reply's headers and answers preflights; true
 // when the request is answered.
-func (e edge) cors(ctx *fasthttp.RequestCtx) bool {
-	allowed := e.state.Load().settings.CORS
+func (p *Proxy) cors(ctx *fasthttp.RequestCtx) bool {
+	allowed := p.state.Load().settings.CORS
 	if len(allowed) == 0 {
 		return false
 	}

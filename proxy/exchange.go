@@ -10,6 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"kvasir/edge"
 	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/openai/answer"
@@ -23,7 +24,7 @@ import (
 type exchange struct {
 	p       *Proxy
 	ctx     *fasthttp.RequestCtx
-	conn    *clientConn
+	conn    *edge.Conn
 	answers answers // the metrics of the route
 
 	plan   plan
@@ -76,8 +77,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x := exchanges.Get().(*exchange)
 	x.p, x.ctx, x.answers = p, ctx, a
 	x.plan.state, x.plan.route, x.plan.headers = p.state.Load(), rt, ctx.Request.Header.RawHeaders()
-	x.conn = ctx.Conn().(*clientConn)
-	x.conn.sent = 0
+	x.conn = ctx.Conn().(*edge.Conn)
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
 	x.facts.id = requestID(ctx)
@@ -100,8 +100,32 @@ func (x *exchange) release() {
 	exchanges.Put(x)
 }
 
+// read unpacks and parses the body, once.
+func (x *exchange) read() *openai.Error {
+	body, err := edge.Unpack(x.ctx, &x.p.bodies, x.plan.state.settings.MaxBody)
+	if err != nil {
+		return err
+	}
+	if err := x.plan.parse(body, x.ctx.Request.Header.ContentType()); err != nil {
+		return err
+	}
+	if n := len(x.plan.req.Content.Texts); n > fewTexts && !x.conn.Charge(&x.p.bodies, int64(n)*textCost) {
+		return edge.NoRoom()
+	}
+	x.facts.streamed = x.plan.req.Stream
+	return nil
+}
+
+// Each text of a request takes textCost bytes besides its own, in the parser and in the
+// classifier. A few packed kilobytes can hold so many texts that they take ten
+// megabytes. Above fewTexts these bytes are counted as the body is.
+const (
+	fewTexts = 1024
+	textCost = 96
+)
+
 // arrived is when the request had come whole.
-func (x *exchange) arrived() time.Time { return x.conn.arrived }
+func (x *exchange) arrived() time.Time { return x.conn.Arrived() }
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
@@ -125,16 +149,16 @@ func (x *exchange) Bind(c io.Closer) bool { return x.recipients.bind(c) }
 func (x *exchange) Unbind() (held bool) { return x.recipients.unbind() }
 
 // answered keeps fasthttp's own reply back.
-func (x *exchange) answered() { x.conn.answered = true }
+func (x *exchange) answered() { x.conn.Answered() }
 
 // Gone is asked by the classifier: nobody waits for the verdict, because the client
 // has gone or the proxy ends what is under way.
-func (x *exchange) Gone() bool { return x.conn.gone.Load() || x.p.stopping.Load() }
+func (x *exchange) Gone() bool { return x.conn.Gone() || x.p.stopping.Load() }
 
 // forgetBody frees the prompt while the answer streams. An answer that is whole
 // already does without.
 func (x *exchange) forgetBody() {
 	x.plan.forgetBody()
 	x.pieces = emptied(x.pieces, 4096)
-	forgetBody(x.ctx)
+	edge.Forget(x.ctx)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"kvasir/edge"
 	"kvasir/kvroute"
 	"kvasir/openai"
 )
@@ -86,7 +87,7 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 	if pl.route == nil {
 		return nil, openai.Invalid("route", "There is no route %s whose answers are generated", path)
 	}
-	body, err := unpackBody(ctx, &a.bodies, pl.state.settings.MaxBody)
+	body, err := edge.Unpack(ctx, &a.bodies, pl.state.settings.MaxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,16 @@ func isNobodys(f *upstream.Failure) bool {
 	return f.Reason == whyGone || f.Reason == "shutdown" || f.Reason == whyDescriptors
 }
 
+// whyDescriptors is the reason of a failure for want of descriptors.
+const whyDescriptors = "descriptors"
+
+func noDescriptors() *upstream.Failure {
+	return &upstream.Failure{
+		Err:    unavailable("the gateway has no file descriptor left for a connection to a worker; try again later, and raise its limit of open files", time.Second),
+		Reason: whyDescriptors,
+	}
+}
+
 // blame says what a broken call of the worker means: to the client, and to the next
 // worker.
 func blame(x *exchange, c *upstream.Call, name string, err error) *upstream.Failure {
@@ -36,7 +46,7 @@ func blame(x *exchange, c *upstream.Call, name string, err error) *upstream.Fail
 	case errors.Is(err, upstream.ErrIdle):
 		return upstream.Broken(504, "idle_timeout", "worker %q fell silent before it answered", name)
 	case !c.Connected() && upstream.IsShort(err):
-		x.p.descriptors.noteShort(&x.p.descriptors.shortDialling)
+		x.p.descriptors.NoteUndialled()
 		return noDescriptors()
 	case !c.Connected():
 		return upstream.Broken(502, "connect", "worker %q cannot be reached", name)
@@ -111,7 +121,7 @@ func (a *attempts) noPlace(err error) *openai.Error {
 		return unknownModel(a.x.plan.model)
 	case errors.As(err, &unsure):
 		return unavailable("no worker that answers serves the model "+strconv.Quote(a.x.plan.model)+", and some have not answered yet; try again", time.Second)
-	case errors.Is(err, kvroute.ErrGone) && a.x.p.stopping.Load() && !a.x.conn.gone.Load():
+	case errors.Is(err, kvroute.ErrGone) && a.x.p.stopping.Load() && !a.x.conn.Gone():
 		return shuttingDown()
 	case errors.Is(err, kvroute.ErrGone):
 		a.x.facts.why = whyGone

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvasir/coalesce"
+	"kvasir/edge"
 	"kvasir/openai"
 	"kvasir/openai/answer"
 )
@@ -15,7 +16,7 @@ import (
 // into it.
 type follower struct {
 	call   *coalesceFollower
-	client *clientConn
+	client *edge.Conn
 	stream bool          // the client wants events
 	answer answer.Answer // as far as it was seen
 	replay answer.Replay // of answer
@@ -119,7 +120,7 @@ func (f *follower) join() bool {
 }
 
 func (f *follower) tie() bool {
-	tied := f.client.bind(f.call)
+	tied := f.client.Bind(f.call)
 	if !tied {
 		f.call.Leave()
 	}
@@ -129,7 +130,7 @@ func (f *follower) tie() bool {
 // leave gives the follower's place up, if that was not done when its client was
 // lost, nor by taking over.
 func (f *follower) leave() {
-	if f.client.unbind() {
+	if f.client.Unbind() {
 		f.call.Leave()
 	}
 }
@@ -137,7 +138,7 @@ func (f *follower) leave() {
 // takeOver makes the request the call's leader. It returns nil where another
 // follower was faster, or the client is lost, as the next wait will tell.
 func (f *follower) takeOver() *coalesceLeader {
-	if !f.client.unbind() {
+	if !f.client.Unbind() {
 		return nil
 	}
 	l := f.call.TakeOver()
@@ -219,7 +220,7 @@ func (f *follower) wait(s *coalesceSnapshot) waitEnd {
 	select {
 	case <-s.Changed:
 		f.signs = s.Signs
-	case <-f.client.whenGone():
+	case <-f.client.WhenGone():
 		return waitGone
 	case <-f.clock.C:
 		signs := f.call.Look(f.stream).Signs
@@ -267,7 +268,7 @@ func (x *exchange) sendFollowed(events []byte, last bool) error {
 // endFollowing ends a request that waits no longer: its client is lost, everything
 // ends, or its patience does.
 func (x *exchange) endFollowing(why waitEnd) (answered bool, err *openai.Error) {
-	switch gone := why == waitGone && x.conn.gone.Load(); {
+	switch gone := why == waitGone && x.conn.Gone(); {
 	case gone && x.reply.began:
 		x.lostClient()
 		return true, nil

@@ -144,7 +144,7 @@ func (a *attempts) place() (kvroute.Placement, error) {
 	}
 	begin := time.Now()
 	a.x.p.metrics.queued.Inc()
-	place, err = a.x.plan.state.pool.Wait(q, a.x.conn.whenGone(), a.x.plan.state.settings.Routing.QueueTimeout)
+	place, err = a.x.plan.state.pool.Wait(q, a.x.conn.WhenGone(), a.x.plan.state.settings.Routing.QueueTimeout)
 	a.x.p.metrics.queued.Dec()
 	waited := time.Since(begin)
 	a.x.facts.waited += waited

@@ -4,7 +4,6 @@ package proxy
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"net"
 	"strconv"
@@ -120,17 +119,4 @@ func writeValue(ctx *fasthttp.RequestCtx, out any, refused *openai.Error, end st
 	}
 	ctx.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(append(body, end...))
-}
-
-// sizeText writes a number of bytes as the configuration does.
-func sizeText(n int64) string {
-	for _, unit := range [...]struct {
-		size int64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= unit.size && n%unit.size == 0 {
-			return fmt.Sprintf("%d%s", n/unit.size, unit.name)
-		}
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
 }

@@ -49,7 +49,7 @@ var (
 
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, bodyCollector{p}, descriptorCollector{p}, listenCollector{p}, cacheCollector{p}, hardwareCollector{p}, dcgmCollector{p})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, &p.bodies, &p.descriptors, listenCollector{p}, cacheCollector{p}, hardwareCollector{p}, dcgmCollector{p})
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)

@@ -171,9 +171,9 @@ func (a admin) changing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // send to an API that only this machine reaches and that asks for no key. With
 // keys a page has none, and what listens on a network is there for whoever
 // reaches it.
-func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
-	s := e.state.Load()
-	if !e.loopback.Load() || s.keys.required() || tellsLife(ctx.Path()) {
+func (p *Proxy) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
+	s := p.state.Load()
+	if !p.loopback.Load() || s.keys.required() || tellsLife(ctx.Path()) {
 		return nil
 	}
 	h := &ctx.Request.Header

@@ -50,6 +50,6 @@ func (x *exchange) panicked(fault any) {
 	x.p.panicked(x.ctx, fault)
 	if x.reply.began {
 		x.answered()
-		x.conn.abort(true)
+		x.conn.Abort(true)
 	}
 }

@@ -83,7 +83,7 @@ func (x *exchange) obey(r *ruling) (answered bool, err *openai.Error) {
 	j := &x.plan.judgement
 	j.path, j.guard, j.unjudged = r.path, r.guard, r.passed
 	switch {
-	case r.gone && x.conn.gone.Load():
+	case r.gone && x.conn.Gone():
 		return false, clientGone
 	case r.gone:
 		return false, shuttingDown()

@@ -1,5 +1,6 @@
-// Package proxy is the edge of Kvasir: OpenAI clients on one side, inference
-// workers on the other, and the way of a request between them.
+// Package proxy takes requests of OpenAI clients on their way to inference workers,
+// and the answers back. Package edge is its side toward clients, upstream that toward
+// workers.
 //
 //	p, err := proxy.New(log, version)
 //	err = p.Apply(&settings)              // workers, keys, clocks; again at each reload
@@ -22,6 +23,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/edge"
 )
 
 // A Proxy serves the OpenAI API and forwards it to workers.
@@ -32,11 +35,11 @@ type Proxy struct {
 
 	log     zerolog.Logger
 	metrics *metrics
-	watch   *watcher
+	watch   *edge.Watcher // over clients that leave
 	started time.Time
 
-	bodies      bodyBudget
-	descriptors descriptors
+	bodies      edge.Budget
+	descriptors edge.Descriptors
 
 	coalesced coalesceGroup // calls for equal requests
 	lexicon   *lexicon      // where models' tokens come from
@@ -53,14 +56,14 @@ type Proxy struct {
 
 	loopback atomic.Bool // only this machine reaches the API
 
-	main    service
-	admin   service
+	main    edge.Service
+	admin   edge.Service
 	watches sync.WaitGroup // over workers
 }
 
 // New returns a proxy that serves nothing yet.
 func New(log zerolog.Logger, version string) (*Proxy, error) {
-	w, err := newWatcher()
+	w, err := edge.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
@@ -68,73 +71,36 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	p.metrics = newMetrics(p, version)
 	p.lexicon = newLexicon(p)
 	p.hardware.p = p
-	if !noticesLost {
+	if !edge.NoticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
 	return p, nil
 }
 
+// LimitFiles says how many files the process may have open, at least edge.LeastFiles.
+// It is called before Apply.
+func (p *Proxy) LimitFiles(limit uint64) { p.descriptors.SetLimit(limit) }
+
 // Serve takes clients from ln until Drain or Close; with tlsConf, over TLS.
 func (p *Proxy) Serve(ln net.Listener, tlsConf *tls.Config) error {
-	e := edge{p}
 	p.loopback.Store(onLoopback(ln))
-	return p.main.serve(e.server(e.handler()), p.clients(ln, tlsConf))
+	return p.main.Serve(p.server(), p.clients(ln, tlsConf))
 }
 
-func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
-	return &clientListener{
-		Listener: patient{ln}, tls: tlsConf, watch: p.watch, descriptors: &p.descriptors,
-		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
+func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *edge.Listener {
+	return &edge.Listener{
+		Listener: ln, TLS: tlsConf, Watcher: p.watch, Descriptors: &p.descriptors,
+		WriteTimeout: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
 }
 
 // ServeAdmin serves metrics, health and reload on ln until Close.
 func (p *Proxy) ServeAdmin(ln net.Listener) error {
-	return p.admin.serve(&fasthttp.Server{
+	return p.admin.Serve(&fasthttp.Server{
 		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, HeaderReceived: admin{p}.headReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		Concurrency:           p.descriptors.admin(),
-		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
-	}, &clientListener{Listener: patient{ln}})
-}
-
-// A service is one server on its listener. It may be shut before it was started.
-type service struct {
-	mu     sync.Mutex // guards all of it
-	server *fasthttp.Server
-	ln     net.Listener
-	shut   bool
-}
-
-func (s *service) serve(server *fasthttp.Server, ln net.Listener) error {
-	s.mu.Lock()
-	if s.shut {
-		s.mu.Unlock()
-		return ln.Close()
-	}
-	s.server, s.ln = server, ln
-	s.mu.Unlock()
-	if err := server.Serve(ln); err != nil && !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
-}
-
-// shutdown stops accepting, closes idle connections and waits for the others
-// until ctx ends.
-func (s *service) shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	server, ln := s.server, s.ln
-	s.shut = true
-	s.mu.Unlock()
-	if server == nil {
-		return nil
-	}
-	_ = ln.Close() // also if Serve has not come to it yet
-	err := server.ShutdownWithContext(ctx)
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
+		Concurrency:           p.descriptors.Admin(),
+		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
+	}, &edge.Listener{Listener: ln})
 }
 
 // Drain lets the requests under way finish. Readiness fails at once; after
@@ -152,9 +118,9 @@ func (p *Proxy) Drain(delay, timeout time.Duration, now <-chan struct{}) {
 	p.stopping.Store(true)
 	for patience := stopPatience; !waitFor(done, stopStep, nil); patience -= stopStep {
 		if patience > 0 {
-			p.watch.each((*clientConn).stop)
+			p.watch.StopAll()
 		} else {
-			p.watch.each(func(c *clientConn) { c.abort(true) })
+			p.watch.AbortAll()
 		}
 	}
 }
@@ -168,7 +134,7 @@ const (
 
 func (p *Proxy) shutMain(done chan<- struct{}) {
 	defer close(done)
-	_ = p.main.shutdown(context.Background())
+	_ = p.main.Shutdown(context.Background())
 }
 
 func wait(d time.Duration, now <-chan struct{}) { waitFor(nil, d, now) }
@@ -203,7 +169,7 @@ func (p *Proxy) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminPace)
 	defer cancel()
-	err := p.admin.shutdown(ctx)
+	err := p.admin.Shutdown(ctx)
 	ended := make(chan struct{})
 	go p.end(ended)
 	if !waitFor(ended, closePace, nil) {
@@ -218,5 +184,5 @@ func (p *Proxy) end(ended chan<- struct{}) {
 	p.hardware.close()
 	p.watches.Wait() // they wake the lexicon
 	p.lexicon.close()
-	p.watch.close()
+	p.watch.Close()
 }

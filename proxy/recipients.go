@@ -5,13 +5,15 @@ package proxy
 import (
 	"io"
 	"sync/atomic"
+
+	"kvasir/edge"
 )
 
 // Recipients are whom the answer to one request is for: its own client, and the
 // followers of the coalesced call that it leads, if it leads one. A worker goes
 // on while one of them is left, unless everything stops.
 type recipients struct {
-	client   *clientConn
+	client   *edge.Conn
 	leader   *coalesceLeader // nil: the request leads no call
 	stopping *atomic.Bool    // running requests are ended
 }
@@ -20,16 +22,16 @@ type recipients struct {
 // false when none is left now.
 func (r *recipients) bind(c io.Closer) bool {
 	if r.leader == nil {
-		return r.client.bind(c)
+		return r.client.Bind(c)
 	}
 	r.leader.Bind(c)
-	return r.client.bind(r) || r.leader.LoseClient(false)
+	return r.client.Bind(r) || r.leader.LoseClient(false)
 }
 
 // unbind takes the connection back: from now on nobody else closes it. False
 // when it was closed.
 func (r *recipients) unbind() bool {
-	held := r.client.unbind()
+	held := r.client.Unbind()
 	if r.leader != nil {
 		return r.leader.Unbind()
 	}
@@ -51,7 +53,7 @@ func (r *recipients) loseClient() (goesOn bool) {
 
 // lost says whether nobody is left to be answered.
 func (r *recipients) lost() bool {
-	return r.client.gone.Load() && (r.leader == nil || !r.leader.Orphaned())
+	return r.client.Gone() && (r.leader == nil || !r.leader.Orphaned())
 }
 
 // hasFollowers says whether others wait for more of the answer.

@@ -104,6 +104,32 @@ func (r *reply) put(b []byte, now time.Time) error {
 	return err
 }
 
+// lateLimit is how many bytes wait for a client that reads slowly while others follow
+// the same answer. Beyond it the others wait for it, up to timeouts.write.
+const lateLimit = 4 << 20
+
+// deliver writes to the client, at most what it takes at once while others
+// follow; the rest goes out with the next write, or at the end.
+func (r *reply) deliver(b []byte, now time.Time) error {
+	c := r.x.conn
+	offers := !r.ending && len(r.late)+c.Waiting()+len(b) <= lateLimit && r.x.recipients.hasFollowers()
+	if len(r.late) > 0 {
+		r.late = append(r.late, b...)
+		b = r.late
+	}
+	if !offers {
+		r.late = nil
+		if len(b) == 0 {
+			return c.Flush(now)
+		}
+		_, err := c.Send(b, now)
+		return err
+	}
+	n, err := c.Offer(b)
+	r.late = append(r.late[:0], b[n:]...)
+	return err
+}
+
 // write sends buf[start:end]. It writes over the wire.Headroom bytes before start,
 // and leaves the wire.Tailroom bytes behind end as they were.
 func (r *reply) write(buf []byte, start, end int) error {
@@ -136,7 +162,7 @@ func (r *reply) end() error {
 	switch {
 	case r.chunked:
 		return r.put([]byte(wire.LastChunk), r.x.call.Now)
-	case len(r.late)+r.x.conn.beneath.waiting() > 0:
+	case len(r.late)+r.x.conn.Waiting() > 0:
 		return r.put(nil, r.x.call.Now)
 	}
 	return nil
@@ -152,10 +178,10 @@ func (r *reply) breakOff(last []byte) {
 		}
 	}
 	if last = append(r.late, last...); len(last) > 0 {
-		_, _ = r.x.conn.send(last, time.Now())
+		_, _ = r.x.conn.Send(last, time.Now())
 	}
 	r.x.ctx.SetConnectionClose()
-	r.x.conn.abort(r.open)
+	r.x.conn.Abort(r.open)
 }
 
 // tell answers the request with a reply of our own, in one write.

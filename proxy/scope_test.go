@@ -15,6 +15,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/edge"
 	"kvasir/openai"
 )
 
@@ -36,7 +37,7 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 		t.Fatal(err)
 	}
 	x := &exchange{}
-	x.p, x.ctx, x.conn = p, ctx, &clientConn{}
+	x.p, x.ctx, x.conn = p, ctx, &edge.Conn{}
 	x.plan.state, x.plan.headers = p.state.Load(), ctx.Request.Header.RawHeaders()
 	for i := range openai.Routes {
 		if path, _, _ := strings.Cut(path, "?"); openai.Routes[i].Path == path {

@@ -93,8 +93,8 @@ func (p *Proxy) Apply(s *Settings) error {
 	}
 	next.keys = newKeyring(s.Keys, ring)
 	p.watchAll(next)
-	p.bodies.limit.Store(s.BodyMemory)
-	p.descriptors.share(len(s.Workers))
+	p.bodies.SetLimit(s.BodyMemory)
+	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
 	p.lexicon.look()

@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"bufio"
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,3 +32,5 @@ func TestTranscriptsAreWhole(t *testing.T) {
 		t.Errorf("cut transcripts: %q", cut)
 	}
 }
+
+func newReader(b []byte) *bufio.Reader { return bufio.NewReader(bytes.NewReader(b)) }

@@ -22,6 +22,7 @@ import (
 	"kvasir/command/listener"
 	"kvasir/command/wiring"
 	"kvasir/config"
+	"kvasir/edge"
 	"kvasir/gpu"
 	"kvasir/proxy"
 	"kvasir/wording"
@@ -170,8 +171,8 @@ const fewFiles = 8192
 func (s *server) limits() error {
 	files, err := raiseFileLimit()
 	s.files = files
-	if files > 0 && files < proxy.LeastFiles {
-		return fmt.Errorf("cannot serve with %d open files: raise the limit to %d at least, and to thousands for streams (ulimit -n)", files, proxy.LeastFiles)
+	if files > 0 && files < edge.LeastFiles {
+		return fmt.Errorf("cannot serve with %d open files: raise the limit to %d at least, and to thousands for streams (ulimit -n)", files, edge.LeastFiles)
 	}
 	if err != nil || files < fewFiles {
 		s.log.Warn().Err(err).Uint64("files", files).Msg("few connections at once: raise the limit of open files (ulimit -n)")

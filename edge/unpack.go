@@ -1,6 +1,6 @@
-// Bodies: how a client's body is unpacked and handed to the parser.
+// Unpacking: content codings are taken off a body.
 
-package proxy
+package edge
 
 import (
 	"bytes"
@@ -13,34 +13,11 @@ import (
 	"kvasir/openai"
 )
 
-// read unpacks and parses the body, once.
-func (x *exchange) read() *openai.Error {
-	body, err := unpackBody(x.ctx, &x.p.bodies, x.plan.state.settings.MaxBody)
-	if err != nil {
-		return err
-	}
-	if err := x.plan.parse(body, x.ctx.Request.Header.ContentType()); err != nil {
-		return err
-	}
-	if n := len(x.plan.req.Content.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
-		return noRoom()
-	}
-	x.facts.streamed = x.plan.req.Stream
-	return nil
-}
-
-// Each text of a request takes textCost bytes besides its own, in the parser and in the classifier.
-// A few packed kilobytes can hold so many texts that they take ten megabytes. Above fewTexts these
-// bytes are counted as the body is.
-const (
-	fewTexts = 1024
-	textCost = 96
-)
-
-// unpackBody takes a content coding off the body. No worker understands one, and
-// what is inside must be judged. The limit holds for the unpacked size too, and
-// what is unpacked is counted as it is made.
-func unpackBody(ctx *fasthttp.RequestCtx, budget *bodyBudget, limit int64) ([]byte, *openai.Error) {
+// Unpack gives the body of a received request with its content coding taken off, valid
+// until Forget. No worker understands a coding, and what is inside must be judged. The
+// limit, in bytes, holds for the unpacked size too, and what is unpacked is counted in
+// the budget as it is made.
+func Unpack(ctx *fasthttp.RequestCtx, budget *Budget, limit int64) ([]byte, *openai.Error) {
 	coding := ctx.Request.Header.ContentEncoding()
 	if len(coding) == 0 || header.Is(coding, "identity") {
 		return ctx.Request.Body(), nil
@@ -55,15 +32,15 @@ func unpackBody(ctx *fasthttp.RequestCtx, budget *bodyBudget, limit int64) ([]by
 	err := unpackInto(&out, coding, ctx.Request.Body())
 	if err == nil {
 		kept = true
-		forgetBody(ctx)
-		ctx.Conn().(*clientConn).body = out
+		Forget(ctx)
+		ctx.Conn().(*Conn).body = out
 		return out.bytes(), nil
 	}
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return nil, tooLarge(limit)
-	case errors.Is(err, errNoRoom):
-		return nil, noRoom()
+		return nil, maxBodyExceeded(limit)
+	case errors.Is(err, ErrNoRoom):
+		return nil, NoRoom()
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return nil, openai.Invalid("", "The zstd body asks its reader for a window of more than 8 MiB; compress it with a smaller one (RFC 9659)")
 	case errors.Is(err, fasthttp.ErrContentEncodingUnsupported):
@@ -76,8 +53,8 @@ func unpackBody(ctx *fasthttp.RequestCtx, budget *bodyBudget, limit int64) ([]by
 	}
 }
 
-// unpackInto unpacks one content coding into out. What the reader of a coding
-// needs beside its result is taken from the budget while it works: up to 8 MiB
+// unpackInto unpacks one content coding into out. The memory that the reader of a
+// coding needs beside its result is taken from the budget while it works: up to 8 MiB
 // for zstd and 16 MiB for br, as the body itself says.
 func unpackInto(out *body, coding, packed []byte) error {
 	var err error
@@ -89,7 +66,7 @@ func unpackInto(out *body, coding, packed []byte) error {
 	case header.Is(coding, "br"):
 		window := brotliWindow(packed)
 		if !out.budget.take(window) {
-			return errNoRoom
+			return ErrNoRoom
 		}
 		defer out.budget.give(window)
 		_, err = fasthttp.WriteUnbrotli(out, packed)
@@ -112,7 +89,7 @@ func unpackZstd(out *body, packed []byte) error {
 		return zstd.ErrWindowSizeExceeded
 	}
 	if !out.budget.take(window) {
-		return errNoRoom
+		return ErrNoRoom
 	}
 	defer out.budget.give(window)
 	r, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(window)))

@@ -1,4 +1,6 @@
-package proxy
+// Heads of requests: what is refused, and what of the rest goes on to workers.
+
+package edge
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
 // Header lines of requests, refused where two servers could read them differently.
 
-package proxy
+package edge
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 // The watcher on Linux: one epoll for all client connections.
 
-package proxy
+package edge
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noticesLost says that a lost client is noticed at once on this system.
-const noticesLost = true
+// NoticesLost says whether a lost client is noticed at once on this system.
+const NoticesLost = true
 
 // A poller is one epoll. Each connection is added once, edge-triggered and for
 // EPOLLRDHUP alone: data that arrives wakes nobody, and a request costs no

@@ -2,13 +2,13 @@
 
 // The watcher where there is no epoll: lost clients are noticed at the next write.
 
-package proxy
+package edge
 
 import "net"
 
-// noticesLost says that a lost client is noticed at once on this system; where
-// it is not, start says so in the log.
-const noticesLost = false
+// NoticesLost says whether a lost client is noticed at once on this system. Who
+// serves where it is not says so in the log.
+const NoticesLost = false
 
 type poller struct{ end chan struct{} }
 
