@@ -3,14 +3,9 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -18,12 +13,14 @@ import (
 
 	"kvasir/header"
 	"kvasir/openai"
+	"kvasir/proxy/browser"
+	"kvasir/proxy/health"
+	"kvasir/proxy/respond"
 	"kvasir/wire"
 )
 
 const (
-	headLimit      = 32 << 10 // a request head may have this many bytes, then 431
-	requestIDLimit = 128
+	headLimit = 32 << 10 // a request head may have this many bytes, then 431
 
 	// strangersBody is how much of a body is read without a valid key: enough for
 	// the reply to be read, too little to be worth sending.
@@ -126,9 +123,9 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			return
 		}
 		if err := e.fromElsewhere(ctx); err != nil {
-			ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-			writeError(ctx, err)
-		} else if !e.cors(ctx) {
+			ctx.Response.Header.Set("X-Request-Id", respond.RequestID(ctx))
+			respond.Error(ctx, err)
+		} else if !browser.CORS(ctx, e.state.Load().settings.CORS) {
 			next(ctx)
 		}
 		if ok && !conn.booked {
@@ -187,7 +184,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 // refuseAndClose answers a request after which nothing on the connection can be
 // trusted. The client may still be sending: it is given time to read the answer.
 func refuseAndClose(ctx *fasthttp.RequestCtx, e *openai.Error) {
-	writeError(ctx, e)
+	respond.Error(ctx, e)
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(*clientConn); ok {
 		c.linger.Store(true)
@@ -207,8 +204,8 @@ func (e edge) handler() fasthttp.RequestHandler {
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
 	r.HandleOPTIONS = false
-	r.NotFound = notFound
-	r.MethodNotAllowed = methodNotAllowed
+	r.NotFound = respond.NotFound
+	r.MethodNotAllowed = respond.MethodNotAllowed
 	for i := range openai.Routes {
 		rt := &openai.Routes[i]
 		a := make(answers, 600)
@@ -216,7 +213,7 @@ func (e edge) handler() fasthttp.RequestHandler {
 	}
 	get(r, "/v1/models", modelList(e).all)
 	get(r, "/v1/models/{id:*}", modelList(e).one)
-	admin(e).healthRoutes(r, e.ready)
+	health.Routes(r, e.ready)
 	return r.Handler
 }
 
@@ -225,72 +222,20 @@ func get(r *router.Router, path string, h fasthttp.RequestHandler) {
 	r.HEAD(path, h)
 }
 
-func notFound(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-	writeError(ctx, &openai.Error{
-		Status: 404, Type: "invalid_request_error", Code: "unknown_url",
-		Message: "Unknown request URL: " + openai.Quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
-	})
-}
-
-func methodNotAllowed(ctx *fasthttp.RequestCtx) {
-	// The router names OPTIONS too, which only CORS answers.
-	allow := slices.DeleteFunc(strings.Split(string(ctx.Response.Header.Peek("Allow")), ", "), func(m string) bool { return m == "OPTIONS" })
-	ctx.Response.Header.Set("Allow", strings.Join(allow, ", "))
-	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
-	writeError(ctx, &openai.Error{
-		Status: 405, Type: "invalid_request_error", Code: "method_not_allowed",
-		Message: "Not allowed to " + openai.Quoted(string(ctx.Method())) + " on " + openai.Quoted(string(ctx.Path())) + "; allowed: " + strings.Join(allow, ", "),
-	})
-}
-
-// requestID is the client's X-Request-Id when it can stand in a header and a
-// log, else a new one.
-func requestID(ctx *fasthttp.RequestCtx) string {
-	if id := ctx.Request.Header.Peek("X-Request-Id"); len(id) > 0 && len(id) <= requestIDLimit && isPrintable(id) {
-		return string(id)
+// fromElsewhere refuses what a web page of somebody else may have had a browser send,
+// where that could reach more than the page itself can.
+func (e edge) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
+	s := e.state.Load()
+	if !e.loopback.Load() || s.keys.required() {
+		return nil
 	}
-	return newID()
+	return browser.CheckAPI(ctx, s.settings.Hosts, s.settings.CORS)
 }
 
-// An idText is a UUID as it is written.
-type idText [36]byte
-
-// newIDText is newID in place. Workers get this one in any case: vLLM's
-// connectors between engines read addresses to dial out of a request's id
-// (`___prefill_addr_host:port`), and two clients may send the same.
-func newIDText() (text idText) {
-	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	id[6] = id[6]&0x0f | 0x40
-	id[8] = id[8]&0x3f | 0x80
-	at := 0
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			text[at] = '-'
-			at++
-		}
-		hex.Encode(text[at:at+2], []byte{b})
-		at += 2
-	}
-	return text
-}
-
-// newID makes a UUID (version 4). It has to be unlike others, not secret: the
-// kernel's randomness would cost more than the rest of the head.
-func newID() string {
-	id := newIDText()
-	return string(id[:])
-}
-
-func isPrintable(b []byte) bool {
-	for _, c := range b {
-		if c <= ' ' || c >= 0x7f {
-			return false
-		}
-	}
-	return true
+// onLoopback says whether only this machine reaches a listener by TCP.
+func onLoopback(ln net.Listener) bool {
+	at, ok := ln.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
 }
 
 // quiet is fasthttp's logger: its lines may hold bytes of requests, so only

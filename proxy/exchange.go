@@ -12,6 +12,7 @@ import (
 	"kvasir/classify"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/respond"
 	"kvasir/upstream"
 )
 
@@ -68,9 +69,9 @@ type turn struct {
 // facts are what the log, the metrics and the reply headers say of a request.
 type facts struct {
 	id        string
-	sentID    idText // what workers are sent for it: ours, never the client's
-	asked     string // the model of the request
-	chosen    string // the model that should answer
+	sentID    respond.ID // what workers are sent for it: ours, never the client's
+	asked     string     // the model of the request
+	chosen    string     // the model that should answer
 	worker    string
 	prefill   string // the worker that computes the prompt for it; "": itself
 	fallbacks int    // models asked after the chosen one
@@ -101,8 +102,8 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.conn.sent = 0
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
-	x.facts.id = requestID(ctx)
-	x.facts.sentID = newIDText()
+	x.facts.id = respond.RequestID(ctx)
+	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
 	return x

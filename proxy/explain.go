@@ -10,6 +10,7 @@ import (
 	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // A PlacementExplained is what POST /explain answers: what placement would do with
@@ -64,20 +65,20 @@ type LoadExplained struct {
 	Context  int `json:"context_tokens"`
 }
 
-// explain is POST /explain. The query's route says what the body is for.
-func (a admin) explain(ctx *fasthttp.RequestCtx) {
+// Explain is POST /explain. The query's route says what the body is for.
+func (p *Proxy) Explain(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.QueryArgs().Peek("route"))
 	if path == "" {
 		path = "/v1/chat/completions"
 	}
-	out, refused := a.explainPlacement(ctx, path)
-	writeValue(ctx, out, refused, "")
+	out, refused := p.explainPlacement(ctx, path)
+	respond.JSON(ctx, out, refused, "")
 }
 
 // explainPlacement takes the way of a request up to its placement. Nothing is sent,
 // taken or counted.
-func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
-	x := &exchange{turn: turn{p: a.Proxy, ctx: ctx, state: a.state.Load()}}
+func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
+	x := &exchange{turn: turn{p: p, ctx: ctx, state: p.state.Load()}}
 	for i := range openai.Routes {
 		if openai.Routes[i].Path == path && openai.Routes[i].Generates() {
 			x.route = &openai.Routes[i]
@@ -114,7 +115,7 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 	out.Why = why
 	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), x.facts.placed.approximate
 	if out.Exact {
-		out.Source = a.lexicon.of(x.model).model.Source()
+		out.Source = p.lexicon.of(x.model).model.Source()
 	}
 	var pin *kvroute.PinError
 	switch {
@@ -155,3 +156,5 @@ func explained(c *kvroute.Candidate) CandidateExplained {
 	}
 	return e
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

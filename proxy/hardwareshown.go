@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"kvasir/gpu"
 )
 
@@ -71,9 +69,4 @@ func (h *hardware) reasons(s *state, now time.Time) (why []string) {
 // concerns says whether any worker runs on this host's GPUs: a driver that is out of order is else nobody's trouble.
 func (p *picture) concerns() bool {
 	return p != nil && slices.ContainsFunc(p.workers, func(w workerHardware) bool { return w.named || w.gpus > 0 })
-}
-
-// gpus is GET /debug/gpu.
-func (a admin) gpus(ctx *fasthttp.RequestCtx) {
-	writeValue(ctx, a.hardware.fleet(time.Now()), nil, "")
 }

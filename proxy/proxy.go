@@ -3,7 +3,7 @@
 //
 //	p, err := proxy.New(log, version)
 //	err = p.Apply(&settings)              // workers, keys, clocks; again at each reload
-//	go p.ServeAdmin(adminListener)        // metrics, health, reload
+//	go p.ServeAdmin(adminListener, h)     // h: of package admin
 //	go p.Serve(listener, nil)             // the OpenAI API
 //	p.Drain(2*time.Second, time.Minute, secondSignal)
 //	p.Close()
@@ -22,14 +22,12 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
+
+	"kvasir/proxy/health"
 )
 
 // A Proxy serves the OpenAI API and forwards it to workers.
 type Proxy struct {
-	// Reload is what POST /reload does: read the configuration and Apply it.
-	// It is set before ServeAdmin and not changed after.
-	Reload func() error
-
 	log     zerolog.Logger
 	metrics *metrics
 	watch   *watcher
@@ -44,8 +42,8 @@ type Proxy struct {
 	hardware hardware // what telemetry says of the workers' GPUs
 
 	state    atomic.Pointer[state]
-	applying sync.Mutex // one Apply at a time
-	reasons  reasons    // why /readyz is not plainly ready
+	applying sync.Mutex     // one Apply at a time
+	reasons  health.Reasons // why /readyz is not plainly ready
 
 	draining atomic.Bool // ready no more
 	refusing atomic.Bool // new requests get 503
@@ -86,15 +84,6 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *clientListener {
 		Listener: patient{ln}, tls: tlsConf, watch: p.watch, descriptors: &p.descriptors,
 		write: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
-}
-
-// ServeAdmin serves metrics, health and reload on ln until Close.
-func (p *Proxy) ServeAdmin(ln net.Listener) error {
-	return p.admin.serve(&fasthttp.Server{
-		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, HeaderReceived: admin{p}.headReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		Concurrency:           p.descriptors.admin(),
-		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: quiet{p}, CloseOnShutdown: true,
-	}, &clientListener{Listener: patient{ln}})
 }
 
 // A service is one server on its listener. It may be shut before it was started.

@@ -122,7 +122,7 @@ func (l *lexicon) findAll(ctx context.Context) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if known[name] == nil {
-			l.reasons.set("tokens of "+name, "")
+			l.reasons.Set("tokens of "+name, "")
 		}
 	}
 	l.known.Store(&known)
@@ -174,15 +174,15 @@ func (l *lexicon) tell(model string, t, old *tokenSource) {
 		case !t.checked() && t.model.Asks():
 			reason = fmt.Sprintf("tokens of model %q: %v; where the worker does not say them placement is approximate", model, problem)
 		}
-		l.reasons.set(key, reason)
+		l.reasons.Set(key, reason)
 		if problem != nil {
 			e = l.log.Warn().Str("model", model).Str("source", t.model.Source()).Str("problem", problem.Error())
 		}
 		e.Msg("tokens of the model are known")
 	case t.setting == "none":
-		l.reasons.set(key, "") // as asked
+		l.reasons.Set(key, "") // as asked
 	default:
-		l.reasons.set(key, fmt.Sprintf("tokens of model %q are not known: %v; placement is approximate", model, t.err))
+		l.reasons.Set(key, fmt.Sprintf("tokens of model %q are not known: %v; placement is approximate", model, t.err))
 		if old == nil || old.err == nil || old.err.Error() != t.err.Error() {
 			l.log.Warn().Str("model", model).Str("problem", t.err.Error()).Msg("tokens of the model are not known; placement is approximate")
 		}

@@ -1,0 +1,102 @@
+// Health: what /readyz says of the proxy, and how reloads of the configuration went.
+
+package proxy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"kvasir/kvroute"
+	"kvasir/proxy/health"
+)
+
+// ready tells everybody whether requests should be sent here, but what is wrong only
+// to those who show a key.
+func (e edge) ready(ctx *fasthttp.RequestCtx) {
+	r := e.Readiness()
+	r.Answer(ctx, e.state.Load().keys.required() && !e.isStranger(ctx))
+}
+
+// Readiness says whether requests should be sent here now, and what is not as it
+// should be.
+func (p *Proxy) Readiness() health.Readiness {
+	s := p.state.Load()
+	r := health.Readiness{Status: "ready", Code: fasthttp.StatusOK, All: len(s.backends)}
+	now := time.Now()
+	why, up := s.workerReasons(now)
+	why = append(why, p.hardware.reasons(s, now)...)
+	slices.Sort(why)
+	r.Up = up
+	r.Reasons = append(p.reasons.List(), why...)
+	r.Reasons = append(r.Reasons, p.descriptors.reasons(now)...)
+	if c := s.settings.Cache; c != nil {
+		if problem := c.Stats().Problem; problem != "" {
+			r.Reasons = append(r.Reasons, "the cache: "+problem)
+		}
+	}
+	switch {
+	case p.draining.Load():
+		r.Status, r.Code = "shutting down", fasthttp.StatusServiceUnavailable
+	case up == 0:
+		r.Status, r.Code = "no worker is up", fasthttp.StatusServiceUnavailable
+	case len(r.Reasons) > 0:
+		r.Status = "degraded"
+	}
+	return r
+}
+
+// workerReasons names the workers that are not up, or whose events are not heard as
+// they should be, and counts those that are up and can answer.
+func (s *state) workerReasons(now time.Time) (why []string, up int) {
+	for _, b := range s.backends {
+		st := b.Status(now)
+		if !usable(st.State) {
+			why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))
+			continue
+		}
+		why = append(why, s.placeReasons(b)...)
+		if few := b.ListsTooMany(); few != "" {
+			why = append(why, few)
+		}
+		if b.Role() != kvroute.Prefill { // which answers nobody
+			up++
+		}
+		why = append(why, b.EventReasons(now)...)
+	}
+	return why, up
+}
+
+// ReloadFailed notes that a configuration was not taken.
+func (p *Proxy) ReloadFailed(err error) {
+	p.metrics.reloads.WithLabelValues("failed").Inc()
+	p.metrics.reloadGood.Set(0)
+	p.reasons.Set("reload", "the last reload was not taken: "+err.Error())
+	p.log.Error().Str("problem", err.Error()).Msg("configuration not taken; the old one stays")
+}
+
+// ReloadDone notes that one was taken. The keys in restart have changed and wait for a
+// restart.
+func (p *Proxy) ReloadDone(restart []string) {
+	p.metrics.reloads.WithLabelValues("taken").Inc()
+	p.metrics.reloadGood.Set(1)
+	p.metrics.reloadTime.Set(float64(time.Now().Unix()))
+	p.reasons.Set("reload", "")
+	e := p.log.Info()
+	if len(restart) > 0 {
+		p.reasons.Set("restart", "these keys changed and need a restart: "+strings.Join(restart, ", "))
+		e = p.log.Warn().Strs("need_restart", restart)
+	} else {
+		p.reasons.Set("restart", "")
+	}
+	e.Msg("configuration reloaded")
+}
+
+// Degrade notes a standing reason why the proxy is less than it should be.
+func (p *Proxy) Degrade(reason string) {
+	p.reasons.Set(reason, reason)
+	p.log.Warn().Msg(reason)
+}
