@@ -77,7 +77,7 @@ func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHost
 func (p *Proxy) Cache() *cache.Cache { return p.state.Load().settings.Cache }
 
 // Fleet is every GPU of this host with its workers, as of now.
-func (p *Proxy) Fleet(now time.Time) *gpu.Fleet { return p.hardware.fleet(now) }
+func (p *Proxy) Fleet(now time.Time) *gpu.Fleet { return p.hardware.Fleet(now) }
 
 // Judging gives a classifier of texts that no request sends, with every guard on and
 // none that ends the judging; the probability from which it takes a text for an

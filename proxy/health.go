@@ -28,7 +28,7 @@ func (p *Proxy) Readiness() health.Readiness {
 	r := health.Readiness{Status: "ready", Code: fasthttp.StatusOK, All: len(s.backends)}
 	now := time.Now()
 	why, up := s.workerReasons(now)
-	why = append(why, p.hardware.reasons(s, now)...)
+	why = append(why, p.hardware.Reasons(now)...)
 	slices.Sort(why)
 	r.Up = up
 	r.Reasons = append(p.reasons.List(), why...)

@@ -37,7 +37,6 @@ type metrics struct {
 	coalesceMetrics
 	placeMetrics
 	handoverMetrics
-	hardwareMetrics
 }
 
 var (
@@ -48,7 +47,7 @@ var (
 
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, bodyCollector{p}, descriptorCollector{p}, listenCollector{p}, cacheCollector{p}, hardwareCollector{p}, dcgmCollector{p})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, bodyCollector{p}, descriptorCollector{p}, listenCollector{p}, cacheCollector{p})
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)
@@ -134,7 +133,6 @@ func newMetrics(p *Proxy, version string) *metrics {
 		aggregated:  counters("kvasir_handover_fallbacks_total", "Prompts that the decode worker computed after all, by what the prefill worker did.", "reason"),
 		prefillTime: histogram("kvasir_prefill_seconds", "Time that a prefill worker took, where the decode worker is asked after it.", firstBuckets),
 	}
-	m.hardwareChanges = counters("kvasir_worker_hardware_changes_total", "Times that the state of a worker's GPUs became another one for placement.", "worker", "state")
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_cache_flights", Help: "Requests to workers whose answer equal requests would get."},
 		func() float64 { return float64(p.coalesced.Stats().Calls) }))
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kvasir_build_info", Help: "The version that runs."}, []string{"version"})

@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/proxy/hardware"
 	"kvasir/proxy/health"
 )
 
@@ -39,7 +40,7 @@ type Proxy struct {
 	coalesced coalesceGroup // calls for equal requests
 	lexicon   *lexicon      // where models' tokens come from
 
-	hardware hardware // what telemetry says of the workers' GPUs
+	hardware *hardware.Watch // what telemetry says of the workers' GPUs
 
 	state    atomic.Pointer[state]
 	applying sync.Mutex     // one Apply at a time
@@ -65,7 +66,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
 	p.lexicon = newLexicon(p)
-	p.hardware.p = p
+	p.hardware = hardware.New(log, p.metrics.registry, p.noteBug)
 	if !noticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
@@ -204,7 +205,7 @@ func (p *Proxy) Close() error {
 // end waits for every goroutine.
 func (p *Proxy) end(ended chan<- struct{}) {
 	defer close(ended)
-	p.hardware.close()
+	p.hardware.Close()
 	p.watches.Wait() // they wake the lexicon
 	p.lexicon.close()
 	p.watch.close()

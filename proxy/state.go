@@ -5,6 +5,7 @@ import (
 	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
+	"kvasir/proxy/hardware"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
@@ -97,11 +98,20 @@ func (p *Proxy) Apply(s *Settings) error {
 	p.state.Store(next)
 	next.pool.Start()
 	p.lexicon.look()
-	p.hardware.follow(next)
+	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
 		old.retire(next)
 	}
 	return nil
+}
+
+// onGPUs are the workers as their GPUs are looked at.
+func (s *state) onGPUs() []hardware.Worker {
+	all := make([]hardware.Worker, len(s.ordered))
+	for i, own := range s.settings.GPUWorkers() {
+		all[i] = hardware.Worker{Live: s.ordered[i].Worker.Worker, Own: own, URL: s.settings.Workers[i].URL}
+	}
+	return all
 }
 
 // withoutBlocks has every guard on and none that ends the judging: who asks
