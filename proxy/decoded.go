@@ -3,7 +3,6 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 
 	"kvasir/classify"
 	"kvasir/kvroute/prompt"
@@ -19,13 +18,13 @@ func (x *exchange) decoded(q *classify.Request) {
 	if len(x.req.Content.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
 		return
 	}
-	source := x.p.lexicon.of(x.model)
-	if !source.readsTokens() {
+	source := x.p.tokens.Of(x.model)
+	if !source.ReadsTokens() {
 		return
 	}
 	for _, at := range x.req.Content.TokenIDs {
 		start := len(x.plain)
-		text, good := appendDecoded(x.plain, at.Of(x.body), source.model)
+		text, good := appendDecoded(x.plain, at.Of(x.body), source.Model)
 		if !good {
 			continue
 		}
@@ -45,18 +44,6 @@ func (x *exchange) modelIsFixed() bool {
 		if d := &x.state.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != x.model {
 			return false
 		}
-	}
-	return true
-}
-
-// readsTokens says whether the source is sure to read tokens as the model does: its
-// files agree with the worker, or whoever runs this has named them.
-func (t *tokenSource) readsTokens() bool {
-	switch {
-	case t.err != nil || errors.Is(t.mixed, prompt.ErrDiffers):
-		return false
-	case t.setting == "auto" || t.setting == "worker":
-		return t.mixed == nil
 	}
 	return true
 }

@@ -115,7 +115,7 @@ func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placem
 	out.Why = why
 	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), x.facts.placed.approximate
 	if out.Exact {
-		out.Source = p.lexicon.of(x.model).model.Source()
+		out.Source = p.tokens.Of(x.model).Model.Source()
 	}
 	var pin *kvroute.PinError
 	switch {

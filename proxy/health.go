@@ -54,7 +54,7 @@ func (p *Proxy) Readiness() health.Readiness {
 func (s *state) workerReasons(now time.Time) (why []string, up int) {
 	for _, b := range s.backends {
 		st := b.Status(now)
-		if !usable(st.State) {
+		if !st.State.TakesRequests() {
 			why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 	"kvasir/upstream"
 	"kvasir/wire"
 )
@@ -68,11 +69,11 @@ func (x placer) locate() {
 		return
 	}
 	begin := time.Now()
-	source := x.p.lexicon.of(x.model)
-	p.prompt.Seed = upstream.SeedOf(source.listed, p.salt)
-	err := source.err
+	source := x.p.tokens.Of(x.model)
+	p.prompt.Seed = upstream.SeedOf(source.Listed, p.salt)
+	err := source.Err
 	if err == nil {
-		err = x.tokens(source.model)
+		err = x.tokens(source.Model)
 	}
 	if err != nil {
 		x.wording()
@@ -128,7 +129,7 @@ var errTooLongToCut = errors.New("the body is longer than is cut into tokens")
 // approximation is why there are no tokens, as a metric's label.
 func approximation(err error) string {
 	switch {
-	case errors.Is(err, errPending):
+	case errors.Is(err, tokens.ErrPending):
 		return "pending"
 	case errors.Is(err, errTooLongToCut):
 		return "length"

@@ -168,7 +168,7 @@ func (c workerCollector) Collect(out chan<- prometheus.Metric) {
 	for _, b := range s.backends {
 		st := b.Status(now)
 		up := 0.0
-		if usable(st.State) {
+		if st.State.TakesRequests() {
 			up = 1
 		}
 		out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, b.Name(), b.Role().String(), st.State.String())

@@ -25,6 +25,7 @@ import (
 
 	"kvasir/proxy/hardware"
 	"kvasir/proxy/health"
+	"kvasir/proxy/tokens"
 )
 
 // A Proxy serves the OpenAI API and forwards it to workers.
@@ -37,8 +38,8 @@ type Proxy struct {
 	bodies      bodyBudget
 	descriptors descriptors
 
-	coalesced coalesceGroup // calls for equal requests
-	lexicon   *lexicon      // where models' tokens come from
+	coalesced coalesceGroup   // calls for equal requests
+	tokens    *tokens.Sources // where models' tokens come from
 
 	hardware *hardware.Watch // what telemetry says of the workers' GPUs
 
@@ -65,7 +66,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	}
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
-	p.lexicon = newLexicon(p)
+	p.tokens = tokens.New(log, p.reasons.Set, p.noteBug)
 	p.hardware = hardware.New(log, p.metrics.registry, p.noteBug)
 	if !noticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
@@ -206,7 +207,7 @@ func (p *Proxy) Close() error {
 func (p *Proxy) end(ended chan<- struct{}) {
 	defer close(ended)
 	p.hardware.Close()
-	p.watches.Wait() // they wake the lexicon
-	p.lexicon.close()
+	p.watches.Wait() // they have tokens looked for
+	p.tokens.Close()
 	p.watch.close()
 }

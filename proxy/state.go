@@ -6,6 +6,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/proxy/hardware"
+	"kvasir/proxy/tokens"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
@@ -97,12 +98,26 @@ func (p *Proxy) Apply(s *Settings) error {
 	p.descriptors.share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
-	p.lexicon.look()
+	p.tokens.Follow(next.wantsTokens())
 	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
 		old.retire(next)
 	}
 	return nil
+}
+
+// wantsTokens is what is served, as the sources of tokens have to know it.
+func (s *state) wantsTokens() *tokens.Served {
+	t := &tokens.Served{Wanted: s.prices(), Pool: s.pool, Tokenizers: make(map[string]string, len(s.models))}
+	for _, b := range s.ordered {
+		t.Workers = append(t.Workers, b.Worker)
+	}
+	for _, m := range s.settings.Models {
+		if t.Tokenizers[m.Name] == "" {
+			t.Tokenizers[m.Name] = m.Tokenizer
+		}
+	}
+	return t
 }
 
 // onGPUs are the workers as their GPUs are looked at.
