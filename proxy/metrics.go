@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"kvasir/upstream"
 )
 
 // Metrics of the proxy. Labels are bounded: routes, status codes, models that
@@ -47,7 +49,7 @@ var (
 
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), workerCollector{p}, bodyCollector{p}, descriptorCollector{p}, listenCollector{p}, cacheCollector{p})
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), upstream.Collector{Workers: p.peers}, bodyCollector{p}, descriptorCollector{p}, kvIndexCollector{p}, cacheCollector{p})
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		r.MustRegister(c)
@@ -143,36 +145,36 @@ func newMetrics(p *Proxy, version string) *metrics {
 	return m
 }
 
-// A workerCollector reads the workers' state when it is asked for.
-type workerCollector struct{ p *Proxy }
+// A kvIndexCollector reads the index of KV blocks when it is asked for.
+type kvIndexCollector struct{ p *Proxy }
 
 var (
-	workerUp     = prometheus.NewDesc("kvasir_worker_up", "1 when requests may be sent to the worker.", []string{"worker", "role", "state"}, nil)
-	workerActive = prometheus.NewDesc("kvasir_worker_active_requests", "Requests under way at the worker.", []string{"worker"}, nil)
-	workerConns  = prometheus.NewDesc("kvasir_worker_connections", "Open connections to the worker.", []string{"worker"}, nil)
+	kvIndexBytes  = prometheus.NewDesc("kvasir_kv_index_bytes", "Memory of the index of KV blocks.", nil, nil)
+	kvIndexBlocks = prometheus.NewDesc("kvasir_kv_index_blocks", "KV blocks in the index, summed over the workers, by how they are known.", []string{"by"}, nil)
 )
 
 // Describe and Collect are prometheus.Collector.
-func (workerCollector) Describe(out chan<- *prometheus.Desc) {
-	out <- workerUp
-	out <- workerActive
-	out <- workerConns
+func (kvIndexCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- kvIndexBytes
+	out <- kvIndexBlocks
 }
 
-func (c workerCollector) Collect(out chan<- prometheus.Metric) {
+func (c kvIndexCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.p.state.Load()
 	if s == nil {
 		return
 	}
-	now := time.Now()
-	for _, b := range s.backends {
-		st := b.Status(now)
-		up := 0.0
-		if st.State.TakesRequests() {
-			up = 1
-		}
-		out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, b.Name(), b.Role().String(), st.State.String())
-		out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(b.Active()), b.Name())
-		out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(b.Conns.Conns()), b.Name())
+	held := s.pool.Index()
+	out <- prometheus.MustNewConstMetric(kvIndexBytes, prometheus.GaugeValue, float64(held.Bytes))
+	out <- prometheus.MustNewConstMetric(kvIndexBlocks, prometheus.GaugeValue, float64(held.Blocks), "events")
+	out <- prometheus.MustNewConstMetric(kvIndexBlocks, prometheus.GaugeValue, float64(held.Predicted), "predicted")
+}
+
+// peers are the workers of the configuration that is served; nil before the first.
+func (p *Proxy) peers() []*upstream.Worker {
+	s := p.state.Load()
+	if s == nil {
+		return nil
 	}
+	return s.peers()
 }

@@ -7,6 +7,7 @@ import (
 	"kvasir/kvroute/cost"
 	"kvasir/proxy/hardware"
 	"kvasir/proxy/tokens"
+	"kvasir/upstream"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
@@ -106,12 +107,18 @@ func (p *Proxy) Apply(s *Settings) error {
 	return nil
 }
 
+// peers are the workers, in the order of the settings.
+func (s *state) peers() []*upstream.Worker {
+	all := make([]*upstream.Worker, len(s.ordered))
+	for i, b := range s.ordered {
+		all[i] = b.Worker
+	}
+	return all
+}
+
 // wantsTokens is what is served, as the sources of tokens have to know it.
 func (s *state) wantsTokens() *tokens.Served {
-	t := &tokens.Served{Wanted: s.prices(), Pool: s.pool, Tokenizers: make(map[string]string, len(s.models))}
-	for _, b := range s.ordered {
-		t.Workers = append(t.Workers, b.Worker)
-	}
+	t := &tokens.Served{Wanted: s.prices(), Pool: s.pool, Workers: s.peers(), Tokenizers: make(map[string]string, len(s.models))}
 	for _, m := range s.settings.Models {
 		if t.Tokenizers[m.Name] == "" {
 			t.Tokenizers[m.Name] = m.Tokenizer
