@@ -36,7 +36,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads, m.handovers, m.aggregated} {
+	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reload.taken, m.handovers, m.aggregated} {
 		counters.WithLabelValues("a")
 	}
 	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.annotated, m.unjudged, m.approximate} {

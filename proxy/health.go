@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"kvasir/kvroute"
@@ -70,10 +71,29 @@ func (s *state) workerReasons(now time.Time) (why []string, up int) {
 	return why, up
 }
 
+// reloadMetrics are what is counted of reloads.
+type reloadMetrics struct {
+	taken *prometheus.CounterVec // or not, by result
+	good  prometheus.Gauge
+	at    prometheus.Gauge
+}
+
+// newReloadMetrics takes the start for a reload that went well.
+func newReloadMetrics(f making) reloadMetrics {
+	m := reloadMetrics{
+		taken: f.counters("kvasir_config_reloads_total", "Reloads of the configuration.", "result"),
+		good:  f.gauge("kvasir_config_last_reload_successful", "1 when the last reload was taken."),
+		at:    f.gauge("kvasir_config_last_reload_success_timestamp_seconds", "When a configuration was last taken."),
+	}
+	m.good.Set(1)
+	m.at.Set(float64(time.Now().Unix()))
+	return m
+}
+
 // ReloadFailed notes that a configuration was not taken.
 func (p *Proxy) ReloadFailed(err error) {
-	p.metrics.reloads.WithLabelValues("failed").Inc()
-	p.metrics.reloadGood.Set(0)
+	p.metrics.reload.taken.WithLabelValues("failed").Inc()
+	p.metrics.reload.good.Set(0)
 	p.reasons.Set("reload", "the last reload was not taken: "+err.Error())
 	p.log.Error().Str("problem", err.Error()).Msg("configuration not taken; the old one stays")
 }
@@ -81,9 +101,9 @@ func (p *Proxy) ReloadFailed(err error) {
 // ReloadDone notes that one was taken. The keys in restart have changed and wait for a
 // restart.
 func (p *Proxy) ReloadDone(restart []string) {
-	p.metrics.reloads.WithLabelValues("taken").Inc()
-	p.metrics.reloadGood.Set(1)
-	p.metrics.reloadTime.Set(float64(time.Now().Unix()))
+	p.metrics.reload.taken.WithLabelValues("taken").Inc()
+	p.metrics.reload.good.Set(1)
+	p.metrics.reload.at.Set(float64(time.Now().Unix()))
 	p.reasons.Set("reload", "")
 	e := p.log.Info()
 	if len(restart) > 0 {
