@@ -18,7 +18,7 @@ import (
 
 // A troubleSpan is one --slow or --neighbour.
 type troubleSpan struct {
-	replay.Trouble
+	replay.Slowdown
 	share float64 // of the GPU's time that a neighbour takes; 0: the GPU is throttled
 }
 
@@ -86,7 +86,7 @@ func (f *replayFlags) readTroubles() error {
 				return err
 			}
 			spans = append(spans, span)
-			f.options.Troubles = append(f.options.Troubles, span.Trouble)
+			f.options.Slowdowns = append(f.options.Slowdowns, span.Slowdown)
 		}
 	}
 	if f.telemetry == "on" && len(spans) > 0 { // without troubles it has nothing to say
@@ -179,11 +179,11 @@ func (m *madeUp) snapshot(now time.Duration, worker int, busy bool) snapshot.GPU
 
 // text says what is wrong with which worker, for people.
 func (f *replayFlags) troubleText() string {
-	if len(f.options.Troubles) == 0 {
+	if len(f.options.Slowdowns) == 0 {
 		return ""
 	}
 	var all []string
-	for _, t := range f.options.Troubles {
+	for _, t := range f.options.Slowdowns {
 		all = append(all, fmt.Sprintf("worker %d takes %.4g times as long from %v to %v", t.Worker, t.Slow, t.From, t.To))
 	}
 	return fmt.Sprintf("%s; telemetry %s\n", strings.Join(all, ", "), f.telemetry)

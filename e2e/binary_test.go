@@ -1,4 +1,5 @@
 // The binary itself: static, and it knows its version.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // The semantic cache as users meet it: over restarts, in both forms, with each store.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // A canary in every prompt, answer, key and Authorization: nothing that Kvasir writes may hold it.
+
 package e2e
 
 import (

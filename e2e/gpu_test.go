@@ -1,4 +1,5 @@
 // GPU telemetry from outside: a driver whose GPUs get into trouble, two workers on them, and what their traffic makes of it.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // What `make run` does about attacks, personal data and questions of a topic, asked as users ask.
+
 package e2e
 
 import (

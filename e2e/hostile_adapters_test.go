@@ -1,4 +1,5 @@
 // Adapters: another model behind the name of one that a key may have.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attacks on the admin listener by web pages: names that lead to it (DNS rebinding), and requests across sites.
+
 package e2e
 
 import (

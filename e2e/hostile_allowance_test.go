@@ -1,4 +1,5 @@
 // Attacks on a key's tokens a minute: what parallel requests, large estimates and unclean ends would let through.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Hostile bodies: what is announced, what comes, and what never comes.
+
 package e2e
 
 import (

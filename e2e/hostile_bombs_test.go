@@ -1,4 +1,5 @@
 // Bombs: bodies that are small on the wire and large, or many, once they are read.
+
 package e2e
 
 import (

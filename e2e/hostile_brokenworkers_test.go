@@ -1,5 +1,6 @@
 // Workers whose replies are wrong in every way: no client takes a cut answer for a whole one, or gets bytes that are not
 // its own, and who fails is set aside.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attacks on an API without keys on loopback, by web pages in a browser of its own host.
+
 package e2e
 
 import (

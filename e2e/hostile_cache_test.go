@@ -1,4 +1,5 @@
 // The cache: what one client asks or a worker says in ways that nobody sees must answer nobody else.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // The cache's file: damaged, exchanged, or no file at all. What is read from it is a right answer, or nothing.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Hostile descriptors: clients that take all connections there are.
+
 package e2e
 
 import (
@@ -79,7 +80,7 @@ func TestHostileKeptConnectionsLeaveNoneToDial(t *testing.T) {
 	}
 	for round, model := range []string{"sim", "other", "third", "sim"} {
 		for _, c := range clients {
-			body := strings.Replace(string(chat(false, 5)), `"sim"`, `"`+model+`"`, 1)
+			body := strings.Replace(chat(false, 5), `"sim"`, `"`+model+`"`, 1)
 			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Slow: 1\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		}
 		for i, c := range clients {

@@ -1,4 +1,5 @@
 // KV events: engines that publish what is no event, or no end of it.
+
 package e2e
 
 import (

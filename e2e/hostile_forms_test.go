@@ -1,4 +1,5 @@
 // Forms and bodies that two servers read differently: past a key's models and both guards, before a real Starlette and a Go worker.
+
 package e2e
 
 import (

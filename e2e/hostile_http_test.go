@@ -1,4 +1,5 @@
 // HTTP/1.1 as written: the 33 checks of h1spec, which servers in front of which other software stands must pass.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Hostile interim replies: a worker that sends 1xx and nothing else.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attacks on others' time: one client whose texts would make everybody wait to be judged.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attacks by a worker's list of models: more of them than anybody can ask for.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Members of JSON whose names differ only by case: one request here, another for a worker that knows no case.
+
 package e2e
 
 import (

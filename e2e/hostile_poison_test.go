@@ -1,4 +1,5 @@
 // Bad replies and the cache: what is no whole, right answer is never told again.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // What /readyz tells strangers.
+
 package e2e
 
 import (

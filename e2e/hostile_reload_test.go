@@ -1,4 +1,5 @@
 // Reload: a configuration that changes all the time, and is wrong or half-written in between.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Requests that two readers could take for different ones: refused, or sent on in the one form that Kvasir writes.
+
 package e2e
 
 import (

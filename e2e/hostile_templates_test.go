@@ -1,4 +1,5 @@
 // Chat templates of clients: programs that put together what their source does not show.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Two tenants that ask the same at the same time: neither sees an answer of the other, nor one to another question.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Hostile together: liars, bombs and endless interim replies at once, under a memory limit.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Prompts in a form that no guard reads: token ids, embeddings, and numbers by names yet to be invented.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Personal data in every writing that a reader sees through: none may reach a worker.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Errors of workers: a traceback's last line can hold a secret, and reaches no client, wherever in an answer it comes.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // What a worker could tell clients' browsers, and what clients could tell workers by their request ids.
+
 package e2e
 
 import (

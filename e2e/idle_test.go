@@ -1,4 +1,5 @@
 // Idle streams: what one holds while its worker is silent.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Kvasir and its simulated workers as a test sees them.
+
 package e2e
 
 import (

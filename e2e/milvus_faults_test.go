@@ -1,4 +1,5 @@
 // A real Milvus that is down, killed, stopped, behind a bad network, or holds another's collection.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // A real Milvus (milvus-lite over TCP) under the cache's store.
+
 package e2e
 
 import (

@@ -1,6 +1,7 @@
 //go:build real
 
 // Placement as a client sees it: conversations that share long beginnings, and what headers and usage say of them.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Programs under test: started on free ports, ready by condition, stopped with SIGTERM.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // The ways in which a worker's reply is wrong: what it sends of an answer's bytes, and where it stops.
+
 package e2e
 
 import (

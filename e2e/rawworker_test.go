@@ -1,4 +1,5 @@
 // A worker down to its bytes: what it sends for each request, right or broken, and what it was sent.
+
 package e2e
 
 import (

@@ -1,5 +1,6 @@
 // The README's examples, run as they are pasted against what `make run` serves. Only the address is
 // another one: the test takes free ports.
+
 package e2e
 
 import (

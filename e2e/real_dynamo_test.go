@@ -2,6 +2,7 @@
 
 // Dynamo with its mocker behind Kvasir (make test-real): its KV events in our index, its frontend in direct mode with
 // the worker of our choice.
+
 package e2e
 
 import (

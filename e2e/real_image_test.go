@@ -1,6 +1,7 @@
 //go:build real
 
 // The image of deploy/Dockerfile: built from a clean checkout and run by a Docker daemon (make test-real).
+
 package e2e
 
 import (

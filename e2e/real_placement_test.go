@@ -1,6 +1,7 @@
 //go:build real
 
 // Real vLLM: its KV events against the index, and prefill to decode over NIXL (make test-real).
+
 package e2e
 
 import (

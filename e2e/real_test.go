@@ -1,6 +1,7 @@
 //go:build real
 
 // Real vLLM on CPU behind Kvasir (make test-real): what a simulated engine can only promise.
+
 package e2e
 
 import (

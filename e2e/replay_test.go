@@ -1,5 +1,6 @@
 // Recorded bytes of real engines (../testdata/transcripts), replayed by a worker behind Kvasir: each
 // reply reaches the client as the engine sent it, however the network cuts it into pieces.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // A worker whose answers hold the canary, and which fails in every way on request.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // The official SDK for Go, unmodified: the table of scripts/sdk/python/check.py once more.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // The official SDKs for Python and Node, unmodified, through Kvasir to simulated workers.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // docs/security.md is true as far as names go: every test that it names exists.
+
 package e2e
 
 import (

@@ -1,5 +1,6 @@
 // The soak: everything that goes wrong in a day, in a minute (make test) or half an hour (make soak), and at the end
 // nothing is lost, mixed or left behind.
+
 package e2e
 
 import (

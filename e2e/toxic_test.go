@@ -1,4 +1,5 @@
 // Toxiproxy between Kvasir and a worker: what a client sees of a bad network behind it.
+
 package e2e
 
 import (

@@ -1,4 +1,5 @@
 // Attend: one helper is heard until it ends or has to be ended.
+
 package gpu
 
 import (
@@ -29,9 +30,9 @@ type attendance struct {
 	over error // why the reading was broken off
 }
 
-// attend hears the helper until it ends, has to be ended, or nobody wants it. It
-// reads itself, and looks at the clock when it has read: a goroutine more, or a
-// ticker, would be as many wake-ups more.
+// attend hears the helper until it ends, has to be ended, or nobody wants it. It reads on its own
+// goroutine and looks at the clock after each read: a second goroutine, or a ticker, would wake the
+// process as often once more.
 func (a *attendance) attend() error {
 	var waker sync.WaitGroup
 	heard := make(chan struct{})
@@ -133,9 +134,9 @@ func (a *attendance) count(now time.Time) {
 	}
 }
 
-// take puts a line into the sight.
+// take makes a new observation of a line.
 func (a *attendance) take(l snapshot.Line, now time.Time) error {
-	s := a.sight.Load()
+	s := a.observed.Load()
 	if l.Hello != nil {
 		s = s.hello(l.Hello, now)
 		if a.greeted.IsZero() {
@@ -154,14 +155,14 @@ func (a *attendance) take(l snapshot.Line, now time.Time) error {
 		}
 		s = s.failed(l.Trouble)
 	}
-	a.sight.Store(s)
+	a.observed.Store(s)
 	return nil
 }
 
 // mostLines is how many lines a second are not babble: eight times what the
 // interval asks for.
 func (a *attendance) mostLines() int {
-	return 100 + int(8*time.Second/a.options.Interval)*len(a.sight.Load().gpus)
+	return 100 + int(8*time.Second/a.options.Interval)*len(a.observed.Load().gpus)
 }
 
 // overdue says why the helper has to be ended for what it has not said.
@@ -175,7 +176,7 @@ func (a *attendance) overdue(now time.Time) error {
 	switch {
 	case a.greeted.IsZero() && quiet > a.bounds.hello:
 		return fmt.Errorf("the NVML helper did not answer within %v: a call hangs in the driver; look for NVRM and Xid in dmesg", a.bounds.hello)
-	case !a.greeted.IsZero() && quiet > silence && len(a.sight.Load().gpus) > 0:
+	case !a.greeted.IsZero() && quiet > silence && len(a.observed.Load().gpus) > 0:
 		return fmt.Errorf("the NVML helper said nothing for %v: a call hangs in the driver; look for NVRM and Xid in dmesg", silence)
 	}
 	return nil

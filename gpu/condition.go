@@ -1,4 +1,5 @@
 // Condition: what a GPU's snapshots mean for the worker on it.
+
 package gpu
 
 import "fmt"

@@ -1,4 +1,5 @@
 // Tests of conditions: testdata/condition_*.txt tell what a worker's GPUs show, and what is made of it; -update writes the answers.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Errors: what a GPU has suffered, and until when that counts.
+
 package gpu
 
 import (
@@ -106,9 +107,9 @@ func (t *trouble) seeECC(now time.Time, g *GPU) {
 	t.counted, t.ecc = true, n
 }
 
-// seeXids takes each Xid in once. The helper tells them over and over, and with
-// their times, so that a Judge that begins later knows how old they are; all
-// of them, because 45 or 154 may follow a critical one at once.
+// seeXids takes each Xid in once, although the helper repeats them: with their times, so that a
+// Judge that begins later knows how old they are, and all of them, because 45 or 154 may follow
+// right after a critical one.
 func (t *trouble) seeXids(now time.Time, g *GPU) {
 	if slices.Equal(g.Xids, t.xids) {
 		return
@@ -121,7 +122,7 @@ func (t *trouble) seeXids(now time.Time, g *GPU) {
 	t.xids = g.Xids
 }
 
-// count begins the time of an error; the text of what counts already stays.
+// count begins the time for which an error counts. If one counts already, its text stays.
 func (t *trouble) count(now, began time.Time, text string) {
 	if began.After(now) {
 		began = now // a clock was set back

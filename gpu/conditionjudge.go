@@ -1,4 +1,5 @@
 // Judge: remembers what was seen of one worker's GPUs, and says what it means.
+
 package gpu
 
 import (
@@ -72,7 +73,7 @@ func (f *effect) shows(now time.Time, slow float64) (changed bool) {
 		f.slow, f.until = slow, now.Add(hold)
 		return true
 	}
-	// As bad as it is in force, less a fifth of what it is above 1.
+	// Still as bad: at least four fifths of what the effect in force has above 1.
 	if slow-1 >= (f.slow-1)*0.8 {
 		f.until = now.Add(hold)
 		if slow-1 > (f.slow-1)*1.2 {
@@ -147,7 +148,7 @@ func (j *Judge) match(now time.Time, gpus []GPU) (changed bool) {
 	return true
 }
 
-// is is whether it is this GPU. One that was never polled has no UUID yet.
+// is says whether this is that GPU. One that was never polled has no UUID yet.
 func (d *judged) is(g *GPU) bool { return d.index == g.Index && d.uuid == g.UUID }
 
 func (e Effects) each() [4]Effect { return [4]Effect{e.Throttle, e.Neighbour, e.Memory, e.Errors} }

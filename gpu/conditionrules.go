@@ -1,4 +1,5 @@
 // Rules: what one snapshot of one GPU shows.
+
 package gpu
 
 import (
@@ -37,7 +38,7 @@ func (d *judged) see(now, ours time.Time, headroom uint64, g *GPU, own Owned) (c
 	return d.seeErrors(now, g) || changed
 }
 
-// throttling is how much clocks were held down when that last could be told.
+// throttling is by how much the clocks were held down when that could last be told.
 type throttling struct {
 	ratio float64   // maximum by clock while busy; 0: not known
 	seen  time.Time // when they were last held down
@@ -141,10 +142,10 @@ func (d *judged) seeNeighbour(now, ours time.Time, g *GPU, own Owned) bool {
 	})
 }
 
-// neighbours is the utilisation by processes that are not the worker's, and how
-// many of them are busy. It is known where the driver gives each process its
-// share and it is known which ones are the worker's. Where it is not, others are
-// those that are there at all, 0 where the worker's are not to be told from them.
+// neighbours is the utilisation by processes that are not the worker's, and how many of them are
+// busy. That is known where the driver gives each process its share, and Kvasir knows which
+// processes are the worker's. Without shares, others is how many other processes there are, busy or
+// not; without the worker's processes it is 0.
 func neighbours(g *GPU, own Owned) (share float64, others int, known bool) {
 	if len(own.PIDs) == 0 {
 		return 0, 0, false
@@ -221,7 +222,7 @@ func (d *judged) shows(which int, now time.Time, slow float64, text func() strin
 	return true
 }
 
-// fades ends an effect that cannot be seen and was not for long.
+// fades ends an effect that no snapshot could show for a long while.
 func (d *judged) fades(which int, now time.Time) bool {
 	f := &d.effects[which]
 	if f.slow <= 1 || now.Before(f.until.Add(holdLong-hold)) {

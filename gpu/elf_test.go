@@ -1,4 +1,5 @@
 // ELF: the smallest programs that tests need.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Find: where the driver's library is on this host.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tests of the look-up over file systems in memory, and of caches that ldconfig made.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Fleet: every GPU of this host as it was last seen.
+
 package gpu
 
 import (

@@ -42,9 +42,9 @@ type Options struct {
 
 // A Monitor keeps the fleet of this host.
 type Monitor struct {
-	options Options
-	bounds  bounds
-	sight   atomic.Pointer[sight] // written by run alone, once it goes
+	options  Options
+	bounds   bounds
+	observed atomic.Pointer[observation] // written by run alone, once it goes
 
 	closing chan struct{}
 	closed  sync.Once
@@ -64,16 +64,16 @@ func start(o Options, b bounds) *Monitor {
 		err = errNotInside(library)
 	}
 	if err != nil {
-		m.sight.Store(&sight{state: Off, why: err.Error()})
+		m.observed.Store(&observation{state: Off, why: err.Error()})
 		return m
 	}
 	m.options.Library = library
-	first := sight{state: Stale, why: "telemetry is starting"}
+	first := observation{state: Stale, why: "telemetry is starting"}
 	if o.After != nil {
-		before := o.After.sight.Load()
+		before := o.After.observed.Load()
 		first.driver, first.gpus = before.driver, before.gpus
 	}
-	m.sight.Store(&first)
+	m.observed.Store(&first)
 	m.done = make(chan struct{})
 	go m.run()
 	return m
@@ -83,12 +83,12 @@ func start(o Options, b bounds) *Monitor {
 // bytes for each GPU. The caller may keep and change what it gets, but not what
 // the pointers and slices of a snapshot lead to.
 func (m *Monitor) Fleet(now time.Time) *Fleet {
-	return m.sight.Load().fleet(now, staleAfter*m.options.Interval)
+	return m.observed.Load().fleet(now, staleAfter*m.options.Interval)
 }
 
 // Off says whether nobody asks the driver: there is none, it cannot be asked, or
 // the monitor is closed.
-func (m *Monitor) Off() bool { return m.sight.Load().state == Off }
+func (m *Monitor) Off() bool { return m.observed.Load().state == Off }
 
 // Close ends the helper and waits for it, some 3 s at most: one that hangs in the
 // kernel is left to the parent-death signal.

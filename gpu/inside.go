@@ -1,4 +1,5 @@
 // Inside: the helper program that is embedded, if it is.
+
 package gpu
 
 import (

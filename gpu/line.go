@@ -1,4 +1,5 @@
 // Line: what the helper prints, taken as untrusted.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tests of what is made of the helper's lines.
+
 package gpu
 
 import (

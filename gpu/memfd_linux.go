@@ -1,4 +1,5 @@
 // Memfd: the helper as a file that is in memory only, and how it is started.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Monitor: the helper is started, watched, ended and started again.
+
 package gpu
 
 import (
@@ -54,11 +55,11 @@ func (m *Monitor) run() {
 	w := &watch{Monitor: m, tick: time.NewTicker(min(m.options.Interval, time.Second)), told: Stale}
 	defer w.tick.Stop()
 	if err := w.succeed(); !errors.Is(err, errClosed) {
-		m.sight.Store(&sight{state: Off, why: err.Error()})
+		m.observed.Store(&observation{state: Off, why: err.Error()})
 		w.tell(time.Now())
 		return
 	}
-	m.sight.Store(&sight{state: Off, why: "telemetry is closed"})
+	m.observed.Store(&observation{state: Off, why: "telemetry is closed"})
 }
 
 // A watch is a monitor at work; run's goroutine alone has it.
@@ -164,7 +165,7 @@ func (w *watch) end(p *process, why error) bool {
 
 // lose makes telemetry lost.
 func (w *watch) lose(why string) {
-	w.sight.Store(w.sight.Load().gone(why))
+	w.observed.Store(w.observed.Load().gone(why))
 	w.tell(time.Now())
 }
 

@@ -1,4 +1,5 @@
 // Owner: which GPU serves which worker.
+
 package gpu
 
 import (
@@ -56,13 +57,12 @@ type Owners struct {
 	owned     []Owned
 }
 
-// remembered is for how long an answer is good while nothing that it was made
-// from changes: what is not looked at each time (parents, permissions) counts
-// after that.
+// remembered is for how long an answer is good while nothing changes that is looked at each time.
+// What is not (parents, permissions) is looked at again after it.
 //
-// readEvery is for how long listeners are: with the whole table of connections behind
-// them, reading them took 2.5 ms on a host with 512 Ki buckets, which would be
-// 0.25 % of a core every second.
+// readEvery is for how long the list of listeners is good: with the whole table of connections
+// behind them, reading them took 2.5 ms on a host with 512 Ki buckets, which would be 0.25 % of a
+// core every second.
 const (
 	remembered = 30 * time.Second
 	readEvery  = 5 * time.Second

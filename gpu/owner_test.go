@@ -1,4 +1,5 @@
 // Tests of owners: testdata/owner_*.txt tell of processes, listeners and GPUs, and which worker has which; -update writes the answers.
+
 package gpu
 
 import (

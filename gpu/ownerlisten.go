@@ -1,4 +1,5 @@
 // Listeners: the TCP sockets of this network namespace that wait for connections, and where a worker's address leads.
+
 package gpu
 
 import (
@@ -22,9 +23,9 @@ type listener struct {
 	inode uint64
 }
 
-// Bounds of what is read of one table. Linux tells those that listen before all
-// others (tcp_seq_start), so a long row of others is the end; that row keeps a
-// host with 100,000 connections as cheap as one with none.
+// Bounds of what is read of one table. Linux lists sockets that listen before all others
+// (tcp_seq_start), so after a long row of others no more will come. Stopping there makes a host
+// with 100,000 connections as cheap as one with none.
 const (
 	maxListeners = 16 << 10
 	othersInARow = 256
@@ -230,7 +231,7 @@ func (h *hosts) target(now time.Time, address string, lookups bool) target {
 	return t
 }
 
-// reachable is the address that is met by who connects to all zeros: loopback.
+// reachable is the address that a connection to all zeros reaches: loopback.
 func reachable(at netip.AddrPort) netip.AddrPort {
 	a := at.Addr().Unmap().WithZone("")
 	switch {

@@ -1,4 +1,5 @@
 // Processes: those on GPUs and their ancestors, and which of them listen for a worker.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Play: the test binary itself, started as a helper that does what a script says.
+
 package gpu
 
 import (

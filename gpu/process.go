@@ -1,4 +1,5 @@
 // Process: one run of the helper, from its start until it is reaped.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Serving: a fleet with the names of the workers that each GPU serves.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tests of what is said of the workers that GPUs serve.
+
 package gpu
 
 import (

@@ -1,4 +1,5 @@
 // Tell: each change of a state is told once.
+
 package gpu
 
 import (
@@ -20,7 +21,7 @@ func (w *watch) tell(now time.Time) {
 	for len(w.toldGPUs) < len(f.GPUs) {
 		w.toldGPUs = append(w.toldGPUs, OK)
 	}
-	fresh := now.Sub(w.sight.Load().since) <= staleAfter*w.options.Interval
+	fresh := now.Sub(w.observed.Load().since) <= staleAfter*w.options.Interval
 	for i, g := range f.GPUs {
 		if g.State == w.toldGPUs[i] || g.State == Stale && fresh {
 			continue // after a hello the first poll of each is still to come

@@ -1,4 +1,5 @@
 // Trouble: what NVML's errors mean and what one can do.
+
 package gpu
 
 import (
@@ -7,9 +8,9 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// noVerdict are the errors of a poll that say nothing of the GPU: the next one
-// may do, or it is Kvasir that may not ask. Such a GPU is stale once its last
-// snapshot is; with every other error the driver gives it up, until a poll succeeds.
+// noVerdict are the errors of a poll that say nothing of the GPU: the next poll may succeed, or
+// Kvasir lacks a permission. After one of them the GPU is stale once its last snapshot is too old;
+// after any other error it is lost until a poll succeeds.
 var noVerdict = map[string]bool{
 	"TIMEOUT": true, "IN_USE": true, "MEMORY": true, "NO_DATA": true, "NOT_READY": true,
 	"INSUFFICIENT_SIZE": true, "INSUFFICIENT_RESOURCES": true, "ARGUMENT_VERSION_MISMATCH": true,

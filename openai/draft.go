@@ -100,9 +100,4 @@ func (d *Draft) OneToken() {
 }
 
 // AppendTo appends the body with the edits made.
-func (d *Draft) AppendTo(dst []byte) []byte {
-	for _, piece := range d.Edit.Segments(nil, d.Body) {
-		dst = append(dst, piece...)
-	}
-	return dst
-}
+func (d *Draft) AppendTo(dst []byte) []byte { return d.Edit.AppendTo(dst, d.Body) }

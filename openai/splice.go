@@ -130,6 +130,20 @@ func (s *Splices) Segments(dst [][]byte, body []byte) [][]byte {
 	return appendSegment(dst, body[from:])
 }
 
+// AppendTo appends the new body to dst. Unlike Segments it keeps nothing of body.
+func (s *Splices) AppendTo(dst, body []byte) []byte {
+	from := 0
+	for _, c := range s.settled(body) {
+		dst = append(dst, body[from:c.start]...)
+		if c.comma {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, c.with...)
+		from = c.end
+	}
+	return append(dst, body[from:]...)
+}
+
 func appendSegment(dst [][]byte, piece []byte) [][]byte {
 	if len(piece) == 0 {
 		return dst

@@ -1,4 +1,5 @@
 // Allocations on the way of a plain request, counted and kept.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Allowance: how much a key may ask for a minute, and what it has used of it.
+
 package proxy
 
 import (
@@ -53,37 +54,50 @@ func limited(what string, limit int, wait time.Duration) *openai.Error {
 	}
 }
 
-// admit asks whether the key may have the model, and has requests and tokens
-// left in this minute.
-func (x *exchange) admit() *openai.Error {
-	if x.key == nil {
+// admit asks whether the key may have the model, and has requests left in this
+// minute.
+func admit(pl *plan, now time.Time) *openai.Error {
+	if pl.key == nil {
 		return nil
 	}
-	if !x.permitted(x.model) || !x.state.serves(x.model) {
-		return unknownModel(x.model)
+	if !mayHave(pl, pl.model) || !pl.state.serves(pl.model) {
+		return unknownModel(pl.model)
 	}
-	if err := x.refuseAdapters(); err != nil {
+	if err := refuseAdapters(&pl.req, pl.key); err != nil {
 		return err
 	}
-	now := x.arrived()
-	if err := x.key.requestLeft(now); err != nil {
-		return err
-	}
-	return x.reserve(x.model)
+	return pl.key.requestLeft(now)
 }
 
-// reserve sets aside what the request may use of a model's tokens, in the place
-// of what it has set aside of another's. Counted only after the answer, requests
-// at the same time would each find the whole minute's.
-func (x *exchange) reserve(model string) *openai.Error {
-	if x.key == nil || !x.route.Costs() {
-		return nil
+// mayHave says whether the key of a request may have a model that was chosen for it.
+func mayHave(pl *plan, model string) bool { return permits(pl.key, pl.asked, model) }
+
+// permits says whether a key may have a model, where it has asked for asked. One that
+// may ask for auto or MoM may have whatever they stand for.
+func permits(k *keyState, asked, model string) bool {
+	return k.allowed(model) || isAutoModel(asked) && (k.allowed("auto") || k.allowed("MoM"))
+}
+
+// A tokenAccount is what one request has of its key's tokens a minute. The zero value
+// has none.
+type tokenAccount struct {
+	held  reservation
+	spent bool // what it has used is counted
+}
+
+// giveBack ends the reservation of a request that has used nothing.
+func (t *tokenAccount) giveBack() {
+	if t.held.of != nil {
+		t.held.of.Settle(time.Now(), float64(t.held.tokens), 0)
+		t.held = reservation{}
 	}
-	a := x.key.tokensOf(model)
-	if a == nil {
-		return nil
-	}
-	now, r := x.arrived(), x.estimate(a)
+}
+
+// take sets r aside, in the place of what was set aside of another model's tokens.
+// Counted only after the answer, requests at the same time would each find the whole
+// minute's.
+func (t *tokenAccount) take(r reservation, now time.Time) *openai.Error {
+	a := r.of
 	if !a.Reserve(now, float64(r.tokens)) {
 		if a.Level(now) < 1 {
 			return limited("tokens", a.limit, a.Until(now, 1))
@@ -92,17 +106,37 @@ func (x *exchange) reserve(model string) *openai.Error {
 		err.Message += ", when a request under way has ended, or with a smaller max_tokens: " + strconv.Itoa(r.tokens) + " were to be set aside for this one"
 		return err
 	}
-	x.giveBack()
-	x.held = r
+	t.giveBack()
+	t.held = r
 	return nil
 }
 
-// giveBack ends the reservation of a request that has used nothing.
-func (x *exchange) giveBack() {
-	if x.held.of != nil {
-		x.held.of.Settle(time.Now(), float64(x.held.tokens), 0)
-		x.held = reservation{}
+// spend counts the tokens that a request has used, once: against what is set aside,
+// or where nothing is, against of; nil: they are not limited.
+func (t *tokenAccount) spend(tokens int, of *allowance) {
+	t.spent = true
+	if r := t.held; r.of != nil {
+		t.held = reservation{}
+		r.of.Settle(time.Now(), float64(r.tokens), float64(tokens))
+		if r.guessed >= 0 {
+			r.of.learn(tokens - r.guessed)
+		}
+	} else if of != nil {
+		of.Spend(time.Now(), float64(tokens))
 	}
+}
+
+// reserve sets aside what the request may use of a model's tokens.
+func (x *exchange) reserve(model string) *openai.Error {
+	pl := &x.plan
+	if pl.key == nil || !pl.route.Costs() {
+		return nil
+	}
+	a := pl.key.tokensOf(model)
+	if a == nil {
+		return nil
+	}
+	return x.tokens.take(estimate(&pl.req, pl.route, a), x.arrived())
 }
 
 const (
@@ -110,14 +144,13 @@ const (
 	mediaGuess  = 1024 // tokens that an image or a piece of audio is taken for
 )
 
-// estimate is what the request may come to use: its prompt by its bytes, and as
+// estimate is what a request may come to use: its prompt by its bytes, and as
 // much of an answer as it allows. More than a whole minute's is not asked for,
 // there never is more.
-func (x *exchange) estimate(a *allowance) reservation {
-	q := &x.req
+func estimate(q *openai.Request, route *openai.Route, a *allowance) reservation {
 	prompt := q.Content.Media*mediaGuess + len(q.Content.Texts) // no text is less than a token
 	if q.Content.Unread > 0 {
-		prompt += len(x.body) / bytesPerToken
+		prompt += len(q.Body) / bytesPerToken
 	} else {
 		length := 0
 		for _, t := range q.Content.Texts {
@@ -127,7 +160,7 @@ func (x *exchange) estimate(a *allowance) reservation {
 	}
 	r := reservation{of: a, guessed: -1}
 	answer := 0
-	if x.route.Generates() {
+	if route.Generates() {
 		if answer = q.AnswerBound(); answer < 0 {
 			answer, r.guessed = int(a.usual.Load()), prompt
 		}
@@ -137,38 +170,22 @@ func (x *exchange) estimate(a *allowance) reservation {
 	return r
 }
 
-// permitted says whether the key may have a model that was chosen for it. One
-// that may ask for auto or MoM may have whatever they stand for.
-func (x *exchange) permitted(model string) bool {
-	return x.key.allowed(model) || isAutoModel(x.facts.asked) && (x.key.allowed("auto") || x.key.allowed("MoM"))
-}
-
 // spend counts the tokens of an answer after the fact, once. It is called before
 // the answer's last byte is sent where they are known by then, so that the next
 // request of a client that waits for it finds them counted.
 func (x *exchange) spend(tokens int) {
-	if x.key == nil || x.spent || tokens <= 0 {
-		return
-	}
-	x.spent = true
-	if r := x.held; r.of != nil {
-		x.held = reservation{}
-		r.of.Settle(time.Now(), float64(r.tokens), float64(tokens))
-		if r.guessed >= 0 {
-			r.of.learn(tokens - r.guessed)
-		}
-	} else if a := x.key.tokensOf(x.model); a != nil {
-		a.Spend(time.Now(), float64(tokens))
+	if x.plan.key != nil && !x.tokens.spent && tokens > 0 {
+		x.tokens.spend(tokens, x.plan.key.tokensOf(x.plan.model))
 	}
 }
 
 // settle spends what the request has used, as far as it is not spent yet, and
 // gives back what it has not.
 func (x *exchange) settle() {
-	if x.spend(x.facts.usage.Total()); !x.spent {
-		x.spend(books{x.p}.uncounted(x))
+	if x.spend(x.facts.usage.Total()); !x.tokens.spent {
+		x.spend(x.uncounted())
 	}
-	x.giveBack()
+	x.tokens.giveBack()
 }
 
 // bytesPerToken is how many bytes a token is taken for when nobody counted: a
@@ -178,23 +195,23 @@ const bytesPerToken = 4
 // uncounted estimates the tokens of a request that a worker was asked and did
 // not come to count: whoever hangs up before the last event would have
 // everything for nothing otherwise. An event is about a token.
-func (b books) uncounted(x *exchange) int {
+func (x *exchange) uncounted() int {
 	asked := x.backend != nil && (x.facts.status < 400 || x.facts.why == whyGone)
-	if asked && (x.route.Generates() || x.facts.why != "") {
-		return x.prompt/bytesPerToken + x.events.Contents
+	if asked && (x.plan.route.Generates() || x.facts.why != "") {
+		return x.plan.size/bytesPerToken + x.events.Contents
 	}
 	return 0
 }
 
 // appendLimits appends the x-ratelimit-* headers in OpenAI's form.
-func (x *exchange) appendLimits(dst []byte) []byte {
+func appendLimits(dst []byte, pl *plan, now time.Time) []byte {
 	switch {
-	case x.key == nil:
+	case pl.key == nil:
 		return dst
-	case x.state.serves(x.model):
-		return x.key.appendLimits(dst, x.model, time.Now())
+	case pl.state.serves(pl.model):
+		return pl.key.appendLimits(dst, pl.model, now)
 	}
-	return x.key.appendLimits(dst, "", time.Now())
+	return pl.key.appendLimits(dst, "", now)
 }
 
 // appendLimits appends those of requests, and of the tokens of a model that is

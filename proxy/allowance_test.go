@@ -1,4 +1,5 @@
 // Allowances: what is set aside of a key's tokens while requests are under way, and that it comes back.
+
 package proxy
 
 import (

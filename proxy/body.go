@@ -1,4 +1,5 @@
 // Bodies: how a client's body is unpacked and handed to the parser.
+
 package proxy
 
 import (
@@ -14,54 +15,48 @@ import (
 
 // read unpacks and parses the body, once.
 func (x *exchange) read() *openai.Error {
-	body, err := x.unpack()
+	body, err := unpackBody(x.ctx, &x.p.bodies, x.plan.state.settings.MaxBody)
 	if err != nil {
 		return err
 	}
-	x.body, x.prompt = body, len(body)
-	if err := x.req.Parse(*x.route, body, x.ctx.Request.Header.ContentType()); err != nil {
+	if err := x.plan.parse(body, x.ctx.Request.Header.ContentType()); err != nil {
 		return err
 	}
-	if n := len(x.req.Content.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
+	if n := len(x.plan.req.Content.Texts); n > fewTexts && !x.conn.body.charge(&x.p.bodies, int64(n)*textCost) {
 		return noRoom()
 	}
-	if err := x.req.RefuseTemplate(x.state.settings.Guards.ClientTemplates); err != nil {
-		return err
-	}
-	x.facts.asked = string(x.req.Model) // the body's bytes do not outlive the request
-	x.facts.streamed = x.req.Stream
+	x.facts.streamed = x.plan.req.Stream
 	return nil
 }
 
-// A text of a request takes textCost bytes beside its own: of the parser, and of
-// the classifier. So many that a few kilobytes, unpacked, take ten megabytes of
-// them; above fewTexts they are counted as the body is.
+// Each text of a request takes textCost bytes besides its own, in the parser and in the classifier.
+// A few packed kilobytes can hold so many texts that they take ten megabytes. Above fewTexts these
+// bytes are counted as the body is.
 const (
 	fewTexts = 1024
 	textCost = 96
 )
 
-// unpack takes a content coding off the body. No worker understands one, and
+// unpackBody takes a content coding off the body. No worker understands one, and
 // what is inside must be judged. The limit holds for the unpacked size too, and
 // what is unpacked is counted as it is made.
-func (x *exchange) unpack() ([]byte, *openai.Error) {
-	coding := x.ctx.Request.Header.ContentEncoding()
+func unpackBody(ctx *fasthttp.RequestCtx, budget *bodyBudget, limit int64) ([]byte, *openai.Error) {
+	coding := ctx.Request.Header.ContentEncoding()
 	if len(coding) == 0 || header.Is(coding, "identity") {
-		return x.ctx.Request.Body(), nil
+		return ctx.Request.Body(), nil
 	}
-	limit := x.state.settings.MaxBody
-	out := body{budget: &x.p.bodies, most: limit}
+	out := body{budget: budget, most: limit}
 	kept := false
 	defer func() { // also where a reader of foreign bytes panics
 		if !kept {
 			out.letGo()
 		}
 	}()
-	err := unpackInto(&out, coding, x.ctx.Request.Body())
+	err := unpackInto(&out, coding, ctx.Request.Body())
 	if err == nil {
 		kept = true
-		forgetBody(x.ctx)
-		x.ctx.Conn().(*clientConn).body = out
+		forgetBody(ctx)
+		ctx.Conn().(*clientConn).body = out
 		return out.bytes(), nil
 	}
 	switch {

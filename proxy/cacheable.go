@@ -63,8 +63,8 @@ func cacheRuleFor(r *openai.Request, k openai.Kind, d *classify.Decision, g guar
 		c.why = bypassQuestion
 		return c
 	}
-	// A question in other words is only as good where it stands last: what was said
-	// after it weighs more than how it is worded.
+	// Other words may stand for the question only where it comes last: what was said after it
+	// weighs more than its wording.
 	c.exact = k == openai.KindText || !last || continuesLastTurn(r)
 	c.stores = true
 	c.obey(headers)

@@ -1,4 +1,5 @@
 // What is never looked up or kept.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Metrics of the cache: what requests make of it, and how its store does.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Names of members that steps of the proxy ask for: each must be refused in another case.
+
 package proxy
 
 import (

@@ -80,18 +80,16 @@ func shareWhole(l *coalesceLeader, r *answer.Recorder) {
 
 // isAsChosen says whether the answer is to the question that was asked, and of
 // the model that was chosen for it. Any other answer is for nobody else.
-func isAsChosen(f *facts, model string) bool {
-	return model == f.chosen && f.judgement.redacted == 0
-}
+func isAsChosen(pl *plan) bool { return pl.model == pl.chosen && pl.judgement.redacted == 0 }
 
 // mayNextSucceed says whether the next of equal requests may get an answer
 // though this one got none: not where a worker said that the request is wrong,
 // nor after a bug, nor where there was an answer that is for nobody else.
-func mayNextSucceed(f *facts, model string, r *answer.Recorder) bool {
+func mayNextSucceed(f *facts, pl *plan, r *answer.Recorder) bool {
 	switch {
 	case f.why == whyGone, f.why == whyInterrupted, f.why == "shutdown":
 		return true
-	case f.why == "panic" || !isAsChosen(f, model):
+	case f.why == "panic" || !isAsChosen(pl):
 		return false
 	case r != nil && r.Flaw() == answer.FlawError:
 		return true
@@ -114,7 +112,7 @@ func (x *exchange) endCall() {
 	case r != nil && r.Faithful():
 		l.Complete(*r.Answer())
 		return
-	case mayNextSucceed(&x.facts, x.model, r):
+	case mayNextSucceed(&x.facts, &x.plan, r):
 		l.Fail()
 	default:
 		l.Abandon()

@@ -1,4 +1,5 @@
 // Client connections: what fasthttp reads requests from and the relay writes replies to.
+
 package proxy
 
 import (

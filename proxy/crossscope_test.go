@@ -1,4 +1,5 @@
 // Nothing answers across scopes, however near the questions are.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Decoded: token ids of a client as the text that they stand for, where that is sure.
+
 package proxy
 
 import (
@@ -7,41 +8,37 @@ import (
 	"kvasir/classify"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 )
 
-// decoded appends to the question the texts of the request's token ids, which are
-// then no longer unread. They are read by the tokenizer of the one model that can
-// come to answer; where another one might, or it is not sure to be the worker's,
-// they stay unread. So they do where personal data are replaced: there is no place
-// in a body of numbers for [TYPE].
-func (x *exchange) decoded(q *classify.Request) {
-	if len(x.req.Content.TokenIDs) == 0 || x.p == nil || !x.modelIsFixed() || x.state.settings.Classify.PII.Action == classify.Redact {
-		return
-	}
-	source := x.p.tokens.Of(x.model)
+// appendTokenTexts appends to the question the texts of a body's token ids, which
+// are then no longer unread, and to plain their bytes. Where the source is not sure to
+// read them as the worker does, they stay unread.
+func appendTokenTexts(q *classify.Request, plain, body []byte, ids []openai.Span, source *tokens.Source) []byte {
 	if !source.ReadsTokens() {
-		return
+		return plain
 	}
-	for _, at := range x.req.Content.TokenIDs {
-		start := len(x.plain)
-		text, good := appendDecoded(x.plain, at.Of(x.body), source.Model)
+	for _, at := range ids {
+		start := len(plain)
+		text, good := appendDecoded(plain, at.Of(body), source.Model)
 		if !good {
 			continue
 		}
-		x.plain = text
+		plain = text
 		q.Texts = append(q.Texts, classify.Text{Bytes: bytes.ToValidUTF8(text[start:len(text):len(text)], []byte("\ufffd")), Role: classify.User, Message: -1})
 		q.Unread--
 	}
+	return plain
 }
 
 // modelIsFixed says whether only the model that was chosen can answer: neither a
 // decision nor a fallback puts another one in its place.
-func (x *exchange) modelIsFixed() bool {
-	if x.auto() || len(x.state.models[x.model].Fallback) > 0 {
+func modelIsFixed(asked, model string, s *state) bool {
+	if isLeftToUs(asked) || len(s.models[model].Fallback) > 0 {
 		return false
 	}
-	for i := range x.state.settings.Classify.Decisions {
-		if d := &x.state.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != x.model {
+	for i := range s.settings.Classify.Decisions {
+		if d := &s.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != model {
 			return false
 		}
 	}

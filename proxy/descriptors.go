@@ -1,4 +1,5 @@
 // Descriptors: some are kept from clients, for workers, probes and the admin listener.
+
 package proxy
 
 import (

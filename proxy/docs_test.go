@@ -1,4 +1,5 @@
 // Tests that the documents say what the code has: docs/metrics.md and the README's table of routes.
+
 package proxy
 
 import (

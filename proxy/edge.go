@@ -1,4 +1,5 @@
 // The edge: what clients may send at all, and the listener that takes it.
+
 package proxy
 
 import (
@@ -94,7 +95,7 @@ func (e edge) expected(ctx *fasthttp.RequestCtx) int {
 	default:
 		return fasthttp.StatusContinue
 	}
-	books(e).unread(refusal)
+	e.logUnread(refusal)
 	refuseAndClose(ctx, refusal)
 	return refusal.Status
 }
@@ -108,7 +109,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			}
 		}()
 		if err := checkRequest(&ctx.Request.Header); err != nil {
-			books(e).unread(err)
+			e.logUnread(err)
 			refuseAndClose(ctx, err)
 			return
 		}
@@ -129,7 +130,7 @@ func (e edge) guarded(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			next(ctx)
 		}
 		if ok && !conn.booked {
-			books(e).aside(ctx)
+			e.logAside(ctx)
 		}
 	}
 }
@@ -177,7 +178,7 @@ func (e edge) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	default:
 		refusal = openai.Invalid("", "The request is not valid HTTP/1.1")
 	}
-	books(e).unread(refusal)
+	e.logUnread(refusal)
 	refuseAndClose(ctx, refusal)
 }
 

@@ -1,4 +1,5 @@
 // The edge: what is refused before a worker hears of it, and how.
+
 package proxy
 
 import (

@@ -1,28 +1,29 @@
 // Effects: what a decision changes in the body.
+
 package proxy
 
-import "kvasir/openai"
+import (
+	"kvasir/classify"
+	"kvasir/openai"
+)
 
-// effects notes what the decision wants of the body. It is asked again for each
-// model that is tried, since models switch reasoning in different ways.
-func (x *exchange) effects() {
-	d := x.decision()
-	if d == nil {
-		return
-	}
-	j := &x.facts.judgement
-	j.injected = d.SystemPrompt != "" && openai.SetSystemPrompt(&x.edit, &x.req, d.SystemPrompt, d.InsertPrompt)
-	j.reasoning = ""
-	if d.Reasoning != "" && openai.SetReasoning(&x.edit, &x.req, x.state.models[x.model].Reasoning, d.Reasoning) {
-		j.reasoning = d.Reasoning
+// applyDecision notes what the decision wants of the body. family is how the model
+// that answers switches reasoning: models do so in different ways. It returns whether
+// the decision's system prompt is in the body, and what became of reasoning; "": it
+// is as the client asked.
+func applyDecision(edit *openai.Splices, r *openai.Request, d *classify.Decision, family string) (injected bool, reasoning string) {
+	injected = d.SystemPrompt != "" && openai.SetSystemPrompt(edit, r, d.SystemPrompt, d.InsertPrompt)
+	if d.Reasoning != "" && openai.SetReasoning(edit, r, family, d.Reasoning) {
+		reasoning = d.Reasoning
 	}
 	if d.MaxTokens > 0 {
-		openai.CapTokens(&x.edit, &x.req, d.MaxTokens)
+		openai.CapTokens(edit, r, d.MaxTokens)
 	}
 	if d.MaxChoices > 0 {
-		openai.CapChoices(&x.edit, &x.req, d.MaxChoices)
+		openai.CapChoices(edit, r, d.MaxChoices)
 	}
 	if d.CapTemperature {
-		openai.CapTemperature(&x.edit, &x.req, d.MaxTemperature)
+		openai.CapTemperature(edit, r, d.MaxTemperature)
 	}
+	return injected, reasoning
 }

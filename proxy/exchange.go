@@ -1,4 +1,5 @@
 // An exchange: one request and its answer while they are under way.
+
 package proxy
 
 import (
@@ -9,69 +10,48 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"kvasir/classify"
+	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/openai/answer"
 	"kvasir/proxy/respond"
 	"kvasir/upstream"
 )
 
-// An exchange is what the steps of the pipeline hand on. It belongs to one
-// goroutine and is reused for another request after release.
+// An exchange is what crosses the steps of the pipeline: the plan of the request,
+// whom its answer is for, the call to a worker, the reply, and what is said of it
+// all in the end. It belongs to one goroutine and is reused for another request
+// after release.
 type exchange struct {
-	turn // of this request alone
+	p       *Proxy
+	ctx     *fasthttp.RequestCtx
+	conn    *clientConn
+	answers answers // the metrics of the route
 
-	// Kept with what they have allocated, for the next request.
-	req     openai.Request
-	edit    openai.Splices
-	asked   classify.Request // of the classifier
-	plain   []byte           // texts with their escapes resolved
-	veil    answer.Veil
-	lookup  *lookup // in the cache; nil until the first
-	placing placing
-	head    []byte      // of the request to the worker
-	pieces  net.Buffers // head and body of it
-}
+	plan   plan
+	tokens tokenAccount // of the key
 
-// A turn is what an exchange knows of one request.
-type turn struct {
-	p     *Proxy
-	state *state // the configuration under which the request began
-	ctx   *fasthttp.RequestCtx
-	conn  *clientConn
-	route *openai.Route
-	key   *keyState // nil: no keys are configured
-	spent bool      // its tokens are counted
-	held  reservation
-
-	body   []byte // as it was parsed: decompressed
-	prompt int    // its bytes
-	model  string // the model that answers
-
-	verdict    *classify.Verdict // until the body goes; nil: nothing is judged
-	verdictWas bool              // there was one
-	rule       cacheRule         // of the cache for this request
-	unveil     *answer.Unveiler  // puts hidden values back into the answer; nil: there is nothing to
-
-	hidesUsage bool     // the usage event is for us alone
-	backend    *backend // the worker that was last tried
-	call       upstream.Call
-	events     answer.Flow
-	reply      reply
-
-	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
+	rule       cacheRule        // of the cache for this request
+	lookup     *lookup          // in the cache, with memory for the next request's; nil until the first
 	recipients recipients       // whom the answer is for
+	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
 
-	facts   facts
-	answers answers // the books of the route
+	at      kvroute.Placement // of the attempt under way
+	backend *backend          // the worker that was last tried
+	call    upstream.Call
+	events  answer.Flow
+	reply   reply
+
+	facts  facts
+	head   []byte      // of the request to the worker; memory
+	pieces net.Buffers // head and body of it; memory
 }
 
-// facts are what the log, the metrics and the reply headers say of a request.
+// facts are what the access log, the metrics and the reply headers say of a
+// request, beside its plan.
 type facts struct {
 	id        string
 	sentID    respond.ID // what workers are sent for it: ours, never the client's
-	asked     string     // the model of the request
-	chosen    string     // the model that should answer
+	judged    bool       // there was a verdict
 	worker    string
 	prefill   string // the worker that computes the prompt for it; "": itself
 	fallbacks int    // models asked after the chosen one
@@ -86,9 +66,8 @@ type facts struct {
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     answer.Usage
 
-	judgement judgement
-	cache     recalled
-	placed    placed
+	cache  recalled
+	placed placed
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -96,8 +75,8 @@ var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 // begin takes an exchange for a request.
 func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *exchange {
 	x := exchanges.Get().(*exchange)
-	x.p, x.ctx, x.route, x.answers = p, ctx, rt, a
-	x.state = p.state.Load()
+	x.p, x.ctx, x.answers = p, ctx, a
+	x.plan.state, x.plan.route, x.plan.headers = p.state.Load(), rt, ctx.Request.Header.RawHeaders()
 	x.conn = ctx.Conn().(*clientConn)
 	x.conn.sent = 0
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
@@ -112,21 +91,18 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 // release gives the exchange back. Nothing of it may be used after.
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
-	x.forgetText()
+	x.plan.forget()
 	x.lookup.forget()
-	x.placing.forget()
-	x.turn = turn{}
-	x.head = x.head[:0] // req is emptied by its next parse
+	x.pieces = emptied(x.pieces, 4096)
+	x.p, x.ctx, x.conn, x.answers = nil, nil, nil, nil
+	x.tokens, x.rule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
+	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
+	x.facts, x.head = facts{}, x.head[:0]
 	exchanges.Put(x)
 }
 
 // arrived is when the request had come whole.
-func (x *exchange) arrived() time.Time {
-	if x.conn == nil { // it is only explained
-		return x.ctx.Time()
-	}
-	return x.conn.arrived
-}
+func (x *exchange) arrived() time.Time { return x.conn.arrived }
 
 // overhead is what we added until now: everything that was no waiting.
 func (x *exchange) overhead(now time.Time) time.Duration {
@@ -152,39 +128,14 @@ func (x *exchange) Unbind() (held bool) { return x.recipients.unbind() }
 // answered keeps fasthttp's own reply back.
 func (x *exchange) answered() { x.conn.answered = true }
 
-// forgetText gives the verdict back and empties what came of the body's text,
-// keeping no more memory than plain requests use.
-func (x *exchange) forgetText() {
-	if x.verdict != nil {
-		x.verdict.Release()
-		x.verdict = nil
-	}
-	x.asked.Texts = emptied(x.asked.Texts, 4096)
-	x.pieces = emptied(x.pieces, 4096)
-	x.edit.Reset()
-	if cap(x.plain) > 64<<10 {
-		x.plain = nil
-	}
-	x.plain = x.plain[:0]
-	x.veil = answer.Veil{} // its values are the client's
-}
+// Gone is asked by the classifier: nobody waits for the verdict, because the client
+// has gone or the proxy ends what is under way.
+func (x *exchange) Gone() bool { return x.conn.gone.Load() || x.p.stopping.Load() }
 
-// emptied is list with nothing in it, and without its memory if that is more
-// than for most elements.
-func emptied[S ~[]E, E any](list S, most int) S {
-	if cap(list) > most {
-		return nil
-	}
-	clear(list)
-	return list[:0]
-}
-
-// forgetBody frees the prompt while the answer streams: nothing is sent again.
-// An answer that is whole already does without.
+// forgetBody frees the prompt while the answer streams. An answer that is whole
+// already does without.
 func (x *exchange) forgetBody() {
-	x.forgetText()
-	x.placing.giveBack()
-	x.req.Reset() // its fields are sub-slices of the body
-	x.body = nil
+	x.plan.forgetBody()
+	x.pieces = emptied(x.pieces, 4096)
 	forgetBody(x.ctx)
 }

@@ -1,4 +1,5 @@
 // Explaining: where a request would be placed now and at what price, on the admin listener.
+
 package proxy
 
 import (
@@ -7,7 +8,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/proxy/respond"
@@ -75,54 +75,55 @@ func (p *Proxy) Explain(ctx *fasthttp.RequestCtx) {
 	respond.JSON(ctx, out, refused, "")
 }
 
-// explainPlacement takes the way of a request up to its placement. Nothing is sent,
-// taken or counted.
+// explainPlacement makes the plan of a request and asks what it would be placed at.
+// Nothing is sent, taken or counted.
 func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
-	x := &exchange{turn: turn{p: p, ctx: ctx, state: p.state.Load()}}
+	pl := &plan{state: p.state.Load(), headers: ctx.Request.Header.RawHeaders()}
 	for i := range openai.Routes {
 		if openai.Routes[i].Path == path && openai.Routes[i].Generates() {
-			x.route = &openai.Routes[i]
+			pl.route = &openai.Routes[i]
 		}
 	}
-	if x.route == nil {
+	if pl.route == nil {
 		return nil, openai.Invalid("route", "There is no route %s whose answers are generated", path)
 	}
-	if err := x.read(); err != nil {
+	body, err := unpackBody(ctx, &p.bodies, pl.state.settings.MaxBody)
+	if err != nil {
 		return nil, err
 	}
-	x.choose()
-	if c := x.state.classifier; !c.Idle(x.auto()) {
-		x.verdict = c.Judge(x.question())
-		defer x.verdict.Release()
-	}
-	if err := x.decide(); err != nil {
+	if err := pl.parse(body, ctx.Request.Header.ContentType()); err != nil {
 		return nil, err
 	}
-	out := &PlacementExplained{Model: x.model, Policy: x.state.settings.Routing.Policy, Candidates: []CandidateExplained{}}
-	if v := x.verdict; v != nil && (v.Blocked() != classify.Passed || v.Decision != nil && v.Decision.Refuse != "") {
+	pl.choose()
+	if pl.isJudged() {
+		pl.verdict = pl.state.classifier.Judge(pl.ask(p.tokens))
+		defer pl.verdict.Release()
+	}
+	pl.decide()
+	out := &PlacementExplained{Model: pl.model, Policy: pl.state.settings.Routing.Policy, Candidates: []CandidateExplained{}}
+	if r := rule(pl.verdict, &pl.state.settings.Guards, pl.model); r.err != nil || r.refusal != nil || r.gone {
 		out.Problem = "no worker is asked: a guard or a decision answers"
 		return out, nil
 	}
-	if err := (placer{x}).steer(); err != nil {
+	if err := pl.settlePlace(); err != nil {
 		return nil, err
 	}
-	x.splice()
-	placer{x}.locate()
-	defer x.placing.giveBack()
-	q := (&journey{placer: placer{x}, aggregate: x.aggregates()}).query()
-	q.Now = time.Now()
-	priced, why, err := x.state.pool.Explain(q)
+	pl.splice(nil)
+	said := locate(pl, p.tokens)
+	defer pl.placing.giveBack()
+	q := pl.query(time.Now(), !pl.handsOver(), len(pl.state.models[pl.chosen].Fallback) > 0)
+	priced, why, fault := pl.state.pool.Explain(q)
 	out.Why = why
-	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), x.facts.placed.approximate
+	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), said.approximate
 	if out.Exact {
-		out.Source = p.tokens.Of(x.model).Model.Source()
+		out.Source = p.tokens.Of(pl.model).Model.Source()
 	}
 	var pin *kvroute.PinError
 	switch {
-	case errors.As(err, &pin):
+	case errors.As(fault, &pin):
 		return nil, wrongPin(pin)
-	case err != nil:
-		out.Problem = err.Error()
+	case fault != nil:
+		out.Problem = fault.Error()
 	}
 	for i := range priced {
 		out.Candidates = append(out.Candidates, explained(&priced[i]))

@@ -1,4 +1,5 @@
 // Failures: what a try that gave the client nothing means, for the client, the workers and the next try.
+
 package proxy
 
 import (
@@ -83,46 +84,46 @@ func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 }
 
 // giveUp is what the client is told: the last worker's own words if there are any.
-func (j *journey) giveUp(err error) *openai.Error {
-	switch last := j.last; {
+func (a *attempts) giveUp(err error) *openai.Error {
+	switch last := a.last; {
 	case last != nil && last.Body != nil:
-		j.facts.why = "worker_error"
-		if err := j.reply.begin(last.Err.Status, last.Header, int64(len(last.Body)), last.Body); err != nil {
-			j.lostClient()
+		a.x.facts.why = "worker_error"
+		if err := a.x.reply.begin(last.Err.Status, last.Header, int64(len(last.Body)), last.Body); err != nil {
+			a.x.lostClient()
 		}
-		j.answered()
+		a.x.answered()
 		return nil
 	case last != nil:
 		return last.Err
 	default:
-		return j.noPlace(err)
+		return a.noPlace(err)
 	}
 }
 
 // noPlace says why no worker took the request.
-func (j *journey) noPlace(err error) *openai.Error {
+func (a *attempts) noPlace(err error) *openai.Error {
 	var unsure *kvroute.UnsureError
 	var pin *kvroute.PinError
 	switch {
 	case errors.As(err, &pin):
 		return wrongPin(pin)
-	case errors.Is(err, kvroute.ErrUnknownModel) && j.facts.fallbacks == 0:
-		return unknownModel(j.model)
+	case errors.Is(err, kvroute.ErrUnknownModel) && a.x.facts.fallbacks == 0:
+		return unknownModel(a.x.plan.model)
 	case errors.As(err, &unsure):
-		return unavailable("no worker that answers serves the model "+strconv.Quote(j.model)+", and some have not answered yet; try again", time.Second)
-	case errors.Is(err, kvroute.ErrGone) && j.p.stopping.Load() && !j.conn.gone.Load():
+		return unavailable("no worker that answers serves the model "+strconv.Quote(a.x.plan.model)+", and some have not answered yet; try again", time.Second)
+	case errors.Is(err, kvroute.ErrGone) && a.x.p.stopping.Load() && !a.x.conn.gone.Load():
 		return shuttingDown()
 	case errors.Is(err, kvroute.ErrGone):
-		j.facts.why = whyGone
+		a.x.facts.why = whyGone
 		return clientGone
 	case errors.Is(err, kvroute.ErrFull), errors.Is(err, kvroute.ErrQueueFull), errors.Is(err, kvroute.ErrQueueTimeout):
-		return unavailable("all workers of the model "+strconv.Quote(j.model)+" are busy; try again later", 2*time.Second)
-	case errors.Is(err, kvroute.ErrNoPrefill) && !j.req.HandsOver():
-		return notHandedOver("The workers of the model " + strconv.Quote(j.model) + " take only")
+		return unavailable("all workers of the model "+strconv.Quote(a.x.plan.model)+" are busy; try again later", 2*time.Second)
+	case errors.Is(err, kvroute.ErrNoPrefill) && !a.x.plan.req.HandsOver():
+		return notHandedOver("The workers of the model " + strconv.Quote(a.x.plan.model) + " take only")
 	case errors.Is(err, kvroute.ErrNoPrefill):
-		return unavailable("no prefill worker of the model "+strconv.Quote(j.model)+" can be reached, and no worker of it computes prompts without one; try again later", 2*time.Second)
+		return unavailable("no prefill worker of the model "+strconv.Quote(a.x.plan.model)+" can be reached, and no worker of it computes prompts without one; try again later", 2*time.Second)
 	default:
-		return unavailable("no worker of the model "+strconv.Quote(j.model)+" can be reached; try again later", 2*time.Second)
+		return unavailable("no worker of the model "+strconv.Quote(a.x.plan.model)+" can be reached; try again later", 2*time.Second)
 	}
 }
 

@@ -37,12 +37,12 @@ type follower struct {
 // without an error where the request is to ask a worker itself: as the next
 // leader, or alone.
 func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Error) {
-	t, r := &x.state.settings.Timeouts, &x.state.settings.Routing
-	f := &follower{call: call, client: x.conn, stream: x.req.Stream, first: t.FirstByte, idle: t.Idle}
+	t, r := &x.plan.state.settings.Timeouts, &x.plan.state.settings.Routing
+	f := &follower{call: call, client: x.conn, stream: x.plan.req.Stream, first: t.FirstByte, idle: t.Idle}
 	if r.Queue { // its leader may have to wait for a worker, and then for that worker's first byte
 		f.first += r.QueueTimeout
 	}
-	f.replay = answer.NewReplay(&f.answer, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
+	f.replay = answer.NewReplay(&f.answer, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
 	m := &x.p.metrics.coalesceMetrics
 	m.followers.Inc()
 	defer m.followers.Dec()
@@ -299,5 +299,5 @@ func (x *exchange) interruptFollower() {
 		e.Status, e.Message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
 	}
 	x.facts.usage = answer.NoUsage
-	x.reply.breakOff(answer.AppendError(nil, x.route.Kind, e))
+	x.reply.breakOff(answer.AppendError(nil, x.plan.route.Kind, e))
 }

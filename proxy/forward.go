@@ -1,4 +1,5 @@
 // Forwarding: which worker, and what happens when it fails.
+
 package proxy
 
 import (
@@ -10,9 +11,10 @@ import (
 	"kvasir/upstream"
 )
 
-// A journey is a request on its way from worker to worker.
-type journey struct {
-	placer
+// Attempts are the workers that a request was sent to, one after another, and what
+// the last of them means for the next.
+type attempts struct {
+	x            *exchange
 	tried        []*kvroute.Worker // of the model that is asked now
 	triedPrefill []*kvroute.Worker // to compute its prompt
 	aggregate    bool              // the worker that answers computes the prompt itself
@@ -23,60 +25,58 @@ type journey struct {
 // the rule says stop: only while nothing was sent to the client, at most
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *openai.Error {
-	x.state.budget.Deposit(x.arrived())
-	j := journey{placer: placer{x}, aggregate: x.aggregates()}
+	x.plan.state.budget.Deposit(x.arrived())
+	a := attempts{x: x, aggregate: !x.plan.handsOver()}
 	for {
-		place, err := j.place()
+		place, err := a.place()
 		if err != nil {
-			if j.fallBack(err) {
+			if a.fallBack(err) {
 				continue
 			}
-			return j.giveUp(err)
+			return a.giveUp(err)
 		}
-		if j.keepsApart(&place) {
+		if a.keepsApart(&place) {
 			place.Release()
-			j.aggregate = true
+			a.aggregate = true
 			continue
 		}
-		if j.last != nil && !j.retry(&place) {
+		if a.last != nil && !a.retry(&place) {
 			place.Release()
-			if j.last.Part == upstream.PartPrefill && j.mayAggregate() {
-				j.aggregate = true
+			if a.last.Part == upstream.PartPrefill && a.mayAggregate() {
+				a.aggregate = true
 				continue
 			}
-			return j.giveUp(nil)
+			return a.giveUp(nil)
 		}
-		j.last = j.attempt(place)
-		if j.last == nil {
+		a.last = a.attempt(place)
+		if a.last == nil {
 			return nil
 		}
-		if j.last.Short && (j.last.Part == upstream.PartAnswer || !j.mayAggregate()) && j.fallBack(nil) {
+		if a.last.Short && (a.last.Part == upstream.PartAnswer || !a.mayAggregate()) && a.fallBack(nil) {
 			continue
 		}
-		if !j.goesOn(&place) {
-			return j.giveUp(nil)
+		if !a.goesOn(&place) {
+			return a.giveUp(nil)
 		}
 	}
 }
 
-// aggregates says that the request is not for two workers: there is no prefill
-// worker, or it cannot be handed over.
-func (x *exchange) aggregates() bool { return !x.state.handsOver || !x.req.HandsOver() }
-
 // mayRetry is the one retry rule, but for the budget.
-func (j *journey) mayRetry() bool { return j.last.Retry && j.isWaiting() && j.hasRetries() }
+func (a *attempts) mayRetry() bool { return a.last.Retry && a.isWaiting() && a.hasRetries() }
 
 // isWaiting says that there is somebody to be answered, and nothing was yet.
-func (j *journey) isWaiting() bool {
-	return !j.reply.began && !j.recipients.lost() && !j.p.stopping.Load()
+func (a *attempts) isWaiting() bool {
+	return !a.x.reply.began && !a.x.recipients.lost() && !a.x.p.stopping.Load()
 }
 
-func (j *journey) hasRetries() bool { return j.facts.retries < j.state.settings.Retry.Attempts }
+func (a *attempts) hasRetries() bool {
+	return a.x.facts.retries < a.x.plan.state.settings.Retry.Attempts
+}
 
 // mayAggregate says whether a decode worker may compute the prompt where no
 // prefill worker did, and does not anyway: that one at least which was placed last.
-func (j *journey) mayAggregate() bool {
-	return !j.aggregate && j.state.settings.Routing.Disaggregate != kvroute.Always.String() && !j.placing.at.Worker.Helped()
+func (a *attempts) mayAggregate() bool {
+	return !a.aggregate && a.x.plan.state.settings.Routing.Disaggregate != kvroute.Always.String() && !a.x.at.Worker.Helped()
 }
 
 // goesOn takes from the last failure where the next try must not go, and says
@@ -87,57 +87,68 @@ func (j *journey) mayAggregate() bool {
 // computes the prompt itself, unless routing.disaggregate is always: it was not
 // asked yet, so this is no retry. A refusal goes there at once: if the client is
 // at fault, it hears so from the worker that would have answered.
-func (j *journey) goesOn(place *kvroute.Placement) bool {
-	f := j.last
+func (a *attempts) goesOn(place *kvroute.Placement) bool {
+	f := a.last
 	switch f.Part {
 	case upstream.PartAnswer:
-		j.tried = append(j.tried, place.Worker)
-		return j.mayRetry()
+		a.tried = append(a.tried, place.Worker)
+		return a.mayRetry()
 	case upstream.PartTime:
-		return j.mayRetry()
+		return a.mayRetry()
 	}
-	j.triedPrefill = append(j.triedPrefill, place.Prefill)
-	if !j.mayAggregate() {
-		return j.mayRetry()
+	a.triedPrefill = append(a.triedPrefill, place.Prefill)
+	if !a.mayAggregate() {
+		return a.mayRetry()
 	}
-	j.aggregate = len(j.triedPrefill) > 1 || !j.hasRetries() || f.Part == upstream.PartPrefill && !f.Retry
-	return j.isWaiting() && (f.Part == upstream.PartPrefill || j.hasRetries())
+	a.aggregate = len(a.triedPrefill) > 1 || !a.hasRetries() || f.Part == upstream.PartPrefill && !f.Retry
+	return a.isWaiting() && (f.Part == upstream.PartPrefill || a.hasRetries())
 }
 
 // retry takes one retry from the budget. It is asked when another worker was
 // found: without one nothing is sent again, and nothing is to be counted.
-func (j *journey) retry(place *kvroute.Placement) bool {
-	if j.last.Part == upstream.PartPrefill && place.Prefill == nil {
-		j.p.metrics.aggregated.WithLabelValues(j.last.Reason).Inc()
+func (a *attempts) retry(place *kvroute.Placement) bool {
+	if a.last.Part == upstream.PartPrefill && place.Prefill == nil {
+		a.x.p.metrics.aggregated.WithLabelValues(a.last.Reason).Inc()
 		return true
 	}
-	if !j.hasRetries() {
+	if !a.hasRetries() {
 		return false
 	}
-	if !j.state.budget.Withdraw(time.Now()) {
-		j.p.metrics.retriesDenied.Inc()
+	if !a.x.plan.state.budget.Withdraw(time.Now()) {
+		a.x.p.metrics.retriesDenied.Inc()
 		return false
 	}
-	j.facts.retries++
-	j.p.metrics.retries.WithLabelValues(j.last.Reason).Inc()
+	a.x.facts.retries++
+	a.x.p.metrics.retries.WithLabelValues(a.last.Reason).Inc()
 	return true
 }
 
+// query is what placement is asked now.
+func (a *attempts) query() kvroute.Query {
+	now := a.x.arrived()
+	if a.last != nil {
+		now = time.Now()
+	}
+	q := a.x.plan.query(now, a.aggregate, a.hasFallback())
+	q.Tried, q.TriedPrefill = a.tried, a.triedPrefill
+	return q
+}
+
 // place finds a worker, waiting for one if all are full and the queue is on.
-func (j *journey) place() (kvroute.Placement, error) {
-	q := j.query()
-	place, err := j.choose(q)
-	waits := j.last == nil || j.last.Part == upstream.PartPrefill // it had no worker to answer it yet
-	if !errors.Is(err, kvroute.ErrFull) || !j.state.settings.Routing.Queue || !waits {
+func (a *attempts) place() (kvroute.Placement, error) {
+	q := a.query()
+	place, err := a.placeNow(q)
+	waits := a.last == nil || a.last.Part == upstream.PartPrefill // it had no worker to answer it yet
+	if !errors.Is(err, kvroute.ErrFull) || !a.x.plan.state.settings.Routing.Queue || !waits {
 		return place, err
 	}
 	begin := time.Now()
-	j.p.metrics.queued.Inc()
-	place, err = j.state.pool.Wait(q, j.conn.whenGone(), j.state.settings.Routing.QueueTimeout)
-	j.p.metrics.queued.Dec()
+	a.x.p.metrics.queued.Inc()
+	place, err = a.x.plan.state.pool.Wait(q, a.x.conn.whenGone(), a.x.plan.state.settings.Routing.QueueTimeout)
+	a.x.p.metrics.queued.Dec()
 	waited := time.Since(begin)
-	j.facts.waited += waited
-	j.p.metrics.queueWait.Observe(waited.Seconds())
+	a.x.facts.waited += waited
+	a.x.p.metrics.queueWait.Observe(waited.Seconds())
 	return place, err
 }
 
@@ -145,37 +156,37 @@ func (j *journey) place() (kvroute.Placement, error) {
 // only workers that are too short for the prompt. A model that only the
 // configuration names has none that is up: its workers have not answered yet, or
 // there are none.
-func (j *journey) fallBack(err error) bool {
+func (a *attempts) fallBack(err error) bool {
 	down := errors.Is(err, kvroute.ErrNoWorker) || errors.Is(err, kvroute.ErrUnknownModel) || errors.Is(err, kvroute.ErrModelUnsure)
-	down = down && (j.last == nil || !j.last.Busy) // load is no reason
-	if j.reply.began || !down && (j.last == nil || !j.last.Short) {
+	down = down && (a.last == nil || !a.last.Busy) // load is no reason
+	if a.x.reply.began || !down && (a.last == nil || !a.last.Short) {
 		return false
 	}
-	next := j.nextFallback()
+	next := a.nextFallback()
 	if next == "" {
 		return false
 	}
-	j.model = next
-	j.recipients.dropFollowers() // the answer will be another model's
-	j.splice()
-	j.locate()
-	*j = journey{placer: j.placer, aggregate: j.aggregates()}
+	a.x.plan.model = next
+	a.x.recipients.dropFollowers() // the answer will be another model's
+	a.x.plan.splice(nil)
+	a.x.locate()
+	*a = attempts{x: a.x, aggregate: !a.x.plan.handsOver()}
 	return true
 }
 
 // hasFallback says whether another model may be asked after this one.
-func (j *journey) hasFallback() bool {
-	return j.facts.fallbacks < len(j.state.models[j.facts.chosen].Fallback)
+func (a *attempts) hasFallback() bool {
+	return a.x.facts.fallbacks < len(a.x.plan.state.models[a.x.plan.chosen].Fallback)
 }
 
 // nextFallback is the model to ask next, "" at the end of the list: that of the
 // model first chosen, so that none is asked twice. A key gets none that it may
 // not have, or has no tokens left of.
-func (j *journey) nextFallback() string {
-	list := j.state.models[j.facts.chosen].Fallback
-	for j.facts.fallbacks < len(list) {
-		j.facts.fallbacks++
-		if next := list[j.facts.fallbacks-1]; j.permitted(next) && j.reserve(next) == nil {
+func (a *attempts) nextFallback() string {
+	list := a.x.plan.state.models[a.x.plan.chosen].Fallback
+	for a.x.facts.fallbacks < len(list) {
+		a.x.facts.fallbacks++
+		if next := list[a.x.facts.fallbacks-1]; mayHave(&a.x.plan, next) && a.x.reserve(next) == nil {
 			return next
 		}
 	}
@@ -184,7 +195,7 @@ func (j *journey) nextFallback() string {
 
 // keepsApart says that the workers of a placement do not hand over to each
 // other: their engines are not known yet, or they have no connector in common.
-func (j *journey) keepsApart(place *kvroute.Placement) bool {
+func (a *attempts) keepsApart(place *kvroute.Placement) bool {
 	if place.Prefill == nil {
 		return false
 	}
@@ -192,9 +203,9 @@ func (j *journey) keepsApart(place *kvroute.Placement) bool {
 	if upstream.Between(from.Worker, to.Worker) != nil {
 		return false
 	}
-	j.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
+	a.x.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
 	if from.EngineName() != "" && to.EngineName() != "" && !from.apart.Swap(true) {
-		j.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
+		a.x.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
 			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")
 	}
 	return true
@@ -203,20 +214,21 @@ func (j *journey) keepsApart(place *kvroute.Placement) bool {
 // attempt sends the request to one worker, or to two that hand it over, and
 // passes the answer on. It returns nil when the client was answered, rightly or
 // not.
-func (j *journey) attempt(place kvroute.Placement) *upstream.Failure {
-	at := &j.placing.at
-	*at = place
-	defer j.endPlacement(at)
-	b := at.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
-	j.backend = b
-	j.facts.worker, j.facts.prefill = b.Name(), ""
-	j.placed(at, b)
-	j.recipients.heartbeat()
-	if at.Prefill != nil {
-		return handOver(j.exchange)
+func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
+	x := a.x
+	x.at = place
+	defer x.endPlacement()
+	b := x.at.Worker.Peer.(*backend) // after a reload perhaps one of the next generation
+	x.backend = b
+	x.facts.worker, x.facts.prefill = b.Name(), ""
+	x.notePlacement()
+	x.plan.fitSalt(b)
+	x.recipients.heartbeat()
+	if x.at.Prefill != nil {
+		return handOver(x)
 	}
-	r := relay{exchange: j.exchange}
-	f := r.from(j.exchange, b)
-	j.p.noteTry(b, f, j.facts.why, j.call.Now)
+	r := relay{x: x}
+	f := r.from(x, b)
+	x.p.noteTry(b, f, x.facts.why, x.call.Now)
 	return f
 }

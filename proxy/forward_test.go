@@ -1,4 +1,5 @@
 // The way there and back, with workers that do what real ones were seen to do.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // A worker that says what a test tells it to, when it tells it to, and clients that wait.
+
 package proxy
 
 import (

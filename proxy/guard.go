@@ -1,4 +1,5 @@
-// Guards: what the classifier's guards, and decisions that refuse, do to a request.
+// Guards: what the classifier's guards, and decisions that refuse, make of a verdict.
+
 package proxy
 
 import (
@@ -23,133 +24,133 @@ const (
 	pathError    = "error"
 )
 
-// A gate lets a request through, or answers in the place of a model.
-type gate struct{ *exchange }
+// A ruling says whether a request may pass, and what it is answered where it may
+// not. The zero value lets it pass.
+type ruling struct {
+	gone    bool            // nobody waits for the verdict: the client has gone, or everything ends
+	err     *openai.Error   // a guard that must judge could not
+	refusal *answer.Refusal // a guard blocks, or the decision refuses
+	status  int             // of the refusal: 200 tells it as an answer of the route
 
-// guard ends the request where a guard or the decision says no. Whatever could
-// not be judged passes only where the configuration says so.
-func (x gate) guard() (answered bool, err *openai.Error) {
-	v := x.verdict
+	path   string   // of the answer; "": a model gives it
+	guard  string   // that blocks, or could not judge, or decision
+	types  []string // of what is blocked; of a decision its name
+	passed string   // the guard that could not judge, and lets pass
+}
+
+// rule says what follows from a verdict, which may be nil, for a request that the
+// model would answer. What could not be judged passes only where the configuration
+// says so.
+func rule(v *classify.Verdict, g *Guards, model string) ruling {
 	if v == nil {
-		return false, nil
+		return ruling{}
 	}
 	if errors.Is(v.Jailbreak.Err, classify.ErrGone) || errors.Is(v.PII.Err, classify.ErrGone) {
-		if x.conn.gone.Load() {
-			return false, clientGone
-		}
-		return false, shuttingDown()
+		return ruling{gone: true}
 	}
-	g := &x.state.settings.Guards
 	switch v.Blocked() {
 	case classify.ByJailbreak:
-		x.blocked("jailbreak", v.Jailbreak.Type)
-		return x.deny(g.JailbreakStatus, answer.Refusal{
-			ID: "jailbreak-blocked", Model: "security-filter",
-			Text: "I cannot process this request as it appears to contain a potential jailbreak attempt (type: " + v.Jailbreak.Type +
-				", confidence: " + decimal3(v.Jailbreak.Score) +
-				"). Please rephrase your request in a way that complies with our usage policies.",
-		})
+		return ruling{
+			path: pathBlocked, guard: "jailbreak", types: []string{v.Jailbreak.Type}, status: g.JailbreakStatus,
+			refusal: &answer.Refusal{
+				ID: "jailbreak-blocked", Model: "security-filter",
+				Text: "I cannot process this request as it appears to contain a potential jailbreak attempt (type: " + v.Jailbreak.Type +
+					", confidence: " + decimal3(v.Jailbreak.Score) +
+					"). Please rephrase your request in a way that complies with our usage policies.",
+			},
+		}
 	case classify.ByPII:
-		x.blocked("pii", v.PII.Denied...)
-		return x.deny(g.PIIStatus, answer.Refusal{
-			ID: "pii-violation", Model: x.model,
-			Text: "I cannot process this request as it contains personally identifiable information ([" + strings.Join(v.PII.Denied, " ") +
-				"]) that is not allowed for the '" + x.model + "' model according to the configured privacy policy. " +
-				"Please remove any sensitive information and try again.",
-		})
+		return ruling{
+			path: pathBlocked, guard: "pii", types: v.PII.Denied, status: g.PIIStatus,
+			refusal: &answer.Refusal{
+				ID: "pii-violation", Model: model,
+				Text: "I cannot process this request as it contains personally identifiable information ([" + strings.Join(v.PII.Denied, " ") +
+					"]) that is not allowed for the '" + model + "' model according to the configured privacy policy. " +
+					"Please remove any sensitive information and try again.",
+			},
+		}
 	case classify.ByFailedJailbreak:
-		return false, x.unjudged("jailbreak", v.Jailbreak.Err)
+		return unjudged("jailbreak", v.Jailbreak.Err)
 	case classify.ByFailedPII:
-		return false, x.unjudged("pii", v.PII.Err)
+		return unjudged("pii", v.PII.Err)
 	}
-	x.passedUnjudged()
-	x.passedFlagged()
+	r := ruling{}
+	switch {
+	case v.PII.Err != nil:
+		r.passed = "pii"
+	case v.Jailbreak.Err != nil:
+		r.passed = "jailbreak"
+	}
 	if d := v.Decision; d != nil && d.Refuse != "" {
-		x.facts.judgement.path = pathRefused
-		x.p.metrics.blocked.WithLabelValues("decision", d.Name).Inc()
-		x.facts.judgement.guard = "decision"
-		return x.deny(fasthttp.StatusOK, answer.Refusal{ID: "fast", Model: x.model, Text: d.Refuse})
+		r.path, r.guard, r.types, r.status = pathRefused, "decision", []string{d.Name}, fasthttp.StatusOK
+		r.refusal = &answer.Refusal{ID: "fast", Model: model, Text: d.Refuse}
 	}
-	return false, nil
+	return r
 }
 
-// blocked notes that a guard refuses the request, and for which types.
-func (x gate) blocked(guard string, types ...string) {
-	j := &x.facts.judgement
-	j.guard, j.path = guard, pathBlocked
-	for _, t := range types {
-		x.p.metrics.blocked.WithLabelValues(guard, t).Inc()
+// unjudged refuses what a guard that must judge could not. Too many who wait are no
+// failure of the guard.
+func unjudged(guard string, err error) ruling {
+	if errors.Is(err, classify.ErrBusy) {
+		return ruling{path: pathError, err: tooManyToJudge()}
 	}
-}
-
-// unjudged refuses what a mandatory guard could not judge.
-func (x gate) unjudged(guard string, err error) *openai.Error {
-	j := &x.facts.judgement
-	if j.path = pathError; errors.Is(err, classify.ErrBusy) {
-		return tooManyToJudge()
-	}
-	j.guard = guard
-	x.p.metrics.unjudged.WithLabelValues(guard, "refused").Inc()
+	r := ruling{path: pathError, guard: guard}
 	if errors.Is(err, classify.ErrUnread) {
-		return &openai.Error{
+		r.err = &openai.Error{
 			Status: 400, Type: "invalid_request_error", Code: "unjudged_content",
 			Message: "The " + guard + " guard cannot read a part of this request: " + err.Error() +
 				". Send it as text, or set classify." + guard + ".on_error: allow",
 		}
+		return r
 	}
 	why := "a bug, which is in the log" // its text may be anything
 	if errors.Is(err, classify.ErrTimeout) {
 		why = err.Error()
 	}
-	return &openai.Error{
+	r.err = &openai.Error{
 		Status: 503, Type: "server_error", Code: "guard_failed",
 		Message: "The " + guard + " guard could not judge this request: " + why + ". Ask again; nothing was sent to a model",
 	}
+	return r
 }
 
-// tooManyToJudge is no failure of a guard.
 func tooManyToJudge() *openai.Error {
 	return unavailable("Too many requests wait to be judged by the guards. Ask again; nothing was sent to a model", time.Second)
 }
 
-// passedUnjudged counts what passes though a guard could not judge it.
-func (x gate) passedUnjudged() {
-	v := x.verdict
+// countRuling counts what a ruling stops, and what it lets pass although a guard
+// found something or could not judge.
+func (p *Proxy) countRuling(v *classify.Verdict, r *ruling) {
+	m := p.metrics
+	switch {
+	case v == nil || r.gone:
+		return
+	case r.err != nil:
+		if r.guard != "" {
+			m.unjudged.WithLabelValues(r.guard, "refused").Inc()
+		}
+		return
+	case r.path == pathBlocked:
+		for _, t := range r.types {
+			m.blocked.WithLabelValues(r.guard, t).Inc()
+		}
+		return
+	}
 	if v.Jailbreak.Err != nil {
-		x.facts.judgement.unjudged = "jailbreak"
-		x.p.metrics.unjudged.WithLabelValues("jailbreak", "allowed").Inc()
+		m.unjudged.WithLabelValues("jailbreak", "allowed").Inc()
 	}
 	if v.PII.Err != nil {
-		x.facts.judgement.unjudged = "pii"
-		x.p.metrics.unjudged.WithLabelValues("pii", "allowed").Inc()
+		m.unjudged.WithLabelValues("pii", "allowed").Inc()
 	}
-}
-
-// passedFlagged counts what passes although a guard found something: one that
-// only annotates, or that redacts it.
-func (x gate) passedFlagged() {
-	v, annotated := x.verdict, x.p.metrics.annotated
-	if v.Jailbreak.Flagged {
-		annotated.WithLabelValues("jailbreak", v.Jailbreak.Type).Inc()
+	if v.Jailbreak.Flagged { // it only annotates
+		m.annotated.WithLabelValues("jailbreak", v.Jailbreak.Type).Inc()
 	}
-	for _, t := range v.PII.Denied {
-		annotated.WithLabelValues("pii", t).Inc()
+	for _, t := range v.PII.Denied { // it annotates, or redacts
+		m.annotated.WithLabelValues("pii", t).Inc()
 	}
-}
-
-// deny answers with a refusal: as an answer of the route where the status is
-// 200, else as an error.
-func (x gate) deny(status int, r answer.Refusal) (bool, *openai.Error) {
-	x.facts.why = "blocked"
-	if !x.route.Generates() && status == fasthttp.StatusOK {
-		status = fasthttp.StatusBadRequest // there is no answer to say it in
+	if r.path == pathRefused {
+		m.blocked.WithLabelValues("decision", r.types[0]).Inc()
 	}
-	if status != fasthttp.StatusOK {
-		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.Text}
-	}
-	say := r.Replay(x.route.Kind, x.arrived().Unix(), x.req.Usage.Include)
-	x.tell(&say)
-	return true, nil
 }
 
 func decimal3(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) }

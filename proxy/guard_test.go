@@ -1,4 +1,5 @@
 // Guards in front of a worker: whatever fails, nothing passes unjudged.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Handovers: a request that one worker begins and another one answers.
+
 package proxy
 
 import (
@@ -79,8 +80,8 @@ type leg struct {
 // the answer on, as attempt does.
 func handOver(x *exchange) *upstream.Failure {
 	h := &handover{
-		x: x, clock: x.state.settings.Timeouts.upstream(),
-		from: x.placing.at.Prefill.Peer.(*backend), to: x.placing.at.Worker.Peer.(*backend),
+		x: x, clock: x.plan.state.settings.Timeouts.upstream(),
+		from: x.at.Prefill.Peer.(*backend), to: x.at.Worker.Peer.(*backend),
 	}
 	h.by = upstream.Between(h.from.Worker, h.to.Worker)
 	h.life = h.from.Life.Load()
@@ -104,17 +105,15 @@ func handOver(x *exchange) *upstream.Failure {
 		return h.passOwn()
 	}
 	x.recipients.heartbeat()
-	h.decode.write(h.to, x.placing.at.Rank)
-	r := relay{exchange: x, hand: h}
+	h.decode.write(h.to, x.at.Rank)
+	r := relay{x: x, hand: h}
 	return h.weigh(r.from(&h.decode, h.to))
 }
 
 // draft makes both bodies, as yet alike, of the request's.
 func (h *handover) draft() {
-	body := make([]byte, 0, h.x.edit.Length(h.x.body))
-	for _, piece := range h.x.edit.Segments(nil, h.x.body) {
-		body = append(body, piece...)
-	}
+	edit, body := &h.x.plan.edit, h.x.plan.body
+	body = edit.AppendTo(make([]byte, 0, edit.Length(body)), body)
 	o, ok := openai.ReadOriginal(body)
 	if !ok {
 		panic("BUG: a body that was validated is no JSON object")
@@ -127,7 +126,7 @@ func (h *handover) draft() {
 // begun, and a failure is its.
 func (h *handover) prepare() *upstream.Failure {
 	legs := upstream.Legs{
-		From: h.from.Worker, Rank: h.x.placing.at.PrefillRank, Kind: h.x.route.Kind,
+		From: h.from.Worker, Rank: h.x.at.PrefillRank, Kind: h.x.plan.route.Kind,
 		Prefill: &h.prefill.Draft, Decode: &h.decode.Draft,
 	}
 	h.by.Begin(&legs)
@@ -166,16 +165,16 @@ func (l *leg) Request() net.Buffers {
 // compute has the prefill worker compute the prompt, and reads its reply.
 func (h *handover) compute() *upstream.Failure {
 	began := time.Now()
-	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
+	h.prefill.write(h.from, h.x.at.PrefillRank)
 	f := h.ask()
 	h.said = h.call.Now
 	if f == nil {
 		h.well = h.said
-		if cached := answer.UsageOf(h.x.route.Kind, h.call.Payload()).Cached; cached >= 0 {
-			h.x.placing.at.Cached(cached)
+		if cached := answer.UsageOf(h.x.plan.route.Kind, h.call.Payload()).Cached; cached >= 0 {
+			h.x.at.Cached(cached)
 		}
 	}
-	h.x.placing.at.Prefilled(h.said, f == nil)
+	h.x.at.Prefilled(h.said, f == nil)
 	h.x.facts.waited += h.call.Waited
 	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
 	return f
@@ -217,7 +216,7 @@ func (h *handover) readReply() (*upstream.Failure, error) {
 // computeBeside has the prefill worker compute the prompt while the decode
 // worker is asked for the answer, and waits for it.
 func (h *handover) computeBeside() {
-	h.prefill.write(h.from, h.x.placing.at.PrefillRank)
+	h.prefill.write(h.from, h.x.at.PrefillRank)
 	h.beside = make(chan struct{})
 	go h.runBeside()
 }
@@ -234,7 +233,7 @@ func (h *handover) runBeside() {
 	}()
 	f := h.ask()
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
-	h.x.placing.at.Prefilled(h.call.Now, false)
+	h.x.at.Prefilled(h.call.Now, false)
 	if f == nil && h.by.Aborted(h.call.Payload()) {
 		f = upstream.Broken(502, "aborted", "worker %q gave the prefill up", h.from.Name())
 	}
@@ -327,7 +326,7 @@ func (h *handover) commit() error {
 	}
 	h.committed = true
 	// Where both legs run at once the prompt was computed before this, nobody knows when.
-	h.x.placing.at.Prefilled(h.x.call.Now, false)
+	h.x.at.Prefilled(h.x.call.Now, false)
 	h.decode.forget()
 	if h.beside == nil {
 		h.prefill.forget()

@@ -1,4 +1,5 @@
 // Hand-overs that fail, and clients that leave: what each of the two workers then hears.
+
 package proxy
 
 import (

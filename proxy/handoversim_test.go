@@ -1,4 +1,5 @@
 // Hand-overs between simulated engines, which check what they are sent as real ones do.
+
 package proxy
 
 import (

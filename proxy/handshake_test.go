@@ -1,4 +1,5 @@
 // Hand-overs to the byte: what each engine's two workers are sent, and what the client gets.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Tests of what telemetry says of workers, with fleets that tests make up.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // The harness: a proxy on loopback, and workers that say exactly what a test scripts.
+
 package proxy
 
 import (

@@ -1,19 +1,21 @@
 // Headers: those that the proxy adds, toward clients and toward workers.
+
 package proxy
 
 import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"kvasir/header"
 )
 
-// Request is the client's request as the worker gets it that is asked now: our
-// head, and the body with its splices, all of it in place.
+// Request is the client's request as it is sent to the worker that is asked now: our head, and the
+// body with its splices, all of it in place.
 func (x *exchange) Request() net.Buffers {
-	x.head = x.appendHead(x.head[:0], x.backend, x.placing.at.Rank, "", x.edit.Length(x.body))
-	x.pieces = x.edit.Segments(append(x.pieces[:0], x.head), x.body)
+	x.head = x.appendHead(x.head[:0], x.backend, x.at.Rank, "", x.plan.edit.Length(x.plan.body))
+	x.pieces = x.plan.edit.Segments(append(x.pieces[:0], x.head), x.plan.body)
 	return x.pieces
 }
 
@@ -21,9 +23,9 @@ func (x *exchange) Request() net.Buffers {
 // rank is the data-parallel rank that it is for, -1: none; more are whole lines.
 func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
 	h := &x.ctx.Request.Header
-	dst = b.AppendTarget(dst, "POST", x.route.Path, x.ctx.URI().QueryString())
-	dst = x.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders()))
-	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.state.keys.required() {
+	dst = b.AppendTarget(dst, "POST", x.plan.route.Path, x.ctx.URI().QueryString())
+	dst = x.plan.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders()))
+	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.plan.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
 	dst = append(b.AppendDirections(dst, rank), more...)
@@ -35,23 +37,23 @@ func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, len
 // appendOwnHeaders appends what we tell the client about the answer.
 func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 	dst = appendHeader(dst, "X-Request-Id", x.facts.id)
-	if x.state.settings.ReplyHeaders {
+	if x.plan.state.settings.ReplyHeaders {
 		dst = appendFact(dst, "x-kvasir-worker", x.facts.worker) // none was asked where a guard refuses
-		dst = placer{x}.appendPlaced(dst)
+		dst = x.facts.placed.appendHeaders(dst, x.facts.worker, x.facts.prefill)
 		if x.facts.fallbacks > 0 {
-			dst = appendHeader(dst, "x-kvasir-fallback", x.model)
+			dst = appendHeader(dst, "x-kvasir-fallback", x.plan.model)
 		}
 		dst = x.facts.cache.appendHeaders(dst)
-		if n := x.facts.judgement.hidden; n > 0 {
+		if n := x.plan.judgement.hidden; n > 0 {
 			dst = appendHeader(dst, "x-kvasir-hidden-characters", strconv.Itoa(n))
 		}
 		dst = append(dst, "x-kvasir-overhead-us: "...)
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)
 	}
-	dst = x.appendVSR(dst, x.facts.status)
-	dst = x.appendLimits(dst)
-	if h := &x.ctx.Response.Header; len(x.state.settings.CORS) > 0 {
+	dst = appendVSR(dst, &x.plan, &x.facts.cache, x.facts.status)
+	dst = appendLimits(dst, &x.plan, time.Now())
+	if h := &x.ctx.Response.Header; len(x.plan.state.settings.CORS) > 0 {
 		for _, name := range [...]string{"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Vary"} {
 			if v := h.Peek(name); len(v) > 0 {
 				dst = appendHeader(dst, name, string(v))
@@ -70,10 +72,10 @@ func appendHeader(dst []byte, name, value string) []byte {
 func (x *exchange) setOwnHeaders() {
 	h := &x.ctx.Response.Header
 	h.Set("X-Request-Id", x.facts.id)
-	if x.state.settings.ReplyHeaders {
+	if x.plan.state.settings.ReplyHeaders {
 		h.Set("x-kvasir-overhead-us", strconv.FormatInt(x.facts.overhead.Microseconds(), 10))
 	}
-	for lines := x.appendLimits(x.appendVSR(nil, x.facts.status)); len(lines) > 0; {
+	for lines := appendLimits(appendVSR(nil, &x.plan, &x.facts.cache, x.facts.status), &x.plan, time.Now()); len(lines) > 0; {
 		var line []byte
 		line, lines = header.CutLine(lines)
 		if name, value, err := header.CutField(line); err == nil {

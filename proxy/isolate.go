@@ -1,55 +1,58 @@
 // Isolation: salts that keep the KV blocks of tenants apart.
+
 package proxy
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
 
 	"kvasir/openai"
 )
 
-// reservedSalt begins every salt of ours. A client's own that begins so is
-// replaced: who guesses a tenant's salt could else time its prompts.
+// reservedSalt begins every salt of ours. A client's own salt that begins so is replaced: otherwise
+// whoever guessed a tenant's salt could find out by timing what the tenant asks.
 const reservedSalt = "kvasir-"
 
-// salt settles the cache_salt that the prompt is computed under: one of the
-// tenant's own for a key that is isolated, else the client's. The tenant's is made
-// of its keys, not of its name: SGLang joins cache_salt and extra_key, so a salt
-// that can be guessed can be sent in pieces that do not show it.
-func (x placer) salt() {
-	p := &x.placing
-	if !x.route.Generates() {
-		return
-	}
+// A promptSalt is the cache_salt that a prompt is computed under.
+type promptSalt struct {
+	text string // "": none
+	own  bool   // it is another one than the client's: spliced
+	left bool   // but left out for the worker at hand, which takes none
+}
+
+// saltOf settles the salt of a request: one of the tenant's own for a key that is
+// isolated, else the client's. The tenant's is made of its keys, not of its name:
+// SGLang joins cache_salt and extra_key, so a salt that can be guessed can be sent in
+// pieces that do not show it.
+func saltOf(r *openai.Request, key *keyState, ring *keyring) (salt promptSalt) {
 	asked := ""
-	isolated := x.key != nil && x.key.Isolate
-	if at := x.req.Fields.CacheSalt; at.Given() {
-		if json.Unmarshal(at.Of(x.body), &p.salt) != nil { // into what is on the heap already
-			p.salt = ""
-			if !isolated {
-				return // the engine will say what it makes of it
-			}
-			asked = string(at.Of(x.body))
+	isolated := key != nil && key.Isolate
+	if value := r.Fields.CacheSalt.Of(r.Body); len(value) > 0 {
+		if value[0] == '"' {
+			salt.text = string(openai.AppendUnescaped(nil, value[1:len(value)-1]))
+			asked = salt.text
+		} else if isolated { // no string: the engine will say what it makes of it
+			asked = string(value)
 		} else {
-			asked = p.salt
+			return salt
 		}
 	}
 	switch {
 	case isolated:
-		secret := x.state.keys.secrets[x.key.owner()]
-		p.salt = reservedSalt + hashed("tenant", string(secret[:]), asked)
+		secret := ring.secrets[key.owner()]
+		salt.text = reservedSalt + hashed("tenant", string(secret[:]), asked)
 	case strings.HasPrefix(asked, reservedSalt) || likeImage(asked):
-		p.salt = "client-" + hashed("client", asked)
+		salt.text = "client-" + hashed("client", asked)
 	}
-	p.ownSalt = p.salt != asked
+	salt.own = salt.text != asked
+	return salt
 }
 
-// likeImage says that engines' events would not tell a salt from the hash of an image,
-// so that no prompt would meet its blocks: a client that hashes its salts with SHA-256
-// gets others in their place.
+// likeImage says whether a salt looks like the hash of an image. Engines' events do not tell the
+// two apart, so no prompt would meet its own blocks. A client that hashes its salts with SHA-256
+// gets other salts in their place.
 func likeImage(salt string) bool {
 	_, err := hex.DecodeString(salt)
 	return len(salt) == 64 && err == nil
@@ -68,19 +71,11 @@ func hashed(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// spliceSalt puts our salt into the body, where the worker takes salts.
-func (x placer) spliceSalt() {
-	if p := &x.placing; p.ownSalt && !p.saltless {
-		openai.SetCacheSalt(&x.edit, &x.req, p.salt)
-	}
-}
-
-// saltFor makes the body fit for this worker: engines differ in whether they take
+// fitSalt makes the body fit for this worker: engines differ in whether they take
 // a salt.
-func (x placer) saltFor(b *backend) {
-	p := &x.placing
-	if p.ownSalt && p.saltless == b.TakesSalt() {
-		p.saltless = !p.saltless
-		x.splice()
+func (pl *plan) fitSalt(b *backend) {
+	if salt := &pl.placing.salt; salt.own && salt.left == b.TakesSalt() {
+		salt.left = !salt.left
+		pl.splice(nil)
 	}
 }

@@ -1,4 +1,5 @@
-// Judging: the request to the guards and to the decision, and what both mean for it.
+// Judging: the request as the classifier reads it.
+
 package proxy
 
 import (
@@ -7,10 +8,12 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 )
 
 // A judgement is what the reply's headers, the log and the metrics say of a
-// verdict. Its strings are the configuration's or constants, never the text's.
+// verdict and of what followed from it. Its strings are the configuration's or
+// constants, never the text's.
 type judgement struct {
 	category   string  // "": not asked for
 	confidence float64 // of it
@@ -32,88 +35,61 @@ type judgement struct {
 	unjudged   string // the guard that could not judge and let pass
 }
 
-// judge asks the classifier. Nothing of the request is changed yet.
-func (x *exchange) judge() {
-	c := x.state.classifier
-	if c.Idle(x.auto()) || !x.route.Judged() {
-		return
+// note takes over what a verdict says.
+func (j *judgement) note(v *classify.Verdict) {
+	j.hidden = v.Hidden
+	j.matched = append(j.matched[:0], v.Matched...)
+	if v.Jailbreak.Judged {
+		j.judged, j.score, j.attack = true, v.Jailbreak.Score, v.Jailbreak.Type
 	}
-	q := x.question()
-	q.Client, q.For = x.client(), x
-	x.verdict, x.verdictWas = c.Judge(q), true
-	books{x.p}.judged(x)
+	if v.Category.Judged {
+		j.category, j.confidence = v.Category.Name, v.Category.Confidence
+	}
+	j.language, j.complexity = v.Language.Code, v.Complexity.Level
+	j.types, j.denied = typesOf(v.PII.Spans), append([]string(nil), v.PII.Denied...)
 }
 
-// question is the request as the classifier reads it: valid until the body goes.
-func (x *exchange) question() *classify.Request {
-	q, r := &x.asked, &x.req
+// ask makes the question of the request's texts: valid until the body goes. Token
+// ids are read by the tokenizer of the one model that can come to answer. Where
+// sources is nil they stay unread, and where personal data are replaced: there is no
+// place in a body of numbers for [TYPE].
+func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
+	q, r := &pl.question, &pl.req
 	q.Texts = q.Texts[:0]
-	x.plain = x.plain[:0]
+	pl.plain = pl.plain[:0]
 	for _, t := range r.Content.Texts {
-		q.Texts = append(q.Texts, classify.Text{Bytes: x.plainText(t), Role: roles[t.Role], Message: t.Message})
+		text := t.Inside().Of(pl.body)
+		if t.Escaped {
+			start := len(pl.plain)
+			pl.plain = t.AppendTo(pl.plain, pl.body)
+			text = pl.plain[start:len(pl.plain):len(pl.plain)]
+		}
+		q.Texts = append(q.Texts, classify.Text{Bytes: text, Role: roles[t.Role], Message: t.Message})
 	}
-	q.Model, q.Auto, q.Streamed = x.facts.asked, x.auto(), r.Stream
+	q.Model, q.Auto, q.Streamed = pl.asked, isLeftToUs(pl.asked), r.Stream
 	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Turns.Results
 	q.Tools, q.Images, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
-	x.decoded(q)
+	if sources != nil && len(r.Content.TokenIDs) > 0 && modelIsFixed(pl.asked, pl.model, pl.state) && pl.state.settings.Classify.PII.Action != classify.Redact {
+		pl.plain = appendTokenTexts(q, pl.plain, pl.body, r.Content.TokenIDs, sources.Of(pl.model))
+	}
 	return q
 }
 
-// Gone says that nobody waits for the verdict: the client has gone, or the proxy ends what is under way.
-func (x *exchange) Gone() bool { return x.conn.gone.Load() || x.p.stopping.Load() }
-
 var clientSeed = maphash.MakeSeed()
 
-// client is a number of whose request it is: of its key, else of its address, and of a whole network where one client
-// has so many addresses.
-func (x *exchange) client() uint64 {
-	if x.key != nil {
-		return maphash.String(clientSeed, x.key.Name)
+// clientNumber is a number of whose request it is: of its key, else of its address,
+// and of a whole network where one client has so many addresses.
+func clientNumber(key *keyState, ip net.IP) uint64 {
+	if key != nil {
+		return maphash.String(clientSeed, key.Name)
 	}
-	ip := x.ctx.RemoteIP()
 	if ip.To4() == nil && len(ip) == net.IPv6len {
 		ip = ip[:net.IPv6len/2]
 	}
 	return maphash.Bytes(clientSeed, ip)
 }
 
-// plainText is the text as it is meant: of the body where it can be, else of a
-// memory that the exchange keeps.
-func (x *exchange) plainText(t openai.Text) []byte {
-	if !t.Escaped {
-		return t.Inside().Of(x.body)
-	}
-	start := len(x.plain)
-	x.plain = t.AppendTo(x.plain, x.body)
-	return x.plain[start:len(x.plain):len(x.plain)]
-}
-
 var roles = [...]classify.Role{
 	openai.RoleUser: classify.User, openai.RoleSystem: classify.System, openai.RoleAssistant: classify.Assistant, openai.RoleTool: classify.Tool,
 	openai.RoleTools: classify.ToolDefinition, openai.RoleDocument: classify.Document, openai.RoleOther: classify.Other,
-}
-
-// auto says whether the client left the model to us.
-func (x *exchange) auto() bool { return x.facts.asked == "" || isAutoModel(x.facts.asked) }
-
-// decide lets the decision choose the model, if the key may have it.
-func (x *exchange) decide() *openai.Error {
-	d := x.decision()
-	if d == nil {
-		return nil
-	}
-	x.facts.judgement.decision = d.Name
-	if d.Model == "" || d.Model == x.model || x.key != nil && !x.permitted(d.Model) {
-		return nil
-	}
-	x.model, x.facts.chosen = d.Model, d.Model
-	return x.reserve(x.model)
-}
-
-// decision is the one that holds, nil if none does.
-func (x *exchange) decision() *classify.Decision {
-	if x.verdict == nil {
-		return nil
-	}
-	return x.verdict.Decision
 }

@@ -1,4 +1,5 @@
-// The books of judging: metrics and log fields of what was found. Never the text.
+// What is said of a verdict in metrics and the log. Never the text.
+
 package proxy
 
 import (
@@ -47,7 +48,8 @@ func newSignalMetrics(f making) signalMetrics {
 	}
 }
 
-// kindMetrics are those of one kind of signal, looked up once: by its label that takes as long as some signals do.
+// kindMetrics are those of one kind of signal, looked up once: a look-up by label takes as long as
+// some signals do.
 type kindMetrics struct {
 	computed prometheus.Counter
 	took     prometheus.Observer
@@ -71,9 +73,9 @@ func (m *signalMetrics) of(kind classify.Kind) kindMetrics {
 
 var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
 
-// judged takes over what the verdict says, and counts it.
-func (b books) judged(x *exchange) {
-	v, j, m := x.verdict, &x.facts.judgement, b.metrics
+// countVerdict counts what a verdict says.
+func (p *Proxy) countVerdict(v *classify.Verdict) {
+	m := p.metrics
 	for _, t := range v.Took {
 		kind := m.of(t.Kind)
 		kind.computed.Inc()
@@ -85,26 +87,21 @@ func (b books) judged(x *exchange) {
 	for _, err := range [...]error{v.Jailbreak.Err, v.PII.Err} {
 		var bug *classify.PanicError
 		if errors.As(err, &bug) {
-			b.noteBugAt(bug.Value, bug.Stack, "a guard")
+			p.noteBugAt(bug.Value, bug.Stack, "a guard")
 		}
 	}
-	if j.hidden = v.Hidden; v.Hidden > 0 {
+	if v.Hidden > 0 {
 		m.hidden.Inc()
 	}
-	j.matched = append(j.matched[:0], v.Matched...)
 	for i := range v.Matched {
 		m.matched.WithLabelValues(string(v.Matched[i].Kind), v.Matched[i].Name).Inc()
 	}
 	if v.Jailbreak.Judged {
-		j.judged, j.score, j.attack = true, v.Jailbreak.Score, v.Jailbreak.Type
-		m.score.WithLabelValues("jailbreak").Observe(j.score)
+		m.score.WithLabelValues("jailbreak").Observe(v.Jailbreak.Score)
 	}
 	if v.Category.Judged {
-		j.category, j.confidence = v.Category.Name, v.Category.Confidence
-		m.score.WithLabelValues("category").Observe(j.confidence)
+		m.score.WithLabelValues("category").Observe(v.Category.Confidence)
 	}
-	j.language, j.complexity = v.Language.Code, v.Complexity.Level
-	j.types, j.denied = typesOf(v.PII.Spans), append([]string(nil), v.PII.Denied...)
 	if v.Decision != nil {
 		m.decisions.WithLabelValues(v.Decision.Name).Inc()
 	}

@@ -1,4 +1,5 @@
-// Tests of the books of judging.
+// Tests of the metrics and log fields of judging.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Bugs of judging that were: one test each, named after what went wrong.
+
 package proxy
 
 import (

@@ -10,11 +10,11 @@ import (
 // recording begins to take an answer down, if there is anybody for it. It
 // returns nil where there is nobody.
 func (r *relay) recording() *answer.Recorder {
-	r.recorder = nil
-	if (r.rule.stores || r.recipients.leader != nil) && r.call.Head.Status == 200 && r.route.Recorded() && isAsChosen(&r.facts, r.model) {
-		r.recorder = answer.NewRecorder(r.route.Kind, r.state.settings.CacheOptions.ToolCalls)
+	r.x.recorder = nil
+	if (r.x.rule.stores || r.x.recipients.leader != nil) && r.x.call.Head.Status == 200 && r.x.plan.route.Recorded() && isAsChosen(&r.x.plan) {
+		r.x.recorder = answer.NewRecorder(r.x.plan.route.Kind, r.x.plan.state.settings.CacheOptions.ToolCalls)
 	}
-	return r.recorder
+	return r.x.recorder
 }
 
 // keep stores the answer for later, after the last byte of the reply, and lets
@@ -34,7 +34,7 @@ func (x *exchange) keep() {
 			l.Retire(stored)
 		}
 	}()
-	if c := x.state.settings.Cache; c != nil && r != nil && x.rule.stores && isAsChosen(&x.facts, x.model) {
+	if c := x.plan.state.settings.Cache; c != nil && r != nil && x.rule.stores && isAsChosen(&x.plan) {
 		stored = store(c, &x.lookup.query, r, &x.p.metrics.cacheMetrics)
 	}
 }

@@ -1,4 +1,5 @@
 // Keeping: what is stored of answers, and that a store costs nobody anything.
+
 package proxy
 
 import (

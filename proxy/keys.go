@@ -1,4 +1,5 @@
 // Keys: who asks, and what they may ask for.
+
 package proxy
 
 import (
@@ -72,7 +73,8 @@ func newKeyring(keys []Key, old *keyring) *keyring {
 	return r
 }
 
-// owner is whom the key belongs to; a key without a tenant is none of a tenant of its name.
+// owner is whom the key belongs to. A key without a tenant does not belong to the tenant that has
+// the same name as the key.
 func (k *keyState) owner() string {
 	if k.Tenant == "" {
 		return "key " + k.Name
@@ -107,17 +109,15 @@ func (k *keyState) allowed(model string) bool {
 // required says whether a key must be shown at all.
 func (r *keyring) required() bool { return len(r.byDigest) > 0 }
 
-// identify finds the key that the request shows.
-func (x *exchange) identify() *openai.Error {
-	ring := x.state.keys
+// identify finds the key that a request shows; nil without an error: none is needed.
+func identify(ring *keyring, h headerPeeker) (*keyState, *openai.Error) {
 	if !ring.required() {
-		return nil
+		return nil, nil
 	}
-	if x.key = ring.find(shownKey(&x.ctx.Request.Header)); x.key == nil {
-		x.p.metrics.refusedKeys.Inc()
-		return invalidKey()
+	if k := ring.find(shownKey(h)); k != nil {
+		return k, nil
 	}
-	return nil
+	return nil, invalidKey()
 }
 
 func invalidKey() *openai.Error {

@@ -1,4 +1,5 @@
 // Keys: who may ask, for what, how much; and what of a key goes where.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // What the proxy learns of simulated engines and hears from them, over HTTP and ZeroMQ.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Locating: the prompt of a request as placement knows it, in tokens where they can be had.
+
 package proxy
 
 import (
@@ -7,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
@@ -15,24 +17,17 @@ import (
 	"kvasir/wire"
 )
 
-// A placing is a request's prompt, and where it went. It keeps memory for the next
-// request's.
+// A placing is what placement is asked of a request: its prompt, and what the request
+// says of it itself. It keeps memory for the next request's.
 type placing struct {
-	steering
-	prompt kvroute.Prompt
-	ids    *[]uint32         // of prompt, lent
-	text   []byte            // of prompt where there are no tokens, lent
-	at     kvroute.Placement // of the try that is under way: here a pointer to it costs nothing
+	steering // what it says of it itself
+	prompt   kvroute.Prompt
+	ids      *[]uint32 // of prompt, lent
+	text     []byte    // of prompt where there are no tokens, lent
 
-	salt     string // that the prompt is computed under; "": none
-	ownSalt  bool   // it is another one than the client's: spliced
-	saltless bool   // but for this worker, which takes none
-	tokens   int    // of the prompt, estimated where they are not known
+	salt   promptSalt
+	tokens int // of the prompt, estimated where they are not known
 }
-
-// A placer is a request that is to be placed, and was: it says where it may go, and
-// what came of that.
-type placer struct{ *exchange }
 
 // idSlices lends the memory of tokens: a stream needs them only until it begins.
 var idSlices = sync.Pool{New: func() any { return new([]uint32) }}
@@ -56,52 +51,47 @@ func (s *state) prices() bool {
 
 // locate finds out which blocks the request would meet: its tokens, of the body as
 // it will be sent, under the seed of its adapter and salt. Where there are no tokens
-// blocks of text stand in, which only meet those of own placements.
-func (x placer) locate() {
-	p, f := &x.placing, &x.facts.placed
+// blocks of text stand in, which only meet those of own placements. It returns what is
+// to be said of it.
+func locate(pl *plan, sources *tokens.Sources) (said placed) {
+	p := &pl.placing
 	p.giveBack()
 	p.prompt.Reset()
-	*f = placed{}
-	if x.facts.fallbacks > 0 {
-		p.pin = kvroute.Pin{} // what was asked for is no worker of this model
-	}
-	if !x.route.Generates() || !x.state.prices() {
-		return
+	if !pl.route.Generates() || !pl.state.prices() {
+		return placed{}
 	}
 	begin := time.Now()
-	source := x.p.tokens.Of(x.model)
-	p.prompt.Seed = upstream.SeedOf(source.Listed, p.salt)
+	source := sources.Of(pl.model)
+	p.prompt.Seed = upstream.SeedOf(source.Listed, p.salt.text)
 	err := source.Err
 	if err == nil {
-		err = x.tokens(source.Model)
+		p.ids, err = tokensOf(source.Model, pl.route.Kind, pl.body, &pl.edit)
 	}
-	if err != nil {
-		x.wording()
-		f.approximate = approximation(err)
+	if err == nil {
+		p.prompt.IDs = *p.ids
+	} else {
+		p.text = wording(&pl.req, decisionOf(pl.verdict))
+		p.prompt.Text = p.text
+		said.approximate = approximation(err)
 	}
-	f.located = time.Since(begin)
+	said.located = time.Since(begin)
+	return said
 }
 
-// tokens cuts the body as it will be sent.
-func (x placer) tokens(m *prompt.Model) error {
-	n := x.edit.Length(x.body)
+// tokensOf cuts a body as it will be sent. The tokens are lent: giveIDs takes them
+// back.
+func tokensOf(m *prompt.Model, k openai.Kind, body []byte, edit *openai.Splices) (ids *[]uint32, err error) {
+	n := edit.Length(body)
 	if n > maxTokenized {
-		return errTooLongToCut
+		return nil, errTooLongToCut
 	}
-	body := x.body
-	if !x.edit.Empty() {
+	if !edit.Empty() {
 		sent := wire.TakeBuffer(n)
 		defer wire.GiveBuffer(sent)
-		body = sent[:0]
-		x.pieces = x.edit.Segments(x.pieces[:0], x.body)
-		for _, piece := range x.pieces {
-			body = append(body, piece...)
-		}
+		body = edit.AppendTo(sent[:0], body)
 	}
-	p := &x.placing
-	ids := idSlices.Get().(*[]uint32)
-	var err error
-	switch ctx := context.Background(); x.route.Kind { // whoever is asked has a clock of his own
+	ids = idSlices.Get().(*[]uint32)
+	switch ctx := context.Background(); k { // whoever is asked has a clock of his own
 	case openai.KindChat:
 		*ids, err = m.Chat(ctx, (*ids)[:0], body)
 	case openai.KindText:
@@ -113,15 +103,14 @@ func (x placer) tokens(m *prompt.Model) error {
 	default:
 		err = prompt.ErrUnsupported
 	}
-	if err != nil || len(*ids) == 0 {
-		giveIDs(ids)
-		if err == nil {
-			err = prompt.ErrRequest
-		}
-		return err
+	if err == nil && len(*ids) == 0 {
+		err = prompt.ErrRequest
 	}
-	p.ids, p.prompt.IDs = ids, *ids
-	return nil
+	if err != nil {
+		giveIDs(ids)
+		return nil, err
+	}
+	return ids, nil
 }
 
 var errTooLongToCut = errors.New("the body is longer than is cut into tokens")
@@ -148,42 +137,40 @@ func approximation(err error) string {
 }
 
 // wording makes text of what the prompt is made of, in the order in which engines
-// have it: requests that begin alike are to begin alike here.
-func (x placer) wording() {
-	r, p := &x.req, &x.placing
+// have it: requests that begin alike are to begin alike here. The text is lent:
+// wire.GiveBuffer takes it back.
+func wording(r *openai.Request, d *classify.Decision) []byte {
 	system := ""
-	if d := x.decision(); d != nil {
+	if d != nil {
 		system = d.SystemPrompt
 	}
 	spans := [...]openai.Span{r.Fields.Tools, r.Fields.System, r.Fields.Instructions, r.MessagesAt, r.AskedAt}
 	n := len(system)
 	for _, at := range spans {
-		n += len(at.Of(x.body))
+		n += len(at.Of(r.Body))
 	}
-	p.text = append(wire.TakeBuffer(max(n, 1))[:0], system...)
+	text := append(wire.TakeBuffer(max(n, 1))[:0], system...)
 	for _, at := range spans {
-		p.text = append(p.text, at.Of(x.body)...)
+		text = append(text, at.Of(r.Body)...)
 	}
-	p.prompt.Text = p.text
+	return text
 }
 
-// query is what placement is asked.
-func (j *journey) query() kvroute.Query {
-	p := &j.placing
+// query is what placement is asked at now. aggregate says that one worker is to
+// compute the prompt and to answer, fallback that another model may be asked after
+// this one.
+func (pl *plan) query(now time.Time, aggregate, fallback bool) kvroute.Query {
+	p := &pl.placing
 	q := kvroute.Query{
-		Now: j.arrived(), Model: j.model, Tokens: j.prompt / bytesPerToken,
-		Tried: j.tried, TriedPrefill: j.triedPrefill, Aggregate: j.aggregate,
-		Pin: p.pin, Override: p.override, Quiet: !j.req.Stream || !j.req.GeneratesOne(), NoPrompt: !j.route.Generates(),
+		Now: now, Model: pl.model, Tokens: pl.size / bytesPerToken, Aggregate: aggregate,
+		Pin: p.pin, Override: p.override, Quiet: !pl.req.Stream || !pl.req.GeneratesOne(), NoPrompt: !pl.route.Generates(),
 	}
-	q.Strict = j.hasFallback() && p.pin.Worker == "" // a request for one worker is for no other model
-	if p.pin.Prefill != "" && !j.state.handsOver {
-		q.Aggregate = false // the request names a prefill worker where there is none: it is to hear so
-	}
-	if j.last != nil {
-		q.Now = time.Now()
-	}
+	q.Strict = fallback && p.pin.Worker == "" // a request for one worker is for no other model
 	if p.prompt.IDs != nil || p.prompt.Text != nil {
 		q.Prompt, q.Tokens = &p.prompt, p.prompt.Tokens()
+	}
+	if p.pin.Prefill != "" && !pl.state.handsOver {
+		q.Aggregate = false // the request names a prefill worker where there is none: it is to hear so
 	}
 	return q
 }

@@ -1,4 +1,5 @@
 // Lost clients, slow readers, and shutdown: who must be let go, and when.
+
 package proxy
 
 import (

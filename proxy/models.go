@@ -1,4 +1,5 @@
 // Models: what GET /v1/models says.
+
 package proxy
 
 import (

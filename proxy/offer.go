@@ -1,4 +1,5 @@
 // Offers: a leader's own client may read slowly while others wait for the same answer.
+
 package proxy
 
 import (
@@ -9,8 +10,8 @@ import (
 )
 
 const (
-	// offerTime is how long a client has to take what it is offered. Others wait
-	// for as long, once a read of the worker.
+	// offerTime is how long a client has to take what it is offered. Others wait as long, once for
+	// each read of the worker.
 	offerTime = 2 * time.Millisecond
 
 	// lateLimit is how much waits for a client that reads slowly. Beyond it the

@@ -1,4 +1,5 @@
 // What the proxy tells placement of the pace of engines.
+
 package proxy
 
 import (

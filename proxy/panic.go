@@ -1,4 +1,5 @@
 // Panics: a bug ends one request or probe, never the process.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // The pipeline: the way of one request, step after step.
+
 package proxy
 
 import (
@@ -21,66 +22,91 @@ func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) {
 }
 
 // answer is the way of the request. Each step may end it.
-func (x *exchange) answer() *openai.Error {
-	if x.p.refusing.Load() {
+func (x *exchange) answer() (err *openai.Error) {
+	p, plan, m := x.p, &x.plan, x.p.metrics
+	s := plan.state
+	if p.refusing.Load() {
 		return shuttingDown()
 	}
-	if err := x.identify(); err != nil { // whose key is it
+	if plan.key, err = identify(s.keys, &x.ctx.Request.Header); err != nil { // whose key is it
+		m.refusedKeys.Inc()
 		return err
 	}
-	if err := x.read(); err != nil { // the body, parsed once
+	if err = x.read(); err != nil { // the body, parsed once
 		return err
 	}
-	x.choose()                        // the model that shall answer
-	if err := x.admit(); err != nil { // may this key have it, now
+	plan.choose()                                   // the model that shall answer
+	if err = admit(plan, x.arrived()); err != nil { // may this key have it, now
 		return err
 	}
-	x.judge()                          // what it is about, and whether it may pass
-	if err := x.decide(); err != nil { // what follows
+	if err = x.reserve(plan.model); err != nil { // and as many tokens
 		return err
 	}
-	if answered, err := (gate{x}).guard(); answered || err != nil {
+	if plan.isJudged() { // what it is about
+		q := plan.ask(p.tokens)
+		q.Client, q.For = clientNumber(plan.key, x.ctx.RemoteIP()), x
+		plan.verdict, x.facts.judged = s.classifier.Judge(q), true
+		plan.judgement.note(plan.verdict)
+		p.countVerdict(plan.verdict)
+	}
+	if plan.decide() { // what follows: another model, perhaps
+		if err = x.reserve(plan.model); err != nil {
+			return err
+		}
+	}
+	ruling := rule(plan.verdict, &s.settings.Guards, plan.model) // may it pass
+	p.countRuling(plan.verdict, &ruling)
+	if answered, err := x.obey(&ruling); answered || err != nil {
 		return err
 	}
 	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
-	place := placer{x}
-	if err := place.steer(); err != nil { // where it asks to be placed
+	if err = plan.settlePlace(); err != nil { // where it asks to be placed, and under which salt
 		return err
 	}
-	x.splice()     // what changes in the body on its way
-	place.locate() // which blocks of KV cache it would meet
+	plan.splice(func(kind string) { m.redacted.WithLabelValues(kind).Inc() }) // what changes in the body on its way
+	x.locate()                                                                // which blocks of KV cache it would meet
 	return x.forward()
 }
 
-// choose settles which model answers: MoM and auto leave it to us.
-func (x *exchange) choose() {
-	x.model = x.facts.asked
-	if x.model == "" || isAutoModel(x.model) {
-		x.model = x.state.defaultModel()
+// locate finds the blocks that the prompt would meet, for the model that answers.
+func (x *exchange) locate() {
+	if x.facts.fallbacks > 0 {
+		x.plan.placing.pin = noPin // what was asked for is no worker of this model
 	}
-	x.facts.chosen = x.model
+	x.facts.placed = locate(&x.plan, x.p.tokens)
 }
 
-// splice notes every change of the body. All other bytes reach the worker as
-// they came.
-func (x *exchange) splice() {
-	x.edit.Reset()
-	if x.model != x.facts.asked {
-		openai.SetModel(&x.edit, &x.req, x.model)
+// obey answers a request that may not pass, as the ruling says.
+func (x *exchange) obey(r *ruling) (answered bool, err *openai.Error) {
+	j := &x.plan.judgement
+	j.path, j.guard, j.unjudged = r.path, r.guard, r.passed
+	switch {
+	case r.gone && x.conn.gone.Load():
+		return false, clientGone
+	case r.gone:
+		return false, shuttingDown()
+	case r.err != nil:
+		return false, r.err
+	case r.refusal == nil:
+		return false, nil
 	}
-	openai.StripHandover(&x.edit, &x.req)
-	openai.RewriteHeads(&x.edit, &x.req)
-	x.effects()
-	x.redact()
-	placer{x}.spliceSalt()
-	if x.hidesUsage = x.req.Stream && x.route.CountsUsage() && !x.req.Usage.Include && !x.req.Usage.Continuous; x.hidesUsage {
-		openai.AskUsage(&x.edit, &x.req)
+	x.facts.why = "blocked"
+	status := r.status
+	if !x.plan.route.Generates() && status == fasthttp.StatusOK {
+		status = fasthttp.StatusBadRequest // there is no answer to say it in
 	}
+	if status != fasthttp.StatusOK {
+		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.refusal.Text}
+	}
+	say := r.refusal.Replay(x.plan.route.Kind, x.arrived().Unix(), x.plan.req.Usage.Include)
+	x.tell(&say)
+	return true, nil
 }
 
-// end closes the books on a request: also on one whose way panicked.
+// end settles what a request has used, and has it logged: also one whose way
+// panicked.
 func (x *exchange) end() {
 	if fault := recover(); fault != nil {
 		x.panicked(fault)
@@ -88,7 +114,7 @@ func (x *exchange) end() {
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
 	x.facts.total = time.Since(x.arrived())
 	x.endCall()
-	books{x.p}.enter(x)
+	x.p.record(x)
 	x.keep()
 	x.release()
 }

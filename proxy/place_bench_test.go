@@ -1,6 +1,7 @@
 //go:build linux
 
 // What placement takes in the running proxy: an 8 KB prompt, 16 workers, a real tokenizer.
+
 package proxy
 
 import (
@@ -18,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
 	"kvasir/kvroute"
@@ -91,7 +91,7 @@ func BenchmarkPlacement(b *testing.B) {
 			p.log.mu.Lock()
 			p.log.b.Reset()
 			p.log.mu.Unlock()
-			x := new(exchange)
+			pl := new(plan)
 			var located, placed []time.Duration
 			for i := 0; b.Loop(); i++ {
 				body := kind.body(i)
@@ -101,7 +101,7 @@ func BenchmarkPlacement(b *testing.B) {
 				if r := receive(b, replies); r.Header.Get("x-kvasir-placement") != "" || r.Header.Get("x-kvasir-prompt-blocks") == "0" {
 					b.Fatalf("%v", r.Header)
 				}
-				tokens, all := p.placeAlone(b, x, kind.body(i))
+				tokens, all := p.placeAlone(b, pl, kind.body(i))
 				located, placed = append(located, tokens), append(placed, all)
 			}
 			var took []time.Duration
@@ -119,33 +119,28 @@ func BenchmarkPlacement(b *testing.B) {
 
 // placeAlone takes a chat through the pipeline up to its placement, which it ends at once, and
 // returns the processor time of finding its tokens, and of that and the choice.
-func (p *testProxy) placeAlone(b *testing.B, x *exchange, body string) (located, placed time.Duration) {
+func (p *testProxy) placeAlone(b *testing.B, pl *plan, body string) (located, placed time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ctx := &fasthttp.RequestCtx{}
-	ctx.Request.SetBodyString(body)
-	x.turn = turn{p: p.Proxy, ctx: ctx, state: p.state.Load(), route: &openai.Routes[0]}
-	if err := x.read(); err != nil {
+	pl.state, pl.route = p.state.Load(), &openai.Routes[0]
+	if err := pl.parse([]byte(body), nil); err != nil {
 		b.Fatal(err)
 	}
-	x.choose()
-	if err := (placer{x}).steer(); err != nil {
+	pl.choose()
+	if err := pl.settlePlace(); err != nil {
 		b.Fatal(err)
 	}
-	x.splice()
+	pl.splice(nil)
 	begin := threadTime(b)
-	placer{x}.locate()
+	said := locate(pl, p.tokens)
 	located = threadTime(b) - begin
-	j := journey{placer: placer{x}, aggregate: x.aggregates()}
-	q := j.query()
-	q.Now = time.Now() // the server's clock has not seen ctx
-	at, err := j.choose(q)
+	at, err := pl.state.pool.Place(pl.query(time.Now(), !pl.handsOver(), false))
 	placed = threadTime(b) - begin
-	if err != nil || at.Overlap.Of == 0 || x.facts.placed.approximate != "" {
-		b.Fatalf("%v %+v %q", err, at.Overlap, x.facts.placed.approximate)
+	if err != nil || at.Overlap.Of == 0 || said.approximate != "" {
+		b.Fatalf("%v %+v %q", err, at.Overlap, said.approximate)
 	}
 	at.Release()
-	x.placing.forget()
+	pl.placing.forget()
 	return located, placed
 }
 

@@ -1,4 +1,5 @@
 // Placement in the running proxy: simulated workers over HTTP and ZeroMQ.
+
 package proxy
 
 import (
@@ -210,7 +211,7 @@ func TestTenantsAreIsolated(t *testing.T) {
 		{"b", "", false}, {"b", "", true},
 		{"a1", `"cache_salt":"mine",`, false}, {"a2", `"cache_salt":"mine",`, true}, {"a2", `"cache_salt":"other",`, false},
 		{"open", `"cache_salt":"mine",`, false}, {"open", `"cache_salt":"mine",`, true},
-		{"open", `"cache_salt":"` + saltOf(t, p, as("a1"), body) + `",`, false}, // guessed
+		{"open", `"cache_salt":"` + sentSalt(t, p, as("a1"), body) + `",`, false}, // guessed
 		{"open", "", true},
 	} {
 		a := p.placed(t, strings.Replace(body, `"max`, tt.more+`"max`, 1), as(tt.key))
@@ -237,17 +238,17 @@ func TestSaltCannotBeGuessed(t *testing.T) {
 	}
 	here, there, elsewhere := with(one, two, alone), with(two, one), with(other)
 	body := wordy("apple", 100, "")
-	salt := saltOf(t, here, as("a1"), body)
-	for _, same := range []string{saltOf(t, here, as("a2"), body), saltOf(t, there, as("a1"), body)} {
+	salt := sentSalt(t, here, as("a1"), body)
+	for _, same := range []string{sentSalt(t, here, as("a2"), body), sentSalt(t, there, as("a1"), body)} {
 		if same != salt {
 			t.Errorf("the tenant has the salts %q and %q", salt, same)
 		}
 	}
 	listed := strings.Replace(body, `"max`, `"cache_salt":["mine"],"max`, 1)
 	for what, different := range map[string]string{
-		"a tenant of the same name with other keys": saltOf(t, elsewhere, as("a1, but another"), body),
-		"a key of the tenant's name":                saltOf(t, here, as("a"), body),
-		"a salt that is no string":                  saltOf(t, here, as("a1"), listed),
+		"a tenant of the same name with other keys": sentSalt(t, elsewhere, as("a1, but another"), body),
+		"a key of the tenant's name":                sentSalt(t, here, as("a"), body),
+		"a salt that is no string":                  sentSalt(t, here, as("a1"), listed),
 	} {
 		if different == salt {
 			t.Errorf("%s has the salt of the tenant", what)
@@ -256,7 +257,7 @@ func TestSaltCannotBeGuessed(t *testing.T) {
 }
 
 // saltOf is the salt that a worker is sent for a key's request.
-func saltOf(t *testing.T, p *testProxy, key, body string) string {
+func sentSalt(t *testing.T, p *testProxy, key, body string) string {
 	t.Helper()
 	w := startWorker(t, func(c net.Conn, _ string) bool {
 		_, err := c.Write([]byte(httpReply(200, "application/json", chatReply)))

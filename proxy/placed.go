@@ -1,4 +1,5 @@
 // Placed: what is said of a placement, in headers, the log and metrics, and what its end tells.
+
 package proxy
 
 import (
@@ -30,53 +31,54 @@ type placed struct {
 	took        time.Duration // that and the choice
 }
 
-// choose asks the pool for a place at once, and notes how long that took.
-func (j *journey) choose(q kvroute.Query) (kvroute.Placement, error) {
-	if !j.state.prices() {
-		return j.state.pool.Place(q)
+// placeNow asks the pool for a place at once, and notes how long that took.
+func (a *attempts) placeNow(q kvroute.Query) (kvroute.Placement, error) {
+	if !a.x.plan.state.prices() {
+		return a.x.plan.state.pool.Place(q)
 	}
 	begin := time.Now()
-	at, err := j.state.pool.Place(q)
-	j.facts.placed.took = j.facts.placed.located + time.Since(begin)
+	at, err := a.x.plan.state.pool.Place(q)
+	a.x.facts.placed.took = a.x.facts.placed.located + time.Since(begin)
 	return at, err
 }
 
-// placed notes where the request goes now, and makes its body fit for b, which
-// answers.
-func (x placer) placed(at *kvroute.Placement, b *backend) {
-	p, f := &x.placing, &x.facts.placed
-	p.tokens = p.prompt.Tokens()
+// note takes over what a placement says: what is known of the prompt's blocks where
+// it is computed, and the price. tokens are the prompt's.
+func (f *placed) note(at *kvroute.Placement, tokens int) {
 	f.why = at.Why
 	held := at.Overlap
 	if at.Prefill != nil {
 		held = at.PrefillOverlap
 	}
-	if f.priced = len(at.Candidates) > 0; f.priced {
-		f.overlap, f.of, f.blockSize = held.Blocks(), held.Of, held.BlockSize
-		if f.blockSize > 0 { // engines compute the last token, whatever they hold
-			f.overlap = min(f.overlap, max(p.tokens-1, 0)/f.blockSize)
-		}
-		for i := range at.Candidates {
-			if c := &at.Candidates[i]; c.Chosen {
-				f.cost, f.ttft = f.cost+c.Cost, max(f.ttft, c.TTFT)
-			}
-		}
-		x.p.metrics.placeTook.Observe(f.took.Seconds())
-		if f.approximate != "" {
-			x.p.metrics.approximate.WithLabelValues(x.model, f.approximate).Inc()
-		}
-		x.p.metrics.overlapped.Add(float64(f.overlap * f.blockSize))
+	if f.priced = len(at.Candidates) > 0; !f.priced {
+		return
 	}
-	x.saltFor(b)
-	books{x.p}.candidates(x.exchange, at)
-	at.DropCandidates()
+	f.overlap, f.of, f.blockSize = held.Blocks(), held.Of, held.BlockSize
+	if f.blockSize > 0 { // engines compute the last token, whatever they hold
+		f.overlap = min(f.overlap, max(tokens-1, 0)/f.blockSize)
+	}
+	for i := range at.Candidates {
+		if c := &at.Candidates[i]; c.Chosen {
+			f.cost, f.ttft = f.cost+c.Cost, max(f.ttft, c.TTFT)
+		}
+	}
 }
 
-// compare notes how far what the worker says it had cached is from what it was
-// taken to hold.
-func (x placer) compare(at *kvroute.Placement) {
-	p, f, m := &x.placing, &x.facts.placed, x.p.metrics
-	cached := x.facts.usage.Cached
+// count counts the last placement of a request for the model.
+func (m *placeMetrics) count(f *placed, model string) {
+	if !f.priced {
+		return
+	}
+	m.placeTook.Observe(f.took.Seconds())
+	if f.approximate != "" {
+		m.approximate.WithLabelValues(model, f.approximate).Inc()
+	}
+	m.overlapped.Add(float64(f.overlap * f.blockSize))
+}
+
+// compare notes how far what a worker says it had cached, in tokens (negative: it
+// does not say), is from what it was taken to hold, for a prompt of so many tokens.
+func (m *placeMetrics) compare(f *placed, b *backend, cached, tokens int) {
 	if cached < 0 || !f.priced || f.approximate != "" || f.blockSize == 0 {
 		return
 	}
@@ -85,11 +87,29 @@ func (x placer) compare(at *kvroute.Placement) {
 	m.predicted.WithLabelValues("reported").Add(float64(cached))
 	off := float64(predicted - cached)
 	m.overlapOff.Observe(math.Abs(off) / float64(f.blockSize))
+	b.agreement.note(predicted, cached, tokens)
+}
+
+// notePlacement notes where the request goes now: in its facts, the metrics and the
+// log.
+func (x *exchange) notePlacement() {
+	p, f := &x.plan.placing, &x.facts.placed
+	p.tokens = p.prompt.Tokens()
+	f.note(&x.at, p.tokens)
+	x.p.metrics.placeMetrics.count(f, x.plan.model)
+	x.p.logCandidates(x, &x.at)
+	x.at.DropCandidates()
+}
+
+// endPlacement compares what the worker says with what it was taken to hold, and
+// gives the placement back.
+func (x *exchange) endPlacement() {
 	b := x.backend
-	if at.Prefill != nil { // the count is the prefill worker's, whoever sends it
-		b = at.Prefill.Peer.(*backend)
+	if x.at.Prefill != nil { // the count is the prefill worker's, whoever sends it
+		b = x.at.Prefill.Peer.(*backend)
 	}
-	b.agreement.note(predicted, cached, p.tokens)
+	x.p.metrics.placeMetrics.compare(&x.facts.placed, b, x.facts.usage.Cached, x.plan.placing.tokens)
+	x.at.Release()
 }
 
 // An agreement is how well a worker's own counts agree with what was predicted of
@@ -154,12 +174,12 @@ func newPlaceMetrics(f making) placeMetrics {
 // offBuckets are blocks.
 var offBuckets = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 
-// appendPlaced appends what a reply says of its placement.
-func (x placer) appendPlaced(dst []byte) []byte {
-	f := &x.facts.placed
-	if x.facts.prefill != "" {
-		dst = appendHeader(dst, "x-kvasir-prefill-worker", x.facts.prefill)
-		dst = appendHeader(dst, "x-kvasir-decode-worker", x.facts.worker)
+// appendHeaders appends what a reply says of its placement. prefill is the worker
+// that computed the prompt for the other one; "": none.
+func (f *placed) appendHeaders(dst []byte, worker, prefill string) []byte {
+	if prefill != "" {
+		dst = appendHeader(dst, "x-kvasir-prefill-worker", prefill)
+		dst = appendHeader(dst, "x-kvasir-decode-worker", worker)
 	}
 	if !f.priced {
 		return dst
@@ -189,14 +209,14 @@ func (f *placed) log(e *zerolog.Event) {
 	}
 }
 
-// candidates writes the line that says why: every candidate with what it holds,
+// logCandidates writes the line that says why: every candidate with what it holds,
 // its load and its price. There are as many as workers, so it is for log.level
 // debug; the request's own line has the choice.
-func (b books) candidates(x *exchange, at *kvroute.Placement) {
-	if len(at.Candidates) == 0 || b.log.GetLevel() > zerolog.DebugLevel {
+func (p *Proxy) logCandidates(x *exchange, at *kvroute.Placement) {
+	if len(at.Candidates) == 0 || p.log.GetLevel() > zerolog.DebugLevel {
 		return
 	}
-	e := b.log.Debug()
+	e := p.log.Debug()
 	if !e.Enabled() {
 		return
 	}
@@ -227,8 +247,8 @@ func (b books) candidates(x *exchange, at *kvroute.Placement) {
 		}
 		list.Dict(one)
 	}
-	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.model).
-		Str("policy", x.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.placing.tokens).
+	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
+		Str("policy", x.plan.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
 		Array("candidates", list).Msg("placement")
 }
 
@@ -241,11 +261,4 @@ func (s *state) placeReasons(b *backend) (why []string) {
 		why = append(why, fmt.Sprintf("worker %q: keys[].isolate has no effect at its engine, %s", b.Name(), e))
 	}
 	return why
-}
-
-// endPlacement compares what the worker says with what it was taken to hold, and
-// gives the placement back.
-func (x placer) endPlacement(at *kvroute.Placement) {
-	x.compare(at)
-	at.Release()
 }

@@ -1,4 +1,5 @@
 // Prefilled: an answer that a prefill worker gave whole, and what is counted of hand-overs.
+
 package proxy
 
 import (
@@ -15,10 +16,10 @@ func (h *handover) passOwn() *upstream.Failure {
 	x.call, h.call = h.call, upstream.Call{}
 	x.backend = h.from
 	x.facts.worker, x.facts.prefill = h.from.Name(), ""
-	r := relay{exchange: x, hand: h}
+	r := relay{x: x, hand: h}
 	f, result := (*upstream.Failure)(nil), "prefill_answered"
 	defer r.letGo(&h.decode) // it has no connection any more
-	if x.req.Stream {
+	if x.plan.req.Stream {
 		f = r.retell()
 	} else if err := r.body(); err != nil {
 		f = blame(x, &x.call, h.from.Name(), err)
@@ -34,27 +35,27 @@ func (h *handover) passOwn() *upstream.Failure {
 // retell tells a body that has come whole as the events of a stream.
 func (r *relay) retell() *upstream.Failure {
 	if err := r.hand.commit(); err != nil {
-		return blame(r.exchange, &r.call, r.facts.worker, err)
+		return blame(r.x, &r.x.call, r.x.facts.worker, err)
 	}
-	body := r.call.Payload()
+	body := r.x.call.Payload()
 	shown := body
-	if r.unveil != nil {
-		shown = r.unveil.Body(body)
+	if r.x.plan.unveil != nil {
+		shown = r.x.plan.unveil.Body(body)
 	}
-	said := answer.NewRecorder(r.route.Kind, true)
+	said := answer.NewRecorder(r.x.plan.route.Kind, true)
 	said.Body(shown)
 	if said.Seal(); !said.Faithful() {
-		return upstream.Broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.facts.worker)
+		return upstream.Broken(502, "untold", "worker %q gave an answer that cannot be told as a stream", r.x.facts.worker)
 	}
 	if record := r.recording(); record != nil {
 		record.Body(body)
-		shareWhole(r.recipients.leader, record)
+		shareWhole(r.x.recipients.leader, record)
 	}
-	r.facts.usage = answer.UsageOf(r.route.Kind, body)
-	r.spend(r.facts.usage.Total())
-	r.facts.streamed = true
-	say := answer.NewReplay(said.Answer(), r.route.Kind, r.facts.id, r.arrived().Unix(), r.req.Usage.Include)
-	r.tell(&say)
+	r.x.facts.usage = answer.UsageOf(r.x.plan.route.Kind, body)
+	r.x.spend(r.x.facts.usage.Total())
+	r.x.facts.streamed = true
+	say := answer.NewReplay(said.Answer(), r.x.plan.route.Kind, r.x.facts.id, r.x.arrived().Unix(), r.x.plan.req.Usage.Include)
+	r.x.tell(&say)
 	return nil
 }
 

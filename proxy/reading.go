@@ -1,4 +1,5 @@
 // Reading: request bodies as the pipeline reads them, for those who only ask what is in them.
+
 package proxy
 
 import (
@@ -13,7 +14,8 @@ import (
 // it judges. It is for one goroutine.
 type Reading struct {
 	ClientTemplates bool // as Guards has it
-	x               exchange
+	plan            plan
+	lookup          *lookup
 }
 
 // Chat reads a body of /v1/chat/completions, which may leave the model out:
@@ -21,7 +23,7 @@ type Reading struct {
 // as long as body is not changed. The error is the one that a client would get.
 func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 	q, err := r.Read("/tokenize", body)
-	if err == nil && !r.x.req.MessagesAt.Given() {
+	if err == nil && !r.plan.req.MessagesAt.Given() {
 		return nil, openai.Invalid("messages", "you must provide a messages parameter")
 	}
 	return q, err
@@ -30,21 +32,16 @@ func (r *Reading) Chat(body []byte) (*classify.Request, error) {
 // Read is Chat for the route with this path; its model may be left out only
 // where the route's may.
 func (r *Reading) Read(path string, body []byte) (*classify.Request, error) {
-	x := &r.x
 	for i := range openai.Routes {
 		rt := &openai.Routes[i]
 		if rt.Path != path || rt.Kind == openai.KindForm {
 			continue
 		}
-		if err := x.req.Parse(*rt, body, nil); err != nil {
+		r.plan.route, r.plan.state = rt, &state{settings: &Settings{Guards: Guards{ClientTemplates: r.ClientTemplates}}}
+		if err := r.plan.parse(body, nil); err != nil {
 			return nil, err
 		}
-		if err := x.req.RefuseTemplate(r.ClientTemplates); err != nil {
-			return nil, err
-		}
-		x.body, x.route = body, rt
-		x.facts.asked = string(x.req.Model)
-		return x.question(), nil
+		return r.plan.ask(nil), nil
 	}
 	return nil, openai.Invalid("", "There is no route %s with a JSON body", path)
 }
@@ -63,11 +60,11 @@ type CacheAsk struct {
 // of which the verdict is, if it were answered by this model. The body must be
 // as it was.
 func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk {
-	x := &r.x
-	if !x.route.Recorded() {
+	pl := &r.plan
+	if !pl.route.Recorded() {
 		return CacheAsk{Why: "route"}
 	}
-	in := scopeInput{request: &x.req, path: x.route.Path, model: model, keyless: true, named: s.CacheOptions.ScopeHeaders}
+	in := scopeInput{request: &pl.req, path: pl.route.Path, model: model, keyless: true, named: s.CacheOptions.ScopeHeaders}
 	if v != nil {
 		in.decision = v.Decision
 	}
@@ -76,12 +73,12 @@ func (r *Reading) Cache(s *Settings, v *classify.Verdict, model string) CacheAsk
 			in.family = m.Reasoning
 		}
 	}
-	rule := cacheRuleFor(&x.req, x.route.Kind, in.decision, guardOutcome{redacts: redacts(v, &s.Classify)}, nil, &s.CacheOptions)
+	rule := cacheRuleFor(&pl.req, pl.route.Kind, in.decision, guardOutcome{redacts: redacts(v, &s.Classify)}, nil, &s.CacheOptions)
 	ask := CacheAsk{Why: rule.why, Kept: rule.stores, Exact: rule.exact}
 	if rule.asks.Given() {
-		x.lookup = x.lookup.of(&in, &rule)
-		ask.Question, ask.Scope = bytes.Clone(x.lookup.text), x.lookup.query.Scope
-		ask.Literal = x.lookup.query.Literal()
+		r.lookup = r.lookup.of(&in, &rule)
+		ask.Question, ask.Scope = bytes.Clone(r.lookup.text), r.lookup.query.Scope
+		ask.Literal = r.lookup.query.Literal()
 	}
 	return ask
 }

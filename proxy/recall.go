@@ -41,15 +41,15 @@ type recalled struct {
 // A hit counts as a request against a key's limit and takes none of its tokens:
 // no worker made any. It asks no worker and takes nothing from the retry budget.
 func (x *exchange) reuse() (answered bool, err *openai.Error) {
-	c, o := x.state.settings.Cache, &x.state.settings.CacheOptions
-	if c == nil || !x.route.Recorded() {
+	c, o := x.plan.state.settings.Cache, &x.plan.state.settings.CacheOptions
+	if c == nil || !x.plan.route.Recorded() {
 		return false, nil
 	}
-	x.rule = cacheRuleFor(&x.req, x.route.Kind, x.decision(), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
+	x.rule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
 	if x.rule.why == "" || x.rule.stores {
 		in := x.scopeInput()
 		x.lookup = x.lookup.of(&in, &x.rule)
-		x.lookup.embedder = embedder{x.state.classifier, x.p.metrics.cacheEmbed}
+		x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cacheEmbed}
 	}
 	if x.rule.why != "" {
 		x.facts.cache = recalled{result: cacheBypass, why: x.rule.why}
@@ -57,7 +57,7 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 		return false, nil
 	}
 	query, calls := &x.lookup.query, &x.p.coalesced
-	if !mayCoalesce(&x.rule, &x.req, o) {
+	if !mayCoalesce(&x.rule, &x.plan.req, o) {
 		return x.answerFromCache(c, query), nil
 	}
 	for key := coalesceKeyOf(query); ; {
@@ -78,27 +78,27 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 
 // guardOutcome is what the guards did with the request.
 func (x *exchange) guardOutcome() guardOutcome {
-	return guardOutcome{unjudged: x.facts.judgement.unjudged != "", redacts: redacts(x.verdict, &x.state.settings.Classify)}
+	return guardOutcome{unjudged: x.plan.judgement.unjudged != "", redacts: redacts(x.plan.verdict, &x.plan.state.settings.Classify)}
 }
 
 // scopeInput is what the answer depends on.
 func (x *exchange) scopeInput() scopeInput {
 	return scopeInput{
-		request: &x.req, path: x.route.Path, model: x.model, decision: x.decision(), family: x.state.models[x.model].Reasoning,
-		client: tenantOf(x.key), query: x.ctx.URI().QueryString(), headers: x.ctx.Request.Header.RawHeaders(),
-		keyless: !x.state.keys.required(), named: x.state.settings.CacheOptions.ScopeHeaders,
+		request: &x.plan.req, path: x.plan.route.Path, model: x.plan.model, decision: decisionOf(x.plan.verdict), family: x.plan.state.models[x.plan.model].Reasoning,
+		client: tenantOf(x.plan.key), query: x.ctx.URI().QueryString(), headers: x.ctx.Request.Header.RawHeaders(),
+		keyless: !x.plan.state.keys.required(), named: x.plan.state.settings.CacheOptions.ScopeHeaders,
 	}
 }
 
 // answerFromCache answers from the cache if it can.
 func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered bool) {
-	a, was := x.p.recall(c, q, x.route.Kind, x.state.settings.CacheOptions.ToolCalls)
+	a, was := x.p.recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls)
 	if x.facts.cache = was; was.result != cacheHit {
 		return false
 	}
-	x.facts.judgement.path = pathCache
-	x.facts.streamed = x.req.Stream
-	say := answer.NewReplay(a, x.route.Kind, answer.NewID(), x.arrived().Unix(), x.req.Usage.Include)
+	x.plan.judgement.path = pathCache
+	x.facts.streamed = x.plan.req.Stream
+	say := answer.NewReplay(a, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
 	x.tell(&say)
 	return true
 }

@@ -1,4 +1,5 @@
 // Requests that are answered from the cache.
+
 package proxy
 
 import (

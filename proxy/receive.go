@@ -1,4 +1,5 @@
 // Receiving: a client's body, read by ourselves so that memory follows what has come and not what was announced.
+
 package proxy
 
 import (

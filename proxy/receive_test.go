@@ -1,4 +1,5 @@
 // Receiving: where heads end, memory that follows what has come, and a budget that is always given back.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Redaction: personal data give way to placeholders in the forwarded body.
+
 package proxy
 
 import (
@@ -12,53 +13,46 @@ import (
 // redact splices a placeholder in the place of each piece of personal data
 // that may not pass. Equal values get equal placeholders; different ones of a
 // type are numbered, so that a model can tell two people apart: [PERSON],
-// [PERSON_2].
-func (x *exchange) redact() {
-	v := x.verdict
-	if v == nil || x.state.settings.Classify.PII.Action != classify.Redact {
-		return
-	}
-	count := x.facts.judgement.redacted == 0 && x.conn != nil // once, and not of what is only explained
-	x.veil.Reset()
-	others := x.edit.Len() // edits that were there before ours
+// [PERSON_2]. The values are kept in veil. restore says that they are put back into
+// the answer; otherwise the client's own placeholders are ours of an earlier turn.
+// hid is told of the type of each piece; nil: nobody is.
+func redact(edit *openai.Splices, r *openai.Request, q *classify.Request, found *classify.PII, veil *answer.Veil, restore bool, hid func(kind string)) {
+	veil.Reset()
+	others := edit.Len() // edits that were there before ours
 	seek := offsets{text: -1}
 	numbers := int32(0) // the end of the last one that is replaced
-	var own []byte      // where nothing is put back, the client's placeholders are ours of an earlier turn
-	if x.state.settings.Guards.Restore {
-		own = x.body
+	var own []byte
+	if restore {
+		own = r.Body
 	}
-	for i := range v.PII.Spans {
-		e := &v.PII.Spans[i]
-		if !v.PII.Denies(e.Type) {
+	for i := range found.Spans {
+		e := &found.Spans[i]
+		if !found.Denies(e.Type) {
 			continue
 		}
-		t := x.req.Content.Texts[e.Text]
+		t := r.Content.Texts[e.Text]
 		if e.Text != seek.text {
 			seek = offsets{text: e.Text, raw: int(t.Inside().Start)}
 		}
-		value := x.asked.Texts[e.Text].Bytes[e.Start:e.End]
-		at := openai.Span{Start: seek.to(x.body, int(e.Start), t.Escaped)}
-		at.End = seek.to(x.body, int(e.End), t.Escaped)
-		if x.edit.Covers(others, at) {
+		value := q.Texts[e.Text].Bytes[e.Start:e.End]
+		at := openai.Span{Start: seek.to(r.Body, int(e.Start), t.Escaped)}
+		at.End = seek.to(r.Body, int(e.End), t.Escaped)
+		if edit.Covers(others, at) {
 			continue
 		}
 		name := e.Type.String()
-		if count {
-			x.p.metrics.redacted.WithLabelValues(name).Inc()
+		if hid != nil {
+			hid(name)
 		}
-		with := x.veil.Placeholder(own, name, value)
-		if t.Bare && x.req.Whole.Given() { // a number: the whole of it, once
+		with := veil.Placeholder(own, name, value)
+		if t.Bare && r.Whole.Given() { // a number: the whole of it, once
 			if at.Start >= numbers {
-				x.edit.Replace(t.At, append(append([]byte{'"'}, with...), '"'))
+				edit.Replace(t.At, append(append([]byte{'"'}, with...), '"'))
 			}
 			numbers = t.At.End
 			continue
 		}
-		x.edit.Replace(at, with)
-	}
-	x.facts.judgement.redacted = x.veil.Count
-	if x.unveil = nil; x.state.settings.Guards.Restore {
-		x.unveil = answer.NewUnveiler(&x.veil, x.route.Kind)
+		edit.Replace(at, with)
 	}
 }
 

@@ -1,4 +1,5 @@
 // Transcripts: what real vLLM and SGLang servers said, replayed as a worker.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Replies: what a client is sent of a worker's answer, framed by us.
+
 package proxy
 
 import (
@@ -40,7 +41,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	x := r.x
 	now := time.Now()
 	if x.backend == nil || status >= 400 {
-		x.giveBack() // nobody worked for it; the head says what is left
+		x.tokens.giveBack() // nobody worked for it; the head says what is left
 	}
 	x.facts.firstByte = now.Sub(x.arrived())
 	x.facts.overhead = x.overhead(now)
@@ -159,7 +160,7 @@ func (r *reply) breakOff(last []byte) {
 
 // tell answers the request with a reply of our own, in one write.
 func (x *exchange) tell(r *answer.Replay) {
-	stream := x.req.Stream
+	stream := x.plan.req.Stream
 	buf := wire.TakeBuffer(r.Size(stream))
 	body := r.AppendTo(buf[:0], stream)
 	header, length := jsonHeader, int64(len(body))

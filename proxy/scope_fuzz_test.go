@@ -1,4 +1,5 @@
 // Scopes beside a slow twin: whatever byte of a body is changed.
+
 package proxy
 
 import (
@@ -58,8 +59,6 @@ func FuzzScope(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint16(len(seed)/2), byte('1'))
 	}
-	p := scoped(f)
-	s := p.state.Load()
 	rt := openai.Routes[0]
 	f.Fuzz(func(t *testing.T, body []byte, at uint16, by byte) {
 		if len(body) == 0 {
@@ -68,17 +67,17 @@ func FuzzScope(f *testing.F) {
 		changed := bytes.Clone(body)
 		changed[int(at)%len(body)] = by
 		scopeOf := func(body []byte) (string, bool) {
-			x := exchange{turn: turn{p: p, state: s, route: &rt}}
-			if x.req.Parse(rt, body, nil) != nil || x.req.Crowded {
+			var r openai.Request
+			if r.Parse(rt, body, nil) != nil || r.Crowded {
 				return "", false
 			}
-			asks, _ := x.req.Question()
+			asks, _ := r.Question()
 			if !asks.Given() {
 				return "", false
 			}
 			var h scoper
 			h.begin()
-			h.body(&x.req, asks)
+			h.body(&r, asks)
 			return h.end().String(), true
 		}
 		one, asked := scopeOf(body)

@@ -1,4 +1,5 @@
 // Scopes: what makes two requests different ones, whatever their questions say.
+
 package proxy
 
 import (
@@ -35,38 +36,42 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 		t.Fatal(err)
 	}
 	x := &exchange{}
-	x.p, x.ctx, x.state, x.conn = p, ctx, p.state.Load(), &clientConn{}
+	x.p, x.ctx, x.conn = p, ctx, &clientConn{}
+	x.plan.state, x.plan.headers = p.state.Load(), ctx.Request.Header.RawHeaders()
 	for i := range openai.Routes {
 		if path, _, _ := strings.Cut(path, "?"); openai.Routes[i].Path == path {
-			x.route = &openai.Routes[i]
+			x.plan.route = &openai.Routes[i]
 		}
 	}
-	for _, step := range []func() *openai.Error{x.identify, x.read} {
-		if err := step(); err != nil {
-			t.Fatalf("%s: %s", body, err.Message)
-		}
+	var err *openai.Error
+	if x.plan.key, err = identify(x.plan.state.keys, &ctx.Request.Header); err != nil {
+		t.Fatalf("%s: %s", body, err.Message)
 	}
-	x.choose()
-	x.judge()
-	if err := x.decide(); err != nil {
-		t.Fatal(err.Message)
+	if err = x.read(); err != nil {
+		t.Fatalf("%s: %s", body, err.Message)
 	}
-	rule(x)
+	x.plan.choose()
+	if x.plan.isJudged() {
+		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokens))
+		x.plan.judgement.note(x.plan.verdict)
+	}
+	x.plan.decide()
+	ruleOn(x)
 	if x.rule.asks.Given() {
 		look(x)
 	}
 	return x
 }
 
-// rule and look are what reuse does before it asks the cache.
-func rule(x *exchange) {
-	x.rule = cacheRuleFor(&x.req, x.route.Kind, x.decision(), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), &x.state.settings.CacheOptions)
+// ruleOn and look are what reuse does before it asks the cache.
+func ruleOn(x *exchange) {
+	x.rule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), &x.plan.state.settings.CacheOptions)
 }
 
 func look(x *exchange) {
 	in := x.scopeInput()
 	x.lookup = x.lookup.of(&in, &x.rule)
-	x.lookup.embedder = embedder{x.state.classifier, x.p.metrics.cacheEmbed}
+	x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cacheEmbed}
 }
 
 // scoped is a proxy whose keys and models the tables below speak of.
@@ -397,7 +402,7 @@ func TestScopeAllocatesNothing(t *testing.T) {
 	p := scoped(t)
 	for _, body := range []string{askedChat, strings.Replace(askedChat, "Be kind.", strings.Repeat("Be kind. ", 10_000), 1)} {
 		x := pose(t, p, "/v1/chat/completions", body, "User-Agent: curl")
-		if allocs := testing.AllocsPerRun(100, func() { rule(x); look(x) }); allocs > 0 {
+		if allocs := testing.AllocsPerRun(100, func() { ruleOn(x); look(x) }); allocs > 0 {
 			t.Errorf("%d bytes: %v allocations", len(body), allocs)
 		}
 	}
@@ -412,7 +417,7 @@ func BenchmarkScope(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				rule(x)
+				ruleOn(x)
 				look(x)
 			}
 		})

@@ -1,4 +1,5 @@
 // Settings: what one generation of the configuration asks of the proxy, in plain values.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Streams in random shape: line ends, sizes, framing, reads that split anything, and a cut anywhere.
+
 package proxy
 
 import (

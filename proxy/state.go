@@ -1,4 +1,5 @@
 // State: what one generation of the configuration came to be.
+
 package proxy
 
 import (
@@ -186,7 +187,8 @@ func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
 	}
 	b.Conns.Spare = p.closeIdle
 	if before != nil && len(w.Models) == 0 && len(before.Settings.Models) == 0 {
-		// What it serves is known until it answers again: requests need not wait for that.
+		// Until it answers again it is taken to serve what it served before, so that requests need
+		// not wait for that.
 		if models, known := before.Models(); known {
 			b.SetModels(models)
 		}

@@ -1,4 +1,5 @@
 // Reload, fallback, health and full workers.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // Steering: what a request says itself of where it is to go, in headers and in fields of its body.
+
 package proxy
 
 import (
@@ -22,27 +23,43 @@ type steering struct {
 // maxWeight bounds the weights that a request may set.
 const maxWeight = 1000
 
-// steer reads what the request says of where it is to go, if the configuration
-// lets clients say so. The fields never reach a worker: they are among what
-// splice takes out, and the headers are among requestDrops.
-func (x placer) steer() *openai.Error {
-	x.salt()
-	if !x.state.settings.Routing.Overrides {
+// settlePlace settles under which salt the prompt is computed, and where the request
+// asks to be placed, if the configuration lets clients say so. The fields never reach
+// a worker: they are among what splice takes out, and the headers are among those
+// that do not go on.
+func (pl *plan) settlePlace() *openai.Error {
+	s := pl.state
+	if pl.route.Generates() {
+		pl.placing.salt = saltOf(&pl.req, pl.key, s.keys)
+	}
+	if !s.settings.Routing.Overrides {
 		return nil
 	}
-	s := &x.placing.steering
-	if err := s.readBody(&x.req); err != nil {
+	at, err := steer(&pl.req, pl.headers, s)
+	if err != nil {
 		return err
 	}
-	if err := s.readHeaders(x.ctx.Request.Header.RawHeaders()); err != nil {
-		return err
-	}
-	s.pin.Worker, s.pin.Prefill = x.state.workerCalled(s.pin.Worker), x.state.workerCalled(s.pin.Prefill)
-	if s.pin.Prefill != "" && x.route.Generates() && x.state.handsOver && !x.req.HandsOver() {
+	if at.pin.Prefill != "" && pl.route.Generates() && s.handsOver && !pl.req.HandsOver() {
 		return notHandedOver("The request names a prefill worker, and those compute only")
 	}
+	pl.placing.steering = at
 	return nil
 }
+
+// steer reads what a request says of where it is to go.
+func steer(r *openai.Request, headers []byte, s *state) (at steering, err *openai.Error) {
+	if err = at.readBody(r); err != nil {
+		return at, err
+	}
+	if err = at.readHeaders(headers); err != nil {
+		return at, err
+	}
+	at.pin.Worker, at.pin.Prefill = s.workerCalled(at.pin.Worker), s.workerCalled(at.pin.Prefill)
+	return at, nil
+}
+
+// noPin names no worker.
+var noPin = kvroute.Pin{}
 
 // workerCalled is the name of the worker that an id stands for: its configured
 // instance, or its name. An unknown one stays as it is: who places says what

@@ -1,4 +1,5 @@
 // Streams: a worker's answer on its way to the client, event by event or as a body.
+
 package proxy
 
 import (
@@ -24,7 +25,7 @@ const (
 
 // A relay passes one worker's answer on to the client.
 type relay struct {
-	*exchange
+	x    *exchange
 	hand *handover // nil: no other worker computes the prompt
 }
 
@@ -32,43 +33,43 @@ type relay struct {
 // client was sent nothing, and another worker may still be asked.
 func (r *relay) from(by upstream.Asker, b *backend) *upstream.Failure {
 	defer r.letGo(by)
-	single := r.req.GeneratesOne() // the body may be gone at the end
+	single := r.x.plan.req.GeneratesOne() // the body may be gone at the end
 	var f *upstream.Failure
-	err := r.call.Open(by, b.Conns, r.state.settings.Timeouts.upstream())
+	err := r.x.call.Open(by, b.Conns, r.x.plan.state.settings.Timeouts.upstream())
 	if err == nil {
 		f, err = r.pass()
 	}
 	if err != nil {
-		f = blame(r.exchange, &r.call, b.Name(), err)
+		f = blame(r.x, &r.x.call, b.Name(), err)
 	}
-	if cached := r.facts.usage.Cached; f == nil && cached >= 0 {
-		r.placing.at.Cached(cached)
+	if cached := r.x.facts.usage.Cached; f == nil && cached >= 0 {
+		r.x.at.Cached(cached)
 	}
 	// Of several sequences the count is the sum, and they were generated side by side.
-	if tokens := r.facts.usage.Completion; f == nil && tokens > 0 && !r.facts.streamed && single {
-		r.placing.at.Answered(r.call.Now, tokens)
+	if tokens := r.x.facts.usage.Completion; f == nil && tokens > 0 && !r.x.facts.streamed && single {
+		r.x.at.Answered(r.x.call.Now, tokens)
 	}
 	return f
 }
 
 // letGo lets go of the worker, whatever happened.
 func (r *relay) letGo(by upstream.Holder) {
-	r.facts.waited += r.call.Waited
-	r.call.Waited = 0
-	r.call.Finish(by)
+	r.x.facts.waited += r.x.call.Waited
+	r.x.call.Waited = 0
+	r.x.call.Finish(by)
 }
 
 // pass passes the worker's answer on. A failure or an error means that the
 // client was sent nothing, and another worker may still be asked.
 func (r *relay) pass() (*upstream.Failure, error) {
-	h := &r.call.Head
+	h := &r.x.call.Head
 	switch {
 	case h.Status >= 400:
-		return r.call.Refusal(r.facts.worker)
+		return r.x.call.Refusal(r.x.facts.worker)
 	case h.Status >= 300 && h.Status != 304:
-		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.facts.worker), nil
+		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.x.facts.worker), nil
 	case header.HasPrefix(h.ContentType, "text/event-stream"):
-		r.facts.streamed = true
+		r.x.facts.streamed = true
 		return r.stream()
 	default:
 		return nil, r.body()
@@ -80,12 +81,12 @@ func (r *relay) pass() (*upstream.Failure, error) {
 // dies over it costs a retry and no answer. Only what is no JSON and of unknown
 // length, such as speech while it is made, goes on as it comes.
 func (r *relay) body() error {
-	c := &r.call
+	c := &r.x.call
 	limit := holdLimit
 	json := header.HasPrefix(c.Head.ContentType, "application/json")
 	record := r.recording()
 	switch {
-	case json && r.unveil != nil:
+	case json && r.x.plan.unveil != nil:
 		limit = answer.UnveilLimit
 	case json && record != nil:
 		limit = answer.RecordLimit
@@ -108,28 +109,28 @@ func (r *relay) body() error {
 		} else {
 			record.Spoil(answer.FlawData)
 		}
-		shareWhole(r.recipients.leader, r.recorder)
+		shareWhole(r.x.recipients.leader, r.x.recorder)
 	}
 	if whole {
-		if json && r.unveil != nil {
-			payload = r.unveil.Body(payload)
+		if json && r.x.plan.unveil != nil {
+			payload = r.x.plan.unveil.Body(payload)
 		}
 		length = int64(len(payload))
-		r.facts.usage = answer.UsageOf(r.route.Kind, c.Payload())
-		r.spend(r.facts.usage.Total())
+		r.x.facts.usage = answer.UsageOf(r.x.plan.route.Kind, c.Payload())
+		r.x.spend(r.x.facts.usage.Total())
 	} else {
 		tail.Add(c.Payload())
 	}
 	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
-	err = r.reply.begin(c.Head.Status, header, length, payload)
+	err = r.x.reply.begin(c.Head.Status, header, length, payload)
 	wire.GiveBuffer(header[:cap(header)])
-	r.answered()
+	r.x.answered()
 	if err == nil && !whole {
-		r.forgetBody()
+		r.x.forgetBody()
 		err = r.rest(&tail)
 	}
 	if err != nil {
-		r.lostClient()
+		r.x.lostClient()
 	}
 	return nil
 }
@@ -137,14 +138,14 @@ func (r *relay) body() error {
 // rest passes on what comes of a body after its first part. An error is
 // the client's; a worker that fails breaks the reply off.
 func (r *relay) rest(tail *answer.Tail) error {
-	c := &r.call
+	c := &r.x.call
 	for {
 		c.Pass(len(c.Payload()))
 		switch err := c.More(); {
 		case errors.Is(err, io.EOF):
-			r.facts.usage = tail.Usage(r.route.Kind)
-			r.spend(r.facts.usage.Total())
-			return r.reply.end()
+			r.x.facts.usage = tail.Usage(r.x.plan.route.Kind)
+			r.x.spend(r.x.facts.usage.Total())
+			return r.x.reply.end()
 		case err != nil:
 			r.interrupted(false)
 			return nil
@@ -153,7 +154,7 @@ func (r *relay) rest(tail *answer.Tail) error {
 			continue
 		}
 		tail.Add(c.Payload())
-		if err := r.reply.write(c.Place()); err != nil {
+		if err := r.x.reply.write(c.Place()); err != nil {
 			return err
 		}
 	}
@@ -164,16 +165,16 @@ func (r *relay) rest(tail *answer.Tail) error {
 // The rest of an event that is not whole yet waits for its end: were it sent, an
 // error of ours could not follow it.
 func (r *relay) stream() (*upstream.Failure, error) {
-	c := &r.call
-	s := &r.events
-	*s = answer.NewFlow(r.route.Kind, r.hidesUsage, upstream.IsUnknown)
+	c := &r.x.call
+	s := &r.x.events
+	*s = answer.NewFlow(r.x.plan.route.Kind, r.x.plan.hidesUsage, upstream.IsUnknown)
 	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
 			return f, err
 		}
-		if r.facts.why != "" {
+		if r.x.facts.why != "" {
 			return nil, nil
 		}
 		c.Shrink()
@@ -182,7 +183,7 @@ func (r *relay) stream() (*upstream.Failure, error) {
 		case err == nil:
 		case errors.Is(err, io.EOF):
 			return r.endEvents()
-		case !r.reply.began:
+		case !r.x.reply.began:
 			return nil, err
 		default:
 			r.interrupted(!s.Done && !s.Failed)
@@ -193,36 +194,36 @@ func (r *relay) stream() (*upstream.Failure, error) {
 
 // passEvents sends what may be sent of the events that have come.
 func (r *relay) passEvents() (*upstream.Failure, error) {
-	c, s := &r.call, &r.events
+	c, s := &r.x.call, &r.x.events
 	for {
 		seen := s.Contents
 		pass, skip := s.Scan(c.Payload())
 		if n := s.Contents - seen; n > 0 {
-			r.placing.at.Tokens(c.Now, n)
+			r.x.at.Tokens(c.Now, n)
 		}
 		if s.Failed && !s.Opened {
 			return r.failedFirst(s.Failure)
 		}
 		if s.TooLong() {
-			if !r.reply.began {
+			if !r.x.reply.began {
 				return nil, errTooLong
 			}
 			r.interrupted(true)
 			return nil, nil
 		}
 		if pass+skip > 0 || !s.Opened {
-			share(r.recipients.leader, r.recorder)
+			share(r.x.recipients.leader, r.x.recorder)
 		}
 		if pass+skip == 0 {
 			return nil, nil
 		}
-		if !r.reply.began {
+		if !r.x.reply.began {
 			if err := r.hand.commit(); err != nil {
 				return nil, err
 			}
 		}
 		if err := r.sendEvents(pass); err != nil {
-			r.lostClient()
+			r.x.lostClient()
 			return nil, nil
 		}
 		c.Pass(pass + skip)
@@ -236,54 +237,54 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 // withheld ends a stream in which an error event came that may hold anything of
 // the worker's host: the client is told of it in our words.
 func (r *relay) withheld() {
-	r.call.Distrust() // what follows the event is not worth reading
-	f := upstream.ConcealedEvent(r.facts.worker, r.events.Withheld)
-	r.p.logUnknown(r.backend, f)
-	r.facts.why = "worker_error"
-	r.facts.usage = r.events.Usage
-	r.reply.breakOff(r.events.AppendError(r.stillHeld(), f.Err))
+	r.x.call.Distrust() // what follows the event is not worth reading
+	f := upstream.ConcealedEvent(r.x.facts.worker, r.x.events.Withheld)
+	r.x.p.logUnknown(r.x.backend, f)
+	r.x.facts.why = "worker_error"
+	r.x.facts.usage = r.x.events.Usage
+	r.x.reply.breakOff(r.x.events.AppendError(r.stillHeld(), f.Err))
 }
 
 // failedFirst turns an error event that came before any content into the error
 // reply that it stands for.
 func (r *relay) failedFirst(event []byte) (*upstream.Failure, error) {
-	r.call.Distrust() // what follows the event is not worth reading
-	return upstream.EventFailure(r.facts.worker, event), nil
+	r.x.call.Distrust() // what follows the event is not worth reading
+	return upstream.EventFailure(r.x.facts.worker, event), nil
 }
 
 // sendEvents writes the first n bytes of the payload.
 func (r *relay) sendEvents(n int) error {
-	c := &r.call
+	c := &r.x.call
 	events := c.Payload()[:n]
-	if r.unveil != nil {
-		events = r.unveil.Events(events)
+	if r.x.plan.unveil != nil {
+		events = r.x.plan.unveil.Events(events)
 	}
 	switch {
-	case r.reply.began && len(events) == 0:
+	case r.x.reply.began && len(events) == 0:
 		return nil
-	case r.reply.began && r.unveil != nil:
-		return r.reply.send(events)
-	case r.reply.began:
+	case r.x.reply.began && r.x.plan.unveil != nil:
+		return r.x.reply.send(events)
+	case r.x.reply.began:
 		buf, start, _ := c.Place()
-		return r.reply.write(buf, start, start+n)
+		return r.x.reply.write(buf, start, start+n)
 	}
 	header := c.Head.AppendHeaders(wire.TakeBuffer(wire.SmallBuffer)[:0])
-	err := r.reply.begin(c.Head.Status, header, -1, events)
+	err := r.x.reply.begin(c.Head.Status, header, -1, events)
 	wire.GiveBuffer(header[:cap(header)])
-	r.answered()
-	r.forgetBody()
+	r.x.answered()
+	r.x.forgetBody()
 	return err
 }
 
 // endEvents ends a stream whose framing ended rightly. It is a finished answer
 // only if its events say so too.
 func (r *relay) endEvents() (*upstream.Failure, error) {
-	c, s := &r.call, &r.events
-	if rest := s.Last(c.Payload()); rest > 0 || !r.reply.began {
+	c, s := &r.x.call, &r.x.events
+	if rest := s.Last(c.Payload()); rest > 0 || !r.x.reply.began {
 		if s.Failed && !s.Opened {
 			return r.failedFirst(s.Failure)
 		}
-		if !r.reply.began {
+		if !r.x.reply.began {
 			if !s.Finished() {
 				return nil, io.ErrUnexpectedEOF
 			}
@@ -292,7 +293,7 @@ func (r *relay) endEvents() (*upstream.Failure, error) {
 			}
 		}
 		if err := r.sendEvents(rest); err != nil {
-			r.lostClient()
+			r.x.lostClient()
 			return nil, nil
 		}
 		c.Pass(rest)
@@ -301,60 +302,60 @@ func (r *relay) endEvents() (*upstream.Failure, error) {
 		r.withheld()
 		return nil, nil
 	}
-	r.facts.usage = s.Usage
-	r.spend(r.facts.usage.Total())
+	r.x.facts.usage = s.Usage
+	r.x.spend(r.x.facts.usage.Total())
 	if !s.Finished() {
 		c.Distrust() // the connection of a worker that lies about its end is not kept
 		r.interrupted(true)
 		return nil, nil
 	}
 	if s.Failed {
-		r.facts.why = "worker_error"
+		r.x.facts.why = "worker_error"
 	} else {
-		shareWhole(r.recipients.leader, r.recorder)
+		shareWhole(r.x.recipients.leader, r.x.recorder)
 	}
-	err := r.reply.send(r.stillHeld())
+	err := r.x.reply.send(r.stillHeld())
 	if err == nil {
-		err = r.reply.end()
+		err = r.x.reply.end()
 	}
 	if err != nil {
-		r.lostClient()
+		r.x.lostClient()
 	}
 	return nil, nil
 }
 
 // stillHeld is what was held back of a text that comes to no placeholder now.
 func (r *relay) stillHeld() []byte {
-	if r.unveil == nil {
+	if r.x.plan.unveil == nil {
 		return nil
 	}
-	return r.unveil.Last()
+	return r.x.plan.unveil.Last()
 }
 
 // interrupted ends an answer that was begun and cannot be finished: an error in
 // the stream if the client can still read one there, and a broken end.
 func (r *relay) interrupted(tell bool) {
 	switch {
-	case r.recipients.lost():
-		r.lostClient()
+	case r.x.recipients.lost():
+		r.x.lostClient()
 		return
-	case r.p.stopping.Load():
-		r.facts.why = "shutdown"
+	case r.x.p.stopping.Load():
+		r.x.facts.why = "shutdown"
 	default:
-		r.facts.why = whyInterrupted
+		r.x.facts.why = whyInterrupted
 	}
-	r.facts.usage = r.events.Usage
+	r.x.facts.usage = r.x.events.Usage
 	var last []byte
-	if tell && r.facts.streamed {
-		last = r.events.AppendError(append(last, r.stillHeld()...), r.interruption())
+	if tell && r.x.facts.streamed {
+		last = r.x.events.AppendError(append(last, r.stillHeld()...), r.interruption())
 	}
-	r.reply.breakOff(last)
+	r.x.reply.breakOff(last)
 }
 
 // interruption is the error that ends a broken stream.
 func (r *relay) interruption() *openai.Error {
-	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.facts.worker)
-	if r.facts.why == "shutdown" {
+	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.x.facts.worker)
+	if r.x.facts.why == "shutdown" {
 		e = upstream.Fault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
 	}
 	e.Code = "stream_interrupted"

@@ -1,4 +1,5 @@
 // Where tokens come from: what engines say of themselves, and what becomes of requests where they say too little.
+
 package proxy
 
 import (

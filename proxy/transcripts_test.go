@@ -1,4 +1,5 @@
 // Transcripts: the recorded bytes of real engines as test rows.
+
 package proxy
 
 import (

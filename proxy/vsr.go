@@ -1,4 +1,5 @@
 // The x-vsr-* headers: what semantic routers tell clients about a request.
+
 package proxy
 
 import (
@@ -13,12 +14,13 @@ import (
 // whose names these are, with the blocking headers of its v0.1.
 const vsrSchema = "2"
 
-// appendVSR appends the headers of a reply with this status.
-func (x *exchange) appendVSR(dst []byte, status int) []byte {
-	if !x.state.settings.VSRHeaders {
+// appendVSR appends the headers of a reply with this status to the request of a plan,
+// for which the cache has found what it says.
+func appendVSR(dst []byte, pl *plan, found *recalled, status int) []byte {
+	if !pl.state.settings.VSRHeaders {
 		return dst
 	}
-	j := &x.facts.judgement
+	j := &pl.judgement
 	path := j.path
 	if path == "" {
 		path = pathUpstream
@@ -35,15 +37,15 @@ func (x *exchange) appendVSR(dst []byte, status int) []byte {
 	if len(j.denied) > 0 {
 		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
 	}
-	if f := &x.facts.cache; f.result == cacheHit {
+	if found.result == cacheHit {
 		dst = appendHeader(dst, "x-vsr-cache-hit", "true")
 		dst = append(dst, "x-vsr-cache-similarity: "...)
-		dst = append(strconv.AppendFloat(dst, f.similarity, 'f', 4, 64), "\r\n"...)
+		dst = append(strconv.AppendFloat(dst, found.similarity, 'f', 4, 64), "\r\n"...)
 	}
 	if status >= 300 {
 		return dst
 	}
-	dst = appendFact(dst, "x-vsr-selected-model", x.model)
+	dst = appendFact(dst, "x-vsr-selected-model", pl.model)
 	if j.category != "" {
 		dst = appendFact(dst, "x-vsr-selected-category", j.category)
 		dst = append(dst, "x-vsr-selected-confidence: "...)

@@ -1,4 +1,5 @@
 // The watcher: notices clients that go away while nobody reads from them.
+
 package proxy
 
 import (

@@ -1,4 +1,5 @@
 // The watcher on Linux: one epoll for all client connections.
+
 package proxy
 
 import (

@@ -1,6 +1,7 @@
 //go:build !linux
 
 // The watcher where there is no epoll: lost clients are noticed at the next write.
+
 package proxy
 
 import "net"

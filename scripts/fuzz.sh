@@ -1,18 +1,18 @@
 #!/bin/sh
-# Runs every fuzz target for FUZZTIME each (default 20s), one after another: go test takes one target at a time. What a
-# stranger's bytes reach comes first: the proxy, the events of engines, templates and tokenizers; what only a file of the
-# operator's reaches comes last. A target that fails does not end the run; its input lies in testdata/fuzz then, and the
-# run ends with the list of those that failed and exit code 1.
+# Runs every fuzz target for FUZZTIME each (default 20s), one after another: go test takes one target at a time. What
+# reads bytes of clients comes first, then what reads bytes of workers, then templates, tokenizers and texts; what only
+# reads the operator's own files comes last. A target that fails does not end the run: its input is then in testdata/fuzz
+# of its package, and the run ends with a list of those that failed and exit code 1.
 #
 #   scripts/fuzz.sh [REGEXP]     only targets of which "package Target" matches, e.g. '^proxy ' or FuzzRequest
 set -eu
 cd "$(dirname "$0")/.."
 
-# rank is the place of a package in the order, by who can reach it.
+# rank is a package's place in that order.
 rank() {
   case $1 in
-    proxy | openai*) echo 1 ;;
-    zmtp | kvroute/kvevents) echo 2 ;;
+    proxy | openai* | wire | header) echo 1 ;;
+    upstream | coalesce | zmtp | kvroute/kvevents) echo 2 ;;
     kvroute/template | kvroute/tokenize | kvroute/prompt) echo 3 ;;
     classify*) echo 4 ;;
     cache*) echo 5 ;;

@@ -25,7 +25,7 @@ type dialect struct {
 	tooLong        func(prompt, context int) *failure
 	tooMany        func(tokens, context int) *failure // asked for
 
-	pull     func(s puller, ctx context.Context, c *completion, j *job) error
+	pull     func(ctx context.Context, s *Server, c *completion, j *job) error
 	handOver func(c *completion, j *job, at source) []byte // what a prefill worker's reply says, or nil
 }
 
@@ -45,7 +45,7 @@ var vllm = dialect{
 		return refuseValue(fmt.Sprintf("max_tokens=%d cannot be greater than max_model_len=%d. "+
 			"Please request fewer output tokens.", tokens, context), "max_tokens", strconv.Itoa(tokens))
 	},
-	pull: puller.pullHeld, handOver: vllmParams,
+	pull: pullHeld, handOver: vllmParams,
 }
 
 // servesOne refuses every model but the one served.

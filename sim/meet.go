@@ -13,23 +13,19 @@ import (
 	"time"
 )
 
-// A roommate is a worker that hands over as SGLang does.
-type roommate struct{ puller }
-
-// meet is the hand-over of SGLang, either side of it.
-func (s puller) meet(ctx context.Context, c *completion, j *job) error {
-	r := roommate{s}
+// meetInRoom is the hand-over of SGLang, either side of it.
+func meetInRoom(ctx context.Context, s *Server, c *completion, j *job) error {
 	return each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if c.transfer.holds() {
-			return r.host(ctx, c, j, i)
+			return hostRoom(ctx, s, c, j, i)
 		}
-		return r.visit(ctx, c, j, i)
+		return visitRoom(ctx, s, c, j, i)
 	})
 }
 
-// host is the prefill side of one room: wait for the decode leg, compute, and wait until it has all. Nothing is
+// hostRoom is the prefill side of one room: wait for the decode leg, compute, and wait until it has all. Nothing is
 // computed for a leg that does not come.
-func (s roommate) host(ctx context.Context, c *completion, j *job, i int) error {
+func hostRoom(ctx context.Context, s *Server, c *completion, j *job, i int) error {
 	id := c.rooms[i].id
 	m, err := s.rooms.enter(id, hereIn)
 	if err != nil {
@@ -43,7 +39,7 @@ func (s roommate) host(ctx context.Context, c *completion, j *job, i int) error 
 	case <-m.joined:
 	case <-late.C:
 		return roomFailure("Prefill bootstrap failed for request rank=0 req.rid='%s' req.bootstrap_room=%d", c.id, id,
-			s.timedOut(id, "Bootstrapping"))
+			roomTimedOut(s, id, "Bootstrapping"))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -51,20 +47,20 @@ func (s roommate) host(ctx context.Context, c *completion, j *job, i int) error 
 		return &failure{http.StatusInternalServerError, "InternalServerError", err.Error(), ""}
 	}
 	t := &j.tickets[i]
-	if err := s.await(ctx, m, t.ended); err != nil {
+	if err := awaitVisitor(ctx, s, m, t.ended); err != nil {
 		s.driver.drop(t)
-		return s.hostFailure(err, c.id, id)
+		return hostFailure(s, err, c.id, id)
 	}
 	m.answer, _ = json.Marshal(served{ask{s.engineID, t.handle, intsOf(t.held)}, t.sequence.Cached}) // plain values
 	close(m.ready)
-	if err := s.await(ctx, m, t.lease.over); err != nil {
+	if err := awaitVisitor(ctx, s, m, t.lease.over); err != nil {
 		if errors.Is(err, errLeft) {
 			s.driver.drop(t)
 		}
-		return s.hostFailure(err, c.id, id)
+		return hostFailure(s, err, c.id, id)
 	}
 	if t.lease.expired {
-		return s.hostFailure(errLeft, c.id, id)
+		return hostFailure(s, errLeft, c.id, id)
 	}
 	return nil
 }
@@ -86,8 +82,8 @@ func intsOf(ids []int32) []int {
 // errLeft: the decode leg went away.
 var errLeft = errors.New("the decode leg left")
 
-// await waits for what a room's host needs next, or for what makes it vain.
-func (s roommate) await(ctx context.Context, m *meeting, next <-chan struct{}) error {
+// awaitVisitor waits for what a room's host needs next, or for what makes it vain.
+func awaitVisitor(ctx context.Context, s *Server, m *meeting, next <-chan struct{}) error {
 	select {
 	case <-next:
 		return nil
@@ -99,7 +95,7 @@ func (s roommate) await(ctx context.Context, m *meeting, next <-chan struct{}) e
 }
 
 // hostFailure is how a host whose guest left ends; other errors stay what they are.
-func (s roommate) hostFailure(err error, rid string, id int64) error {
+func hostFailure(s *Server, err error, rid string, id int64) error {
 	if !errors.Is(err, errLeft) {
 		return err
 	}
@@ -107,9 +103,9 @@ func (s roommate) hostFailure(err error, rid string, id int64) error {
 		"Failed to send kv chunk of "+strconv.FormatInt(id, 10))
 }
 
-// visit is the decode side of one room: have blocks, go to the host, wait there, and fetch. It does not hear of a
+// visitRoom is the decode side of one room: have blocks, go to the host, wait there, and fetch. It does not hear of a
 // prefill leg that failed or was cancelled: it waits to the end (SGLang's issue 28651).
-func (s roommate) visit(ctx context.Context, c *completion, j *job, i int) error {
+func visitRoom(ctx context.Context, s *Server, c *completion, j *job, i int) error {
 	t, r := &j.tickets[i], c.rooms[i]
 	if _, taken := s.visiting.LoadOrStore(r.id, true); taken {
 		s.die()
@@ -123,15 +119,15 @@ func (s roommate) visit(ctx context.Context, c *completion, j *job, i int) error
 	}
 	limited, cancel := context.WithTimeout(ctx, s.options.BootstrapTimeout)
 	defer cancel()
-	answer, err := s.join(limited, r)
+	answer, err := joinRoom(limited, s, r)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		s.quit(r)
+		quitRoom(s, r)
 		return ctx.Err()
 	case err != nil && limited.Err() != nil:
-		s.quit(r)
+		quitRoom(s, r)
 		return roomFailure("Decode transfer failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
-			c.id, r.id, s.timedOut(r.id, "WaitingForInput"))
+			c.id, r.id, roomTimedOut(s, r.id, "WaitingForInput"))
 	case err != nil:
 		return roomFailure("Decode handshake failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
 			c.id, r.id, "Could not fetch prefill parallel info from bootstrap_addr: "+net.JoinHostPort(r.host, strconv.Itoa(r.port)))
@@ -142,7 +138,7 @@ func (s roommate) visit(ctx context.Context, c *completion, j *job, i int) error
 	}
 	from := &transfer{source: source{got.Engine, got.Request, r.host, r.port}, blocks: got.Blocks}
 	t.remote = got.Cached
-	if err := s.load(ctx, c, t, i, from); err != nil && ctx.Err() == nil {
+	if err := loadBlocks(ctx, s, c, t, i, from); err != nil && ctx.Err() == nil {
 		return roomFailure("Decode transfer failed for request rank=0 decode_req.req.rid='%s' decode_req.req.bootstrap_room=%d",
 			c.id, r.id, "Failed to get kvcache from prefill instance, it might be dead")
 	} else if err != nil {
@@ -153,15 +149,15 @@ func (s roommate) visit(ctx context.Context, c *completion, j *job, i int) error
 	return nil
 }
 
-// quit tells a room's host that its guest has gone.
-func (s roommate) quit(r room) {
+// quitRoom tells a room's host that its guest has gone.
+func quitRoom(s *Server, r room) {
 	ctx, cancel := context.WithTimeout(s.closed, time.Second)
 	defer cancel()
 	_, _ = s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideLeave, nil) // else the lease ends
 }
 
-// join goes to a room's host and waits there. A host that cannot be reached is tried for the time of a transfer.
-func (s roommate) join(ctx context.Context, r room) ([]byte, error) {
+// joinRoom goes to a room's host and waits there. A host that cannot be reached is tried for the time of a transfer.
+func joinRoom(ctx context.Context, s *Server, r room) ([]byte, error) {
 	begin := time.Now()
 	answer, err := s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideJoin, nil)
 	if errors.Is(err, errUnreachable) {
@@ -170,8 +166,8 @@ func (s roommate) join(ctx context.Context, r room) ([]byte, error) {
 	return answer, err
 }
 
-// timedOut is SGLang's reason for a leg that waited in vain.
-func (s roommate) timedOut(id int64, state string) string {
+// roomTimedOut is SGLang's reason for a leg that waited in vain.
+func roomTimedOut(s *Server, id int64, state string) string {
 	return fmt.Sprintf("Request %d timed out after %.1fs in KVPoll.%s", id, s.options.BootstrapTimeout.Seconds(), state)
 }
 

@@ -11,20 +11,17 @@ import (
 	"time"
 )
 
-// A puller is a worker that gets the blocks of its prompts from another one.
-type puller struct{ *Server }
-
-// pull does what a hand-over needs before a job's tokens come: a decode worker brings the blocks of the prompts from
+// pullBlocks does what a hand-over needs before a job's tokens come: a decode worker brings the blocks of the prompts from
 // where they were computed, a prefill worker of SGLang meets who will fetch them. The job runs when it returns nil. The
 // error is a *failure, or the context's.
-func (s puller) pull(ctx context.Context, c *completion, j *job) error {
+func pullBlocks(ctx context.Context, s *Server, c *completion, j *job) error {
 	if !c.transfer.loads() && c.rooms == nil {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.alive, cancel)()
-	err := s.dialect.pull(s, ctx, c, j)
+	err := s.dialect.pull(ctx, s, c, j)
 	if err != nil && s.isDead() {
 		return engineDead
 	}
@@ -51,17 +48,17 @@ func each(ctx context.Context, answers int, work func(context.Context, int) erro
 }
 
 // pullHeld brings the blocks of prompts that a prefill worker holds under a lease.
-func (s puller) pullHeld(ctx context.Context, c *completion, j *job) error {
+func pullHeld(ctx context.Context, s *Server, c *completion, j *job) error {
 	err := each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if !c.transfer.complete {
-			return s.hang(ctx)
+			return hangPull(ctx, s)
 		}
 		t := &j.tickets[i]
-		if err := s.awaitRoom(ctx, c.transfer.source, t.room); err != nil {
+		if err := awaitRoom(ctx, s, c.transfer.source, t.room); err != nil {
 			return err
 		}
 		t.remote = c.transfer.cached
-		return s.load(ctx, c, t, i, c.transfer)
+		return loadBlocks(ctx, s, c, t, i, c.transfer)
 	})
 	if c.transfer.complete && (err == nil || ctx.Err() != nil) {
 		s.release(c.transfer.source)
@@ -69,11 +66,11 @@ func (s puller) pullHeld(ctx context.Context, c *completion, j *job) error {
 	return err
 }
 
-// load fetches what a sequence lacks of its prompt's blocks and lets it run on what came.
-func (s puller) load(ctx context.Context, c *completion, t *ticket, i int, from *transfer) error {
+// loadBlocks fetches what a sequence lacks of its prompt's blocks and lets it run on what came.
+func loadBlocks(ctx context.Context, s *Server, c *completion, t *ticket, i int, from *transfer) error {
 	all := appendContents(nil, s.options, t.prompt)
 	held := t.sequence.Cached / s.options.BlockSize
-	contents, err := s.fetch(ctx, from, held, len(all))
+	contents, err := fetchBlocks(ctx, s, from, held, len(all))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
@@ -88,9 +85,9 @@ func (s puller) load(ctx context.Context, c *completion, t *ticket, i int, from 
 	return nil
 }
 
-// hang waits for ever, as vLLM 0.32 does where a field of the parameters is missing; and where the client leaves, its
+// hangPull waits for ever, as vLLM 0.32 does where a field of the parameters is missing; and where the client leaves, its
 // engine dies of the request that it cannot find.
-func (s puller) hang(ctx context.Context) error {
+func hangPull(ctx context.Context, s *Server) error {
 	<-ctx.Done()
 	if s.closed.Err() == nil {
 		s.die() // for the second time where it was dead already
@@ -99,7 +96,7 @@ func (s puller) hang(ctx context.Context) error {
 }
 
 // awaitRoom waits until the engine has blocks for a sequence, and keeps the prefill worker's lease alive meanwhile.
-func (s puller) awaitRoom(ctx context.Context, from source, room <-chan struct{}) error {
+func awaitRoom(ctx context.Context, s *Server, from source, room <-chan struct{}) error {
 	beat := time.NewTicker(heartbeat(s.options.Lease))
 	defer beat.Stop()
 	for {
@@ -116,9 +113,9 @@ func (s puller) awaitRoom(ctx context.Context, from source, room <-chan struct{}
 	}
 }
 
-// fetch reads what the blocks from held to count of a prompt hold at the source, in the time that it would take. A
+// fetchBlocks reads what the blocks from held to count of a prompt hold at the source, in the time that it would take. A
 // source that cannot be reached is waited for until the time for it is over, one that refuses fails at once.
-func (s puller) fetch(ctx context.Context, t *transfer, held, count int) ([]uint64, error) {
+func fetchBlocks(ctx context.Context, s *Server, t *transfer, held, count int) ([]uint64, error) {
 	if t.broken != nil {
 		return nil, t.broken
 	}

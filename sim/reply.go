@@ -58,7 +58,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 
 // finish waits for the whole of an answer that is not streamed.
 func (s *Server) finish(ctx context.Context, c *completion, j *job) error {
-	if err := (puller{s}).pull(ctx, c, j); err != nil {
+	if err := pullBlocks(ctx, s, c, j); err != nil {
 		return err
 	}
 	select {
@@ -119,7 +119,7 @@ func (e *events) all(blockSize int) error {
 	if err := e.begin(); err != nil {
 		return err
 	}
-	if err := (puller{e.server}).pull(e.ctx, e.request, e.job); err != nil {
+	if err := pullBlocks(e.ctx, e.server, e.request, e.job); err != nil {
 		if failed := (*failure)(nil); errors.As(err, &failed) {
 			return e.failTransfer(failed)
 		}

@@ -43,7 +43,7 @@ var sglang = dialect{
 		return refuse(fmt.Sprintf("max_completion_tokens is too large: %d."+
 			"This model supports at most %d completion tokens.", tokens, context), "")
 	},
-	pull: puller.meet, handOver: func(*completion, *job, source) []byte { return nil },
+	pull: meetInRoom, handOver: func(*completion, *job, source) []byte { return nil },
 }
 
 // servesAny says on whatever model is asked for, as SGLang 0.5.23 does.

@@ -38,7 +38,7 @@ var trtllm = dialect{
 	tooMany: func(tokens, context int) *failure {
 		return refuse(fmt.Sprintf("`max_tokens` (%d) should not exceed max_seq_len (%d)", tokens, context), "")
 	},
-	pull: puller.pullHeld, handOver: trtParams,
+	pull: pullHeld, handOver: trtParams,
 }
 
 // trtFields are the fields of a request; any other is refused, as the server's models forbid extra ones.

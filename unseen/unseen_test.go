@@ -1,4 +1,5 @@
 // Tests of what counts as unseen.
+
 package unseen
 
 import (

@@ -215,7 +215,7 @@ func (c *Call) read(at int) (int, error) {
 	}
 }
 
-// wait books the time until now as waiting.
+// wait counts the time until now as waiting.
 func (c *Call) wait(now time.Time) {
 	c.Waited += now.Sub(c.Now)
 	c.Now = now

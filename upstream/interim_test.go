@@ -1,4 +1,5 @@
 // Interim replies: 1xx of a worker are counted and dropped.
+
 package upstream
 
 import (

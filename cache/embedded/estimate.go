@@ -19,7 +19,7 @@ type estimate struct {
 	tables [headNibbles]table // for each four bits of a head
 	head   int                // the sum of all values of a head
 	whole  int                // of all
-	step   float64            // 1 is as much of a vector of length 1
+	step   float64            // what a value of 1 is worth in a vector of length 1
 }
 
 // A table has, for each way in which four bits can be set, the sum of the values
@@ -108,17 +108,17 @@ func (e *estimate) bounds(similarity float64) (head, whole int) {
 	share := s * signShare
 	rounded := e.step * e.step / 12
 
-	// Of a head each value says something on its own.
+	// A head has a part of the values: each adds its own share of the similarity, and of the error.
 	least := headBits*share/math.Sqrt(dim) - margin*math.Sqrt(headBits*((1-share*share)/dim+rounded))
 	head = e.bound(e.head, least)
 
-	// All of them together are the similarity, but for what signs do not say.
+	// All values together are the similarity, but for what their signs leave out.
 	least = share*math.Sqrt(dim) - margin*math.Sqrt(1-signShare*signShare+dim*rounded)
 	return head, e.bound(e.whole, least)
 }
 
-// bound returns the most that the values at the bits that are set may sum up to:
-// those come with a minus, the others of all with a plus.
+// bound returns the most that the values at the set bits may sum up to. In the estimate these count
+// with a minus, all others with a plus.
 func (e *estimate) bound(all int, least float64) int {
 	return int(math.Floor((float64(all) - least/e.step) / 2))
 }

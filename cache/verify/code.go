@@ -67,16 +67,16 @@ func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
 // addCode adds a piece of code as it is written.
 func (c *scanner) addCode(chunk []byte) {
-	start := len(c.text)
-	c.text = append(c.text, chunk...)
+	start := len(c.side.text)
+	c.side.text = append(c.side.text, chunk...)
 	c.at += len(chunk)
-	c.add(raw{start: int32(start), end: int32(len(c.text)), kind: code})
+	c.add(raw{start: int32(start), end: int32(len(c.side.text)), kind: code})
 }
 
 // backquoted reads text in backquotes: one piece for each part between white
 // space, so that the same code laid out in another way is the same.
 func (c *scanner) backquoted() {
-	c.marks++
+	c.side.marks++
 	fence := 1
 	for c.at+fence < len(c.in) && c.in[c.at+fence] == '`' {
 		fence++

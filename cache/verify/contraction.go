@@ -12,7 +12,7 @@ import (
 func (c *scanner) apostrophe(p raw) {
 	tail := contractionAt(c.in[c.at:])
 	c.at += tail.taken
-	text := c.text[p.start:p.end]
+	text := c.side.text[p.start:p.end]
 	if tail.taken == 0 {
 		c.add(p)
 		return

@@ -34,7 +34,7 @@ type raw struct {
 
 // scanner reads a text into a side.
 type scanner struct {
-	*side
+	side  *side
 	words *lexicon
 	in    []byte
 	at    int
@@ -86,20 +86,20 @@ func (c *scanner) next() {
 
 func (c *scanner) add(p raw) {
 	p.glued, p.first = !c.space, c.first
-	p.hash = c.words.hash(c.text[p.start:p.end])
-	c.raws = append(c.raws, p)
+	p.hash = c.words.hash(c.side.text[p.start:p.end])
+	c.side.raws = append(c.side.raws, p)
 	c.space, c.first = false, false
 }
 
 func (c *scanner) addRune(r rune, k kind) {
-	start := len(c.text)
-	c.text = utf8.AppendRune(c.text, r)
-	c.add(raw{start: int32(start), end: int32(len(c.text)), kind: k})
+	start := len(c.side.text)
+	c.side.text = utf8.AppendRune(c.side.text, r)
+	c.add(raw{start: int32(start), end: int32(len(c.side.text)), kind: k})
 }
 
 // ideograph adds a character, or the two that it is short for.
 func (c *scanner) ideograph(r rune) {
-	c.ideographs++
+	c.side.ideographs++
 	switch r {
 	case '啥':
 		c.addRune('什', ideograph)
@@ -113,28 +113,28 @@ func (c *scanner) ideograph(r rune) {
 
 // addWord adds a word that the text does not hold as such.
 func (c *scanner) addWord(word string) {
-	c.text = append(c.text, ' ')
-	start := len(c.text)
-	c.text = append(c.text, word...)
-	c.add(raw{start: int32(start), end: int32(len(c.text)), kind: letters})
+	c.side.text = append(c.side.text, ' ')
+	start := len(c.side.text)
+	c.side.text = append(c.side.text, word...)
+	c.add(raw{start: int32(start), end: int32(len(c.side.text)), kind: letters})
 }
 
 // clause ends a clause.
 func (c *scanner) clause() {
-	if n := len(c.raws); n > 0 && c.raws[n-1].kind != stop {
-		c.raws = append(c.raws, raw{kind: stop})
+	if n := len(c.side.raws); n > 0 && c.side.raws[n-1].kind != stop {
+		c.side.raws = append(c.side.raws, raw{kind: stop})
 	}
 }
 
 // word reads letters, and what an apostrophe adds to them.
 func (c *scanner) word() {
-	begin := len(c.text)
+	begin := len(c.side.text)
 	capitals, count := 0, 0
 	var head bool
 	for c.at < len(c.in) {
 		r, n := utf8.DecodeRune(c.in[c.at:])
 		f := c.words.simple.fold(r)
-		if unicode.IsMark(r) && len(c.text) > begin {
+		if unicode.IsMark(r) && len(c.side.text) > begin {
 			c.mark(r)
 			c.at += n
 			continue
@@ -152,26 +152,26 @@ func (c *scanner) word() {
 			r, f = to, c.words.simple.fold(to)
 		}
 		if r|0x20 >= 0xe0 && r|0x20 <= 0xff {
-			c.accents++
+			c.side.accents++
 		}
-		c.text = utf8.AppendRune(c.text, f)
+		c.side.text = utf8.AppendRune(c.side.text, f)
 	}
 	if count == 1 {
 		count, capitals = c.dotted(count, capitals)
 	}
-	c.letters += count
-	c.capitals += capitals
+	c.side.letters += count
+	c.side.capitals += capitals
 	if c.at < len(c.in) && count <= 2 { // C++, C#
 		for c.at < len(c.in) && (c.in[c.at] == '#' || c.in[c.at] == '+' && c.at+1 < len(c.in) && (c.in[c.at+1] == '+' || c.in[c.at-1] == '+')) {
-			c.text = append(c.text, c.in[c.at])
+			c.side.text = append(c.side.text, c.in[c.at])
 			c.at++
 		}
 	}
-	p := raw{start: int32(begin), end: int32(len(c.text)), kind: letters}
-	p.capital = head && !c.first && !(count == 1 && c.text[begin] == 'i')
+	p := raw{start: int32(begin), end: int32(len(c.side.text)), kind: letters}
+	p.capital = head && !c.first && !(count == 1 && c.side.text[begin] == 'i')
 	p.acronym = count >= 2 && capitals == count
 	if capitals > 0 && capitals < count && !(capitals == 1 && head) {
-		c.oddCase++
+		c.side.oddCase++
 	}
 	c.apostrophe(p)
 }
@@ -184,7 +184,7 @@ func (c *scanner) dotted(count, capitals int) (int, int) {
 			capitals++
 		}
 		count++
-		c.text = append(c.text, b|0x20)
+		c.side.text = append(c.side.text, b|0x20)
 		c.at += 2
 	}
 	if count > 1 && c.at < len(c.in) && c.in[c.at] == '.' && c.at+1 < len(c.in) {
@@ -195,7 +195,7 @@ func (c *scanner) dotted(count, capitals int) (int, int) {
 
 // number reads digits with their points and commas.
 func (c *scanner) number() {
-	begin := len(c.text)
+	begin := len(c.side.text)
 	for c.at < len(c.in) {
 		r, n := utf8.DecodeRune(c.in[c.at:])
 		f := c.words.simple.fold(r)
@@ -210,11 +210,11 @@ func (c *scanner) number() {
 			break
 		}
 		if f != ',' {
-			c.text = utf8.AppendRune(c.text, f)
+			c.side.text = utf8.AppendRune(c.side.text, f)
 		}
 		c.at += n
 	}
-	c.add(raw{start: int32(begin), end: int32(len(c.text)), kind: digits})
+	c.add(raw{start: int32(begin), end: int32(len(c.side.text)), kind: digits})
 }
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }

@@ -10,7 +10,7 @@ import (
 // punctuation reads a sign: an operator, a quotation mark, the end of a clause.
 func (c *scanner) punctuation(r rune) {
 	if (r < utf8.RuneSelf || unicode.IsPunct(r)) && (c.at == 0 || rune(c.in[c.at-1]) != r) {
-		c.marks++
+		c.side.marks++
 	}
 	switch r {
 	case '"':
@@ -34,8 +34,8 @@ func (c *scanner) punctuation(r rune) {
 			return
 		}
 		c.clause()
-		if n := len(c.raws); n > 0 {
-			c.raws[n-1].colon = r == ':'
+		if n := len(c.side.raws); n > 0 {
+			c.side.raws[n-1].colon = r == ':'
 		}
 		c.first = c.first || r != ','
 	case '+', '=', '<', '>', '^', '*', '%', '$', '€', '£', '¥', '₹', '√', '≠', '≤', '≥', '&', '|', '~', '/', '-':
@@ -59,7 +59,7 @@ func (c *scanner) operator(r rune) {
 	digit := func(b byte) bool { return isDigit(rune(b)) }
 	switch r {
 	case '-':
-		if n := len(c.raws); space(before) && space(after) && (n == 0 || c.raws[n-1].kind != digits) {
+		if n := len(c.side.raws); space(before) && space(after) && (n == 0 || c.side.raws[n-1].kind != digits) {
 			return
 		}
 		if !(digit(after) && (space(before) || before == '(')) && !(space(before) && space(after) && !c.first) {
@@ -86,13 +86,13 @@ func (c *scanner) operator(r rune) {
 
 // quotation begins or ends a quotation.
 func (c *scanner) quotation() {
-	at := int32(len(c.raws))
+	at := int32(len(c.side.raws))
 	if c.quote < 0 {
 		c.quote = at
 		return
 	}
-	if at > c.quote && len(c.quotes) < maxQuotes {
-		c.quotes = append(c.quotes, span{c.quote, at})
+	if at > c.quote && len(c.side.quotes) < maxQuotes {
+		c.side.quotes = append(c.side.quotes, span{c.quote, at})
 	}
 	c.quote = -1
 }

@@ -35,7 +35,7 @@ const (
 // makes a question literal.
 func (c *scanner) unread(r rune) {
 	if r >= utf8.RuneSelf && !c.typed(r) && !unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
-		c.signs = utf8.AppendRune(c.signs, r)
+		c.side.signs = utf8.AppendRune(c.side.signs, r)
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *scanner) typed(r rune) bool {
 	if typedMarks[r] {
 		return true
 	}
-	letter, _ := utf8.DecodeLastRune(bytes.TrimRight(c.text, " 0123456789"))
+	letter, _ := utf8.DecodeLastRune(bytes.TrimRight(c.side.text, " 0123456789"))
 	for _, s := range scriptsWithMarks {
 		if inRange(r, s.marks) {
 			return inRange(letter, s.letters)
@@ -103,13 +103,13 @@ func (c *scanner) composed(r rune) rune {
 // mark reads a combining mark behind a letter, within a word, that makes no letter
 // with it.
 func (c *scanner) mark(r rune) {
-	letter, _ := utf8.DecodeLastRune(c.text)
+	letter, _ := utf8.DecodeLastRune(c.side.text)
 	switch {
 	case letter < 0x590 || unicode.Is(unicode.Inherited, r): // an accent that the letter is not written with, letters over letters, rings
-		c.signs = utf8.AppendRune(c.signs, r)
+		c.side.signs = utf8.AppendRune(c.side.signs, r)
 	case inRange(r, [2]rune{0x591, 0x5c7}) && inRange(letter, [2]rune{0x5d0, 0x5f2}),
 		inRange(r, [2]rune{0x610, 0x74a}) && inRange(letter, [2]rune{0x620, 0x77f}): // points of Hebrew, Arabic and Syriac, mostly left out
 	default: // a vowel, as in Hindi
-		c.text = utf8.AppendRune(c.text, r)
+		c.side.text = utf8.AppendRune(c.side.text, r)
 	}
 }

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Codes: NVML's return codes, and what each means for the poll that met it.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Counters: what the driver gives as field values: bytes over PCIe and NVLink, power, the recovery action.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Counters: what rates are made of the values that drivers have.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Events: Xid errors, which the driver tells when they happen and never again.
+
 package main
 
 import (

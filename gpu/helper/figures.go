@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Figures: what is asked of each GPU, how often, and by which functions.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Library: the driver's library, opened in a way in which a missing function is not called.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // MIG: the instances that a GPU is cut into.
+
 package main
 
 import (

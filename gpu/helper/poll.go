@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Poll: one poll of one GPU.
+
 package main
 
 import (
@@ -91,8 +92,9 @@ func (g *gpu) identify() nvml.Return {
 }
 
 // poll brings seen up to date. It returns SUCCESS, or the code by which the GPU or the driver is
-// lost: then seen means nothing. A GPU that answers nothing but errors is lost by the first of them; that it
-// is not for us to ask is one, and that it does not support what is asked is none.
+// lost: then seen means nothing. A GPU that answers every question with an error is lost, by the
+// first of these errors. A missing permission counts as an error here, an unsupported function does
+// not.
 func (g *gpu) poll(now time.Time) nvml.Return {
 	g.now = now
 	worked, failed := false, nvml.SUCCESS

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // One GPU of go-nvml's mock servers, poll for poll.
+
 package main
 
 import (

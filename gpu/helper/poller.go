@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Poller: one GPU of a session, and what a poll of it gives to print.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Printer: the lines, gathered so that many cost one write.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Processes: who has a context on the GPU, with how much memory and which share of the SMs.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // The whole program on the fake driver, with every fault that it has.
+
 package main
 
 import (

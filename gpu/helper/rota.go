@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Rota: who asks what, and when.
+
 package main
 
 import (
@@ -28,9 +29,9 @@ type question struct {
 	lost  time.Time // since when it has no answer; zero: it has
 }
 
-// A rota has one asker at a time, who asks one question after the other, so that a round is one
-// wake-up and one write. When a call does not return in time somebody else becomes the asker, and who
-// is in the call ends with it.
+// A rota has one asker at a time: a goroutine that asks one question after the other, so that a round
+// is one wake-up and one write. When a call does not return in time another goroutine becomes the
+// asker, and the one in the call ends when the call does.
 //
 // Invariants, all guarded by mu:
 //  1. A question is asked by one goroutine at a time.
@@ -47,7 +48,7 @@ type rota struct {
 
 	mu      sync.Mutex
 	turn    int
-	calling bool // whether the asker whose turn it is is in a call
+	calling bool // whether the present asker is in a call
 	relief  *time.Timer
 	ended   bool
 }
@@ -180,7 +181,7 @@ func (r *rota) next(now time.Time) time.Time {
 	defer r.mu.Unlock()
 	next := now.Add(askLost)
 	for _, q := range r.questions {
-		// One whose call hangs counts too: it may return until then.
+		// A question whose call hangs counts too: the call may have returned by then.
 		if due := q.due; q.began.IsZero() && due.Before(next) {
 			next = due
 		} else if soon := now.Add(q.every); soon.Before(next) {
@@ -198,7 +199,8 @@ func (r *rota) tell(ret nvml.Return) {
 	}
 }
 
-// longest is since when a GPU is lost that is for longest, and the oldest call that runs; zero: none.
+// longest returns when the GPU that has been lost for longest was lost, and when the oldest call
+// under way began; zero: there is none.
 func (r *rota) longest() (lost, began time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

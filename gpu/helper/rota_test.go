@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // The rota and sessions by a clock of their own: rounds, hanging calls, GPUs that are lost for long.
+
 package main
 
 import (

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Session: all GPUs from one initialisation of the library to its shutdown.
+
 package main
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// A session ends when the driver is lost, or when a GPU is for so long that the library should be
-// initialised again to find it.
+// A session ends when the driver is lost, or when a GPU has been lost for so long that the library
+// should be initialised again to find it.
 type session struct {
 	lib      *library
 	out      *printer
@@ -43,9 +44,9 @@ func (s *session) run() nvml.Return {
 	return ret
 }
 
-// over says whether there is no GPU, or none of one, for so long that the library has to be asked
-// anew. While a call hangs it is not: the session could not end, and the GPUs that are well would
-// fall silent.
+// over says whether there has been no GPU, or one has been lost, for so long that the library has
+// to be initialised again. It is not over while a call hangs: the session could not end, and the
+// GPUs that are well would fall silent.
 func (s *session) over(now time.Time) bool {
 	lost, began := s.rota.longest()
 	if !began.IsZero() && now.Sub(began) > time.Second {

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Slack: timers of the helper may come a millisecond late. And its name in ps and top.
+
 package main
 
 /*

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Values: numbers of the driver, and those that mean that there is none.
+
 package main
 
 // The driver and DCGM write "not supported" and "blank" as the largest numbers of a type: 0x7ffffff0

@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
 // Watch: the helper's life: open, initialise, poll, and again when the driver was lost.
+
 package main
 
 import (
@@ -24,7 +25,7 @@ const (
 	firstWait   = 250 * time.Millisecond
 	longestWait = 2 * time.Second
 	patience    = 3 * time.Second
-	settled     = 10 * time.Second // what a session lasts at least that was worth beginning
+	settled     = 10 * time.Second // a shorter session was not worth beginning
 )
 
 var errReplaced = errors.New("the driver's library was replaced: a new process is needed for the new one")
@@ -107,8 +108,8 @@ func (h *helper) sessions() error {
 	}
 }
 
-// hello tells the driver and the number of GPUs: at first, when either changed, when the driver was
-// lost, and each time while there is no GPU, of which nothing else is heard.
+// hello tells the driver and the number of GPUs: at first, when either has changed, after the
+// driver was lost, and in every session while there is no GPU, since nothing else is heard then.
 func (h *helper) hello(gpus int) {
 	now := snapshot.Hello{Protocol: snapshot.Protocol, GPUs: gpus}
 	if version, ret := h.lib.SystemGetDriverVersion(); ret == nvml.SUCCESS {

@@ -1,6 +1,7 @@
 //go:build !linux || !cgo
 
 // Without: what a helper built without cgo does.
+
 package main
 
 import (

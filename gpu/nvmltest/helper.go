@@ -1,4 +1,5 @@
 // Helper: the telemetry helper, built for a test.
+
 package nvmltest
 
 import (

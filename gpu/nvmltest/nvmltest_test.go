@@ -1,4 +1,5 @@
 // The fake library itself: it loads, and its state is replaced whole.
+
 package nvmltest
 
 import (

@@ -1,4 +1,5 @@
 // Reasons: why clocks are held down, by NVML's bits.
+
 package snapshot
 
 // A Reason is one bit of nvmlDeviceGetCurrentClocksEventReasons (nvml.h).

@@ -2,9 +2,9 @@
 
 package kvindex
 
-// An alias is one of several hashes that stand for the same block of a worker.
-// All of them, the block's own too, have their own counts here; the block has
-// the sum, and what it does not count none of them does.
+// An alias is one of several hashes that stand for the same block of a worker. All of them, the
+// block's own included, have counts of their own here. The block has the sums: where a sum is 0, so
+// is each count.
 type alias struct {
 	own    uint64 // the block's own hash
 	counts counts
@@ -32,8 +32,8 @@ func (h *holding) storeAlias(hash, own uint64, t Tier) {
 	h.aliases[hash] = alias{own, c}
 }
 
-// removeAlias counts one less for one of the hashes of a block. gone is how many
-// of them are known no more, but for its own; false: there was none.
+// removeAlias counts one less for one of the hashes of a block. gone is how many of the hashes are
+// no longer known, the block's own not counted; false: there was none to take away.
 func (h *holding) removeAlias(hash uint64, t Tier) (gone int, ok bool) {
 	w := h.aliases[hash]
 	if !w.counts.remove(t) {

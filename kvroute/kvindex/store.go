@@ -29,9 +29,9 @@ type Stored struct {
 // Store takes in a store event. Blocks may be stored any number of times; they
 // are held until they were removed as often. Nothing of e is kept.
 //
-// Errors: *BlockSizeError, ErrShape, ErrUnknownParent, ErrForgotten, with which
-// nothing was stored; ErrHashReused, ErrFull and ErrShape for a block that follows
-// another one than before, with which the blocks before the one that it came to were.
+// Errors after which nothing is stored: *BlockSizeError, ErrShape, ErrUnknownParent, ErrForgotten.
+// Errors after which the blocks before the faulty one are stored: ErrHashReused, ErrFull, and
+// ErrShape where a block follows another one than it did before.
 func (w *Worker) Store(e Stored) error {
 	x := w.index
 	x.mu.Lock()

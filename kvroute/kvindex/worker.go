@@ -37,8 +37,8 @@ type Worker struct {
 	placed  placements // under the index's placing
 }
 
-// ID is what Overlap calls the worker. It is given to another one after the
-// worker was forgotten; of the free IDs the one that was so for longest.
+// ID is what Overlap calls the worker. Once the worker is forgotten another one may get it: the ID
+// that has been free for longest is given first.
 func (w *Worker) ID() int32 { return w.id }
 
 // BlockSize returns the tokens of one of the engine's blocks; 0: not known yet.

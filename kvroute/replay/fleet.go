@@ -51,18 +51,18 @@ type fleet struct {
 	trace   *Trace
 	placing *placing
 
-	now     time.Duration
-	most    time.Duration // that it may last
-	jobs    []job
-	arrived int           // jobs that did
-	arrives time.Duration // when the next one does, the first at 0; never: none is left
-	done    int
-	engines []*sim.Engine   // those for prefill first
-	ends    []time.Duration // of the passes under way, by engine
-	trouble trouble
-	handing handing
-	figures figures
-	tokens  []uint32 // to use again
+	now       time.Duration
+	most      time.Duration // that it may last
+	jobs      []job
+	arrived   int           // jobs that did
+	arrives   time.Duration // when the next one does, the first at 0; never: none is left
+	done      int
+	engines   []*sim.Engine   // those for prefill first
+	ends      []time.Duration // of the passes under way, by engine
+	slowdowns slowdowns
+	handing   handing
+	figures   figures
+	tokens    []uint32 // to use again
 
 	// answers says who answers a job whose prompt is computed, in the place of whom the pool named when it came: tests
 	// compare with Dynamo, which picks then. nil: the pool.
@@ -83,7 +83,7 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 	if f.placing, err = newPlacing(f); err != nil {
 		return nil, err
 	}
-	f.beginTrouble()
+	f.beginSlowdowns()
 	if last := f.arrival(len(f.jobs) - 1); last > f.most {
 		return nil, f.tooLong(last)
 	}
@@ -129,8 +129,8 @@ func (f *fleet) run() error {
 		if at > f.most {
 			return f.tooLong(at)
 		}
-		f.now = min(at, f.trouble.asks)
-		news := f.now == f.trouble.asks && f.ask()
+		f.now = min(at, f.slowdowns.asks)
+		news := f.now == f.slowdowns.asks && f.ask()
 		if f.now < at && !news {
 			continue // a replay whose telemetry says nothing is as one without
 		}
@@ -186,7 +186,7 @@ func (f *fleet) begin() (began bool, err error) {
 			continue
 		}
 		e := f.engines[w]
-		e.Slow(f.trouble.slow(w, f.now))
+		e.Slow(f.slowdowns.slow(w, f.now))
 		for {
 			pass, ended := e.Advance(f.now)
 			if !ended {
@@ -236,7 +236,7 @@ func (f *fleet) see(w int, pass *sim.Pass) error {
 	return nil
 }
 
-// finish closes the books on a job.
+// finish gives back what a job holds, and notes its figures.
 func (f *fleet) finish(j *job) {
 	j.at.Release()
 	if j.prefill < 0 {

@@ -161,8 +161,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Whoever places: all requests are answered in full, none is told twice, all books balance, and a second run with the
-// same seed gives the same bytes.
+// Whatever the policy: all requests are answered in full, each is reported once, the figures of the workers add up to
+// those of the whole, and a second run with the same seed gives the same bytes.
 func TestPlacings(t *testing.T) {
 	trace := first(conversation(t), 30)
 	prompt, answer := 0, 0

@@ -46,10 +46,10 @@ type Options struct {
 	Bandwidth     float64
 	BytesPerToken int // default 131,072: 32 layers of 8 KV heads of 128 halves, twice
 
-	// Troubles slow engines down. Telemetry says what their GPUs tell of it to the policies that go by it: it is asked
+	// Slowdowns slow engines down. Telemetry says what their GPUs tell of it to the policies that go by it: it is asked
 	// for each worker with its requests under way, TelemetryEvery; nil: nobody knows. It must be a function of what it
 	// was asked so far.
-	Troubles  []Trouble
+	Slowdowns []Slowdown
 	Telemetry func(now time.Time, worker, active int) kvroute.Hardware
 
 	Progress func(done int) // if not nil: told after each request that is done how many are
@@ -129,7 +129,7 @@ func (o *Options) Validate() error {
 	if !(o.Temperature >= 0 && o.Temperature <= 1e6) {
 		return fmt.Errorf("temperature %v is not between 0 and 1e6", o.Temperature)
 	}
-	return o.validateTroubles()
+	return o.validateSlowdowns()
 }
 
 // workers is how many engines there are.

@@ -127,7 +127,7 @@ func (g *figures) finish(j *job) {
 	g.last = max(g.last, s.LastToken)
 }
 
-// result closes the books.
+// result sums the figures up.
 func (f *fleet) result() *Result {
 	g := &f.figures
 	r := &Result{

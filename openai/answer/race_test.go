@@ -1,6 +1,7 @@
 //go:build race
 
 // Whether the race detector is on.
+
 package answer
 
 const raceEnabled = true

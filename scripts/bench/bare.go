@@ -13,8 +13,8 @@ import (
 )
 
 // runBare is the helper process `bench bare -listen A -to B`: fasthttp's own
-// server and client with nothing between them. It parses no body, keeps no
-// books, notices no lost client and holds every answer whole.
+// server and client with nothing between them. It parses no body, logs and
+// counts nothing, notices no lost client and holds every answer whole.
 func runBare(args []string) error {
 	f := flag.NewFlagSet("bare", flag.ContinueOnError)
 	address := f.String("listen", "127.0.0.1:0", "address")

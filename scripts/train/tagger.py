@@ -32,7 +32,7 @@ from tagrows import TYPES
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 SEED = 4
-ROW, BITS = 512, 104  # as taginput.go: the table's row, and bits, the lists' first
+ROW, BITS = 512, 104  # as classify/tagger/input.go: the table's row, and bits, the lists' first
 HIDDEN, WIDTH, DILATIONS = 128, 5, (1, 2, 4)
 TAGS = 1 + 2 * len(TYPES)
 EPOCHS, RATE, DECAY = 8, 2e-3, 0.02
@@ -257,7 +257,7 @@ def spans(tags):
 
 
 def logit(scores, tags, follow, first, i, end):
-    """How sure a name at words [i, end) is: as tagdecode.go computes it."""
+    """How sure a name at words [i, end) is: as classify/tagger/decode.go computes it."""
     least = np.inf
     for t in range(i, min(end + 1, len(tags))):
         row = scores[t] + (first if t == 0 else follow[tags[t - 1]])

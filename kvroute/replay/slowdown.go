@@ -1,4 +1,4 @@
-// Trouble: engines that are slower for a while, and what telemetry tells of it.
+// Slowdown: engines that are slower for a while, and what telemetry tells of it.
 
 package replay
 
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Trouble makes the passes of an engine that begin in a span take longer: its GPU is throttled, or somebody else
+// A Slowdown makes the passes of an engine that begin in a span take longer: its GPU is throttled, or somebody else
 // computes there. Where spans of one engine overlap, the factors multiply.
-type Trouble struct {
+type Slowdown struct {
 	Worker   int           // from 0, those for prefill first
 	From, To time.Duration // in the replay's time, since its first arrival
 	Slow     float64       // 2: passes take twice as long; at least 1
@@ -19,14 +19,14 @@ type Trouble struct {
 // TelemetryEvery is how often Options.Telemetry is asked: as often as the proxy polls GPUs.
 const TelemetryEvery = 250 * time.Millisecond
 
-// mostSlow bounds Trouble.Slow, as kvroute does what telemetry says.
+// mostSlow bounds Slowdown.Slow, as kvroute does what telemetry says.
 const mostSlow = 1000
 
 // mostAsks bounds how often telemetry is asked in all: some 50 s, where nothing else happens.
 const mostAsks = 1 << 26
 
-func (o *Options) validateTroubles() error {
-	for _, t := range o.Troubles {
+func (o *Options) validateSlowdowns() error {
+	for _, t := range o.Slowdowns {
 		switch {
 		case t.Worker < 0 || t.Worker >= o.workers():
 			return fmt.Errorf("trouble of worker %d: there are workers 0 to %d", t.Worker, o.workers()-1)
@@ -39,23 +39,23 @@ func (o *Options) validateTroubles() error {
 	return nil
 }
 
-// trouble is what a fleet keeps of it.
-type trouble struct {
-	spans []Trouble
+// slowdowns are what a fleet keeps of them.
+type slowdowns struct {
+	spans []Slowdown
 	asks  time.Duration // when telemetry is asked next
 }
 
-func (f *fleet) beginTrouble() {
-	f.trouble = trouble{spans: f.options.Troubles, asks: never}
+func (f *fleet) beginSlowdowns() {
+	f.slowdowns = slowdowns{spans: f.options.Slowdowns, asks: never}
 	if f.options.Telemetry == nil {
 		return
 	}
 	f.most = min(f.most, mostAsks/time.Duration(len(f.engines))*TelemetryEvery)
-	f.trouble.asks = 0
+	f.slowdowns.asks = 0
 }
 
 // slow is how many times longer a pass takes that an engine begins now.
-func (t *trouble) slow(worker int, now time.Duration) float64 {
+func (t *slowdowns) slow(worker int, now time.Duration) float64 {
 	times := 1.0
 	for _, s := range t.spans {
 		if s.Worker == worker && s.From <= now && now < s.To {
@@ -67,7 +67,7 @@ func (t *trouble) slow(worker int, now time.Duration) float64 {
 
 // ask asks telemetry of each worker, and tells the pool. It reports whether placement goes by anything new.
 func (f *fleet) ask() (news bool) {
-	f.trouble.asks += TelemetryEvery
+	f.slowdowns.asks += TelemetryEvery
 	for n, w := range f.placing.workers {
 		if w.SetHardware(f.options.Telemetry(f.time(), n, w.Active())) {
 			news = true

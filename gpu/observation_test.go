@@ -1,4 +1,5 @@
-// Tests of what a sight is worth at a moment, with moments that the test makes.
+// Tests of what an observation is worth at a moment, with moments that the test makes.
+
 package gpu
 
 import (
@@ -24,7 +25,7 @@ func states(f *Fleet) string {
 }
 
 func TestSight(t *testing.T) {
-	s := &sight{state: Stale, why: "telemetry is starting"}
+	s := &observation{state: Stale, why: "telemetry is starting"}
 	for _, step := range []struct {
 		line any // what the helper says, or a string: why it is gone
 		at   int
@@ -74,7 +75,7 @@ func TestSight(t *testing.T) {
 			t.Errorf("at %d after %+v: %s, want %s", step.at, step.line, got, step.want)
 		}
 		if again := states(old.fleet(at(step.at), time.Second)); again != before {
-			t.Errorf("at %d: the sight before was changed: %s, then %s", step.at, before, again)
+			t.Errorf("at %d: the observation before was changed: %s, then %s", step.at, before, again)
 		}
 	}
 }
@@ -82,7 +83,7 @@ func TestSight(t *testing.T) {
 // TestFleetIsTheCallers: what one caller writes into its fleet nobody else sees.
 func TestFleetIsTheCallers(t *testing.T) {
 	m := &Monitor{options: Options{Interval: time.Second}}
-	m.sight.Store((&sight{}).hello(&snapshot.Hello{GPUs: 1}, epoch))
+	m.observed.Store((&observation{}).hello(&snapshot.Hello{GPUs: 1}, epoch))
 	f := m.Fleet(epoch)
 	f.GPUs[0].Workers = append(f.GPUs[0].Workers, "a")
 	f.GPUs[0].State = OK
@@ -117,12 +118,12 @@ func TestFleetAllocates(t *testing.T) {
 
 // eight is a monitor of eight good GPUs.
 func eight() *Monitor {
-	s := (&sight{}).hello(&snapshot.Hello{GPUs: 8}, epoch)
+	s := (&observation{}).hello(&snapshot.Hello{GPUs: 8}, epoch)
 	for i := range 8 {
 		s = s.polled(&snapshot.GPU{Index: i, Processes: make([]snapshot.Process, 100)}, epoch)
 	}
 	m := &Monitor{options: Options{Interval: time.Second}}
-	m.sight.Store(s)
+	m.observed.Store(s)
 	return m
 }
 

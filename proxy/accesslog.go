@@ -1,4 +1,5 @@
-// The books: the one log line and the metrics of each request.
+// The access log: one line a request, and its metrics.
+
 package proxy
 
 import (
@@ -15,60 +16,57 @@ import (
 	"kvasir/openai/answer"
 )
 
-// The books are the log and the metrics of requests.
-type books struct{ *Proxy }
-
-// enter notes how a request went. Nothing of its text, its answer or its key
+// record notes how a request went. Nothing of its text, its answer or its key
 // is among the facts.
-func (b books) enter(x *exchange) {
+func (p *Proxy) record(x *exchange) {
 	f := &x.facts
-	m := x.answers.of(f.status, x.route, b.metrics)
+	m := x.answers.of(f.status, x.plan.route, p.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
 		m.firstByte.Observe(f.firstByte.Seconds())
-		b.metrics.overhead.Observe(f.overhead.Seconds())
+		p.metrics.overhead.Observe(f.overhead.Seconds())
 	}
 	if f.why != "" {
-		b.metrics.ended.WithLabelValues(f.why).Inc()
+		p.metrics.ended.WithLabelValues(f.why).Inc()
 	}
 	if f.usage != answer.NoUsage && x.backend != nil {
-		t := x.backend.tokensOf(x.model, b.metrics)
+		t := x.backend.tokensOf(x.plan.model, p.metrics)
 		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
 	}
-	b.line(x)
+	p.logRequest(x)
 }
 
-// line writes the request's line.
-func (b books) line(x *exchange) {
+// logRequest writes the request's line.
+func (p *Proxy) logRequest(x *exchange) {
 	x.conn.booked = true
 	f := &x.facts
 	level := zerolog.InfoLevel
 	if f.status >= 500 && f.why != whyGone {
 		level = zerolog.WarnLevel
 	}
-	e := b.log.WithLevel(level)
-	if b.log.GetLevel() > level || !e.Enabled() {
+	e := p.log.WithLevel(level)
+	if p.log.GetLevel() > level || !e.Enabled() {
 		return
 	}
 	why := f.why
 	if why == "" {
 		why = "ok"
 	}
-	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.route.Path).
-		Str("model_asked", f.asked).Str("model", x.model).Str("worker", f.worker).
+	e.Str("request_id", f.id).Bytes("worker_request_id", f.sentID[:]).Str("route", x.plan.route.Path).
+		Str("model_asked", x.plan.asked).Str("model", x.plan.model).Str("worker", f.worker).
 		Int("status", f.status).Bool("stream", f.streamed).Int64("bytes", x.conn.sent).
 		Dur("first_byte_ms", f.firstByte).Dur("total_ms", f.total).
 		Int64("overhead_us", f.overhead.Microseconds()).
 		Int("retries", f.retries).Str("end", why)
-	if x.key != nil {
-		e.Str("key", x.key.Name)
+	if x.plan.key != nil {
+		e.Str("key", x.plan.key.Name)
 	}
-	if x.verdictWas {
+	if x.facts.judged {
 		e.Str("event", "routing_decision")
-		f.judgement.log(e)
+		x.plan.judgement.log(e)
 	}
 	if f.usage != answer.NoUsage && x.backend != nil { // `kvasir replay` reads them
 		e.Int("prompt_tokens", max(f.usage.Prompt, 0)).Int("completion_tokens", max(f.usage.Completion, 0)).
@@ -82,9 +80,9 @@ func (b books) line(x *exchange) {
 	e.Msg("request")
 }
 
-// aside writes the line of a request that no worker heard of: health, models and
+// logAside writes the line of a request that no worker heard of: health, models and
 // unknown routes. Its path is the client's text, so only known ones are named.
-func (b books) aside(ctx *fasthttp.RequestCtx) {
+func (p *Proxy) logAside(ctx *fasthttp.RequestCtx) {
 	status := ctx.Response.StatusCode()
 	route, level := "other", zerolog.InfoLevel
 	switch path := string(ctx.Path()); {
@@ -93,18 +91,18 @@ func (b books) aside(ctx *fasthttp.RequestCtx) {
 	case strings.HasPrefix(path, "/v1/models"):
 		route = "/v1/models"
 	}
-	b.log.WithLevel(level).Bytes("request_id", ctx.Response.Header.Peek("X-Request-Id")).Str("route", route).
+	p.log.WithLevel(level).Bytes("request_id", ctx.Response.Header.Peek("X-Request-Id")).Str("route", route).
 		Int("status", status).Dur("total_ms", time.Since(ctx.Time())).Msg("request")
 }
 
-// unread notes a request that was no valid HTTP, too large or too slow. There is
+// logUnread notes a request that was no valid HTTP, too large or too slow. There is
 // nothing of it that could be named.
-func (b books) unread(err *openai.Error) {
+func (p *Proxy) logUnread(err *openai.Error) {
 	if err.Status == fasthttp.StatusUnauthorized {
-		b.metrics.refusedKeys.Inc()
+		p.metrics.refusedKeys.Inc()
 	}
-	b.metrics.unread.WithLabelValues(strconv.Itoa(err.Status)).Inc()
-	b.log.Info().Str("route", "unreadable").Int("status", err.Status).Msg("request")
+	p.metrics.unread.WithLabelValues(strconv.Itoa(err.Status)).Inc()
+	p.log.Info().Str("route", "unreadable").Int("status", err.Status).Msg("request")
 }
 
 // tokenMetrics are the token counters of one model.

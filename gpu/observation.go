@@ -1,4 +1,5 @@
-// Sight: what the monitor has seen so far, and what that is worth at a moment.
+// Observation: what the monitor knows so far, and how much of it still holds at a moment.
+
 package gpu
 
 import (
@@ -12,8 +13,8 @@ import (
 // staleAfter is how many intervals a snapshot is good for.
 const staleAfter = 4
 
-// A sight is never changed: each line of the helper makes a new one.
-type sight struct {
+// An observation is all that the helper has said so far. It is never changed: each line makes a new one.
+type observation struct {
 	state  State // Stale: no hello yet; Lost: the driver or the helper is gone
 	why    string
 	driver string
@@ -29,23 +30,23 @@ type seen struct {
 	lost    bool      // the driver has given up the GPU
 }
 
-// hello is the sight after the driver was found, for the first time or again.
+// hello is the observation after the driver was found, for the first time or again.
 // What was known of a GPU stays until it is polled anew.
-func (s *sight) hello(h *snapshot.Hello, now time.Time) *sight {
+func (s *observation) hello(h *snapshot.Hello, now time.Time) *observation {
 	gpus := make([]*seen, h.GPUs)
 	for i := copy(gpus, s.gpus); i < len(gpus); i++ {
 		gpus[i] = &seen{GPU: snapshot.GPU{Index: i}}
 	}
-	return &sight{state: OK, driver: h.Driver, gpus: gpus, since: now}
+	return &observation{state: OK, driver: h.Driver, gpus: gpus, since: now}
 }
 
-// polled is the sight after a snapshot of a GPU that hello counted.
-func (s *sight) polled(g *snapshot.GPU, now time.Time) *sight {
+// polled is the observation after a snapshot of a GPU that hello counted.
+func (s *observation) polled(g *snapshot.GPU, now time.Time) *observation {
 	return s.with(g.Index, &seen{GPU: *g, at: now})
 }
 
-// failed is the sight after a poll of one GPU, or of the driver, failed.
-func (s *sight) failed(t *snapshot.Trouble) *sight {
+// failed is the observation after a poll of one GPU, or of the driver, failed.
+func (s *observation) failed(t *snapshot.Trouble) *observation {
 	why := explain(t)
 	if t.GPU < 0 {
 		return s.gone(why)
@@ -55,20 +56,20 @@ func (s *sight) failed(t *snapshot.Trouble) *sight {
 	return s.with(t.GPU, &g)
 }
 
-// gone is the sight after nobody answers any more.
-func (s *sight) gone(why string) *sight {
-	return &sight{state: Lost, why: why, driver: s.driver, gpus: s.gpus}
+// gone is the observation after the helper or the driver has stopped answering.
+func (s *observation) gone(why string) *observation {
+	return &observation{state: Lost, why: why, driver: s.driver, gpus: s.gpus}
 }
 
-func (s *sight) with(index int, g *seen) *sight {
+func (s *observation) with(index int, g *seen) *observation {
 	next := *s
 	next.gpus = slices.Clone(s.gpus)
 	next.gpus[index] = g
 	return &next
 }
 
-// fleet is the sight as of now, where a snapshot is good for that long.
-func (s *sight) fleet(now time.Time, good time.Duration) *Fleet {
+// fleet is what holds now of the observation, if a snapshot is good for that long.
+func (s *observation) fleet(now time.Time, good time.Duration) *Fleet {
 	f := &Fleet{State: s.state, Why: s.why, Driver: s.driver, GPUs: make([]GPU, len(s.gpus))}
 	answering, stale := 0, 0
 	for i, g := range s.gpus {
@@ -105,7 +106,7 @@ func (s *sight) fleet(now time.Time, good time.Duration) *Fleet {
 }
 
 // stateOf is the state of one GPU and why it is not ok.
-func (s *sight) stateOf(g *seen, now time.Time, good time.Duration) (State, string) {
+func (s *observation) stateOf(g *seen, now time.Time, good time.Duration) (State, string) {
 	switch {
 	case g.lost:
 		return Lost, g.trouble

@@ -1,0 +1,177 @@
+// A plan: what is settled about a request before a worker is asked.
+
+package proxy
+
+import (
+	"kvasir/classify"
+	"kvasir/openai"
+	"kvasir/openai/answer"
+)
+
+// A plan is what Kvasir makes of one request before a worker is asked: which model
+// answers, what was found in its texts, what changes in its body, and what placement
+// is asked. It knows no connection and no worker, sends nothing and counts nothing.
+// The pipeline carries it out; POST /explain shows it.
+//
+// It is filled from the top down, by one step after another. Its memory serves the
+// next request's plan.
+type plan struct {
+	state   *state // the configuration under which the request began
+	route   *openai.Route
+	key     *keyState // nil: no keys are configured
+	headers []byte    // the client's lines, as they came
+
+	body []byte         // as it was parsed: decompressed; nil once the answer streams
+	size int            // of body in bytes, also after it is gone
+	req  openai.Request // sub-slices of body
+
+	asked  string // the model of the request; "": none
+	chosen string // the model that should answer
+	model  string // the model that answers: chosen, or a fallback
+
+	question  classify.Request  // what the classifier reads: sub-slices of body and plain
+	plain     []byte            // texts with their escapes resolved
+	verdict   *classify.Verdict // nil: nothing is judged, or it was given back with the body
+	judgement judgement         // what is said of the verdict, and stays
+
+	edit       openai.Splices   // every change of the body
+	veil       answer.Veil      // the values that are hidden from the worker
+	unveil     *answer.Unveiler // puts them back into the answer; nil: there is nothing to put back
+	hidesUsage bool             // the client did not ask for the usage event
+
+	placing placing
+}
+
+// isLeftToUs says whether a request leaves its model to Kvasir.
+func isLeftToUs(asked string) bool { return asked == "" || isAutoModel(asked) }
+
+// modelFor is the model that answers a request: MoM and auto become the default one.
+func modelFor(asked string, s *state) string {
+	if isLeftToUs(asked) {
+		return s.defaultModel()
+	}
+	return asked
+}
+
+// parse reads the body, once.
+func (pl *plan) parse(body, contentType []byte) *openai.Error {
+	pl.body, pl.size = body, len(body)
+	if err := pl.req.Parse(*pl.route, body, contentType); err != nil {
+		return err
+	}
+	if err := pl.req.RefuseTemplate(pl.state.settings.Guards.ClientTemplates); err != nil {
+		return err
+	}
+	pl.asked = string(pl.req.Model) // the body's bytes do not outlive the request
+	return nil
+}
+
+// choose settles which model answers, before any decision.
+func (pl *plan) choose() {
+	pl.model = modelFor(pl.asked, pl.state)
+	pl.chosen = pl.model
+}
+
+// isJudged says whether the classifier has anything to do for the request.
+func (pl *plan) isJudged() bool {
+	return !pl.state.classifier.Idle(isLeftToUs(pl.asked)) && pl.route.Judged()
+}
+
+// decisionOf is the decision that holds; nil: none does, or nothing was judged.
+func decisionOf(v *classify.Verdict) *classify.Decision {
+	if v == nil {
+		return nil
+	}
+	return v.Decision
+}
+
+// decide takes over the decision's name and the model that it names, if the key may
+// have that one. It returns true where another model is to answer.
+func (pl *plan) decide() (another bool) {
+	d := decisionOf(pl.verdict)
+	if d == nil {
+		return false
+	}
+	pl.judgement.decision = d.Name
+	if d.Model == "" || d.Model == pl.model || pl.key != nil && !permits(pl.key, pl.asked, d.Model) {
+		return false
+	}
+	pl.model, pl.chosen = d.Model, d.Model
+	return true
+}
+
+// splice notes every change of the body for the model that answers. All other bytes
+// reach the worker as they came. hid is told of each value that is hidden, by its
+// type; nil: nobody is.
+func (pl *plan) splice(hid func(kind string)) {
+	edit, r := &pl.edit, &pl.req
+	edit.Reset()
+	if pl.model != pl.asked {
+		openai.SetModel(edit, r, pl.model)
+	}
+	openai.StripHandover(edit, r)
+	openai.RewriteHeads(edit, r)
+	if d := decisionOf(pl.verdict); d != nil {
+		pl.judgement.injected, pl.judgement.reasoning = applyDecision(edit, r, d, pl.state.models[pl.model].Reasoning)
+	}
+	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
+		restore := pl.state.settings.Guards.Restore
+		redact(edit, r, &pl.question, &pl.verdict.PII, &pl.veil, restore, hid)
+		pl.judgement.redacted = pl.veil.Count
+		if restore {
+			pl.unveil = answer.NewUnveiler(&pl.veil, pl.route.Kind)
+		}
+	}
+	if salt := &pl.placing.salt; salt.own && !salt.left {
+		openai.SetCacheSalt(edit, r, salt.text)
+	}
+	if pl.hidesUsage = r.Stream && pl.route.CountsUsage() && !r.Usage.Include && !r.Usage.Continuous; pl.hidesUsage {
+		openai.AskUsage(edit, r)
+	}
+}
+
+// handsOver says whether a prefill worker may compute the prompt: there is one, and
+// the answer can be begun by one worker and told by another.
+func (pl *plan) handsOver() bool { return pl.state.handsOver && pl.req.HandsOver() }
+
+// forgetText gives the verdict back and empties what came of the body's text,
+// keeping no more memory than plain requests use.
+func (pl *plan) forgetText() {
+	if pl.verdict != nil {
+		pl.verdict.Release()
+		pl.verdict = nil
+	}
+	pl.question.Texts = emptied(pl.question.Texts, 4096)
+	pl.edit.Reset()
+	if cap(pl.plain) > 64<<10 {
+		pl.plain = nil
+	}
+	pl.plain = pl.plain[:0]
+	pl.veil = answer.Veil{} // its values are the client's
+}
+
+// forgetBody lets go of the body: nothing is sent again.
+func (pl *plan) forgetBody() {
+	pl.forgetText()
+	pl.placing.giveBack()
+	pl.req.Reset() // its fields are sub-slices of the body
+	pl.body = nil
+}
+
+// forget makes pl ready for another request.
+func (pl *plan) forget() {
+	pl.forgetText()
+	pl.placing.forget()
+	// req is emptied by its next parse
+	*pl = plan{req: pl.req, question: classify.Request{Texts: pl.question.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
+}
+
+// emptied is list with nothing in it, and without its memory if that is more
+// than for most elements.
+func emptied[S ~[]E, E any](list S, most int) S {
+	if cap(list) > most {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}
