@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"kvasir/config/certtest"
-	"kvasir/proxy"
+	"kvasir/proxy/browser"
 )
 
 // patience bounds every wait; a machine under load is slow.
@@ -113,7 +113,7 @@ func ask(client *http.Client, method, url string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	req.Header.Set(proxy.AdminHeader, "1")
+	req.Header.Set(browser.AdminHeader, "1")
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err.Error()

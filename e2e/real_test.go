@@ -203,7 +203,10 @@ func sigtermInMidStream(t *testing.T, k *kvasir, v *vllm) {
 	}
 	got := stream.rest()
 	got.body = append(seen, got.body...)
-	wantFailed(t, got)
+	// vLLM ends without a word, or has the time to say itself that the answer was aborted.
+	if !bytes.Contains(got.body, []byte(`"finish_reason":"abort"`)) {
+		wantFailed(t, got)
+	}
 	<-v.exited // serve.sh ends with its server
 	if got := post(t, k.url+chatRoute, ask(false, 4)); got.status != http.StatusBadGateway && got.status != http.StatusServiceUnavailable {
 		t.Errorf("without a worker: status %d, %s", got.status, got.body)

@@ -35,6 +35,9 @@ var stateNames = [...]string{"unknown", "up", "busy", "ejected", "down"}
 
 func (s State) String() string { return stateNames[s] }
 
+// TakesRequests says whether requests are sent to a worker in this state.
+func (s State) TakesRequests() bool { return s <= Busy }
+
 // A Status is a worker's state at one moment.
 type Status struct {
 	State State

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kvasir/kvroute"
 	"kvasir/upstream"
 )
 
@@ -39,7 +38,7 @@ func newBackend(w Worker, t *Timeouts) (*backend, error) {
 // moment to answer before anybody asks for them.
 func (p *Proxy) watchAll(s *state) {
 	hooks := &upstream.Hooks{
-		Log: p.log, Bug: p.noteBug, News: p.lexicon.look,
+		Log: p.log, Bug: p.noteBug, News: p.tokens.Look,
 		Short: p.descriptors.NoteUndialled,
 	}
 	var begun []*backend
@@ -84,9 +83,6 @@ func (b *backend) retire() {
 	b.stop()
 	b.Conns.CloseIdle()
 }
-
-// usable says whether requests are sent to a worker in this state.
-func usable(s kvroute.State) bool { return s <= kvroute.Busy }
 
 // CheckWorkers asks every worker of the settings once, all at the same time.
 func CheckWorkers(ctx context.Context, s *Settings) []upstream.CheckResult {

@@ -4,23 +4,23 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 
 	"kvasir/classify"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 )
 
 // appendTokenTexts appends to the question the texts of a body's token ids, which
 // are then no longer unread, and to plain their bytes. Where the source is not sure to
 // read them as the worker does, they stay unread.
-func appendTokenTexts(q *classify.Request, plain, body []byte, ids []openai.Span, source *tokenSource) []byte {
-	if !source.readsTokens() {
+func appendTokenTexts(q *classify.Request, plain, body []byte, ids []openai.Span, source *tokens.Source) []byte {
+	if !source.ReadsTokens() {
 		return plain
 	}
 	for _, at := range ids {
 		start := len(plain)
-		text, good := appendDecoded(plain, at.Of(body), source.model)
+		text, good := appendDecoded(plain, at.Of(body), source.Model)
 		if !good {
 			continue
 		}
@@ -41,18 +41,6 @@ func modelIsFixed(asked, model string, s *state) bool {
 		if d := &s.settings.Classify.Decisions[i]; d.Explicit && d.Model != "" && d.Model != model {
 			return false
 		}
-	}
-	return true
-}
-
-// readsTokens says whether the source is sure to read tokens as the model does: its
-// files agree with the worker, or whoever runs this has named them.
-func (t *tokenSource) readsTokens() bool {
-	switch {
-	case t.err != nil || errors.Is(t.mixed, prompt.ErrDiffers):
-		return false
-	case t.setting == "auto" || t.setting == "worker":
-		return t.mixed == nil
 	}
 	return true
 }

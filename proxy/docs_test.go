@@ -17,6 +17,7 @@ import (
 	"kvasir/cache"
 	"kvasir/gpu"
 	"kvasir/openai"
+	"kvasir/proxy/hardware/hardwaretest"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -26,17 +27,17 @@ var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: 
 func TestMetricsPage(t *testing.T) {
 	s := settingsFor(goodWorker(t).url)
 	s.Cache = cache.New(cache.Options{Store: brokenStore{}}) // has a series of everything
-	fleet := &madeFleet{}
-	fleet.set(1, func(g []gpu.GPU) { everything(&g[0]) })
-	s.Workers[0].GPUs, s.GPU = []string{"0"}, GPU{Fleet: fleet.Fleet, Interval: time.Millisecond, Effects: gpu.DefaultEffects()}
+	fleet := &hardwaretest.Fleet{}
+	fleet.Set(1, func(g []gpu.GPU) { hardwaretest.Everything(&g[0]); hardwaretest.Throttle(g) })
+	s.Workers[0].GPUs, s.GPU = []string{"0"}, GPU{Fleet: fleet.Now, Interval: time.Millisecond, Effects: gpu.DefaultEffects()}
 	p := startProxy(t, s)
-	waitUntil(t, "GPUs were looked at", func() bool { return p.hardware.shown.Load() != nil })
+	waitUntil(t, "GPUs were looked at", func() bool { return p.slow(t, "w0") > 1 })
 	m := p.metrics
 	// A metric with labels has a type only once it has a series.
-	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors, m.hardwareChanges} {
+	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reloads, m.handovers, m.aggregated} {
+	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reload.taken, m.handovers, m.aggregated} {
 		counters.WithLabelValues("a")
 	}
 	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.annotated, m.unjudged, m.approximate} {

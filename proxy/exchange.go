@@ -14,6 +14,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/respond"
 	"kvasir/upstream"
 )
 
@@ -50,8 +51,8 @@ type exchange struct {
 // request, beside its plan.
 type facts struct {
 	id        string
-	sentID    idText // what workers are sent for it: ours, never the client's
-	judged    bool   // there was a verdict
+	sentID    respond.ID // what workers are sent for it: ours, never the client's
+	judged    bool       // there was a verdict
 	worker    string
 	prefill   string // the worker that computes the prompt for it; "": itself
 	fallbacks int    // models asked after the chosen one
@@ -80,8 +81,8 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *ex
 	x.conn = ctx.Conn().(*edge.Conn)
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
 	x.reply.x = x
-	x.facts.id = requestID(ctx)
-	x.facts.sentID = newIDText()
+	x.facts.id = respond.RequestID(ctx)
+	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
 	return x

@@ -11,6 +11,7 @@ import (
 	"kvasir/edge"
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // A PlacementExplained is what POST /explain answers: what placement would do with
@@ -65,20 +66,20 @@ type LoadExplained struct {
 	Context  int `json:"context_tokens"`
 }
 
-// explain is POST /explain. The query's route says what the body is for.
-func (a admin) explain(ctx *fasthttp.RequestCtx) {
+// Explain is POST /explain. The query's route says what the body is for.
+func (p *Proxy) Explain(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.QueryArgs().Peek("route"))
 	if path == "" {
 		path = "/v1/chat/completions"
 	}
-	out, refused := a.explainPlacement(ctx, path)
-	writeValue(ctx, out, refused, "")
+	out, refused := p.explainPlacement(ctx, path)
+	respond.JSON(ctx, out, refused, "")
 }
 
 // explainPlacement makes the plan of a request and asks what it would be placed at.
 // Nothing is sent, taken or counted.
-func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
-	pl := &plan{state: a.state.Load(), headers: ctx.Request.Header.RawHeaders()}
+func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
+	pl := &plan{state: p.state.Load(), headers: ctx.Request.Header.RawHeaders()}
 	for i := range openai.Routes {
 		if openai.Routes[i].Path == path && openai.Routes[i].Generates() {
 			pl.route = &openai.Routes[i]
@@ -87,7 +88,7 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 	if pl.route == nil {
 		return nil, openai.Invalid("route", "There is no route %s whose answers are generated", path)
 	}
-	body, err := edge.Unpack(ctx, &a.bodies, pl.state.settings.MaxBody)
+	body, err := edge.Unpack(ctx, &p.bodies, pl.state.settings.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 	}
 	pl.choose()
 	if pl.isJudged() {
-		pl.verdict = pl.state.classifier.Judge(pl.ask(a.lexicon))
+		pl.verdict = pl.state.classifier.Judge(pl.ask(p.tokens))
 		defer pl.verdict.Release()
 	}
 	pl.decide()
@@ -109,14 +110,14 @@ func (a admin) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placeme
 		return nil, err
 	}
 	pl.splice(nil)
-	said := locate(pl, a.lexicon)
+	said := locate(pl, p.tokens)
 	defer pl.placing.giveBack()
 	q := pl.query(time.Now(), !pl.handsOver(), len(pl.state.models[pl.chosen].Fallback) > 0)
 	priced, why, fault := pl.state.pool.Explain(q)
 	out.Why = why
 	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), said.approximate
 	if out.Exact {
-		out.Source = a.lexicon.of(pl.model).model.Source()
+		out.Source = p.tokens.Of(pl.model).Model.Source()
 	}
 	var pin *kvroute.PinError
 	switch {
@@ -157,3 +158,5 @@ func explained(c *kvroute.Candidate) CandidateExplained {
 	}
 	return e
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

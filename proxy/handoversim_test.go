@@ -195,7 +195,7 @@ func TestDecodeWorkersThatComputeNoPrompts(t *testing.T) {
 		if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 503 && (a.StatusCode != 502 || !strings.Contains(a.body, `worker \"w0\"`)) {
 			t.Errorf("%s %s: without a prefill worker got %d %s", named, policy, a.StatusCode, a.body)
 		}
-		waitUntil(t, "the prefill worker is down", func() bool { return !usable(p.backendOf(t, "w0").Status(time.Now()).State) })
+		waitUntil(t, "the prefill worker is down", func() bool { return !p.backendOf(t, "w0").Status(time.Now()).State.TakesRequests() })
 		if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 503 || !strings.Contains(a.body, "no prefill worker of the model") {
 			t.Errorf("%s %s: with the prefill worker down got %d %s", named, policy, a.StatusCode, a.body)
 		}

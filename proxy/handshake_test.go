@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // handoverSettings is a configuration with prefill and decode workers of one
@@ -82,7 +83,7 @@ func TestNixlIsAsRecorded(t *testing.T) {
 			if got := to.seen(); len(got) != 1 || got[0] != wantDecode {
 				t.Errorf("the decode worker got\n%q\nwant\n%q", got, wantDecode)
 			}
-			if one, other := from.head(0).Get("X-Request-Id"), to.head(0).Get("X-Request-Id"); one != other || len(one) != len(idText{}) {
+			if one, other := from.head(0).Get("X-Request-Id"), to.head(0).Get("X-Request-Id"); one != other || len(one) != len(respond.ID{}) {
 				t.Errorf("the workers got the X-Request-Id %q and %q, want one of ours", one, other)
 			}
 			if want := transcriptBody(t, decodeReply); a.StatusCode != 200 || a.err != nil || a.body != want {

@@ -18,7 +18,10 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
+
+	"kvasir/admin"
 )
 
 // Every goroutine is waited for, but for four of fasthttp's that end by
@@ -116,7 +119,7 @@ func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
 		return ln.Addr().String()
 	}
 	tp.addr = listen(func(ln net.Listener) error { return p.Serve(ln, conf) })
-	tp.admin = listen(p.ServeAdmin)
+	tp.admin = listen(func(ln net.Listener) error { return p.ServeAdmin(ln, p.adminRoutes()) })
 	waitUntil(t, "the proxy serves", func() bool {
 		c, err := net.Dial("tcp", tp.addr)
 		if err != nil {
@@ -136,6 +139,18 @@ func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
 	})
 	p.waitForProbes(t)
 	return tp
+}
+
+// adminRoutes are the admin listener's as `kvasir serve` has them, without a reload.
+func (p *Proxy) adminRoutes() fasthttp.RequestHandler {
+	return admin.Handler(&admin.Options{
+		Log: p.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain,
+		Classifier: func() admin.Classifier {
+			c, attack, model := p.Judging()
+			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
+		},
+	})
 }
 
 // waitForProbes waits until every worker has answered once, or could not be asked. Apply does so for a quarter of a

@@ -3,16 +3,11 @@
 package proxy
 
 import (
-	"encoding/json"
-	"math"
 	"net"
 	"strconv"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"kvasir/header"
-	"kvasir/openai"
 )
 
 // Request is the client's request as it is sent to the worker that is asked now: our head, and the
@@ -86,37 +81,4 @@ func (x *exchange) setOwnHeaders() {
 			h.SetBytesKV(name, value)
 		}
 	}
-}
-
-// writeError answers with an error in OpenAI's shape.
-func writeError(ctx *fasthttp.RequestCtx, err *openai.Error) {
-	allow := string(ctx.Response.Header.Peek("Allow"))
-	ctx.Response.SetStatusCode(err.Status)
-	ctx.Response.Header.SetContentType("application/json")
-	if allow != "" {
-		ctx.Response.Header.Set("Allow", allow)
-	}
-	if err.Status == fasthttp.StatusUnauthorized {
-		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
-	}
-	if err.RetryAfter > 0 {
-		seconds := int(math.Ceil(err.RetryAfter.Seconds()))
-		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
-	}
-	ctx.Response.SetBodyRaw(err.AppendJSON(nil))
-}
-
-// writeValue answers with a value as JSON and what ends it, or with why there is none.
-func writeValue(ctx *fasthttp.RequestCtx, out any, refused *openai.Error, end string) {
-	if refused != nil {
-		writeError(ctx, refused)
-		return
-	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		writeError(ctx, &openai.Error{Status: 500, Type: "server_error", Message: err.Error()})
-		return
-	}
-	ctx.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(append(body, end...))
 }

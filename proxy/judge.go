@@ -8,6 +8,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 )
 
 // A judgement is what the reply's headers, the log and the metrics say of a
@@ -49,10 +50,10 @@ func (j *judgement) note(v *classify.Verdict) {
 }
 
 // ask makes the question of the request's texts: valid until the body goes. Token
-// ids are read by the tokenizer of the one model that can come to answer; l nil: they
-// stay unread. So they do where personal data are replaced: there is no place in a
-// body of numbers for [TYPE].
-func (pl *plan) ask(l *lexicon) *classify.Request {
+// ids are read by the tokenizer of the one model that can come to answer. Where
+// sources is nil they stay unread, and where personal data are replaced: there is no
+// place in a body of numbers for [TYPE].
+func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
 	q, r := &pl.question, &pl.req
 	q.Texts = q.Texts[:0]
 	pl.plain = pl.plain[:0]
@@ -68,8 +69,8 @@ func (pl *plan) ask(l *lexicon) *classify.Request {
 	q.Model, q.Auto, q.Streamed = pl.asked, isLeftToUs(pl.asked), r.Stream
 	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Turns.Results
 	q.Tools, q.Images, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
-	if l != nil && len(r.Content.TokenIDs) > 0 && modelIsFixed(pl.asked, pl.model, pl.state) && pl.state.settings.Classify.PII.Action != classify.Redact {
-		pl.plain = appendTokenTexts(q, pl.plain, pl.body, r.Content.TokenIDs, l.of(pl.model))
+	if sources != nil && len(r.Content.TokenIDs) > 0 && modelIsFixed(pl.asked, pl.model, pl.state) && pl.state.settings.Classify.PII.Action != classify.Redact {
+		pl.plain = appendTokenTexts(q, pl.plain, pl.body, r.Content.TokenIDs, sources.Of(pl.model))
 	}
 	return q
 }

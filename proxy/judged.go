@@ -32,6 +32,22 @@ type signalMetrics struct {
 	kinds atomic.Pointer[map[classify.Kind]kindMetrics] // never changed, but replaced
 }
 
+func newSignalMetrics(f making) signalMetrics {
+	return signalMetrics{
+		computed:  f.counters("kvasir_signals_total", "Signals computed.", "signal"),
+		failed:    f.counters("kvasir_signal_errors_total", "Signals that could not be computed.", "signal"),
+		matched:   f.counters("kvasir_signal_matches_total", "Signals of the configuration that held, by their name.", "signal", "name"),
+		score:     f.histograms("kvasir_signal_score", "Probability of an attack, and confidence in the category.", scoreBuckets, "signal"),
+		took:      f.histograms("kvasir_signal_duration_seconds", "Time that a signal took.", shortBuckets, "signal"),
+		blocked:   f.counters("kvasir_blocked_total", "Requests refused by a guard or a decision, by what was found.", "guard", "type"),
+		annotated: f.counters("kvasir_annotated_total", "Requests that a guard let pass although it found something, because it annotates or redacts.", "guard", "type"),
+		redacted:  f.counters("kvasir_redacted_total", "Pieces of personal data that were replaced.", "type"),
+		unjudged:  f.counters("kvasir_unjudged_total", "Requests that a guard could not judge, by what became of them.", "guard", "result"),
+		decisions: f.counters("kvasir_decisions_total", "Requests that a decision held for.", "decision"),
+		hidden:    f.counter("kvasir_hidden_text_total", "Requests with characters that no reader sees."),
+	}
+}
+
 // kindMetrics are those of one kind of signal, looked up once: a look-up by label takes as long as
 // some signals do.
 type kindMetrics struct {

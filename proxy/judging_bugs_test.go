@@ -14,11 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"kvasir/classify"
-	"kvasir/openai/answer/answertest"
 )
 
 // Where the first piece of personal data of the first text may pass, the place
@@ -309,15 +307,6 @@ func TestRefusalsNameNoWorker(t *testing.T) {
 	}
 }
 
-// Asked for a type that there is not, the answer was that the text may pass.
-func TestAskForUnknownTypes(t *testing.T) {
-	p := startProxy(t, guarded(classify.Block, goodWorker(t).url))
-	status, a := askAdmin(t, p, "/api/v1/classify/pii", `{"text":"4111 1111 1111 1111","options":{"entity_types":["CREDIT"]}}`)
-	if status != 400 || answertest.At(a, "error param") != "options.entity_types" {
-		t.Errorf("%d %v", status, a)
-	}
-}
-
 // A text over fasthttp's own limit was refused in plain text, without a word on
 // how long it may be.
 func TestAskWithTooMuchText(t *testing.T) {
@@ -332,13 +321,8 @@ func TestAskWithTooMuchText(t *testing.T) {
 // A panic on the admin listener, where texts are judged too, ended the process.
 func TestPanicOnTheAdminListener(t *testing.T) {
 	p := startProxy(t, settingsFor(goodWorker(t).url))
-	other := &Proxy{log: zerolog.Nop(), metrics: p.metrics, Reload: func() error { panic("broken") }}
 	var ctx fasthttp.RequestCtx
-	ctx.Request.Header.SetMethod("POST")
-	ctx.Request.SetRequestURI("/reload")
-	ctx.Request.Header.Set(AdminHeader, "1")
-	other.state.Store(p.state.Load())
-	admin{other}.handler()(&ctx)
+	p.receiving(func(*fasthttp.RequestCtx) { panic("broken") })(&ctx)
 	if ctx.Response.StatusCode() != 500 {
 		t.Errorf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}

@@ -12,6 +12,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/prompt"
 	"kvasir/openai"
+	"kvasir/proxy/tokens"
 	"kvasir/upstream"
 	"kvasir/wire"
 )
@@ -52,7 +53,7 @@ func (s *state) prices() bool {
 // it will be sent, under the seed of its adapter and salt. Where there are no tokens
 // blocks of text stand in, which only meet those of own placements. It returns what is
 // to be said of it.
-func locate(pl *plan, l *lexicon) (said placed) {
+func locate(pl *plan, sources *tokens.Sources) (said placed) {
 	p := &pl.placing
 	p.giveBack()
 	p.prompt.Reset()
@@ -60,11 +61,11 @@ func locate(pl *plan, l *lexicon) (said placed) {
 		return placed{}
 	}
 	begin := time.Now()
-	source := l.of(pl.model)
-	p.prompt.Seed = upstream.SeedOf(source.listed, p.salt.text)
-	err := source.err
+	source := sources.Of(pl.model)
+	p.prompt.Seed = upstream.SeedOf(source.Listed, p.salt.text)
+	err := source.Err
 	if err == nil {
-		p.ids, err = tokensOf(source.model, pl.route.Kind, pl.body, &pl.edit)
+		p.ids, err = tokensOf(source.Model, pl.route.Kind, pl.body, &pl.edit)
 	}
 	if err == nil {
 		p.prompt.IDs = *p.ids
@@ -117,7 +118,7 @@ var errTooLongToCut = errors.New("the body is longer than is cut into tokens")
 // approximation is why there are no tokens, as a metric's label.
 func approximation(err error) string {
 	switch {
-	case errors.Is(err, errPending):
+	case errors.Is(err, tokens.ErrPending):
 		return "pending"
 	case errors.Is(err, errTooLongToCut):
 		return "length"

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // A modelList answers GET /v1/models.
@@ -48,20 +49,20 @@ func (l modelList) one(ctx *fasthttp.RequestCtx) {
 			return
 		}
 	}
-	writeError(ctx, unknownModel(id))
+	respond.Error(ctx, unknownModel(id))
 }
 
 // mayAsk asks for a key where keys are asked for.
 func (l modelList) mayAsk(ctx *fasthttp.RequestCtx) (*state, *keyState, bool) {
 	s := l.state.Load()
-	ctx.Response.Header.Set("X-Request-Id", requestID(ctx))
+	ctx.Response.Header.Set("X-Request-Id", respond.RequestID(ctx))
 	if !s.keys.required() {
 		return s, nil, true
 	}
 	key := s.keys.find(shownKey(&ctx.Request.Header))
 	if key == nil {
 		l.metrics.refusedKeys.Inc()
-		writeError(ctx, invalidKey())
+		respond.Error(ctx, invalidKey())
 	}
 	return s, key, key != nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // noteBug counts a panic and logs where it came from. The fault's text may hold
@@ -24,7 +25,7 @@ func (p *Proxy) noteBugAt(fault any, stack []byte, what string) {
 func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
 	p.noteBug(fault, "a request")
 	ctx.Response.Reset()
-	writeError(ctx, &openai.Error{Status: 500, Type: "server_error", Code: "internal_error", Message: "The gateway met a bug while handling this request; it is in its log"})
+	respond.Error(ctx, &openai.Error{Status: 500, Type: "server_error", Code: "internal_error", Message: "The gateway met a bug while handling this request; it is in its log"})
 	ctx.SetConnectionClose()
 }
 

@@ -43,7 +43,7 @@ func (x *exchange) answer() (err *openai.Error) {
 		return err
 	}
 	if plan.isJudged() { // what it is about
-		q := plan.ask(p.lexicon)
+		q := plan.ask(p.tokens)
 		q.Client, q.For = clientNumber(plan.key, x.ctx.RemoteIP()), x
 		plan.verdict, x.facts.judged = s.classifier.Judge(q), true
 		plan.judgement.note(plan.verdict)
@@ -75,7 +75,7 @@ func (x *exchange) locate() {
 	if x.facts.fallbacks > 0 {
 		x.plan.placing.pin = noPin // what was asked for is no worker of this model
 	}
-	x.facts.placed = locate(&x.plan, x.p.lexicon)
+	x.facts.placed = locate(&x.plan, x.p.tokens)
 }
 
 // obey answers a request that may not pass, as the ruling says.

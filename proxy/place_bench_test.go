@@ -132,7 +132,7 @@ func (p *testProxy) placeAlone(b *testing.B, pl *plan, body string) (located, pl
 	}
 	pl.splice(nil)
 	begin := threadTime(b)
-	said := locate(pl, p.lexicon)
+	said := locate(pl, p.tokens)
 	located = threadTime(b) - begin
 	at, err := pl.state.pool.Place(pl.query(time.Now(), !pl.handsOver(), false))
 	placed = threadTime(b) - begin

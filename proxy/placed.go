@@ -161,6 +161,16 @@ type placeMetrics struct {
 	approximate *prometheus.CounterVec
 }
 
+func newPlaceMetrics(f making) placeMetrics {
+	return placeMetrics{
+		placeTook:   f.histogram("kvasir_placement_seconds", "Time to find a prompt's tokens and choose its workers, by policies that ask for what workers hold.", shortBuckets),
+		overlapped:  f.counter("kvasir_placement_overlap_tokens_total", "Tokens of prompts that the chosen workers were taken to hold."),
+		predicted:   f.counters("kvasir_placement_cached_tokens_total", "Cached tokens of requests whose worker reported them: as predicted, and as reported.", "by"),
+		overlapOff:  f.histogram("kvasir_placement_overlap_error_blocks", "Distance between the predicted and the reported cached tokens of a request, in blocks.", offBuckets),
+		approximate: f.counters("kvasir_placement_approximate_total", "Requests placed by blocks of text because their tokens are not known, by why.", "model", "why"),
+	}
+}
+
 // offBuckets are blocks.
 var offBuckets = []float64{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 

@@ -65,3 +65,11 @@ type handoverMetrics struct {
 	aggregated  *prometheus.CounterVec
 	prefillTime prometheus.Histogram
 }
+
+func newHandoverMetrics(f making) handoverMetrics {
+	return handoverMetrics{
+		handovers:   f.counters("kvasir_handovers_total", "Requests sent through a prefill and a decode worker, by what came of it.", "result"),
+		aggregated:  f.counters("kvasir_handover_fallbacks_total", "Prompts that the decode worker computed after all, by what the prefill worker did.", "reason"),
+		prefillTime: f.histogram("kvasir_prefill_seconds", "Time that a prefill worker took, where the decode worker is asked after it.", firstBuckets),
+	}
+}

@@ -4,7 +4,7 @@
 //
 //	p, err := proxy.New(log, version)
 //	err = p.Apply(&settings)              // workers, keys, clocks; again at each reload
-//	go p.ServeAdmin(adminListener)        // metrics, health, reload
+//	go p.ServeAdmin(adminListener, h)     // h: of package admin
 //	go p.Serve(listener, nil)             // the OpenAI API
 //	p.Drain(2*time.Second, time.Minute, secondSignal)
 //	p.Close()
@@ -22,17 +22,15 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"github.com/valyala/fasthttp"
 
 	"kvasir/edge"
+	"kvasir/proxy/hardware"
+	"kvasir/proxy/health"
+	"kvasir/proxy/tokens"
 )
 
 // A Proxy serves the OpenAI API and forwards it to workers.
 type Proxy struct {
-	// Reload is what POST /reload does: read the configuration and Apply it.
-	// It is set before ServeAdmin and not changed after.
-	Reload func() error
-
 	log     zerolog.Logger
 	metrics *metrics
 	watch   *edge.Watcher // over clients that leave
@@ -41,14 +39,14 @@ type Proxy struct {
 	bodies      edge.Budget
 	descriptors edge.Descriptors
 
-	coalesced coalesceGroup // calls for equal requests
-	lexicon   *lexicon      // where models' tokens come from
+	coalesced coalesceGroup   // calls for equal requests
+	tokens    *tokens.Sources // where models' tokens come from
 
-	hardware hardware // what telemetry says of the workers' GPUs
+	hardware *hardware.Watch // what telemetry says of the workers' GPUs
 
 	state    atomic.Pointer[state]
-	applying sync.Mutex // one Apply at a time
-	reasons  reasons    // why /readyz is not plainly ready
+	applying sync.Mutex     // one Apply at a time
+	reasons  health.Reasons // why /readyz is not plainly ready
 
 	draining atomic.Bool // ready no more
 	refusing atomic.Bool // new requests get 503
@@ -69,8 +67,8 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	}
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
-	p.lexicon = newLexicon(p)
-	p.hardware.p = p
+	p.tokens = tokens.New(log, p.reasons.Set, p.noteBug)
+	p.hardware = hardware.New(log, p.metrics.registry, p.noteBug)
 	if !edge.NoticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
@@ -92,15 +90,6 @@ func (p *Proxy) clients(ln net.Listener, tlsConf *tls.Config) *edge.Listener {
 		Listener: ln, TLS: tlsConf, Watcher: p.watch, Descriptors: &p.descriptors,
 		WriteTimeout: func() time.Duration { return p.state.Load().settings.Timeouts.Write },
 	}
-}
-
-// ServeAdmin serves metrics, health and reload on ln until Close.
-func (p *Proxy) ServeAdmin(ln net.Listener) error {
-	return p.admin.Serve(&fasthttp.Server{
-		Handler: admin{p}.handler(), ErrorHandler: admin{p}.unreadable, HeaderReceived: admin{p}.headReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		Concurrency:           p.descriptors.Admin(),
-		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
-	}, &edge.Listener{Listener: ln})
 }
 
 // Drain lets the requests under way finish. Readiness fails at once; after
@@ -181,8 +170,8 @@ func (p *Proxy) Close() error {
 // end waits for every goroutine.
 func (p *Proxy) end(ended chan<- struct{}) {
 	defer close(ended)
-	p.hardware.close()
-	p.watches.Wait() // they wake the lexicon
-	p.lexicon.close()
+	p.hardware.Close()
+	p.watches.Wait() // they have tokens looked for
+	p.tokens.Close()
 	p.watch.Close()
 }

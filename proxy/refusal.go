@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
 // unavailable is a 503 that tells the client when to come back.
@@ -44,7 +45,7 @@ func (x *exchange) refuse(err *openai.Error) {
 		x.ctx.SetConnectionClose()
 	}
 	x.setOwnHeaders()
-	writeError(x.ctx, err)
+	respond.Error(x.ctx, err)
 }
 
 func reasonOf(err *openai.Error) string {

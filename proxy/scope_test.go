@@ -53,7 +53,7 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 	}
 	x.plan.choose()
 	if x.plan.isJudged() {
-		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.lexicon))
+		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokens))
 		x.plan.judgement.note(x.plan.verdict)
 	}
 	x.plan.decide()

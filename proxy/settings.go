@@ -8,6 +8,7 @@ import (
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/gpu"
+	"kvasir/proxy/hardware"
 	"kvasir/upstream"
 )
 
@@ -120,15 +121,8 @@ type Routing struct {
 	Overrides        bool          // clients may name workers and weights
 }
 
-// GPU is the telemetry of this host's GPUs.
-type GPU struct {
-	// Fleet is every GPU as of now; nil: nobody looks at them. It is called at any
-	// time, does not wait, and works until the proxy has let go of these settings.
-	Fleet    func(now time.Time) *gpu.Fleet
-	Missing  string // why Fleet is nil though it is asked for; "": it is not
-	Interval time.Duration
-	Effects  gpu.Effects
-}
+// GPU is how this host's GPUs are looked at.
+type GPU = hardware.Settings
 
 // GPUWorkers are the workers as those are told apart who compute on GPUs.
 func (s *Settings) GPUWorkers() []gpu.Worker {

@@ -6,6 +6,9 @@ import (
 	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
+	"kvasir/proxy/hardware"
+	"kvasir/proxy/tokens"
+	"kvasir/upstream"
 )
 
 // A state is one immutable generation. Requests keep the one they began under.
@@ -97,12 +100,41 @@ func (p *Proxy) Apply(s *Settings) error {
 	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
-	p.lexicon.look()
-	p.hardware.follow(next)
+	p.tokens.Follow(next.wantsTokens())
+	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
 		old.retire(next)
 	}
 	return nil
+}
+
+// peers are the workers, in the order of the settings.
+func (s *state) peers() []*upstream.Worker {
+	all := make([]*upstream.Worker, len(s.ordered))
+	for i, b := range s.ordered {
+		all[i] = b.Worker
+	}
+	return all
+}
+
+// wantsTokens is what is served, as the sources of tokens have to know it.
+func (s *state) wantsTokens() *tokens.Served {
+	t := &tokens.Served{Wanted: s.prices(), Pool: s.pool, Workers: s.peers(), Tokenizers: make(map[string]string, len(s.models))}
+	for _, m := range s.settings.Models {
+		if t.Tokenizers[m.Name] == "" {
+			t.Tokenizers[m.Name] = m.Tokenizer
+		}
+	}
+	return t
+}
+
+// onGPUs are the workers as their GPUs are looked at.
+func (s *state) onGPUs() []hardware.Worker {
+	all := make([]hardware.Worker, len(s.ordered))
+	for i, own := range s.settings.GPUWorkers() {
+		all[i] = hardware.Worker{Live: s.ordered[i].Worker.Worker, Own: own, URL: s.settings.Workers[i].URL}
+	}
+	return all
 }
 
 // withoutBlocks has every guard on and none that ends the judging: who asks

@@ -3,8 +3,6 @@
 package proxy
 
 import (
-	"context"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"kvasir/proxy/tokens"
 )
 
 // tokenRoute is a worker that answers requests for tokens by tell, and others as a worker does.
@@ -92,9 +92,6 @@ func TestSlowTokensDelayOnce(t *testing.T) {
 	if !b.Muted(time.Now()) {
 		t.Error("it would be asked again")
 	}
-	if _, err := p.lexicon.askerOf("m")(context.Background(), "/tokenize", []byte("{}")); err == nil || !strings.Contains(err.Error(), "answers in time") {
-		t.Error(err)
-	}
 }
 
 // Of a request with a thousand prompts the worker is asked for the tokens of one.
@@ -126,7 +123,7 @@ func TestNoTokenRouteIsSaid(t *testing.T) {
 		return err == nil
 	})
 	p := startProxy(t, placingSettings(w.url))
-	waitUntil(t, "the source was looked for", func() bool { return p.lexicon.of("m") != pendingSource })
+	waitUntil(t, "the source was looked for", func() bool { return p.tokens.Of("m").Err != tokens.ErrPending })
 	for range 3 {
 		r := p.ask(t, "/v1/chat/completions", `{"model":"m","max_tokens":4,"messages":[{"role":"user","content":"hello"}]}`)
 		if r.StatusCode != 200 || r.Header.Get("x-kvasir-placement") != "approximate" {
@@ -138,92 +135,6 @@ func TestNoTokenRouteIsSaid(t *testing.T) {
 	}
 	if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\" are not known`) || !strings.Contains(ready, `worker \"w0\" answers 404`) {
 		t.Errorf("/readyz says %s", ready)
-	}
-}
-
-// A worker that does not say tokens, or none, for the time being or for good, is said as long as it is so.
-func TestNoTokensAreSaid(t *testing.T) {
-	for reply, says := range map[string]string{
-		httpReply(500, "text/plain", ""):                    "answers 500; where the worker does not say them placement is approximate",
-		httpReply(200, "application/json", `{"tokens":[]}`): "no tokens for a text",
-	} {
-		var answers atomic.Bool
-		w := tokenRoute(t, func(c net.Conn, _ string) bool {
-			said := reply
-			if answers.Load() {
-				said = httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
-			}
-			_, err := c.Write([]byte(said))
-			return err == nil
-		})
-		p := startProxy(t, placingSettings(w.url))
-		waitUntil(t, "the source was looked for", func() bool { return p.lexicon.of("m") != pendingSource })
-		if _, ready := p.readiness(t); !strings.Contains(ready, `tokens of model \"m\"`) || !strings.Contains(ready, says) {
-			t.Errorf("/readyz says %s", ready)
-		}
-		answers.Store(true)
-		waitUntil(t, "/readyz says no more of them", func() bool {
-			p.lexicon.look()
-			_, ready := p.readiness(t)
-			return !strings.Contains(ready, "tokens of model")
-		})
-	}
-}
-
-// A worker that says no tokens any more is named in /readyz, and no longer when it says them again.
-func TestTokenRouteThatGoes(t *testing.T) {
-	var gone atomic.Bool
-	w := tokenRoute(t, func(c net.Conn, _ string) bool {
-		reply := httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
-		if gone.Load() {
-			reply = httpReply(500, "text/plain", "")
-		}
-		_, err := c.Write([]byte(reply))
-		return err == nil
-	})
-	p := startProxy(t, placingSettings(w.url))
-	p.waitForTokens(t)
-	for _, is := range []bool{true, false} {
-		gone.Store(is)
-		waitUntil(t, fmt.Sprintf("/readyz says that the route is gone: %v", is), func() bool {
-			p.lexicon.look()
-			_, ready := p.readiness(t)
-			return strings.Contains(ready, "/tokenize") == is
-		})
-	}
-}
-
-// Files are compared with the worker until it answers, and that is in the log once for each outcome. (A worker that was
-// too busy to be asked was not asked again, and files that were not its own stayed in use.)
-func TestFilesAreComparedInTheEnd(t *testing.T) {
-	var answers atomic.Bool
-	w := tokenRoute(t, func(c net.Conn, _ string) bool {
-		reply := httpReply(503, "text/plain", "")
-		if answers.Load() {
-			reply = httpReply(200, "application/json", `{"count":2,"tokens":[5,6]}`)
-		}
-		_, err := c.Write([]byte(reply))
-		return err == nil
-	})
-	s := placingSettings(w.url)
-	s.Models[0].Tokenizer = aTokenizer(t)
-	p := startProxy(t, s)
-	p.waitForTokens(t)
-	look := func() *tokenSource {
-		before := p.lexicon.of("m")
-		p.lexicon.look()
-		waitUntil(t, "it was looked again", func() bool { return p.lexicon.of("m") != before })
-		return p.lexicon.of("m")
-	}
-	for range 3 {
-		if got := look().model.Source(); !strings.HasPrefix(got, "directory ") {
-			t.Error(got)
-		}
-	}
-	answers.Store(true)
-	waitUntil(t, "the worker is asked", func() bool { return look().model.Source() == "the worker's own route" }) // a look may have begun before
-	if n := strings.Count(p.log.String(), "tokens of the model are known"); n != 2 {
-		t.Errorf("%d lines: %s", n, p.log)
 	}
 }
 

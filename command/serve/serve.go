@@ -17,7 +17,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
 
+	"kvasir/admin"
 	"kvasir/cache"
 	"kvasir/command/listener"
 	"kvasir/command/wiring"
@@ -99,7 +101,6 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	p.Reload = s.reload
 	s.proxy = p
 	if s.files > 0 {
 		p.LimitFiles(s.files)
@@ -149,9 +150,22 @@ func (s *server) serveAPI(tlsConf *tls.Config) {
 
 func (s *server) serveAdmin() {
 	defer s.serving.Done()
-	if err := s.proxy.ServeAdmin(s.admin); err != nil {
+	if err := s.proxy.ServeAdmin(s.admin, s.adminRoutes()); err != nil {
 		s.fail(fmt.Errorf("cannot serve on %q: %w", s.started.Server.Admin, err))
 	}
+}
+
+// adminRoutes are the routes of the admin listener, over the proxy and this server.
+func (s *server) adminRoutes() fasthttp.RequestHandler {
+	p := s.proxy
+	return admin.Handler(&admin.Options{
+		Log: s.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload,
+		Classifier: func() admin.Classifier {
+			c, attack, model := p.Judging()
+			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
+		},
+	})
 }
 
 // fail ends run with the first error; later ones are only logged.

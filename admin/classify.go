@@ -1,11 +1,12 @@
-// Asking: the classifiers over HTTP on the admin listener, in Semantic Router's shapes.
+// The classifiers over HTTP, in the shapes of vLLM Semantic Router.
 
-package proxy
+package admin
 
 import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,17 +16,19 @@ import (
 
 	"kvasir/classify"
 	"kvasir/openai"
+	"kvasir/proxy/respond"
 )
 
-// askingRoutes are POST /api/v1/classify/{intent,pii,security} and /api/v1/similarity.
-func (a admin) askingRoutes(r *router.Router) {
-	r.POST("/api/v1/classify/intent", asked(a.intent))
-	r.POST("/api/v1/classify/pii", asked(a.pii))
-	r.POST("/api/v1/classify/security", asked(a.security))
-	r.POST("/api/v1/similarity", asked(a.similarity))
+// classifierRoutes adds POST /api/v1/classify/{intent,pii,security} and
+// /api/v1/similarity.
+func classifierRoutes(r *router.Router, now func() Classifier) {
+	r.POST("/api/v1/classify/intent", classifying(now, intent))
+	r.POST("/api/v1/classify/pii", classifying(now, pii))
+	r.POST("/api/v1/classify/security", classifying(now, security))
+	r.POST("/api/v1/similarity", classifying(now, similarity))
 }
 
-// A textQuestion is the body of all of them.
+// A textQuestion is the body of a request to any of these routes.
 type textQuestion struct {
 	Text    *string `json:"text"`
 	Text1   *string `json:"text1"` // similarity
@@ -37,21 +40,22 @@ type textQuestion struct {
 	} `json:"options"`
 }
 
-// asked reads the question and writes the answer.
-func asked(answer func(*textQuestion) (any, *openai.Error)) fasthttp.RequestHandler {
+// classifying is a route that reads a textQuestion and writes what answer gives.
+func classifying(now func() Classifier, answer func(Classifier, *textQuestion) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		var q textQuestion
 		if err := json.Unmarshal(ctx.Request.Body(), &q); err != nil {
-			writeError(ctx, openai.Invalid("", "We could not parse the JSON body of your request: %v", err))
+			respond.Error(ctx, openai.Invalid("", "We could not parse the JSON body of your request: %v", err))
 			return
 		}
-		out, refused := answer(&q)
-		writeValue(ctx, out, refused, "")
+		out, refused := answer(now(), &q)
+		respond.JSON(ctx, out, refused, "")
 	}
 }
 
-// judgeText judges one user text with every guard on and none that ends it.
-func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *openai.Error) {
+// judgeText judges one text as if a user had sent it, and says how long that took. The
+// caller releases the verdict.
+func judgeText(c Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *openai.Error) {
 	if q.Text == nil || *q.Text == "" {
 		return nil, 0, openai.Invalid("text", "you must provide a text parameter: a string that is not empty")
 	}
@@ -62,7 +66,7 @@ func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classi
 	for _, err := range []error{v.Jailbreak.Err, v.PII.Err} {
 		if errors.Is(err, classify.ErrBusy) {
 			v.Release()
-			return nil, 0, tooManyToJudge()
+			return nil, 0, tooManyToJudge
 		}
 		if err != nil {
 			v.Release()
@@ -70,6 +74,12 @@ func (a admin) judgeText(c *classify.Classifier, q *textQuestion, also ...classi
 		}
 	}
 	return v, time.Since(start), nil
+}
+
+// tooManyToJudge is what the guards of the API say then, too.
+var tooManyToJudge = &openai.Error{
+	Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: time.Second,
+	Message: "Too many requests wait to be judged by the guards. Ask again; nothing was sent to a model",
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -85,15 +95,14 @@ type intentAnswer struct {
 	Decision      string             `json:"routing_decision,omitempty"`
 }
 
-// intent says the category, and what MoM would make of the text.
-func (a admin) intent(q *textQuestion) (any, *openai.Error) {
-	s := a.state.Load()
-	v, took, refused := a.judgeText(s.deciding, q, classify.KindCategory)
+// intent says the category of a text, and which model and decision it would get.
+func intent(c Classifier, q *textQuestion) (any, *openai.Error) {
+	v, took, refused := judgeText(c, q, classify.KindCategory)
 	if refused != nil {
 		return nil, refused
 	}
 	defer v.Release()
-	out := &intentAnswer{Model: s.defaultModel()}
+	out := &intentAnswer{Model: c.Model}
 	k := &v.Category
 	out.Classification.Category, out.Classification.Confidence, out.Classification.Took = k.Name, k.Confidence, milliseconds(took)
 	if t := q.Options.ConfidenceThreshold; t > 0 {
@@ -134,9 +143,9 @@ type piiEntity struct {
 	Masked     string  `json:"masked_value"`
 }
 
-// pii lists personal data. The advice is what the guard's allow list makes of them.
-func (a admin) pii(q *textQuestion) (any, *openai.Error) {
-	v, took, refused := a.judgeText(a.state.Load().deciding, q)
+// pii lists the personal data in a text. The advice follows the guard's allow list.
+func pii(c Classifier, q *textQuestion) (any, *openai.Error) {
+	v, took, refused := judgeText(c, q)
 	if refused != nil {
 		return nil, refused
 	}
@@ -185,9 +194,9 @@ type securityAnswer struct {
 	Took       float64  `json:"processing_time_ms"`
 }
 
-func (a admin) security(q *textQuestion) (any, *openai.Error) {
-	s := a.state.Load()
-	v, took, refused := a.judgeText(s.deciding, q)
+// security says how probable an attack is.
+func security(c Classifier, q *textQuestion) (any, *openai.Error) {
+	v, took, refused := judgeText(c, q)
 	if refused != nil {
 		return nil, refused
 	}
@@ -195,12 +204,12 @@ func (a admin) security(q *textQuestion) (any, *openai.Error) {
 	j := &v.Jailbreak
 	out := &securityAnswer{
 		Is: j.Flagged, Risk: j.Score, Types: []string{}, Confidence: 1 - j.Score, Advice: "allow", Patterns: []string{}, Took: milliseconds(took),
-		Reasoning: "the probability of an attack, " + decimal3(j.Score) + ", is below the threshold of " + decimal3(s.settings.Classify.Jailbreak.Threshold),
+		Reasoning: "the probability of an attack, " + decimal3(j.Score) + ", is below the threshold of " + decimal3(c.Attack),
 	}
 	if j.Flagged {
 		out.Types, out.Confidence, out.Advice = []string{j.Type}, j.Score, "block"
 		out.Patterns = out.Types
-		out.Reasoning = "the probability of an attack, " + decimal3(j.Score) + ", reaches the threshold of " + decimal3(s.settings.Classify.Jailbreak.Threshold)
+		out.Reasoning = "the probability of an attack, " + decimal3(j.Score) + ", reaches the threshold of " + decimal3(c.Attack)
 	}
 	return out, nil
 }
@@ -211,17 +220,17 @@ type similarityAnswer struct {
 	Took       float64 `json:"processing_time_ms"`
 }
 
-func (a admin) similarity(q *textQuestion) (any, *openai.Error) {
+// similarity compares two texts by their embeddings.
+func similarity(c Classifier, q *textQuestion) (any, *openai.Error) {
 	if q.Text1 == nil || q.Text2 == nil || *q.Text1 == "" || *q.Text2 == "" {
 		return nil, openai.Invalid("text1", "you must provide text1 and text2: strings that are not empty")
 	}
-	c := a.state.Load().deciding
-	first, took1, refused := a.judgeText(c, &textQuestion{Text: q.Text1}, classify.KindSentence)
+	first, took1, refused := judgeText(c, &textQuestion{Text: q.Text1}, classify.KindSentence)
 	if refused != nil {
 		return nil, refused
 	}
 	defer first.Release()
-	second, took2, refused := a.judgeText(c, &textQuestion{Text: q.Text2}, classify.KindSentence)
+	second, took2, refused := judgeText(c, &textQuestion{Text: q.Text2}, classify.KindSentence)
 	if refused != nil {
 		return nil, refused
 	}
@@ -235,3 +244,5 @@ func (a admin) similarity(q *textQuestion) (any, *openai.Error) {
 	}
 	return &similarityAnswer{Model: "universal-sentence-encoder-multilingual", Similarity: cosine, Took: milliseconds(took1 + took2)}, nil
 }
+
+func decimal3(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) }

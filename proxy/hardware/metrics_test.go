@@ -1,49 +1,38 @@
 // Tests of the metrics of GPUs.
 
-package proxy
+package hardware
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kvasir/gpu"
 	"kvasir/gpu/snapshot"
+	"kvasir/proxy/hardware/hardwaretest"
 )
-
-// everything gives a GPU every field that there is.
-func everything(g *gpu.GPU) {
-	g.MemoryFree = some(uint64(19 << 30))
-	g.MemoryUtilization, g.Power, g.PowerLimit, g.Temperature = some(20.0), some(350.5), some(700.0), some(51.0)
-	g.MemoryClock, g.MemoryClockMax, g.Recovery = some(2619.0), some(2619.0), some("none")
-	g.ECCErrors, g.ECCCorrected, g.Xid = some(uint64(2)), some(uint64(3)), some(uint64(79))
-	g.NVLinkReceived, g.NVLinkSent, g.PCIeReceived, g.PCIeSent = some(3.0), some(4.0), some(1.0), some(2.0)
-	g.ThrottleReasons = []string{"gpu_idle", "hw_thermal_slowdown"}
-	for n, uuid := range []string{"MIG-1", "MIG-2"} { // two compute instances of one GPU instance, whose memory it is
-		g.MIG = append(g.MIG, snapshot.Instance{
-			GPUInstance: 7, ComputeInstance: n, UUID: uuid, Name: "NVIDIA H100 80GB HBM3 MIG 1c.2g.20gb",
-			MemoryUsed: some(uint64(1 << 30)), MemoryTotal: some(uint64(10 << 30)),
-		})
-	}
-}
 
 // Series have DCGM exporter's names, labels and units; a field that is absent has none, nor has a GPU whose snapshot
 // is stale.
 func TestGPUSeries(t *testing.T) {
-	m := &madeFleet{}
-	m.set(3, func(g []gpu.GPU) {
-		everything(&g[0])
-		g[1].GPU = snapshot.GPU{Index: 1, UUID: "GPU-1", SMUtilization: some(0.0)}
-		everything(&g[2])
+	m := &hardwaretest.Fleet{}
+	m.Set(3, func(g []gpu.GPU) {
+		hardwaretest.Everything(&g[0])
+		g[1].GPU = snapshot.GPU{Index: 1, UUID: "GPU-1", SMUtilization: hardwaretest.Some(0.0)}
+		hardwaretest.Everything(&g[2])
 		g[2].State, g[2].Why, g[2].Age, g[2].At = gpu.Stale, "late", 1500, time.Now()
 	})
-	p := startProxy(t, onGPUs(t, m))
-	waitUntil(t, "it was looked at", func() bool { return p.hardware.shown.Load() != nil })
+	w := watching(t, m)
+	w.follow()
+	waitUntil(t, "it was looked at", w.seen)
 	got := map[string]string{}
 	host := ` hostname="` + hostname() + `",`
-	for line := range strings.Lines(fetchFrom(t, p.admin, "/metrics")) {
+	for line := range strings.Lines(w.metrics()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
 		if strings.HasPrefix(name, "DCGM_") || strings.HasPrefix(name, "kvasir_gpu_") {
 			got[strings.ReplaceAll(name, host[1:], "")] = value
@@ -96,8 +85,12 @@ func TestDCGMPage(t *testing.T) {
 	for _, f := range dcgmFields {
 		want[f.name] = map[bool]string{false: "gauge", true: "counter"}[f.counts]
 	}
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (DCGM_\w+) \| (\w+) \| (.+) \|$`).FindAllStringSubmatch(page(t, "../docs/metrics.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| (DCGM_\w+) \| (\w+) \| (.+) \|$`).FindAllStringSubmatch(string(page), -1) {
 		got[row[1]] = row[2]
 	}
 	if !maps.Equal(got, want) {
@@ -106,4 +99,12 @@ func TestDCGMPage(t *testing.T) {
 	if len(want) != len(dcgmFields) {
 		t.Error("a field is there twice")
 	}
+}
+
+func listed(m map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "  %s %s\n", name, m[name])
+	}
+	return b.String()
 }

@@ -1,6 +1,6 @@
 // CORS: which web pages may ask, by server.cors.
 
-package proxy
+package browser
 
 import (
 	"slices"
@@ -19,10 +19,10 @@ const (
 		"x-vsr-selected-model, x-vsr-selected-reasoning, x-vsr-pii-violation, x-vsr-pii-types, x-vsr-jailbreak-blocked"
 )
 
-// cors notes the origin for the reply's headers and answers preflights; true
-// when the request is answered.
-func (p *Proxy) cors(ctx *fasthttp.RequestCtx) bool {
-	allowed := p.state.Load().settings.CORS
+// CORS adds the headers of CORS to the reply of a request whose origin is among
+// allowed, which are origins, or "*" for any. It answers preflights, and says whether
+// it has done so.
+func CORS(ctx *fasthttp.RequestCtx, allowed []string) (answered bool) {
 	if len(allowed) == 0 {
 		return false
 	}

@@ -1,6 +1,6 @@
-// Cache on the admin listener: how it does, one entry, and dropping what should not be there.
+// The semantic cache: how it does, one entry, and dropping what should not be there.
 
-package proxy
+package admin
 
 import (
 	"cmp"
@@ -10,35 +10,39 @@ import (
 	"time"
 
 	"github.com/fasthttp/router"
+	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"kvasir/cache"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/respond"
 )
 
-// A cacheAdmin is the cache as operators meet it.
-type cacheAdmin struct{ *Proxy }
-
-// routes are GET and DELETE /cache and /cache/{id}.
-func (a cacheAdmin) routes(r *router.Router) {
-	r.GET("/cache", a.with(a.stats))
-	r.DELETE("/cache", admin(a).changing(a.with(a.dropMatching)))
-	r.GET("/cache/{id}", a.with(a.entry))
-	r.DELETE("/cache/{id}", admin(a).changing(a.with(a.dropEntry)))
+// A cacheStore is the cache as operators meet it.
+type cacheStore struct {
+	now func() *cache.Cache // that requests are answered from now; nil: off
+	log zerolog.Logger
 }
 
-// with hands the cache that requests are answered from now to do, and
-// writes what comes of it.
-func (a cacheAdmin) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *openai.Error)) fasthttp.RequestHandler {
+// cacheRoutes adds GET and DELETE of /cache and /cache/{id}.
+func cacheRoutes(r *router.Router, s *cacheStore) {
+	r.GET("/cache", s.with(cacheStats))
+	r.DELETE("/cache", changing(s.with(s.dropMatching)))
+	r.GET("/cache/{id}", s.with(cacheEntry))
+	r.DELETE("/cache/{id}", changing(s.with(s.dropEntry)))
+}
+
+// with hands the cache to do, and writes what comes of it.
+func (s *cacheStore) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		c := a.state.Load().settings.Cache
+		c := s.now()
 		if c == nil {
-			writeError(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "cache_off", Message: "There is no cache: cache.store is off"})
+			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "cache_off", Message: "There is no cache: cache.store is off"})
 			return
 		}
 		out, refused := do(ctx, c)
-		writeValue(ctx, out, refused, "\n")
+		respond.JSON(ctx, out, refused, "\n")
 	}
 }
 
@@ -56,27 +60,26 @@ type cacheStatsAnswer struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func (a cacheAdmin) stats(_ *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
-	s := c.Stats()
-	return cacheStatsAnswer(s), nil
+func cacheStats(_ *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
+	return cacheStatsAnswer(c.Stats()), nil
 }
 
 type droppedAnswer struct {
 	Deleted int `json:"deleted"`
 }
 
-// dropMatching drops all entries that agree with every condition. A request
-// without a condition would drop everything: that has to be said.
-func (a cacheAdmin) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
+// dropMatching drops all entries that meet every condition. Without a condition that
+// would be all of them, so all=true has to say it.
+func (s *cacheStore) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	filter, refused := filterOf(ctx.QueryArgs())
 	if refused != nil {
 		return nil, refused
 	}
-	return a.drop(c, filter)
+	return s.drop(c, filter)
 }
 
-// filterOf reads the conditions. One that nobody knows is refused: left out it
-// would have more dropped than was meant.
+// filterOf reads the conditions. An unknown one is refused: if it were passed over,
+// more would be dropped than was meant.
 func filterOf(args *fasthttp.Args) (f cache.Filter, refused *openai.Error) {
 	all, conditions := false, 0
 	seen := map[string]bool{}
@@ -117,7 +120,7 @@ func filterOf(args *fasthttp.Args) (f cache.Filter, refused *openai.Error) {
 	return f, nil
 }
 
-func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *openai.Error) {
+func (s *cacheStore) drop(c *cache.Cache, f cache.Filter) (any, *openai.Error) {
 	n, err := c.Delete(f)
 	if err != nil {
 		refused := storeFailed(c, err)
@@ -126,7 +129,7 @@ func (a cacheAdmin) drop(c *cache.Cache, f cache.Filter) (any, *openai.Error) {
 		}
 		return nil, refused
 	}
-	a.log.Info().Int("entries", n).Msg("entries dropped from the cache")
+	s.log.Info().Int("entries", n).Msg("entries dropped from the cache")
 	return droppedAnswer{n}, nil
 }
 
@@ -136,12 +139,12 @@ func storeFailed(c *cache.Cache, err error) *openai.Error {
 	return &openai.Error{Status: 503, Type: "server_error", Code: "cache_unavailable", Message: "The cache's store failed: " + why}
 }
 
-func (a cacheAdmin) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
+func (s *cacheStore) dropEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	id, refused := idOf(ctx)
 	if refused != nil {
 		return nil, refused
 	}
-	out, refused := a.drop(c, cache.Filter{ID: &id})
+	out, refused := s.drop(c, cache.Filter{ID: &id})
 	if refused == nil && out == any(droppedAnswer{}) {
 		return nil, noEntry(id)
 	}
@@ -179,8 +182,9 @@ type cacheEntryAnswer struct {
 // previewLimit is how much of an answer is shown, in bytes.
 const previewLimit = 500
 
-// entry shows an entry: who wonders about a hit sees what was asked.
-func (a cacheAdmin) entry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
+// cacheEntry shows an entry, for an operator who wonders about a hit: what was asked,
+// and how the answer begins.
+func cacheEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	id, refused := idOf(ctx)
 	if refused != nil {
 		return nil, refused

@@ -1,6 +1,6 @@
-// What is shown of GPUs: GET /debug/gpu and the reasons of /readyz.
+// What is shown of GPUs: the fleet with its workers, and the reasons of /readyz.
 
-package proxy
+package hardware
 
 import (
 	"fmt"
@@ -8,41 +8,42 @@ import (
 	"strings"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"kvasir/gpu"
 )
 
-// fleet is every GPU with its workers, as of now.
-func (h *hardware) fleet(now time.Time) *gpu.Fleet {
-	s := h.p.state.Load()
-	if s == nil || s.settings.GPU.Fleet == nil {
+// Fleet is every GPU with its workers, as of now.
+func (h *Watch) Fleet(now time.Time) *gpu.Fleet {
+	g := h.served.Load()
+	if g == nil || g.settings.Fleet == nil {
 		off := &gpu.Fleet{State: gpu.Off, Why: "gpu.mode is off"}
-		if s != nil && s.settings.GPU.Missing != "" {
-			off.Why = s.settings.GPU.Missing
+		if g != nil && g.settings.Missing != "" {
+			off.Why = g.settings.Missing
 		}
 		return off.With(nil)
 	}
 	var served gpu.Served
 	if seen := h.shown.Load(); seen != nil {
-		served = seen.served
+		served = seen.serves
 	}
-	return s.settings.GPU.Fleet(now).With(served)
+	return g.settings.Fleet(now).With(served)
 }
 
-// reasons are what /readyz says of GPUs.
-func (h *hardware) reasons(s *state, now time.Time) (why []string) {
-	g := &s.settings.GPU
-	if g.Fleet == nil {
-		for _, w := range s.settings.Workers {
-			if len(w.GPUs) > 0 && g.Missing != "" {
-				why = append(why, fmt.Sprintf("worker %q: its gpus are not looked at: %s", w.Name, g.Missing))
+// Reasons are what /readyz says of GPUs that are not as they should be.
+func (h *Watch) Reasons(now time.Time) (why []string) {
+	g := h.served.Load()
+	if g == nil {
+		return nil
+	}
+	if g.settings.Fleet == nil {
+		for _, w := range g.own {
+			if len(w.GPUs) > 0 && g.settings.Missing != "" {
+				why = append(why, fmt.Sprintf("worker %q: its gpus are not looked at: %s", w.Name, g.settings.Missing))
 			}
 		}
 		return why
 	}
 	seen := h.shown.Load()
-	f := h.fleet(now)
+	f := h.Fleet(now)
 	if f.State != gpu.OK && seen.concerns() {
 		why = append(why, fmt.Sprintf("GPU telemetry is %s: %s", f.State, f.Why))
 	}
@@ -69,13 +70,8 @@ func (h *hardware) reasons(s *state, now time.Time) (why []string) {
 	return why
 }
 
-// concerns says whether any worker runs on this host's GPUs: otherwise a broken driver concerns
-// nobody.
+// concerns says whether any worker runs on this host's GPUs: where none does, a driver that is out of order is nobody's
+// trouble.
 func (p *picture) concerns() bool {
 	return p != nil && slices.ContainsFunc(p.workers, func(w workerHardware) bool { return w.named || w.gpus > 0 })
-}
-
-// gpus is GET /debug/gpu.
-func (a admin) gpus(ctx *fasthttp.RequestCtx) {
-	writeValue(ctx, a.hardware.fleet(time.Now()), nil, "")
 }

@@ -1,6 +1,23 @@
-// Pages: what a web page of somebody else may have a browser send here, and what it may not.
+// What a web page may have a browser send to either listener.
 
-package proxy
+// Package browser refuses what web pages of other people may have had a browser
+// send here, and answers for those that may ask (CORS).
+//
+//	if err := browser.CheckAPI(ctx, hosts, origins); err != nil { ... } // before any route
+//	if browser.CORS(ctx, origins) { return }                            // a preflight, answered
+//
+// A page that is open in the browser of somebody near can reach listeners that its
+// author cannot, in two ways:
+//
+//   - across sites, with Origin or Sec-Fetch-Site in the head. What a form can send
+//     goes out at once (GET, and POST of text, forms or nothing); all else only after
+//     a preflight, which nothing here answers but CORS.
+//   - as the site itself, once its name resolves to our address (DNS rebinding). Then
+//     nothing but Host tells. A name has to be one of ours. An address always passes:
+//     who asks by an address has not been led here by a stranger's name.
+//
+// No page reaches Unix sockets.
+package browser
 
 import (
 	"bytes"
@@ -15,23 +32,11 @@ import (
 	"kvasir/openai"
 )
 
-// A page that is open in a browser of somebody here can ask listeners that its
-// author cannot reach, in two ways:
-//
-//   - across sites, with Origin or Sec-Fetch-Site in the head: what a form can
-//     send goes out at once (GET, and POST of text, forms or nothing), all else
-//     only after a preflight, which nothing here answers but server.cors;
-//   - as the site itself, once its name leads to our address (DNS rebinding):
-//     then nothing but Host tells. A name has to be one of ours. An address is
-//     always: no name of somebody's is in the way of who asks by it.
-//
-// Unix sockets are out of every page's reach.
-
-// AdminHeader has to be in requests that change something on the admin
-// listener: no page can send it across sites without a preflight.
+// AdminHeader has to be in requests that change something on the admin listener,
+// with any value: no page can send it across sites without a preflight.
 const AdminHeader = "X-Kvasir-Admin"
 
-// ownName is what this machine calls itself; "": nothing.
+// ownName is what this machine calls itself; "" if it cannot be found out.
 var ownName = func() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -40,8 +45,8 @@ var ownName = func() string {
 	return name
 }()
 
-// hostOf is the name or the address of a Host line, without the port. It and
-// what judges it are asked for each request and allocate nothing.
+// hostOf is the name or the address of a Host line, without the port. It runs for
+// each request, as do the functions that judge what it gives; none allocates.
 func hostOf(host []byte) []byte {
 	if len(host) > 0 && host[0] == '[' {
 		if i := bytes.IndexByte(host, ']'); i > 0 {
@@ -56,8 +61,8 @@ func hostOf(host []byte) []byte {
 
 var dot = []byte(".")
 
-// isOwnHost says whether no page of a stranger's can have been loaded under this
-// name: an address, a name that leads to this machine only, or one of names.
+// isOwnHost says whether no stranger's page can have been loaded under this host:
+// it is an address, a name that leads to this machine only, or one of names.
 func isOwnHost(host []byte, names []string) bool {
 	return len(host) == 0 || isAddress(host) || header.Is(host, "localhost") || foldEnds(host, ".localhost") ||
 		strings.EqualFold(string(host), ownName) || contains(names, host)
@@ -72,8 +77,9 @@ func contains(names []string, host []byte) bool {
 	return false
 }
 
-// isOwnPage says whether a page that was loaded from this host is of this machine,
-// or of one of names: from another address anybody may serve one.
+// isOwnPage says whether a page that was loaded from this host comes from this
+// machine, or from one of names. Other addresses do not count: anybody may serve a
+// page from there.
 func isOwnPage(host []byte, names []string) bool {
 	return header.Is(host, "localhost") || foldEnds(host, ".localhost") || net.ParseIP(string(host)).IsLoopback() || contains(names, host)
 }
@@ -93,8 +99,8 @@ func isAddress(host []byte) bool {
 	return len(last) > 0
 }
 
-// isLocalName says whether a name is none that a stranger could have in the
-// public DNS: without a dot, or below .local or .internal.
+// isLocalName says whether no stranger can own this name in the public DNS: it has
+// no dot, or ends in .local or .internal.
 func isLocalName(host []byte) bool {
 	return bytes.IndexByte(host, '.') < 0 || foldEnds(host, ".local") || foldEnds(host, ".internal")
 }
@@ -103,18 +109,18 @@ func foldEnds(b []byte, lower string) bool {
 	return len(b) >= len(lower) && header.Is(b[len(b)-len(lower):], lower)
 }
 
-// originHost is the host and port of an origin; "": it has none, as `null`.
+// originHost is the host and port of an origin; empty where it has none, as `null`.
 func originHost(origin []byte) []byte {
 	_, host, _ := bytes.Cut(origin, []byte("://"))
 	return host
 }
 
-// isSite says whether an origin's host and port are those that were asked.
+// isSite says whether an origin's host and port are those that the request is for.
 func isSite(host []byte, h *fasthttp.RequestHeader) bool {
 	return len(host) > 0 && bytes.EqualFold(host, h.Host())
 }
 
-// shown is a name that a client sent, as a message may quote it.
+// shown is a name that a client sent, shortened and quoted for a message.
 func shown(name []byte) string { return `"` + openai.Clip(string(name)) + `"` }
 
 func forbidden(code, message string) *openai.Error {
@@ -123,17 +129,17 @@ func forbidden(code, message string) *openai.Error {
 
 func isUnix(ctx *fasthttp.RequestCtx) bool { return ctx.LocalAddr().Network() == "unix" }
 
-// tellsLife says whether a path tells nothing but that somebody is there.
+// tellsLife says whether the answer of a path tells only that the process lives.
 func tellsLife(path []byte) bool { return string(path) == "/livez" || string(path) == "/health" }
 
-// fromElsewhere refuses what a page of somebody else's may have had a browser
-// send to the admin listener.
-func (a admin) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
+// CheckAdmin refuses, with 403, a request to the admin listener that a web page of
+// somebody else may have caused. names are server.admin_hosts: the names by which
+// the listener may be asked besides this machine's own.
+func CheckAdmin(ctx *fasthttp.RequestCtx, names []string) *openai.Error {
 	if isUnix(ctx) || tellsLife(ctx.Path()) {
 		return nil
 	}
 	h := &ctx.Request.Header
-	names := a.state.Load().settings.AdminHosts
 	if host := hostOf(h.Host()); !isOwnHost(host, names) {
 		return forbidden("host_not_allowed", "The admin listener does not answer to the name "+shown(host)+", as any web page could come by a name of its own. "+
 			"Ask by an IP address or as localhost, or add the name to server.admin_hosts, as a Prometheus needs that scrapes by name")
@@ -150,34 +156,32 @@ func (a admin) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
 	return nil
 }
 
-// changing is a route of the admin listener that changes something.
-func (a admin) changing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		h := &ctx.Request.Header
-		if len(h.Peek(AdminHeader)) == 0 {
-			writeError(ctx, forbidden("admin_header_missing", "What changes something here asks for a header that no web page can send unasked: add `"+AdminHeader+": 1`, as in curl -H '"+AdminHeader+": 1'"))
-			return
-		}
-		switch site := string(h.Peek("Sec-Fetch-Site")); site {
-		case "", "same-origin", "none":
-			next(ctx)
-		default:
-			writeError(ctx, forbidden("origin_not_allowed", "Web pages of other sites may change nothing here"))
-		}
+// CheckChange refuses, with 403, a request to a route of the admin listener that
+// changes something, where a web page may have caused it.
+func CheckChange(ctx *fasthttp.RequestCtx) *openai.Error {
+	h := &ctx.Request.Header
+	if len(h.Peek(AdminHeader)) == 0 {
+		return forbidden("admin_header_missing", "What changes something here asks for a header that no web page can send unasked: add `"+AdminHeader+": 1`, as in curl -H '"+AdminHeader+": 1'")
+	}
+	switch site := string(h.Peek("Sec-Fetch-Site")); site {
+	case "", "same-origin", "none":
+		return nil
+	default:
+		return forbidden("origin_not_allowed", "Web pages of other sites may change nothing here")
 	}
 }
 
-// fromElsewhere refuses what a page of somebody else's may have had a browser
-// send to an API that only this machine reaches and that asks for no key. With
-// keys a page has none, and what listens on a network is there for whoever
-// reaches it.
-func (p *Proxy) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
-	s := p.state.Load()
-	if !p.loopback.Load() || s.keys.required() || tellsLife(ctx.Path()) {
+// CheckAPI refuses, with 403 or 415, a request to the OpenAI API that a web page of
+// somebody else may have caused. It is for an API that only this machine reaches and
+// that asks for no key: where there are keys a page has none, and an API that listens
+// on a network is there for everybody who reaches it. hosts are server.hosts, "*" for
+// any name; origins are server.cors.
+func CheckAPI(ctx *fasthttp.RequestCtx, hosts, origins []string) *openai.Error {
+	if tellsLife(ctx.Path()) {
 		return nil
 	}
 	h := &ctx.Request.Header
-	if host := hostOf(h.Host()); !isOwnHost(host, s.settings.Hosts) && !isLocalName(host) && !slices.Contains(s.settings.Hosts, "*") {
+	if host := hostOf(h.Host()); !isOwnHost(host, hosts) && !isLocalName(host) && !slices.Contains(hosts, "*") {
 		return forbidden("host_not_allowed", "Without keys and on a loopback address this gateway does not answer to the name "+shown(host)+
 			", as any web page could come by a name of its own. Ask by an IP address or as localhost, or add the name to server.hosts, as a reverse proxy needs that passes Host on")
 	}
@@ -187,7 +191,7 @@ func (p *Proxy) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
 	switch origin := h.Peek("Origin"); {
 	case len(origin) > 0:
 		from := originHost(origin)
-		if allowsOrigin(s.settings.CORS, string(origin)) || isSite(from, h) || isOwnPage(hostOf(from), s.settings.Hosts) {
+		if allowsOrigin(origins, string(origin)) || isSite(from, h) || isOwnPage(hostOf(from), hosts) {
 			return nil
 		}
 		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; name them in server.cors if they shall")
@@ -201,16 +205,10 @@ func (p *Proxy) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
 	}
 }
 
-// isPlainJSON is IsJSON for what nearly all clients send, without an allocation.
+// isPlainJSON is openai.IsJSON for what nearly all clients send, without an allocation.
 func isPlainJSON(contentType []byte) bool { return header.Is(contentType, "application/json") }
 
 func isForm(contentType []byte) bool {
 	kind, _, _ := strings.Cut(string(contentType), ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "multipart/form-data")
-}
-
-// onLoopback says whether only this machine reaches a listener by TCP.
-func onLoopback(ln net.Listener) bool {
-	at, ok := ln.Addr().(*net.TCPAddr)
-	return ok && at.IP.IsLoopback()
 }

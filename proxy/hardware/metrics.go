@@ -1,6 +1,6 @@
 // Metrics of GPUs, in DCGM exporter's names where it has one.
 
-package proxy
+package hardware
 
 import (
 	"os"
@@ -16,13 +16,8 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// hardwareMetrics are what is counted of workers' GPUs.
-type hardwareMetrics struct {
-	hardwareChanges *prometheus.CounterVec
-}
-
 // A hardwareCollector reads what was last seen of GPUs when it is asked for.
-type hardwareCollector struct{ p *Proxy }
+type hardwareCollector struct{ watch *Watch }
 
 // DCGM exporter's labels and those that we need ourselves.
 var (
@@ -53,8 +48,7 @@ func (hardwareCollector) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (c hardwareCollector) Collect(out chan<- prometheus.Metric) {
-	h := &c.p.hardware
-	f := h.fleet(time.Now())
+	f := c.watch.Fleet(time.Now())
 	if f.State == gpu.Off {
 		return
 	}
@@ -82,7 +76,7 @@ func (c hardwareCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(gpuRecovery, 1, index, g.UUID, *g.Recovery)
 		}
 	}
-	seen := h.shown.Load()
+	seen := c.watch.shown.Load()
 	if seen == nil {
 		return
 	}
@@ -102,7 +96,7 @@ func (c hardwareCollector) Collect(out chan<- prometheus.Metric) {
 
 // A dcgmCollector says of GPUs what DCGM exporter does, in its names, labels and units. It describes nothing
 // beforehand: a MIG device has labels besides those of its GPU.
-type dcgmCollector struct{ p *Proxy }
+type dcgmCollector struct{ watch *Watch }
 
 // A dcgmField is one metric: its value in a snapshot; nil: the driver gives none.
 type dcgmField struct {
@@ -151,7 +145,7 @@ var dcgmFields = []dcgmField{
 func (dcgmCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c dcgmCollector) Collect(out chan<- prometheus.Metric) {
-	f := c.p.hardware.fleet(time.Now())
+	f := c.watch.Fleet(time.Now())
 	for i := range f.GPUs {
 		g := &f.GPUs[i]
 		if g.State != gpu.OK {

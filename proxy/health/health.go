@@ -1,0 +1,99 @@
+// Liveness and readiness, as both listeners tell them.
+
+// Package health is what Kvasir says of its own condition at /health, /livez and
+// /readyz, and the list of reasons why it is less than it should be.
+//
+//	var standing health.Reasons
+//	standing.Set("reload", "the last reload was not taken")
+//	standing.Set("reload", "") // it is well again
+//	health.Routes(router, func(ctx *fasthttp.RequestCtx) { readiness.Answer(ctx, true) })
+package health
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"kvasir/openai"
+)
+
+// Routes adds GET and HEAD of /health and /livez, which only say that the process
+// lives, and of /readyz, which ready answers.
+func Routes(r *router.Router, ready fasthttp.RequestHandler) {
+	for path, answer := range map[string]fasthttp.RequestHandler{"/health": alive, "/livez": alive, "/readyz": ready} {
+		r.GET(path, answer)
+		r.HEAD(path, answer)
+	}
+}
+
+func alive(ctx *fasthttp.RequestCtx) {
+	ctx.SetContentType("application/json")
+	ctx.SetBodyString(`{"status":"ok"}`)
+}
+
+// A Readiness is what /readyz says: whether requests should be sent here, and what is
+// not as it should be. Degraded is not down.
+type Readiness struct {
+	Status  string   // ready, degraded, or why no request should come
+	Code    int      // the HTTP status: 200 or 503
+	Up, All int      // workers: those that can answer, and all
+	Reasons []string // each a sentence for people
+}
+
+// Answer writes it, with the reasons, or with their number alone: the reasons name
+// workers, their addresses and parts of the configuration.
+func (r *Readiness) Answer(ctx *fasthttp.RequestCtx, withReasons bool) {
+	body := append([]byte(nil), `{"status":`...)
+	body = openai.AppendString(body, r.Status)
+	if withReasons {
+		body = append(body, `,"reasons":[`...)
+		for i, reason := range r.Reasons {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = openai.AppendString(body, reason)
+		}
+		body = append(body, ']')
+	} else {
+		body = fmt.Appendf(body, `,"workers":{"up":%d,"all":%d},"problems":%d`, r.Up, r.All, len(r.Reasons))
+	}
+	ctx.SetStatusCode(r.Code)
+	ctx.SetContentType("application/json")
+	ctx.Response.SetBodyRaw(append(body, '}'))
+}
+
+// Reasons are the standing reasons of /readyz: each stays from when it is set until it
+// is taken back. The zero value has none. Safe for concurrent use.
+type Reasons struct {
+	mu    sync.Mutex // guards byKey
+	byKey map[string]string
+}
+
+// Set makes text the reason under key, in place of the one before; "" takes it back.
+func (r *Reasons) Set(key, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text == "" {
+		delete(r.byKey, key)
+		return
+	}
+	if r.byKey == nil {
+		r.byKey = make(map[string]string)
+	}
+	r.byKey[key] = text
+}
+
+// List gives the reasons, sorted.
+func (r *Reasons) List() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]string, 0, len(r.byKey))
+	for _, text := range r.byKey {
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}
