@@ -112,7 +112,7 @@ var traceEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // outside reports whether a time is too far away for a time.Duration, from traceEpoch and from another one.
 func outside(t time.Time) bool { return t.Year() < 1970 || t.Year() > 2100 }
 
-// logRow is a request's line of Kvasir's log (proxy/account.go). It is written when the request is over.
+// logRow is a request's line of Kvasir's log (proxy/accesslog.go). It is written when the request is over.
 type logRow struct {
 	Time       string   `json:"time"`
 	TotalMS    *float64 `json:"total_ms"`
