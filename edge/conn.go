@@ -300,7 +300,7 @@ func (c *Conn) release() {
 	}
 }
 
-// WhenGone is closed when the client is lost, or the process ends.
+// WhenGone is closed when the client is lost, or by the next StopAll.
 func (c *Conn) WhenGone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
