@@ -8,24 +8,24 @@ import (
 
 // cacheMetrics are what is counted of each request.
 type cacheMetrics struct {
-	cacheLookups  *prometheus.CounterVec
-	cacheBypassed *prometheus.CounterVec
-	cacheRefused  *prometheus.CounterVec
-	cacheLookup   prometheus.Histogram
-	cacheEmbed    prometheus.Histogram
-	stored        prometheus.Counter
-	unkept        *prometheus.CounterVec
+	lookups  *prometheus.CounterVec
+	bypassed *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+	lookup   prometheus.Histogram
+	embed    prometheus.Histogram
+	stored   prometheus.Counter
+	unkept   *prometheus.CounterVec
 }
 
 func newCacheMetrics(f making) cacheMetrics {
 	return cacheMetrics{
-		cacheLookups:  f.counters("kvasir_cache_lookups_total", "Requests that were looked up, by what was found.", "result"),
-		cacheBypassed: f.counters("kvasir_cache_bypassed_total", "Requests that were not looked up, by why.", "why"),
-		cacheRefused:  f.counters("kvasir_cache_refused_total", "Entries found near that were not taken for an answer, by what spoke against the best.", "why"),
-		cacheLookup:   f.histogram("kvasir_cache_lookup_seconds", "Time that a lookup took, embedding included.", shortBuckets),
-		cacheEmbed:    f.histogram("kvasir_cache_embed_seconds", "Time that a question's embedding took, waiting for a thread included.", shortBuckets),
-		stored:        f.counter("kvasir_cache_stored_total", "Answers that were given to the store."),
-		unkept:        f.counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
+		lookups:  f.counters("kvasir_cache_lookups_total", "Requests that were looked up, by what was found.", "result"),
+		bypassed: f.counters("kvasir_cache_bypassed_total", "Requests that were not looked up, by why.", "why"),
+		refused:  f.counters("kvasir_cache_refused_total", "Entries found near that were not taken for an answer, by what spoke against the best.", "why"),
+		lookup:   f.histogram("kvasir_cache_lookup_seconds", "Time that a lookup took, embedding included.", shortBuckets),
+		embed:    f.histogram("kvasir_cache_embed_seconds", "Time that a question's embedding took, waiting for a thread included.", shortBuckets),
+		stored:   f.counter("kvasir_cache_stored_total", "Answers that were given to the store."),
+		unkept:   f.counters("kvasir_cache_unkept_total", "Answers that were not stored, though the request allowed it, by what is in their way.", "why"),
 	}
 }
 

@@ -37,16 +37,17 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reload.taken, m.handovers, m.aggregated} {
+	for _, counters := range []*prometheus.CounterVec{m.ended, m.retries, m.unread, m.reload.taken, m.handovers.ended, m.handovers.aggregated} {
 		counters.WithLabelValues("a")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.matched, m.blocked, m.annotated, m.unjudged, m.approximate} {
+	for _, counters := range []*prometheus.CounterVec{m.signals.matched, m.signals.blocked, m.signals.annotated, m.signals.unjudged, m.placed.approximate} {
 		counters.WithLabelValues("a", "b")
 	}
-	for _, counters := range []*prometheus.CounterVec{m.computed, m.failed, m.redacted, m.decisions, m.cacheLookups, m.cacheBypassed, m.cacheRefused, m.followed, m.unkept, m.predicted} {
+	for _, counters := range []*prometheus.CounterVec{m.signals.computed, m.signals.failed, m.signals.redacted, m.signals.decisions,
+		m.cache.lookups, m.cache.bypassed, m.cache.refused, m.cache.unkept, m.coalesced.followed, m.placed.predicted} {
 		counters.WithLabelValues("a")
 	}
-	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte, m.score, m.took} {
+	for _, histograms := range []*prometheus.HistogramVec{m.duration, m.firstByte, m.signals.score, m.signals.took} {
 		histograms.WithLabelValues("a")
 	}
 	families, err := m.registry.Gather()

@@ -44,7 +44,7 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 		f.first += r.QueueTimeout
 	}
 	f.replay = answer.NewReplay(&f.answer, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
-	m := &x.p.metrics.coalesceMetrics
+	m := &x.p.metrics.coalesced
 	m.followers.Inc()
 	defer m.followers.Dec()
 	defer f.leave()

@@ -108,7 +108,7 @@ func (a *attempts) goesOn(place *kvroute.Placement) bool {
 // found: without one nothing is sent again, and nothing is to be counted.
 func (a *attempts) retry(place *kvroute.Placement) bool {
 	if a.last.Part == upstream.PartPrefill && place.Prefill == nil {
-		a.x.p.metrics.aggregated.WithLabelValues(a.last.Reason).Inc()
+		a.x.p.metrics.handovers.aggregated.WithLabelValues(a.last.Reason).Inc()
 		return true
 	}
 	if !a.hasRetries() {
@@ -203,7 +203,7 @@ func (a *attempts) keepsApart(place *kvroute.Placement) bool {
 	if upstream.Between(from.Worker, to.Worker) != nil {
 		return false
 	}
-	a.x.p.metrics.aggregated.WithLabelValues("no_protocol").Inc()
+	a.x.p.metrics.handovers.aggregated.WithLabelValues("no_protocol").Inc()
 	if from.EngineName() != "" && to.EngineName() != "" && !from.apart.Swap(true) {
 		a.x.p.log.Warn().Str("prefill_worker", from.Name()).Str("engine", from.EngineName()).Str("worker", to.Name()).Str("worker_engine", to.EngineName()).
 			Msg("these workers cannot hand a request over to each other: the second one computes its prompts itself. Set their engine, and instance behind a Dynamo frontend")

@@ -121,7 +121,7 @@ func tooManyToJudge() *openai.Error {
 // countRuling counts what a ruling stops, and what it lets pass although a guard
 // found something or could not judge.
 func (p *Proxy) countRuling(v *classify.Verdict, r *ruling) {
-	m := p.metrics
+	m := &p.metrics.signals
 	switch {
 	case v == nil || r.gone:
 		return

@@ -98,7 +98,7 @@ func handOver(x *exchange) *upstream.Failure {
 		if isNobodys(f) {
 			result = "stopped"
 		}
-		x.p.metrics.handovers.WithLabelValues(result).Inc()
+		x.p.metrics.handovers.ended.WithLabelValues(result).Inc()
 		return f
 	}
 	if h.answered {
@@ -176,7 +176,7 @@ func (h *handover) compute() *upstream.Failure {
 	}
 	h.x.at.Prefilled(h.said, f == nil)
 	h.x.facts.waited += h.call.Waited
-	h.x.p.metrics.prefillTime.Observe(h.said.Sub(began).Seconds())
+	h.x.p.metrics.handovers.prefill.Observe(h.said.Sub(began).Seconds())
 	return f
 }
 
@@ -376,7 +376,7 @@ func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 		x.p.noteTry(h.to, f, "", now)
 		h.didWell()
 	}
-	x.p.metrics.handovers.WithLabelValues(result).Inc()
+	x.p.metrics.handovers.ended.WithLabelValues(result).Inc()
 	return f
 }
 

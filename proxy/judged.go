@@ -75,7 +75,7 @@ var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 
 
 // countVerdict counts what a verdict says.
 func (p *Proxy) countVerdict(v *classify.Verdict) {
-	m := p.metrics
+	m := &p.metrics.signals
 	for _, t := range v.Took {
 		kind := m.of(t.Kind)
 		kind.computed.Inc()

@@ -35,7 +35,7 @@ func (x *exchange) keep() {
 		}
 	}()
 	if c := x.plan.state.settings.Cache; c != nil && r != nil && x.rule.stores && isAsChosen(&x.plan) {
-		stored = store(c, &x.lookup.query, r, &x.p.metrics.cacheMetrics)
+		stored = store(c, &x.lookup.query, r, &x.p.metrics.cache)
 	}
 }
 

@@ -33,12 +33,12 @@ type metrics struct {
 	serverErrors  prometheus.Counter
 	panics        prometheus.Counter
 
-	reload reloadMetrics
-	signalMetrics
-	cacheMetrics
-	coalesceMetrics
-	placeMetrics
-	handoverMetrics
+	reload    reloadMetrics
+	signals   signalMetrics
+	cache     cacheMetrics
+	coalesced coalesceMetrics
+	placed    placeMetrics
+	handovers handoverMetrics
 }
 
 var (
@@ -72,12 +72,12 @@ func newMetrics(p *Proxy, version string) *metrics {
 		serverErrors:  f.counter("kvasir_connection_errors_total", "Errors that the HTTP server met on connections."),
 		panics:        f.counter("kvasir_panics_total", "Requests ended by a bug."),
 
-		reload:          newReloadMetrics(f),
-		signalMetrics:   newSignalMetrics(f),
-		cacheMetrics:    newCacheMetrics(f),
-		coalesceMetrics: newCoalesceMetrics(f, &p.coalesced),
-		placeMetrics:    newPlaceMetrics(f),
-		handoverMetrics: newHandoverMetrics(f),
+		reload:    newReloadMetrics(f),
+		signals:   newSignalMetrics(f),
+		cache:     newCacheMetrics(f),
+		coalesced: newCoalesceMetrics(f, &p.coalesced),
+		placed:    newPlaceMetrics(f),
+		handovers: newHandoverMetrics(f),
 	}
 }
 

@@ -5,6 +5,7 @@ package proxy
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -12,12 +13,10 @@ import (
 	"kvasir/proxy/respond"
 )
 
-// A modelList answers GET /v1/models.
-type modelList struct{ *Proxy }
-
-// all is the union of the workers' models and the two names that choose.
-func (l modelList) all(ctx *fasthttp.RequestCtx) {
-	s, key, ok := l.mayAsk(ctx)
+// listModels answers GET /v1/models: the models of all workers, and the two names
+// that leave the choice to Kvasir.
+func (p *Proxy) listModels(ctx *fasthttp.RequestCtx) {
+	s, key, ok := p.mayList(ctx)
 	if !ok {
 		return
 	}
@@ -26,15 +25,15 @@ func (l modelList) all(ctx *fasthttp.RequestCtx) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = l.append(body, m)
+		body = m.append(body, p.started)
 	}
 	ctx.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(append(body, "]}"...))
 }
 
-// one is one of them.
-func (l modelList) one(ctx *fasthttp.RequestCtx) {
-	s, key, ok := l.mayAsk(ctx)
+// showModel answers GET /v1/models/{id}.
+func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
+	s, key, ok := p.mayList(ctx)
 	if !ok {
 		return
 	}
@@ -45,23 +44,23 @@ func (l modelList) one(ctx *fasthttp.RequestCtx) {
 	for _, m := range s.listed(key) {
 		if m.id == id {
 			ctx.SetContentType("application/json")
-			ctx.Response.SetBodyRaw(l.append(nil, m))
+			ctx.Response.SetBodyRaw(m.append(nil, p.started))
 			return
 		}
 	}
 	respond.Error(ctx, unknownModel(id))
 }
 
-// mayAsk asks for a key where keys are asked for.
-func (l modelList) mayAsk(ctx *fasthttp.RequestCtx) (*state, *keyState, bool) {
-	s := l.state.Load()
+// mayList answers who shows no key where keys are configured; ok: the request goes on.
+func (p *Proxy) mayList(ctx *fasthttp.RequestCtx) (s *state, key *keyState, ok bool) {
+	s = p.state.Load()
 	ctx.Response.Header.Set("X-Request-Id", respond.RequestID(ctx))
 	if !s.keys.required() {
 		return s, nil, true
 	}
-	key := s.keys.find(shownKey(&ctx.Request.Header))
+	key = s.keys.find(shownKey(&ctx.Request.Header))
 	if key == nil {
-		l.metrics.refusedKeys.Inc()
+		p.metrics.refusedKeys.Inc()
 		respond.Error(ctx, invalidKey())
 	}
 	return s, key, key != nil
@@ -86,11 +85,11 @@ func (s *state) listed(key *keyState) []listing {
 }
 
 // append appends OpenAI's model object, with vLLM's max_model_len.
-func (l modelList) append(dst []byte, m listing) []byte {
+func (m *listing) append(dst []byte, created time.Time) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = openai.AppendString(dst, m.id)
 	dst = append(dst, `,"object":"model","created":`...)
-	dst = strconv.AppendInt(dst, l.started.Unix(), 10)
+	dst = strconv.AppendInt(dst, created.Unix(), 10)
 	dst = append(dst, `,"owned_by":`...)
 	dst = openai.AppendString(dst, m.owner)
 	if m.length > 0 {

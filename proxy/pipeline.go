@@ -65,8 +65,8 @@ func (x *exchange) answer() (err *openai.Error) {
 	if err = plan.settlePlace(); err != nil { // where it asks to be placed, and under which salt
 		return err
 	}
-	plan.splice(func(kind string) { m.redacted.WithLabelValues(kind).Inc() }) // what changes in the body on its way
-	x.locate()                                                                // which blocks of KV cache it would meet
+	plan.splice(func(kind string) { m.signals.redacted.WithLabelValues(kind).Inc() }) // what changes in the body on its way
+	x.locate()                                                                        // which blocks of KV cache it would meet
 	return x.forward()
 }
 

@@ -69,7 +69,7 @@ func (m *placeMetrics) count(f *placed, model string) {
 	if !f.priced {
 		return
 	}
-	m.placeTook.Observe(f.took.Seconds())
+	m.took.Observe(f.took.Seconds())
 	if f.approximate != "" {
 		m.approximate.WithLabelValues(model, f.approximate).Inc()
 	}
@@ -86,7 +86,7 @@ func (m *placeMetrics) compare(f *placed, b *backend, cached, tokens int) {
 	m.predicted.WithLabelValues("predicted").Add(float64(predicted))
 	m.predicted.WithLabelValues("reported").Add(float64(cached))
 	off := float64(predicted - cached)
-	m.overlapOff.Observe(math.Abs(off) / float64(f.blockSize))
+	m.off.Observe(math.Abs(off) / float64(f.blockSize))
 	b.agreement.note(predicted, cached, tokens)
 }
 
@@ -96,7 +96,7 @@ func (x *exchange) notePlacement() {
 	p, f := &x.plan.placing, &x.facts.placed
 	p.tokens = p.prompt.Tokens()
 	f.note(&x.at, p.tokens)
-	x.p.metrics.placeMetrics.count(f, x.plan.model)
+	x.p.metrics.placed.count(f, x.plan.model)
 	x.p.logCandidates(x, &x.at)
 	x.at.DropCandidates()
 }
@@ -108,7 +108,7 @@ func (x *exchange) endPlacement() {
 	if x.at.Prefill != nil { // the count is the prefill worker's, whoever sends it
 		b = x.at.Prefill.Peer.(*backend)
 	}
-	x.p.metrics.placeMetrics.compare(&x.facts.placed, b, x.facts.usage.Cached, x.plan.placing.tokens)
+	x.p.metrics.placed.compare(&x.facts.placed, b, x.facts.usage.Cached, x.plan.placing.tokens)
 	x.at.Release()
 }
 
@@ -154,19 +154,19 @@ func (a *agreement) problem() string {
 
 // placeMetrics are what is counted of placements.
 type placeMetrics struct {
-	placeTook   prometheus.Histogram
+	took        prometheus.Histogram
 	overlapped  prometheus.Counter
 	predicted   *prometheus.CounterVec
-	overlapOff  prometheus.Histogram
+	off         prometheus.Histogram
 	approximate *prometheus.CounterVec
 }
 
 func newPlaceMetrics(f making) placeMetrics {
 	return placeMetrics{
-		placeTook:   f.histogram("kvasir_placement_seconds", "Time to find a prompt's tokens and choose its workers, by policies that ask for what workers hold.", shortBuckets),
+		took:        f.histogram("kvasir_placement_seconds", "Time to find a prompt's tokens and choose its workers, by policies that ask for what workers hold.", shortBuckets),
 		overlapped:  f.counter("kvasir_placement_overlap_tokens_total", "Tokens of prompts that the chosen workers were taken to hold."),
 		predicted:   f.counters("kvasir_placement_cached_tokens_total", "Cached tokens of requests whose worker reported them: as predicted, and as reported.", "by"),
-		overlapOff:  f.histogram("kvasir_placement_overlap_error_blocks", "Distance between the predicted and the reported cached tokens of a request, in blocks.", offBuckets),
+		off:         f.histogram("kvasir_placement_overlap_error_blocks", "Distance between the predicted and the reported cached tokens of a request, in blocks.", offBuckets),
 		approximate: f.counters("kvasir_placement_approximate_total", "Requests placed by blocks of text because their tokens are not known, by why.", "model", "why"),
 	}
 }

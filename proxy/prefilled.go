@@ -28,7 +28,7 @@ func (h *handover) passOwn() *upstream.Failure {
 		f.Part, result = upstream.PartPrefill, "prefill_failed"
 	}
 	x.p.noteTry(h.from, f, x.facts.why, x.call.Now)
-	x.p.metrics.handovers.WithLabelValues(result).Inc()
+	x.p.metrics.handovers.ended.WithLabelValues(result).Inc()
 	return f
 }
 
@@ -61,15 +61,15 @@ func (r *relay) retell() *upstream.Failure {
 
 // handoverMetrics are what is counted of requests that two workers share.
 type handoverMetrics struct {
-	handovers   *prometheus.CounterVec
-	aggregated  *prometheus.CounterVec
-	prefillTime prometheus.Histogram
+	ended      *prometheus.CounterVec
+	aggregated *prometheus.CounterVec
+	prefill    prometheus.Histogram
 }
 
 func newHandoverMetrics(f making) handoverMetrics {
 	return handoverMetrics{
-		handovers:   f.counters("kvasir_handovers_total", "Requests sent through a prefill and a decode worker, by what came of it.", "result"),
-		aggregated:  f.counters("kvasir_handover_fallbacks_total", "Prompts that the decode worker computed after all, by what the prefill worker did.", "reason"),
-		prefillTime: f.histogram("kvasir_prefill_seconds", "Time that a prefill worker took, where the decode worker is asked after it.", firstBuckets),
+		ended:      f.counters("kvasir_handovers_total", "Requests sent through a prefill and a decode worker, by what came of it.", "result"),
+		aggregated: f.counters("kvasir_handover_fallbacks_total", "Prompts that the decode worker computed after all, by what the prefill worker did.", "reason"),
+		prefill:    f.histogram("kvasir_prefill_seconds", "Time that a prefill worker took, where the decode worker is asked after it.", firstBuckets),
 	}
 }

@@ -49,11 +49,11 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 	if x.rule.why == "" || x.rule.stores {
 		in := x.scopeInput()
 		x.lookup = x.lookup.of(&in, &x.rule)
-		x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cacheEmbed}
+		x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cache.embed}
 	}
 	if x.rule.why != "" {
 		x.facts.cache = recalled{result: cacheBypass, why: x.rule.why}
-		x.p.metrics.cacheBypassed.WithLabelValues(x.rule.why).Inc()
+		x.p.metrics.cache.bypassed.WithLabelValues(x.rule.why).Inc()
 		return false, nil
 	}
 	query, calls := &x.lookup.query, &x.p.coalesced
@@ -108,10 +108,10 @@ func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered boo
 // be told on a route of the kind, or where it calls a tool and such answers are
 // not kept: this one was, under another configuration.
 func (p *Proxy) recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool) (*answer.Answer, recalled) {
-	m := p.metrics
+	m := &p.metrics.cache
 	start := time.Now()
 	r := p.lookUp(c, q)
-	m.cacheLookup.Observe(time.Since(start).Seconds())
+	m.lookup.Observe(time.Since(start).Seconds())
 	if r.Hit {
 		switch a, err := answer.Parse(r.Entry.Answer); {
 		case err != nil || !a.Fits(k):
@@ -119,17 +119,17 @@ func (p *Proxy) recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls 
 		case a.Calls != nil && !toolCalls:
 			r.Why = bypassTools
 		default:
-			m.cacheLookups.WithLabelValues(resultOf(r.Exact)).Inc()
+			m.lookups.WithLabelValues(resultOf(r.Exact)).Inc()
 			return &a, recalled{result: cacheHit, entry: r.Entry.ID, similarity: r.Similarity, age: r.Age}
 		}
 	}
 	if r.Err != nil {
-		m.cacheLookups.WithLabelValues("error").Inc()
+		m.lookups.WithLabelValues("error").Inc()
 		return nil, recalled{result: cacheMiss, why: r.Why}
 	}
-	m.cacheLookups.WithLabelValues(cacheMiss).Inc()
+	m.lookups.WithLabelValues(cacheMiss).Inc()
 	if r.Entry != nil {
-		m.cacheRefused.WithLabelValues(r.Why).Inc()
+		m.refused.WithLabelValues(r.Why).Inc()
 	}
 	return nil, recalled{result: cacheMiss, why: r.Why, similarity: r.Similarity}
 }

@@ -63,8 +63,8 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 		a := make(answers, 600)
 		r.POST(rt.Path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, a) })
 	}
-	get(r, "/v1/models", modelList{p}.all)
-	get(r, "/v1/models/{id:*}", modelList{p}.one)
+	get(r, "/v1/models", p.listModels)
+	get(r, "/v1/models/{id:*}", p.showModel)
 	health.Routes(r, p.ready)
 	return func(ctx *fasthttp.RequestCtx) {
 		if err := p.fromElsewhere(ctx); err != nil {

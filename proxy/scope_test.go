@@ -72,7 +72,7 @@ func ruleOn(x *exchange) {
 func look(x *exchange) {
 	in := x.scopeInput()
 	x.lookup = x.lookup.of(&in, &x.rule)
-	x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cacheEmbed}
+	x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cache.embed}
 }
 
 // scoped is a proxy whose keys and models the tables below speak of.
