@@ -163,7 +163,7 @@ func tenantOf(k *keyState) tenant {
 	return tenant{cmp.Or(k.Tenant, k.Name), k.Tenant != ""}
 }
 
-// decision hashes what a decision changes in the body (effects.go).
+// decision hashes what a decision changes in the body (applyDecision).
 func (s *scoper) decision(d *classify.Decision, family string) {
 	if s.flag(d != nil); d == nil {
 		return
