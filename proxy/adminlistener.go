@@ -26,7 +26,7 @@ const maxAdminBody = 4 << 20
 // clients of the API cannot use up, with bodies counted in the same budget.
 func (p *Proxy) ServeAdmin(ln net.Listener, handler fasthttp.RequestHandler) error {
 	return p.admin.Serve(&fasthttp.Server{
-		Handler: p.receiving(handler), ErrorHandler: p.unreadableAdmin, HeaderReceived: adminHeadReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: p.receiving(handler), ErrorHandler: unreadableAdmin, HeaderReceived: adminHeadReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		Concurrency:           p.descriptors.Admin(),
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
 	}, &edge.Listener{Listener: ln})
@@ -43,21 +43,21 @@ func (p *Proxy) receiving(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		}()
 		defer edge.Forget(ctx)
 		if err := edge.Receive(ctx, &p.bodies, maxAdminBody, false); err != nil {
-			p.unreadableAdmin(ctx, err)
+			unreadableAdmin(ctx, err)
 			return
 		}
 		next(ctx)
 	}
 }
 
-// adminHeadReceived leaves the body to receive; the clock of the head runs on.
+// adminHeadReceived leaves the body to edge.Receive; the clock of the head runs on.
 func adminHeadReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	edge.LeaveBody(h)
 	return fasthttp.RequestConfig{}
 }
 
 // unreadableAdmin answers a request that is no valid HTTP, or too large.
-func (p *Proxy) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
+func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	refusal := openai.Invalid("", "The request is not valid HTTP/1.1")
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
