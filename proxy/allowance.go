@@ -11,8 +11,8 @@ import (
 	"kvasir/openai"
 )
 
-// requestLeft takes one request of this minute's.
-func (k *keyState) requestLeft(now time.Time) *openai.Error {
+// takeRequest takes one request of this minute's.
+func (k *keyState) takeRequest(now time.Time) *openai.Error {
 	if b := k.requests; b != nil && !b.Take(now, 1) {
 		return limited("requests", k.RequestsPerMinute, b.Until(now, 1))
 	}
@@ -54,8 +54,8 @@ func limited(what string, limit int, wait time.Duration) *openai.Error {
 	}
 }
 
-// admit asks whether the key may have the model, and has requests left in this
-// minute.
+// admit refuses a model or an adapter that the key may not have, and takes one of the
+// key's requests of this minute: it is called once for a request.
 func admit(pl *plan, now time.Time) *openai.Error {
 	if pl.key == nil {
 		return nil
@@ -66,7 +66,7 @@ func admit(pl *plan, now time.Time) *openai.Error {
 	if err := refuseAdapters(&pl.req, pl.key); err != nil {
 		return err
 	}
-	return pl.key.requestLeft(now)
+	return pl.key.takeRequest(now)
 }
 
 // mayHave says whether the key of a request may have a model that was chosen for it.

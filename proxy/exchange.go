@@ -63,7 +63,7 @@ type facts struct {
 
 	firstByte time.Duration // from the request to the reply's first byte
 	total     time.Duration
-	waited    time.Duration // of it, waiting for workers or for a place
+	waited    time.Duration // of total: waiting for workers, for a place, or as a follower
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     answer.Usage
 

@@ -61,7 +61,8 @@ func (x *exchange) forward() *openai.Error {
 	}
 }
 
-// mayRetry is the one retry rule, but for the budget.
+// mayRetry is the retry rule for a worker that was to answer, but for the budget; goesOn
+// has that for prefill workers.
 func (a *attempts) mayRetry() bool { return a.last.Retry && a.isWaiting() && a.hasRetries() }
 
 // isWaiting says that there is somebody to be answered, and nothing was yet.

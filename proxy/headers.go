@@ -67,7 +67,10 @@ func appendHeader(dst []byte, name, value string) []byte {
 	return append(append(dst, value...), "\r\n"...)
 }
 
-// setOwnHeaders does the same for a reply that fasthttp writes.
+// setOwnHeaders sets what is told with an error of our own, which fasthttp writes: the
+// request's id, the overhead, x-vsr-* and the limits. Of the worker, its placement and
+// the cache it says nothing. A new header that errors shall have, too, is added here as
+// well.
 func (x *exchange) setOwnHeaders() {
 	h := &x.ctx.Response.Header
 	h.Set("X-Request-Id", x.facts.id)

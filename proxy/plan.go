@@ -101,8 +101,8 @@ func (pl *plan) decide() (another bool) {
 }
 
 // splice notes every change of the body for the model that answers. All other bytes
-// reach the worker as they came. hid is told of each value that is hidden, by its
-// type; nil: nobody is.
+// reach the worker as they came. hid is called with the type of each
+// hidden value; nil where they were counted before.
 func (pl *plan) splice(hid func(kind string)) {
 	edit, r := &pl.edit, &pl.req
 	edit.Reset()

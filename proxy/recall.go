@@ -33,10 +33,11 @@ type recalled struct {
 	age        time.Duration
 }
 
-// reuse answers without a worker of this request's own: from the cache, or with
-// what an equal request is getting now. Whatever is wrong with the cache, the
-// request goes on without it. Afterwards x.rule says whether the answer may be
-// kept, and x.lookup under what.
+// reuse answers from the cache, or with the answer that an equal request is getting
+// now. Whatever is wrong with the cache, the request goes on without it. Where reuse
+// does not answer, the request goes to a worker, and three things are settled: x.rule,
+// whether its answer may be kept; x.lookup, under what; x.recipients.leader, whether
+// equal requests wait for it.
 //
 // A hit counts as a request against a key's limit and takes none of its tokens:
 // no worker made any. It asks no worker and takes nothing from the retry budget.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Queue holds the requests that wait for a place, the one to go first first: by the time that its prefill takes on
-// the worker that has most of it, less a tenth of the time that it has waited, so that nobody waits forever. It is
-// unbounded; its user bounds it. Not safe for concurrent use.
+// A Queue holds the requests that wait for a place. The lowest of (prefill - waited / 10) goes first, where prefill is
+// how long the prompt takes on the worker that holds most of it: short prompts go first, and nobody waits forever. It
+// is unbounded; its user bounds it. Not safe for concurrent use.
 //
 // A request goes to the worker that is cheapest for it, when that one has room in its next pass, and waits otherwise:
 // taking the second best there loses what the cache is worth, which is worse than waiting (docs/routing.md). Where it

@@ -32,8 +32,10 @@ type Unveiler struct {
 type heldText struct {
 	slot   textSlot
 	rest   []byte // held back: what may be the beginning of a placeholder
-	before []byte // the event that rest came in, up to that text, and behind it. If no
-	behind []byte // placeholder comes of rest, it is sent between the two.
+	// If no placeholder comes of rest, it is sent as before + rest + behind: the event
+	// that it came in, without what must not be said twice.
+	before []byte // of that event: up to the text
+	behind []byte // of that event: after the text
 }
 
 // A textSlot tells the texts of a stream apart: by their member's name, and the
