@@ -30,8 +30,8 @@ type Unveiler struct {
 
 // A heldText is one text of a stream: the content of a choice, a block ...
 type heldText struct {
-	slot   textSlot
-	rest   []byte // held back: what may be the beginning of a placeholder
+	slot textSlot
+	rest []byte // held back: what may be the beginning of a placeholder
 	// If no placeholder comes of rest, it is sent as before + rest + behind: the event
 	// that it came in, without what must not be said twice.
 	before []byte // of that event: up to the text
