@@ -20,7 +20,7 @@ import (
 // is among the facts.
 func (p *Proxy) record(x *exchange) {
 	f := &x.facts
-	m := x.answers.of(f.status, x.plan.route, p.metrics)
+	m := x.byStatus.of(f.status, x.plan.route, p.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
@@ -133,12 +133,12 @@ type routeMetrics struct {
 	duration, firstByte prometheus.Observer
 }
 
-// answers are the routeMetrics of one route by status code, each made when it is
+// statusMetrics are the routeMetrics of one route by status code, each made when it is
 // first needed.
-type answers []atomic.Pointer[routeMetrics]
+type statusMetrics []atomic.Pointer[routeMetrics]
 
 // of finds the children for a status code without building labels.
-func (a answers) of(status int, rt *openai.Route, m *metrics) *routeMetrics {
+func (a statusMetrics) of(status int, rt *openai.Route, m *metrics) *routeMetrics {
 	if status < 0 || status >= len(a) {
 		status = 0
 	}

@@ -23,10 +23,10 @@ import (
 // all in the end. It belongs to one goroutine and is reused for another request
 // after release.
 type exchange struct {
-	p       *Proxy
-	ctx     *fasthttp.RequestCtx
-	conn    *edge.Conn
-	answers answers // the metrics of the route
+	p        *Proxy
+	ctx      *fasthttp.RequestCtx
+	conn     *edge.Conn
+	byStatus statusMetrics // the metrics of the route
 
 	plan   plan
 	tokens tokenAccount // of the key
@@ -74,9 +74,9 @@ type facts struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // begin takes an exchange for a request.
-func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) *exchange {
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a statusMetrics) *exchange {
 	x := exchanges.Get().(*exchange)
-	x.p, x.ctx, x.answers = p, ctx, a
+	x.p, x.ctx, x.byStatus = p, ctx, a
 	x.plan.state, x.plan.route, x.plan.headers = p.state.Load(), rt, ctx.Request.Header.RawHeaders()
 	x.conn = ctx.Conn().(*edge.Conn)
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
@@ -94,7 +94,7 @@ func (x *exchange) release() {
 	x.plan.forget()
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)
-	x.p, x.ctx, x.conn, x.answers = nil, nil, nil, nil
+	x.p, x.ctx, x.conn, x.byStatus = nil, nil, nil, nil
 	x.tokens, x.rule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]

@@ -13,7 +13,7 @@ import (
 // serve takes one request of a route that is passed on to workers from its
 // first step to its last. Whatever happens, the client gets one answer, the
 // worker is let go, and one line says how it went.
-func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, a answers) {
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, a statusMetrics) {
 	x := p.begin(ctx, rt, a)
 	defer x.end()
 	if err := x.answer(); err != nil {

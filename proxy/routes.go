@@ -60,7 +60,7 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.MethodNotAllowed = respond.MethodNotAllowed
 	for i := range openai.Routes {
 		rt := &openai.Routes[i]
-		a := make(answers, 600)
+		a := make(statusMetrics, 600)
 		r.POST(rt.Path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, a) })
 	}
 	get(r, "/v1/models", p.listModels)

@@ -1,4 +1,4 @@
-// Tests of the metrics and log fields of judging.
+// Tests of what is counted of signals.
 
 package proxy
 
