@@ -54,9 +54,7 @@ func (x *exchange) answer() (err *openai.Error) {
 			return err
 		}
 	}
-	ruling := rule(plan.verdict, &s.settings.Guards, plan.model) // may it pass
-	p.countRuling(plan.verdict, &ruling)
-	if answered, err := x.obey(&ruling); answered || err != nil {
+	if answered, err := x.guard(); answered || err != nil { // may it pass
 		return err
 	}
 	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
@@ -78,8 +76,11 @@ func (x *exchange) locate() {
 	x.facts.placed = locate(&x.plan, x.p.tokens)
 }
 
-// obey answers a request that may not pass, as the ruling says.
-func (x *exchange) obey(r *ruling) (answered bool, err *openai.Error) {
+// guard answers a request that may not pass, as the ruling says. The ruling lives in
+// this frame and not in answer's: streams keep that one, and the stack that it needs.
+func (x *exchange) guard() (answered bool, err *openai.Error) {
+	r := rule(x.plan.verdict, &x.plan.state.settings.Guards, x.plan.model)
+	x.p.countRuling(x.plan.verdict, &r)
 	j := &x.plan.judgement
 	j.path, j.guard, j.unjudged = r.path, r.guard, r.passed
 	switch {
