@@ -366,7 +366,7 @@ func (p *testProxy) ask(t testing.TB, path, body string, headers ...string) rece
 	c := p.dial(t)
 	defer func() { _ = c.Close() }()
 	if _, err := io.WriteString(c, post(path, body, headers...)); err != nil {
-		t.Fatal(err)
+		t.Logf("%v: it may have been refused before all of it was sent", err)
 	}
 	return receive(t, bufio.NewReader(c))
 }
