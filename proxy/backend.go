@@ -20,7 +20,7 @@ type backend struct {
 	answered  chan struct{}                // closed after its first answer or failure
 	apart     atomic.Bool                  // it was said in the log that it hands over to nobody
 	agreement agreement                    // of its cached tokens with what was predicted
-	tokens    atomic.Pointer[tokenMetrics] // of the model that it answered for last
+	counters  atomic.Pointer[tokenMetrics] // of the model that it answered for last
 }
 
 // newBackend makes a backend of one worker of the configuration.
@@ -38,7 +38,7 @@ func newBackend(w Worker, t *Timeouts) (*backend, error) {
 // moment to answer before anybody asks for them.
 func (p *Proxy) watchAll(s *state) {
 	hooks := &upstream.Hooks{
-		Log: p.log, Bug: p.noteBug, News: p.tokens.Look,
+		Log: p.log, Bug: p.bugs.note, News: p.tokenizers.Look,
 		Short: p.descriptors.NoteUndialled,
 	}
 	var begun []*backend

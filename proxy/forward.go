@@ -170,7 +170,8 @@ func (a *attempts) fallBack(err error) bool {
 	a.x.plan.model = next
 	a.x.recipients.dropFollowers() // the answer will be another model's
 	a.x.plan.splice(nil)
-	a.x.locate()
+	a.x.plan.placing.pin = noPin // what was asked for is no worker of this model
+	locate(&a.x.plan, a.x.p.tokenizers, &a.x.facts.placed)
 	*a = attempts{x: a.x, aggregate: !a.x.plan.handsOver()}
 	return true
 }

@@ -227,7 +227,7 @@ func (h *handover) runBeside() {
 	defer close(h.beside)
 	defer func() {
 		if fault := recover(); fault != nil {
-			h.x.p.noteBug(fault, "a prefill leg")
+			h.x.p.bugs.note(fault, "a prefill leg")
 			h.fail(upstream.Broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
 		}
 	}()

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"errors"
 	"hash/maphash"
 	"net"
 
@@ -47,6 +48,27 @@ func (j *judgement) note(v *classify.Verdict) {
 	}
 	j.language, j.complexity = v.Language.Code, v.Complexity.Level
 	j.types, j.denied = typesOf(v.PII.Spans), append([]string(nil), v.PII.Denied...)
+	if v.Decision != nil {
+		j.decision = v.Decision.Name
+	}
+}
+
+// judge has the classifier judge the texts of the request, for the model that would
+// answer it, and counts and notes what is found.
+func (x *exchange) judge() *classify.Verdict {
+	q := x.plan.ask(x.p.tokenizers)
+	q.Client, q.For = clientNumber(x.plan.key, x.ctx.RemoteIP()), x
+	v := x.plan.state.classifier.Judge(q)
+	x.facts.judged = true
+	x.plan.judgement.note(v)
+	x.p.metrics.signals.countVerdict(v)
+	for _, err := range [...]error{v.Jailbreak.Err, v.PII.Err} {
+		var bug *classify.PanicError
+		if errors.As(err, &bug) {
+			x.p.bugs.noteAt(bug.Value, bug.Stack, "a guard")
+		}
+	}
+	return v
 }
 
 // ask makes the question of the request's texts: valid until the body goes. Token

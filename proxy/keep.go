@@ -28,7 +28,7 @@ func (x *exchange) keep() {
 	stored := false
 	defer func() {
 		if fault := recover(); fault != nil {
-			x.p.noteBug(fault, "storing an answer")
+			x.p.bugs.note(fault, "storing an answer")
 		}
 		if l != nil {
 			l.Retire(stored)

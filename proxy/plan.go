@@ -66,11 +66,8 @@ func (pl *plan) parse(body, contentType []byte) *openai.Error {
 	return nil
 }
 
-// choose settles which model answers, before any decision.
-func (pl *plan) choose() {
-	pl.model = modelFor(pl.asked, pl.state)
-	pl.chosen = pl.model
-}
+// answerBy says which model answers: the one asked for, the default one, or a decision's.
+func (pl *plan) answerBy(model string) { pl.model, pl.chosen = model, model }
 
 // isJudged says whether the classifier has anything to do for the request.
 func (pl *plan) isJudged() bool {
@@ -85,19 +82,14 @@ func decisionOf(v *classify.Verdict) *classify.Decision {
 	return v.Decision
 }
 
-// decide takes over the decision's name and the model that it names, if the key may
-// have that one. It returns true where another model is to answer.
-func (pl *plan) decide() (another bool) {
+// decidedModel is the model that the decision names, if the key may have that one, else
+// the one that would answer anyway.
+func decidedModel(pl *plan) string {
 	d := decisionOf(pl.verdict)
-	if d == nil {
-		return false
+	if d == nil || d.Model == "" || pl.key != nil && !permits(pl.key, pl.asked, d.Model) {
+		return pl.model
 	}
-	pl.judgement.decision = d.Name
-	if d.Model == "" || d.Model == pl.model || pl.key != nil && !permits(pl.key, pl.asked, d.Model) {
-		return false
-	}
-	pl.model, pl.chosen = d.Model, d.Model
-	return true
+	return d.Model
 }
 
 // splice notes every change of the body for the model that answers. All other bytes

@@ -93,7 +93,7 @@ func (x *exchange) scopeInput() scopeInput {
 
 // answerFromCache answers from the cache if it can.
 func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered bool) {
-	a, was := x.p.recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls)
+	a, was := recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls, &x.p.metrics.cache, &x.p.bugs)
 	if x.facts.cache = was; was.result != cacheHit {
 		return false
 	}
@@ -108,10 +108,9 @@ func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered boo
 // that was. Of a hit it returns the answer. It is a miss where the answer cannot
 // be told on a route of the kind, or where it calls a tool and such answers are
 // not kept: this one was, under another configuration.
-func (p *Proxy) recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool) (*answer.Answer, recalled) {
-	m := &p.metrics.cache
+func recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool, m *cacheMetrics, b *bugs) (*answer.Answer, recalled) {
 	start := time.Now()
-	r := p.lookUp(c, q)
+	r := lookUp(c, q, b)
 	m.lookup.Observe(time.Since(start).Seconds())
 	if r.Hit {
 		switch a, err := answer.Parse(r.Entry.Answer); {
@@ -145,10 +144,10 @@ func resultOf(exact bool) string {
 var errLookup = errors.New("a bug was met in the cache")
 
 // lookUp asks the cache. A bug in there costs the hit, not the request.
-func (p *Proxy) lookUp(c *cache.Cache, q *cache.Query) (r cache.Result) {
+func lookUp(c *cache.Cache, q *cache.Query, b *bugs) (r cache.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			p.noteBug(fault, "a look into the cache")
+			b.note(fault, "a look into the cache")
 			r = cache.Result{Err: errLookup, Why: "bug"}
 		}
 	}()

@@ -51,12 +51,12 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 	if err = x.read(); err != nil {
 		t.Fatalf("%s: %s", body, err.Message)
 	}
-	x.plan.choose()
+	x.plan.answerBy(modelFor(x.plan.asked, x.plan.state))
 	if x.plan.isJudged() {
-		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokens))
+		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokenizers))
 		x.plan.judgement.note(x.plan.verdict)
 	}
-	x.plan.decide()
+	x.plan.answerBy(decidedModel(&x.plan))
 	ruleOn(x)
 	if x.rule.asks.Given() {
 		look(x)
