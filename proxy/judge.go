@@ -76,7 +76,7 @@ func (x *exchange) judge() *classify.Verdict {
 // sources is nil they stay unread, and where personal data are replaced: there is no
 // place in a body of numbers for [TYPE].
 func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
-	q, r := &pl.question, &pl.req
+	q, r := &pl.reading, &pl.req
 	q.Texts = q.Texts[:0]
 	pl.plain = pl.plain[:0]
 	for _, t := range r.Content.Texts {

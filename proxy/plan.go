@@ -29,7 +29,7 @@ type plan struct {
 	chosen string // the model that should answer
 	model  string // the model that answers: chosen, or a fallback
 
-	question  classify.Request  // what the classifier reads: sub-slices of body and plain
+	reading   classify.Request  // what the classifier reads: sub-slices of body and plain
 	plain     []byte            // texts with their escapes resolved
 	verdict   *classify.Verdict // nil: nothing is judged, or it was given back with the body
 	judgement judgement         // what is said of the verdict, and stays
@@ -108,7 +108,7 @@ func (pl *plan) splice(hid func(kind string)) {
 	}
 	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
 		restore := pl.state.settings.Guards.Restore
-		redact(edit, r, &pl.question, &pl.verdict.PII, &pl.veil, restore, hid)
+		redact(edit, r, &pl.reading, &pl.verdict.PII, &pl.veil, restore, hid)
 		pl.judgement.redacted = pl.veil.Count
 		if restore {
 			pl.unveil = answer.NewUnveiler(&pl.veil, pl.route.Kind)
@@ -154,7 +154,7 @@ func (pl *plan) forgetText() {
 		pl.verdict.Release()
 		pl.verdict = nil
 	}
-	pl.question.Texts = emptied(pl.question.Texts, 4096)
+	pl.reading.Texts = emptied(pl.reading.Texts, 4096)
 	pl.edit.Reset()
 	if cap(pl.plain) > 64<<10 {
 		pl.plain = nil
@@ -176,7 +176,7 @@ func (pl *plan) forget() {
 	pl.forgetText()
 	pl.placing.forget()
 	// req is emptied by its next parse
-	*pl = plan{req: pl.req, question: classify.Request{Texts: pl.question.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
+	*pl = plan{req: pl.req, reading: classify.Request{Texts: pl.reading.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
 }
 
 // emptied is list with nothing in it, and without its memory if that is more

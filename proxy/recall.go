@@ -35,7 +35,7 @@ type recalled struct {
 
 // reuse answers from the cache, or with the answer that an equal request is getting
 // now. Whatever is wrong with the cache, the request goes on without it. Where reuse
-// does not answer, the request goes to a worker, and three things are settled: x.rule,
+// does not answer, the request goes to a worker, and three things are settled: x.cacheRule,
 // whether its answer may be kept; x.lookup, under what; x.recipients.leader, whether
 // equal requests wait for it.
 //
@@ -46,19 +46,19 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 	if c == nil || !x.plan.route.Recorded() {
 		return false, nil
 	}
-	x.rule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
-	if x.rule.why == "" || x.rule.stores {
+	x.cacheRule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
+	if x.cacheRule.why == "" || x.cacheRule.stores {
 		in := x.scopeInput()
-		x.lookup = x.lookup.of(&in, &x.rule)
+		x.lookup = x.lookup.of(&in, &x.cacheRule)
 		x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cache.embed}
 	}
-	if x.rule.why != "" {
-		x.facts.cache = recalled{result: cacheBypass, why: x.rule.why}
-		x.p.metrics.cache.bypassed.WithLabelValues(x.rule.why).Inc()
+	if x.cacheRule.why != "" {
+		x.facts.cache = recalled{result: cacheBypass, why: x.cacheRule.why}
+		x.p.metrics.cache.bypassed.WithLabelValues(x.cacheRule.why).Inc()
 		return false, nil
 	}
 	query, calls := &x.lookup.query, &x.p.coalesced
-	if !mayCoalesce(&x.rule, &x.plan.req, o) {
+	if !mayCoalesce(&x.cacheRule, &x.plan.req, o) {
 		return x.answerFromCache(c, query), nil
 	}
 	for key := coalesceKeyOf(query); ; {
