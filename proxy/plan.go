@@ -10,7 +10,7 @@ import (
 
 // A plan is what Kvasir makes of one request before a worker is asked: which model
 // answers, what was found in its texts, what changes in its body, and what placement
-// is asked. It knows no connection and no worker, sends nothing and counts nothing.
+// will be asked for. It knows no connection and no worker, sends nothing and counts nothing.
 // The pipeline carries it out; POST /explain shows it.
 //
 // It is filled from the top down, by one step after another. Its memory serves the
@@ -32,7 +32,7 @@ type plan struct {
 	reading   classify.Request  // what the classifier reads: sub-slices of body and plain
 	plain     []byte            // texts with their escapes resolved
 	verdict   *classify.Verdict // nil: nothing is judged, or it was given back with the body
-	judgement judgement         // what is said of the verdict, and stays
+	judgement judgement         // what headers, log and metrics say of the verdict, which it outlives
 
 	edit       openai.Splices   // every change of the body
 	veil       answer.Veil      // the values that are hidden from the worker
@@ -93,8 +93,9 @@ func decidedModel(pl *plan) string {
 }
 
 // splice notes every change of the body for the model that answers. All other bytes
-// reach the worker as they came. hid is called with the type of each
-// hidden value; nil where they were counted before.
+// reach the worker as they came. It fills edit, veil, unveil, hidesUsage and three fields
+// of judgement, and may be called again for another model or worker. hid counts each
+// hidden value by its type; nil where they were counted already.
 func (pl *plan) splice(hid func(kind string)) {
 	edit, r := &pl.edit, &pl.req
 	edit.Reset()
@@ -143,12 +144,12 @@ func applyDecision(edit *openai.Splices, r *openai.Request, d *classify.Decision
 	return injected, reasoning
 }
 
-// handsOver says whether a prefill worker may compute the prompt: there is one, and
-// the answer can be begun by one worker and told by another.
+// handsOver says whether a prefill worker may compute the prompt: there is one, and one
+// worker can begin this request and another answer it.
 func (pl *plan) handsOver() bool { return pl.state.handsOver && pl.req.HandsOver() }
 
-// forgetText gives the verdict back and empties what came of the body's text,
-// keeping no more memory than plain requests use.
+// forgetText gives the verdict back and clears all that was made of the body's text. It
+// drops memory beyond what ordinary requests need.
 func (pl *plan) forgetText() {
 	if pl.verdict != nil {
 		pl.verdict.Release()
@@ -179,8 +180,7 @@ func (pl *plan) forget() {
 	*pl = plan{req: pl.req, reading: classify.Request{Texts: pl.reading.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
 }
 
-// emptied is list with nothing in it, and without its memory if that is more
-// than for most elements.
+// emptied returns list with length 0, or nil where its capacity is above most elements.
 func emptied[S ~[]E, E any](list S, most int) S {
 	if cap(list) > most {
 		return nil
