@@ -105,7 +105,9 @@ func (pl *plan) splice(hid func(kind string)) {
 	openai.StripHandover(edit, r)
 	openai.RewriteHeads(edit, r)
 	if d := decisionOf(pl.verdict); d != nil {
-		pl.judgement.injected, pl.judgement.reasoning = applyDecision(edit, r, d, pl.state.models[pl.model].Reasoning)
+		for i := range effects {
+			effects[i].apply(edit, r, d, pl.state.models[pl.model].Reasoning, &pl.judgement)
+		}
 	}
 	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
 		restore := pl.state.settings.Guards.Restore
@@ -121,27 +123,6 @@ func (pl *plan) splice(hid func(kind string)) {
 	if pl.hidesUsage = r.Stream && pl.route.CountsUsage() && !r.Usage.Include && !r.Usage.Continuous; pl.hidesUsage {
 		openai.AskUsage(edit, r)
 	}
-}
-
-// applyDecision notes what the decision wants of the body. family is how the model
-// that answers switches reasoning: models do so in different ways. It returns whether
-// the decision's system prompt is in the body, and what became of reasoning; "": it
-// is as the client asked.
-func applyDecision(edit *openai.Splices, r *openai.Request, d *classify.Decision, family string) (injected bool, reasoning string) {
-	injected = d.SystemPrompt != "" && openai.SetSystemPrompt(edit, r, d.SystemPrompt, d.InsertPrompt)
-	if d.Reasoning != "" && openai.SetReasoning(edit, r, family, d.Reasoning) {
-		reasoning = d.Reasoning
-	}
-	if d.MaxTokens > 0 {
-		openai.CapTokens(edit, r, d.MaxTokens)
-	}
-	if d.MaxChoices > 0 {
-		openai.CapChoices(edit, r, d.MaxChoices)
-	}
-	if d.CapTemperature {
-		openai.CapTemperature(edit, r, d.MaxTemperature)
-	}
-	return injected, reasoning
 }
 
 // handsOver says whether a prefill worker may compute the prompt: there is one, and one
