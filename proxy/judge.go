@@ -90,7 +90,7 @@ func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
 	}
 	q.Model, q.Auto, q.Streamed = pl.asked, isLeftToUs(pl.asked), r.Stream
 	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Turns.Results
-	q.Tools, q.Images, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
+	q.Tools, q.Media, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
 	if sources != nil && len(r.Content.TokenIDs) > 0 && modelIsFixed(pl.asked, pl.model, pl.state) && pl.state.settings.Classify.PII.Action != classify.Redact {
 		pl.plain = appendTokenTexts(q, pl.plain, pl.body, r.Content.TokenIDs, sources.Of(pl.model))
 	}
