@@ -11,7 +11,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image bench profile train eval lint fmt fuzz vulns clean
+.PHONY: help build run test test-real hostile soak image bench profile train eval heldout lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -61,6 +61,9 @@ train: ## train the embedded classifiers and the pair model of the cache (DATA=.
 eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data; MODELS=DIR: those)
 	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json)
 	$(if $(MODELS),,@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data)
+
+heldout: ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data)
+	scripts/train/heldout.sh $(DATA)
 
 lint: ## golangci-lint and go vet
 	@scripts/lint.sh

