@@ -1,6 +1,6 @@
 """Measures the guard on whole sources that the model which judges them has not met.
 
-    heldout.py DATA [--cache DIR] [--models ngrams,nets] [--settings all,...] [--seeds N] [--epochs N]
+    heldout.py DATA [--cache DIR] [--models shipped,ngrams,nets] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
 
 The folds of folds.tsv (sources.py): a model learns from the groups of four and judges the fifth. No
 row that may not ship is learned from, but all are judged. A row's score is that of an attack in the
@@ -15,7 +15,9 @@ the scores are. Settings are chosen the same way, for each fold by the others ("
 
 import argparse
 import hashlib
+import json
 import os
+import subprocess
 import time
 
 import numpy as np
@@ -39,8 +41,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
-    parser.add_argument("--models", default="ngrams,nets")
+    parser.add_argument("--models", default="shipped,ngrams,nets")
     parser.add_argument("--settings", default=",".join(SETTINGS))
+    parser.add_argument("--kvasir", default=os.path.join(features.ROOT, "bin/kvasir"))
+    parser.add_argument("--most", type=int, default=200, help="rows of a source that the binary is asked about")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=guard.EPOCHS)
     options = parser.parse_args()
@@ -51,6 +55,9 @@ def main():
     judge = Judge(rows, options, kept)
     say(f"{len(rows)} rows of {len({r['group'] for r in rows})} groups, {len({r['counted'] for r in rows})} sources")
     for model in options.models.split(","):
+        if model == "shipped":
+            shipped(rows, options.kvasir, options.most)
+            continue
         tried = {}
         for setting in options.settings.split(","):
             runs = [judge.scores(model, setting, 27 + 10 * s) for s in range(options.seeds if model == "nets" else 1)]
@@ -61,6 +68,25 @@ def main():
                 print(f"  over {len(figures)} seeds: AUC +- {spread[0]:.3f}, found at 1 % +- {spread[1]:.1f}, found +- {spread[2]:.1f}, flagged +- {spread[3]:.1f}")
         if len(tried) > 1:
             chosen(model, rows, {name: runs[0] for name, runs in tried.items()})
+
+
+def shipped(rows: list[dict], program: str, most: int):
+    """The guard in the binary, at its own threshold, on sources that share nothing with those of its
+    weights: up to most rows of each."""
+    rng, learned = np.random.default_rng(7), {r["group"] for r in rows if not r.get("new")}
+    own = np.array([bool(r.get("new")) and r["group"] not in learned for r in rows])
+    name = np.array([r["counted"] for r in rows])
+    at = np.sort(np.concatenate([rng.permutation(np.flatnonzero(own & (name == n)))[:most] for n in sorted(set(name[own]))]))
+    some = [rows[i] for i in at]
+    role = {"document": "tool", "system": "system", "user": "user"}
+    asked = "".join(json.dumps({"messages": [{"role": role[r["role"]], "content": r["text"]}]}) + "\n" for r in some)
+    said = [json.loads(line) for line in subprocess.run([program, "classify"], input=asked, capture_output=True, text=True).stdout.splitlines()]
+    if len(said) != len(some):
+        raise RuntimeError(f"cannot pair {len(said)} answers with {len(some)} rows")
+    if failed := sum("jailbreak" not in s for s in said):
+        say(f"{failed} of {len(said)} rows were not judged; they count as passed")
+    found = [s.get("jailbreak") or {"score": 0.0, "flagged": False} for s in said]
+    report("as shipped, at the shipped threshold", some, np.array([f["score"] for f in found]), np.array([f["flagged"] for f in found]))
 
 
 def say(text: str):
@@ -230,9 +256,9 @@ def figures(g: Groups, z: np.ndarray, flagged: np.ndarray, own: np.ndarray) -> t
     return g.auc(z, yes, no), g.mean(at, yes), g.mean(flagged, yes), g.mean(flagged, no)
 
 
-def report(name: str, rows: list[dict], z: np.ndarray):
+def report(name: str, rows: list[dict], z: np.ndarray, flagged: np.ndarray | None = None):
     g = Groups(rows)
-    flagged = g.flagged(z)
+    flagged = g.flagged(z) if flagged is None else flagged
     app, written = (np.array([r["group"].startswith(p) for r in rows]) for p in ("app/", "written/"))
     lang, trigger = np.array([r["lang"] for r in rows]), np.array([r["trigger"] for r in rows])
     public = ~app & ~written
