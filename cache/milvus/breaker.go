@@ -31,8 +31,8 @@ type breaker struct {
 	why      string     // the last failure, in plain words
 }
 
-// allow says whether a call may be made, and in which turn: that is told to
-// succeed or fail, one of which must follow.
+// allow reports whether a call may be made, and in which turn: that is told to succeed or fail,
+// one of which must follow.
 func (b *breaker) allow(now time.Time) (turn uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -84,7 +84,7 @@ var (
 	_ cache.Getter = (*Store)(nil)
 )
 
-// IsCollection says whether Milvus takes it as the beginning of a name.
+// IsCollection reports whether Milvus takes it as the beginning of a name.
 func IsCollection(name string) bool { return collectionName.MatchString(name) }
 
 var collectionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)

@@ -164,7 +164,7 @@ func deleteAll(ctx context.Context, on *session, expression string, counted map[
 	}
 }
 
-// named says whether the filter names the row.
+// named reports whether the filter names the row.
 func (r *row) named(f *cache.Filter) bool {
 	return (f.ID == nil || f.ID.String() == r.entry) && (f.Scope == nil || f.Scope.String() == r.scope) &&
 		(f.Tenant == nil || *f.Tenant == r.tenant) && (f.Model == nil || *f.Model == r.model)
