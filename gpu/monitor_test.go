@@ -422,8 +422,8 @@ func TestParentDies(t *testing.T) {
 	w.until("dead", func(*Fleet) bool { return !running(pid) })
 }
 
-// running says whether a process is there and no zombie: whose child an orphan
-// becomes may be slow to reap it.
+// running reports whether a process is there and no zombie: whose child an orphan becomes may be
+// slow to reap it.
 func running(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")
