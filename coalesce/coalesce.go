@@ -10,13 +10,13 @@
 //     in the middle.
 //   - The lead can be taken over. When a leader fails, one of its followers
 //     makes the next attempt and the others follow that one.
-//   - A leader whose client has gone goes on for its followers. The connection
-//     on which the call is made is closed when the last of them has left.
-//   - It works in front of a store. A request that missed the value in the store
-//     just before it was put there is told to look again, where singleflight
-//     would make the call a second time.
-//   - A leader may find that its value is for nobody else. Then all followers are
-//     let go at once, to make calls of their own.
+//   - A leader whose client has left goes on for its followers. The connection of the call is
+//     closed when the last of them has left.
+//   - It works in front of a store. If a request missed the value in the store just before it was
+//     put there, Join returns neither a leader nor a follower: the request looks again, where
+//     singleflight would make the call a second time.
+//   - A leader may find that its value is for no other request. Then all followers are released
+//     at once, to make calls of their own.
 //
 // The package itself makes no calls, never waits, reads no clock and starts no goroutine: each
 // method changes or reads the state and returns. Keys and values are opaque to it.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A store is a cache in front of which calls are made.
+// A store is a cache behind a group.
 type store struct {
 	mu   sync.Mutex
 	have map[int]string

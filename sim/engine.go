@@ -26,9 +26,9 @@ type Request struct {
 	// The hand-over of a prompt between engines. Hold is the prefill side: after its last token
 	// the sequence keeps its blocks until Free. They hold Contents, one number for each block of
 	// the prompt, including a last block that is not full. The decode side is Prefilled or Load.
-	// Prefilled: the KV of the prompt is there at admission and nothing of it is computed, except
-	// after a preemption. Load: admission takes the blocks, and then the sequence waits for
-	// Loaded.
+	// Prefilled: the KV of the prompt is there at admission, so the engine does not compute it,
+	// except after a preemption. Load: admission takes the blocks, and then the sequence waits
+	// for Loaded.
 	Hold, Prefilled, Load bool
 	Contents              []uint64
 }

@@ -204,7 +204,7 @@ func TestPassesTellStoredAndRemovedBlocks(t *testing.T) {
 // A conversation's next turn finds the cached blocks of the answer if the caller named them.
 func TestNamedAnswerIsFoundAgain(t *testing.T) {
 	e := New(Options{})
-	submit(t, e, 0, 32, 33, 1, 2, 3, 4) // 32 + 33 tokens, of which 64 are computed
+	submit(t, e, 0, 32, 33, 1, 2, 3, 4) // 32 + 33 tokens; the KV of 64 is computed
 	drain(t, e)
 	next := submit(t, e, e.now, 80, 1, 1, 2, 3, 4, 5)
 	drain(t, e)

@@ -2,7 +2,7 @@
 
 package verify
 
-// negationDiffers refuses pairs of which only one side is negated.
+// negationDiffers refuses pairs in which only one side is negated.
 func negationDiffers(p *pair) bool {
 	a, b := &p.a, &p.b
 	return negations(a) != negations(b) || prefixReverses(p) || prefixApart(p) || negatesOther(a, b)

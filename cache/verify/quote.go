@@ -2,7 +2,7 @@
 
 package verify
 
-// quoteDiffers refuses pairs of which one quotes a text that the other does not contain.
+// quoteDiffers refuses pairs in which one quotes a text that the other does not contain.
 func quoteDiffers(p *pair) bool {
 	return p.a.quotesBeyond(&p.b) || p.b.quotesBeyond(&p.a)
 }

@@ -137,7 +137,7 @@ func (r roles) relativeMoved() bool {
 	return false
 }
 
-// selfDiffers refuses pairs of which one is about the person who acts and the other about other
+// selfDiffers refuses pairs in which one is about the person who acts and the other about other
 // persons: forgive yourself, forgive others.
 func selfDiffers(p *pair) bool {
 	a, b := p.sides()

@@ -39,7 +39,7 @@ func (p *pair) refused() string {
 	return ""
 }
 
-// wordDiffers refuses pairs of which one side has many unmatched words, and long pairs with any:
+// wordDiffers refuses pairs in which one side has many unmatched words, and long pairs with any:
 // one word among a hundred hardly changes the score, but the whole answer may depend on it.
 func wordDiffers(p *pair) bool {
 	return p.features[softLeast] < leastShared || len(p.a.words) > maxLoosely && (p.a.saysMore() || p.b.saysMore())

@@ -2,7 +2,7 @@
 
 package verify
 
-// letterDiffers refuses pairs of which one side has a single letter that the other does not have:
+// letterDiffers refuses pairs in which one side has a single letter that the other does not have:
 // vitamin K, plan B, type I. Such a letter is a name or a symbol, unless it may be short for a
 // word, or is an initial within a name.
 func letterDiffers(p *pair) bool {

@@ -12,7 +12,7 @@ const (
 	future
 )
 
-// tenseDiffers refuses pairs of which one asks about the present and the other about the past or
+// tenseDiffers refuses pairs in which one asks about the present and the other about the past or
 // future.
 func tenseDiffers(p *pair) bool {
 	a, b := tenseOf(&p.a), tenseOf(&p.b)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// signsDiffer refuses pairs of which only one side has a sign that no other rule reads, or has
+// signsDiffer refuses pairs in which only one side has a sign that no other rule reads, or has
 // many more marks, accents or words in odd case. A language model can read words written in
 // look-alike signs, emoji, ancient numerals or Morse, but an embedding hardly sees them, so such
 // a question lies right beside the plain one.
