@@ -62,8 +62,8 @@ type Mirror struct {
 	// engine has the known properties of the engine, and defaults for the unknown ones.
 	engine Engine
 
-	// told is the factor, at least 1, by which passes take longer according to the last SetSlow;
-	// 1: full speed.
+	// told is the factor by which passes take longer according to the last SetSlow; 1: full
+	// speed.
 	told float64
 
 	// slow is the factor by which they really take longer now: told, corrected by the passes since.
@@ -184,31 +184,30 @@ func NewMirror(e Engine) *Mirror {
 	return m
 }
 
-// SetEngine takes what is known of the engine by now. What was learned of its timing is kept.
+// SetEngine sets the known properties of the engine. It keeps what was learned of its timing.
 func (m *Mirror) SetEngine(e Engine) {
 	m.engine = e.withDefaults()
-	if m.active.n == 0 { // else names that are counted would be met no more
+	if m.active.n == 0 { // otherwise counted names would no longer be found
 		m.stride = max(sampled/m.engine.BlockSize, 1)
 	}
 	m.cache.resize(m.engine.Blocks)
 }
 
-// SetSlow says that from now on passes take so many times longer than by what the engine can do,
-// because its GPU is throttled, or busy with something else. 1: nothing is slow, as in a new
-// Mirror.
+// SetSlow sets the factor by which passes take longer from now on than at the engine's full
+// speed, because its GPU is throttled or shared. 1 means full speed, as in a new Mirror.
 //
-// It counts at once, and is put right by the passes that follow, if it is not what they show:
-// hysteresis tells of a trouble for some seconds after its end, and a lower clock slows some
-// passes down less than others. What is learned is what the engine can do: times are divided by
-// the factor, passes that span a change are left out, and what was learned with another factor
-// than 1 is forgotten with it, for what was known before.
+// The factor counts at once, and the following passes correct it if they show another one:
+// because of hysteresis a trouble is reported for some seconds after its end, and a lower clock
+// slows some passes less than others. The model learns the full speed: times are divided by the
+// factor, and passes that span a change are ignored. When the factor returns to 1, what was
+// learned meanwhile is dropped, and the model from before is restored.
 func (m *Mirror) SetSlow(now time.Time, times float64) {
 	if times == m.told {
 		return
 	}
 	m.advance(now)
 	if m.pass.composed {
-		m.length() // by what was known so far
+		m.length() // computed with the old factor
 	}
 	if m.told == 1 {
 		m.full = m.model
@@ -221,7 +220,7 @@ func (m *Mirror) SetSlow(now time.Time, times float64) {
 	m.pace(now, times)
 }
 
-// pace makes passes as slow as that, and what is left of the one under way.
+// pace sets the factor for later passes and for the rest of the one under way.
 func (m *Mirror) pace(now time.Time, slow float64) {
 	p := &m.pass
 	if gone := max(now.Sub(p.start), 0); p.under && p.composed && gone < m.length() {
@@ -230,14 +229,14 @@ func (m *Mirror) pace(now time.Time, slow float64) {
 	m.slow = slow
 }
 
-// How soon what was told of an engine's pace is put right by what is seen: this much of the way
-// with each pass, which counts as off by pacedMost at most.
+// How fast observed passes correct the factor: each pass moves it by this share of the
+// difference, which counts as at most pacedMost.
 const (
 	paced     = 0.3
 	pacedMost = 4.0
 )
 
-// correct puts the pace right after passes that should have taken so long and took took.
+// correct corrects the factor after passes that were expected to take expected and took took.
 func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
 	if m.told == 1 || expected <= 0 || took <= 0 {
 		return
@@ -249,7 +248,7 @@ func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
 	m.pace(now, min(max(m.slow*math.Pow(off, paced), 1), pacedMost*m.told))
 }
 
-// Send notes that a request was sent.
+// Send records that a request was sent.
 func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	m.advance(now)
 	m.expire(now)
@@ -281,7 +280,7 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	return r
 }
 
-// Tokens notes that n more tokens of the answer were seen. The first ends its prefill.
+// Tokens records that n more tokens of the answer were seen. The first one ends its prefill.
 func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	if r.over || n <= 0 {
 		return
@@ -311,14 +310,14 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	if r.sent.Quiet && !r.seen {
 		r.seen = true
 		m.unproven -= r.unproven
-		m.grow(r, -r.tokens) // what it was taken to have
+		m.grow(r, -r.tokens) // the tokens that it was predicted to have
 		r.unproven = 0
 	}
 	m.grow(r, n)
 }
 
-// Usage takes in how many prompt tokens the engine says it had cached; it matters before the
-// first token only.
+// Usage records how many prompt tokens the engine reports as cached. It has an effect only before
+// the first token.
 func (m *Mirror) Usage(r *Request, cached int) {
 	if r.over || r.decoding || r.sent.Leg == DecodeLeg || cached < 0 {
 		return
@@ -331,10 +330,10 @@ func (m *Mirror) Usage(r *Request, cached int) {
 	r.fresh = fresh
 }
 
-// End notes that a request is over, however it ended. Exactly once; nothing of r may be used
-// after it.
+// End records that a request is over, however it ended. Call it exactly once, and do not use r
+// afterwards.
 func (m *Mirror) End(r *Request, now time.Time) {
-	if !r.over { // else it was lost and is out of the sums
+	if !r.over { // otherwise it was lost, and has left the sums already
 		m.advance(now)
 		m.remove(r, now)
 	}
@@ -342,10 +341,10 @@ func (m *Mirror) End(r *Request, now time.Time) {
 	r.sent.Names = nil
 }
 
-// Lost is how many requests went without news for so long that they were dropped.
+// Lost returns how many requests were dropped after no news for Stale.
 func (m *Mirror) Lost() int { return m.lost }
 
-// first moves a request from the line to those that decode.
+// first moves a request from the line to the decoding ones.
 func (m *Mirror) first(r *Request, now time.Time) {
 	m.leaveLine(r)
 	r.decoding, r.first = true, now
@@ -378,7 +377,7 @@ func (m *Mirror) leaveLine(r *Request) {
 	r.share, r.rest = 0, 0
 }
 
-// remove takes a request out of all sums.
+// remove removes a request from all sums.
 func (m *Mirror) remove(r *Request, now time.Time) {
 	if r.decoding {
 		m.decoding--
@@ -423,7 +422,7 @@ func (m *Mirror) take() *Request {
 	return r
 }
 
-// list is a ring of requests around a head of its own.
+// list is a ring of requests with a separate head.
 type list struct{ head Request }
 
 func (l *list) init() { l.head.next, l.head.prev = &l.head, &l.head }
