@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Submit returns an error that wraps ErrTooLong for a prompt that the pool cannot hold.
+// ErrTooLong is wrapped by the error of Submit for a prompt that the pool cannot hold.
 var ErrTooLong = errors.New("more tokens than the KV pool holds")
 
 // Request is one request to an engine.
