@@ -1,4 +1,4 @@
-"""Writes the small tokenizers of kvroute/tokenize/testdata, and what the reference library makes of
+"""Writes the small tokenizers of tokenize/testdata, and what the reference library makes of
 some texts with each: NAME.json and NAME.golden (a line is [text, tokens, tokens with specials]).
 
 They are trained on this repository's README and a few sentences; each is there for settings that the

@@ -1,4 +1,4 @@
-"""Tokenises with the reference library: the other side of kvroute/tokenize's comparison.
+"""Tokenises with the reference library: the other side of tokenize's comparison.
 
     reference.py tokenizer.json          answers on standard output what stands on standard input:
         for each text  u32 bytes, u8 add_special_tokens, the bytes

@@ -1,4 +1,4 @@
-"""Writes kvroute/tokenize/unicode.bin: what the reference library says of every code point.
+"""Writes tokenize/unicode.bin: what the reference library says of every code point.
 
 The library's own tables (Oniguruma's classes, the decompositions of one crate, the categories of
 another, Rust's lower case) are of different Unicode versions; Go's are of yet another. So each code
@@ -24,7 +24,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 ALL = "".join(map(chr, POINTS))
 
-# The classes, as kvroute/tokenize/unicode.go names them.
+# The classes, as tokenize/unicode.go names them.
 OTHER, SPACE, UPPER, LOWER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL = range(9)
 # What Bert does with a code point, whether it is \w to Rust, and whether Digits takes it; bits.
 DROPPED, BLANK, NONSPACING, PUNCT, WHITE, WORD, NUMERIC = 1, 2, 4, 8, 16, 32, 64

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-const cached = "../../.cache/"
+const cached = "../.cache/"
 
 // realFiles are the models of scripts/tokenizers/package.json.
 var realFiles = []string{"deepseek_v3", "gemma3", "gptoss", "llama2", "llama3", "llama3_1", "qwen2_5", "qwen3"}
@@ -39,7 +39,7 @@ func part(tb testing.TB, name string) {
 
 // python runs a script of scripts/tokenizers where the reference library is.
 func python(script string, args ...string) *exec.Cmd {
-	cmd := exec.Command(cached+"tokenizers/bin/python", append([]string{"../../scripts/tokenizers/" + script}, args...)...)
+	cmd := exec.Command(cached+"tokenizers/bin/python", append([]string{"../scripts/tokenizers/" + script}, args...)...)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
