@@ -10,9 +10,11 @@ import (
 // builder is a tokenizer being built.
 type builder struct {
 	*Tokenizer
-	file      *file
-	byteLevel bool                      // the pre-tokenizer ends in ByteLevel
-	spell     func(token string) string // what a token of the vocabulary stands for
+	file       *file
+	byteLevel  bool                      // the pre-tokenizer ends in ByteLevel
+	hasFrame   bool                      // a post-processor adds tokens
+	whiteSpace []int                     // which of the scanners is WhitespaceSplit
+	spell      func(token string) string // what a token of the vocabulary stands for
 }
 
 // What a file may ask for, far beyond today's: each normalizer and scanner goes through every text, and a file of
@@ -34,6 +36,10 @@ func (b *builder) bounded() error {
 			growth *= max((len(n.to)+len(n.from)-1)/len(n.from), 1)
 		case prepending:
 			growth *= max(len(n.prefix)/maxGrowth, 1)
+		case collapsing:
+			growth *= max((len(n.to)+1)/2, 1)
+		case *charsmap:
+			growth *= max(n.growth, 1)
 		}
 		if growth > maxGrowth {
 			return fmt.Errorf("normalizers that make a text more than %d times as long: %w", maxGrowth, ErrUnsupported)
@@ -49,7 +55,7 @@ func (b *builder) bounded() error {
 }
 
 func (f *file) tokenizer() (*Tokenizer, error) {
-	b := &builder{Tokenizer: &Tokenizer{u: unicodes(), cache: new(wordCache)}, file: f}
+	b := &builder{Tokenizer: &Tokenizer{u: unicodes(), cache: new(wordCache), two: &frame{second: 1}}, file: f}
 	for _, part := range []struct {
 		name  string
 		build func() error
@@ -76,7 +82,7 @@ func (f *file) tokenizer() (*Tokenizer, error) {
 // else the next free ones; what the file says of ids is not asked.
 func (b *builder) addedTokens() error {
 	tokens := b.file.model.tokens
-	next := uint32(len(tokens))
+	next := uint32(b.file.model.size())
 	known, place := map[string]uint32{}, map[uint32]int{}
 	var all []addedToken
 	size := 0
@@ -162,7 +168,7 @@ func (b *builder) metaspaceFirst() error {
 			drops, grows = from > 1 || to == 0, to > 1
 		case cleaning:
 			drops = n.clean
-		case unaccenting:
+		case dropping, stripping, collapsing, *charsmap:
 			drops = true
 		}
 		if drops {

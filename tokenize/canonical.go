@@ -21,8 +21,9 @@ const (
 
 // ranked is a code point with its combining class.
 type ranked struct {
-	r    rune
-	rank uint8
+	r      rune
+	rank   uint8
+	change int32 // what it does to the old text, for tracer.put
 }
 
 // stable is the end of the text from the beginning that has no character with one of the flags.
@@ -107,6 +108,12 @@ func (u *unicodeTables) decomposed(dst []ranked, s []byte) []ranked {
 		dst = u.decomposedRune(dst, r)
 		i += n
 	}
+	ordered(dst)
+	return dst
+}
+
+// ordered sorts marks that follow one another by their combining class.
+func ordered(dst []ranked) {
 	byRank := func(a, b ranked) int { return int(a.rank) - int(b.rank) }
 	for i := 0; i < len(dst); {
 		if dst[i].rank == 0 {
@@ -120,7 +127,6 @@ func (u *unicodeTables) decomposed(dst []ranked, s []byte) []ranked {
 		slices.SortStableFunc(dst[i:j], byRank)
 		i = j
 	}
-	return dst
 }
 
 func (u *unicodeTables) decomposedRune(dst []ranked, r rune) []ranked {
@@ -139,7 +145,7 @@ func (u *unicodeTables) decomposedRune(dst []ranked, r rune) []ranked {
 		}
 		return dst
 	}
-	return append(dst, ranked{r, u.combining[r]})
+	return append(dst, ranked{r: r, rank: u.combining[r]})
 }
 
 // composed composes in place, and returns what is left.
@@ -150,6 +156,7 @@ func (u *unicodeTables) composed(all []ranked) []ranked {
 		if starter >= 0 && (n == starter+1 || last < c.rank && last != 0) {
 			if r, ok := u.composedPair(all[starter].r, c.r); ok {
 				all[starter].r = r
+				all[starter].change += c.change - 1
 				continue
 			}
 		}

@@ -25,6 +25,11 @@ type component struct {
 	Behavior string                          `json:"behavior"`
 	Invert   bool                            `json:"invert"`
 
+	// Precompiled, Strip
+	Charsmap   string `json:"precompiled_charsmap"`
+	StripLeft  bool   `json:"strip_left"`
+	StripRight bool   `json:"strip_right"`
+
 	// Prepend, BertNormalizer
 	Prepend            string `json:"prepend"`
 	CleanText          bool   `json:"clean_text"`
@@ -34,6 +39,7 @@ type component struct {
 
 	// ByteLevel, Metaspace, Digits
 	AddPrefixSpace   *bool  `json:"add_prefix_space"`
+	TrimOffsets      bool   `json:"trim_offsets"`
 	UseRegex         *bool  `json:"use_regex"`
 	Replacement      string `json:"replacement"`
 	PrependScheme    string `json:"prepend_scheme"`
@@ -42,13 +48,18 @@ type component struct {
 
 	// TemplateProcessing, BertProcessing, RobertaProcessing
 	Single        []templatePiece            `json:"single"`
+	Pair          []templatePiece            `json:"pair"`
 	SpecialTokens map[string]templateSpecial `json:"special_tokens"`
 	Cls, Sep      processorToken
 }
 
 type templatePiece struct {
-	SpecialToken *struct{ ID string }
-	Sequence     *struct{ ID string }
+	SpecialToken, Sequence *templatePart
+}
+
+type templatePart struct {
+	ID   string
+	Type uint8 `json:"type_id"`
 }
 
 type templateSpecial struct {
@@ -105,28 +116,46 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 			}
 		}
 	case "NFC":
-		add(composing{b.u})
+		add(composing{b.u, canonical})
 	case "NFD":
-		add(decomposing{b.u})
+		add(decomposing{b.u, canonical})
+	case "NFKC":
+		add(composing{b.u, compatible})
+	case "NFKD":
+		add(decomposing{b.u, compatible})
+	case "StripAccents":
+		add(dropping{b.u, runeAccent})
+	case "Strip":
+		add(stripping{b.u, c.StripLeft, c.StripRight})
+	case "Precompiled":
+		m, err := readCharsmap(b.u, c.Charsmap)
+		if err != nil {
+			return err
+		}
+		add(m)
 	case "Lowercase":
 		add(lowering{b.u})
 	case "Prepend":
 		if c.Prepend == "" { // the library loses its place there, and goes wrong in the next normalizer
 			return unsupported("Prepend of the text", "")
 		}
-		add(prepending{c.Prepend})
+		add(prepending{[]byte(c.Prepend)})
 	case "Replace":
-		if c.Pattern.String == nil || *c.Pattern.String == "" {
+		switch s := c.Pattern.String; {
+		case s != nil && *s != "":
+			add(replacing{[]byte(*s), []byte(c.Content)})
+		case textOr(c.Pattern.Regex) == " {2,}":
+			add(collapsing{[]byte(c.Content)})
+		default:
 			return unsupported("Replace with the pattern", textOr(c.Pattern.Regex))
 		}
-		add(replacing{[]byte(*c.Pattern.String), []byte(c.Content)})
 	case "BertNormalizer":
 		if c.CleanText || c.HandleChineseChars {
 			add(cleaning{b.u, c.CleanText, c.HandleChineseChars})
 		}
 		if c.StripAccents == nil && c.Lowercase || c.StripAccents != nil && *c.StripAccents {
-			add(decomposing{b.u})
-			add(unaccenting{b.u})
+			add(decomposing{b.u, canonical})
+			add(dropping{b.u, bertNonspacing})
 		}
 		if c.Lowercase {
 			add(lowering{b.u})
@@ -173,6 +202,10 @@ func (b *builder) preTokenizer(raw json.RawMessage) error {
 	case "Digits":
 		b.scanners = append(b.scanners, digits(b.u, c.IndividualDigits))
 		return nil
+	case "WhitespaceSplit":
+		b.whiteSpace = append(b.whiteSpace, len(b.scanners))
+		b.scanners = append(b.scanners, whiteSpaceWords(b.u))
+		return nil
 	case "BertPreTokenizer":
 		b.scanners = append(b.scanners, bertWords(b.u))
 		return nil
@@ -217,7 +250,9 @@ func (b *builder) patternSplit(c component) error {
 }
 
 func (b *builder) metaspaceSplit(c component) error {
-	if len(b.scanners) > 0 || b.metaspace != nil {
+	// Behind WhitespaceSplit, as XLM-R has it, each word gets the mark.
+	behind := len(b.scanners) == 1 && len(b.whiteSpace) == 1
+	if len(b.scanners) > 0 && !behind || b.metaspace != nil {
 		return unsupported("Metaspace behind", "another")
 	}
 	if c.PrependScheme == "" {
@@ -234,6 +269,12 @@ func (b *builder) metaspaceSplit(c component) error {
 	if _, ok := oneRune(c.Replacement); !ok {
 		return fmt.Errorf("replacement %.40q is not one character", c.Replacement)
 	}
+	if behind {
+		if c.PrependScheme == "first" {
+			return unsupported("behind WhitespaceSplit, prepend_scheme", c.PrependScheme)
+		}
+		b.outer, b.scanners = &b.scanners[0], nil
+	}
 	b.metaspace = &metaspace{[]byte(c.Replacement), c.PrependScheme}
 	if c.Split == nil || *c.Split {
 		b.scanners = append(b.scanners, before(b.metaspace.mark))
@@ -249,7 +290,6 @@ func (b *builder) postProcessor(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	var before, after []uint32
 	switch c.Type {
 	case "Sequence":
 		for i, part := range c.Processors {
@@ -258,47 +298,118 @@ func (b *builder) postProcessor(raw json.RawMessage) error {
 			}
 		}
 		return nil
-	case "ByteLevel": // changes offsets only
+	case "ByteLevel": // changes spans only
+		b.trims(c)
 		return nil
 	case "BertProcessing", "RobertaProcessing":
 		if !c.Cls.set || !c.Sep.set {
 			return errors.New("cls or sep is missing")
 		}
-		before, after = []uint32{c.Cls.id}, []uint32{c.Sep.id}
+		one := frame{before: []special{{c.Cls.id, 0}}, after: []special{{c.Sep.id, 0}}}
+		two := &frame{before: one.before, between: one.after, second: 1, after: []special{{c.Sep.id, 1}}}
+		if c.Type == "RobertaProcessing" {
+			b.trims(c)
+			sep := special{c.Sep.id, 0}
+			two = &frame{before: one.before, between: []special{sep, sep}, after: one.after}
+		}
+		b.framed(one, two)
 	case "TemplateProcessing":
-		if before, after, err = c.template(); err != nil {
+		one, err := c.template()
+		if err != nil {
 			return err
 		}
+		b.framed(one, c.pairTemplate())
 	default:
 		return unsupported("type", c.Type)
 	}
-	b.before, b.after = append(before, b.before...), append(b.after, after...)
 	return nil
 }
 
-// template is what a template puts before and behind the text.
-func (c *component) template() (before, after []uint32, err error) {
+func (b *builder) trims(c component) {
+	if c.TrimOffsets {
+		b.trim, b.trimPrefixed = true, c.AddPrefixSpace == nil || *c.AddPrefixSpace
+	}
+}
+
+// framed notes a post-processor's frames. One that follows puts its own around them; what two make of
+// two texts is not known here.
+func (b *builder) framed(one frame, two *frame) {
+	if b.hasFrame {
+		two = nil
+	}
+	b.hasFrame = true
+	b.one.before, b.one.after = append(one.before, b.one.before...), append(b.one.after, one.after...)
+	b.one.first, b.two = one.first, two
+	b.before, b.after = tokensOf(b.one.before), tokensOf(b.one.after)
+}
+
+// template is what a template puts before and behind one text.
+func (c *component) template() (f frame, err error) {
 	texts := 0
 	for i, piece := range c.Single {
 		switch {
 		case piece.Sequence != nil && piece.Sequence.ID == "A":
 			texts++
+			f.first = piece.Sequence.Type
 		case piece.SpecialToken != nil:
-			special, ok := c.SpecialTokens[piece.SpecialToken.ID]
+			all, ok := c.special(piece.SpecialToken)
 			if !ok {
-				return nil, nil, fmt.Errorf("single %d: special token %.40q is not given", i, piece.SpecialToken.ID)
+				return f, fmt.Errorf("single %d: special token %.40q is not given", i, piece.SpecialToken.ID)
 			}
 			if texts == 0 {
-				before = append(before, special.IDs...)
+				f.before = append(f.before, all...)
 			} else {
-				after = append(after, special.IDs...)
+				f.after = append(f.after, all...)
 			}
 		default:
-			return nil, nil, fmt.Errorf("single %d: neither a special token nor the text", i)
+			return f, fmt.Errorf("single %d: neither a special token nor the text", i)
 		}
 	}
 	if texts != 1 {
-		return nil, nil, unsupported("single with the text times", fmt.Sprint(texts))
+		return f, unsupported("single with the text times", fmt.Sprint(texts))
 	}
-	return before, after, nil
+	return f, nil
+}
+
+// pairTemplate is what a template puts around two texts; nil: it takes no two, or not one behind the
+// other.
+func (c *component) pairTemplate() *frame {
+	f, texts := &frame{}, ""
+	for _, piece := range c.Pair {
+		if s := piece.Sequence; s != nil {
+			if texts += s.ID; texts == "A" {
+				f.first = s.Type
+			} else {
+				f.second = s.Type
+			}
+			continue
+		}
+		if piece.SpecialToken == nil {
+			return nil
+		}
+		all, ok := c.special(piece.SpecialToken)
+		switch {
+		case !ok:
+			return nil
+		case texts == "":
+			f.before = append(f.before, all...)
+		case texts == "A":
+			f.between = append(f.between, all...)
+		default:
+			f.after = append(f.after, all...)
+		}
+	}
+	if texts != "AB" || len(f.before)+len(f.between)+len(f.after) > maxAround {
+		return nil
+	}
+	return f
+}
+
+// special is the tokens of a special token of the template.
+func (c *component) special(part *templatePart) (all []special, ok bool) {
+	given, ok := c.SpecialTokens[part.ID]
+	for _, id := range given.IDs {
+		all = append(all, special{id, part.Type})
+	}
+	return all, ok
 }

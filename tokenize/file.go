@@ -28,6 +28,7 @@ type file struct {
 type model struct {
 	kind      string // "BPE", "WordPiece" ...
 	tokens    map[string]uint32
+	scores    []float64 // of a unigram model's pieces, by token; nil: the vocabulary has none
 	merges    []merge
 	hasMerges bool
 	settings  modelSettings
@@ -51,6 +52,7 @@ type modelSettings struct {
 	ByteFallback bool     `json:"byte_fallback"`
 	IgnoreMerges bool     `json:"ignore_merges"`
 	MaxRunes     *int     `json:"max_input_chars_per_word"`
+	UnknownID    *int     `json:"unk_id"`
 }
 
 func readFile(data []byte) (*file, error) {
@@ -145,9 +147,9 @@ func (m *model) read(r *jsonReader) error {
 
 func (m *model) readTokens(r *jsonReader) error {
 	if r.peek() == '[' {
-		return fmt.Errorf("a list (a unigram model): %w", ErrUnsupported)
+		return m.readPieces(r)
 	}
-	m.tokens = map[string]uint32{}
+	m.tokens, m.scores = map[string]uint32{}, nil
 	return r.object(func(key []byte) error {
 		token := string(key)
 		id, err := r.id()
@@ -161,6 +163,45 @@ func (m *model) readTokens(r *jsonReader) error {
 		return nil
 	})
 }
+
+// readPieces reads the vocabulary of a unigram model, [["piece", score], ...], of which a piece's place
+// is its id. Of two equal pieces the last counts.
+func (m *model) readPieces(r *jsonReader) error {
+	m.tokens, m.scores = map[string]uint32{}, []float64{}
+	return r.array(func(i int) error {
+		if i >= maxToken {
+			return r.wrong(fmt.Sprintf("more than %d pieces", maxToken))
+		}
+		piece, score, n := "", 0.0, 0
+		err := r.array(func(j int) (err error) {
+			n++
+			switch j {
+			case 0:
+				var text []byte
+				text, err = r.string()
+				piece = string(text)
+			case 1:
+				score, err = r.number()
+			}
+			if j > 1 {
+				return r.wrong("more than a piece and its score")
+			}
+			return err
+		})
+		if err == nil && n != 2 {
+			err = r.wrong("not a piece and its score")
+		}
+		if err != nil {
+			return fmt.Errorf("piece %d: %w", i, err)
+		}
+		m.tokens[piece] = uint32(i)
+		m.scores = append(m.scores, score)
+		return nil
+	})
+}
+
+// size is how many tokens the vocabulary has.
+func (m *model) size() int { return max(len(m.tokens), len(m.scores)) }
 
 // readMerges reads them as pairs or as strings with a space between.
 func (m *model) readMerges(r *jsonReader) error {

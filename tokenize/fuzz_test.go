@@ -23,6 +23,12 @@ var smallFiles = []map[string]string{
 	{"pre": `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true}`,
 		"model": `{"type":"BPE","unk_token":"b","byte_fallback":true,"vocab":{"a":0,"b":1,"ab":2,"<0x20>":3,"▁":4},"merges":["a b"]}`,
 		"post":  `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"a"}},{"Sequence":{"id":"A"}}],"special_tokens":{"a":{"ids":[0]}}}`},
+	{"normalizer": `{"type":"Sequence","normalizers":[{"type":"Strip","strip_left":true,"strip_right":true},{"type":"NFKC"},{"type":"NFKD"},` +
+		`{"type":"StripAccents"},{"type":"Replace","pattern":{"Regex":" {2,}"},"content":" "},` +
+		`{"type":"Precompiled","precompiled_charsmap":"CAAAAAABAAAAAAAAYQA="}]}`,
+		"pre":   `{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}]}`,
+		"model": `{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":[["<unk>",0],["a",-1.5],["▁",-2],["<0xC3>",0],["<0xA9>",0]]}`,
+		"post":  `{"type":"RobertaProcessing","cls":["a",1],"sep":["▁",2],"trim_offsets":true}`},
 }
 
 // Any bytes are a tokenizer or an error; a tokenizer takes any text, twice the same.
@@ -40,6 +46,8 @@ func FuzzRead(f *testing.F) {
 		if warm := tokenizer.Append(nil, text, true); !slices.Equal(cold, warm) {
 			t.Errorf("first %v, then %v", cold, warm)
 		}
+		checkSpans(t, "read", tokenizer, text)
+		tokenizer.FramePair(nil, nil, cold, cold)
 	})
 }
 
@@ -63,6 +71,7 @@ func FuzzAppend(f *testing.F) {
 			if !slices.Equal(again[2:], first) || again[0] != 1 || again[1] != 2 {
 				t.Errorf("%s: first %v, then %v", name, first, again)
 			}
+			checkSpans(t, name, tokenizer, text)
 			if tokenizer.bpe == nil || tokenizer.bpe.bytes == nil || tokenizer.prefixSpace || len(tokenizer.normalisers) > 0 {
 				continue
 			}

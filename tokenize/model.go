@@ -18,7 +18,7 @@ func (b *builder) model() error {
 		return errors.New("there is no vocab")
 	}
 	for token, id := range m.tokens {
-		if int(id) > 2*len(m.tokens)+maxUnused {
+		if int(id) > 2*m.size()+maxUnused {
 			return unsupported(fmt.Sprintf("%d tokens, and the id %d of", len(m.tokens), id), token)
 		}
 	}
@@ -27,12 +27,28 @@ func (b *builder) model() error {
 		return b.bpeModel(m)
 	case m.kind == "WordPiece":
 		return b.wordPieceModel(m)
+	case m.kind == "Unigram" || m.kind == "" && m.scores != nil:
+		return b.unigramModel(m)
 	}
 	return unsupported("type", m.kind)
 }
 
+// needsScores says whether a vocabulary is of the wrong form for a model.
+func needsScores(m *model, wanted bool) error {
+	if (m.scores != nil) == wanted {
+		return nil
+	}
+	if wanted {
+		return errors.New("vocab is no list of pieces and scores")
+	}
+	return errors.New("vocab is a list of pieces and scores")
+}
+
 func (b *builder) bpeModel(m *model) error {
 	s := m.settings
+	if err := needsScores(m, false); err != nil {
+		return err
+	}
 	switch {
 	case !m.hasMerges:
 		return errors.New("there are no merges")
@@ -150,6 +166,9 @@ const maxWordRunes = 1 << 10
 
 func (b *builder) wordPieceModel(m *model) error {
 	s := m.settings
+	if err := needsScores(m, false); err != nil {
+		return err
+	}
 	if b.byteLevel {
 		return unsupported("behind ByteLevel", m.kind)
 	}
@@ -170,7 +189,7 @@ func (b *builder) wordPieceModel(m *model) error {
 	if !ok {
 		return fmt.Errorf("unk_token %.40q is not in the vocabulary", unknown)
 	}
-	p := &wordPiece{first: m.tokens, following: map[string]uint32{}, maxRunes: limit, unknown: id}
+	p := &wordPiece{first: m.tokens, following: map[string]uint32{}, prefix: len(prefix), maxRunes: limit, unknown: id}
 	for token, id := range m.tokens {
 		p.longest = max(p.longest, len(token))
 		if rest, ok := strings.CutPrefix(token, prefix); ok && rest != "" {
@@ -179,5 +198,49 @@ func (b *builder) wordPieceModel(m *model) error {
 	}
 	b.wordPiece = p
 	b.spell = func(token string) string { return token }
+	return nil
+}
+
+// maxPiece bounds the bytes of a piece: each place of a text costs up to as many steps.
+const maxPiece = 512
+
+func (b *builder) unigramModel(m *model) error {
+	s := m.settings
+	if err := needsScores(m, true); err != nil {
+		return err
+	}
+	switch {
+	case b.byteLevel:
+		return unsupported("behind ByteLevel", m.kind)
+	case s.UnknownID == nil: // the library fails at the first text with an unknown character
+		return unsupported("unk_id", "null")
+	case *s.UnknownID < 0 || *s.UnknownID >= len(m.scores):
+		return fmt.Errorf("unk_id %d is not in the vocabulary", *s.UnknownID)
+	}
+	u := &unigram{firstByte: none, scores: m.scores, unknown: uint32(*s.UnknownID), unknownScore: slices.Min(m.scores) - unknownPenalty}
+	for piece := range m.tokens {
+		u.longest = max(u.longest, len(piece))
+		if len(piece) > maxPiece {
+			return fmt.Errorf("a piece of %d bytes (%d are the most), %.40q: %w", len(piece), maxPiece, piece, ErrUnsupported)
+		}
+	}
+	if s.ByteFallback {
+		u.byteFallback = new([256]uint32)
+		for i := range u.byteFallback {
+			u.byteFallback[i] = none
+			if id, ok := m.tokens[byteTokenOf(byte(i))]; ok {
+				u.byteFallback[i] = id
+				u.firstByte, u.lastByte = min(u.firstByte, id), max(u.lastByte, id)
+			}
+		}
+	}
+	u.pieces = newTrie(m.tokens)
+	b.unigram = u
+	b.spell = func(token string) string {
+		if c, ok := byteToken(token); ok && s.ByteFallback {
+			return string([]byte{c})
+		}
+		return token
+	}
 	return nil
 }

@@ -12,30 +12,88 @@ type normaliser interface {
 	append(dst, text []byte, s *scratch) []byte
 	// keeps says whether the text stays as it is; asked first, it saves the copy.
 	keeps(text []byte) bool
+	// trace does the same as append, for a text that does not stay as it is, and notes what came from where.
+	trace(t *tracer, s *scratch)
 }
 
-type composing struct{ u *unicodeTables } // NFC
+// form is a kind of decomposition.
+type form bool
+
+const (
+	canonical  form = false // of NFC and NFD
+	compatible form = true  // of NFKC and NFKD, which also take apart what only looks different
+)
+
+// stable is the end of the text from the beginning that a form leaves as it is.
+func (u *unicodeTables) stableIn(s []byte, flags uint8, form form) int {
+	end := u.stable(s, flags)
+	if form == canonical {
+		return end
+	}
+	for i := 0; i < end; {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := decode(s, i)
+		if _, ok := u.compat[r]; ok {
+			return i
+		}
+		i += n
+	}
+	return end
+}
+
+type composing struct { // NFC, NFKC
+	u    *unicodeTables
+	form form
+}
 
 func (n composing) keeps(text []byte) bool {
-	return n.u.stable(text, flagCombining|flagNFC) == len(text)
+	return n.u.stableIn(text, flagCombining|flagNFC, n.form) == len(text)
 }
 
 func (n composing) append(dst, text []byte, s *scratch) []byte {
+	if n.form == compatible {
+		s.wide = n.u.expanded(s.wide[:0], text)
+		text = s.wide
+	}
 	return n.u.nfc(dst, text, &s.runes)
 }
 
-type decomposing struct{ u *unicodeTables } // NFD
+type decomposing struct { // NFD, NFKD
+	u    *unicodeTables
+	form form
+}
 
 func (n decomposing) keeps(text []byte) bool {
-	return n.u.stable(text, flagCombining|flagNFD) == len(text)
+	return n.u.stableIn(text, flagCombining|flagNFD, n.form) == len(text)
 }
 
 func (n decomposing) append(dst, text []byte, s *scratch) []byte {
+	if n.form == compatible {
+		s.wide = n.u.expanded(s.wide[:0], text)
+		text = s.wide
+	}
 	return n.u.nfd(dst, text, &s.runes)
 }
 
+// expanded appends a text whose characters are put apart where the compatible form does so.
+func (u *unicodeTables) expanded(dst, text []byte) []byte {
+	for i := 0; i < len(text); {
+		r, n := decode(text, i)
+		if to, ok := u.compat[r]; ok && r >= utf8.RuneSelf {
+			dst = append(dst, to...)
+		} else {
+			dst = append(dst, text[i:i+n]...)
+		}
+		i += n
+	}
+	return dst
+}
+
 // prepending puts a string before a text that is not empty.
-type prepending struct{ prefix string }
+type prepending struct{ prefix []byte }
 
 func (n prepending) keeps(text []byte) bool { return len(text) == 0 }
 
@@ -128,13 +186,16 @@ func chinese(r rune) bool {
 	return false
 }
 
-// unaccenting removes non-spacing marks.
-type unaccenting struct{ u *unicodeTables }
+// dropping removes the characters with a flag of unicodeTables.bert: accents.
+type dropping struct {
+	u    *unicodeTables
+	flag uint8
+}
 
-func (n unaccenting) keeps(text []byte) bool {
+func (n dropping) keeps(text []byte) bool {
 	for i := 0; i < len(text); {
 		r, size := decode(text, i)
-		if n.u.bert.of(r)&bertNonspacing != 0 {
+		if n.u.bert.of(r)&n.flag != 0 {
 			return false
 		}
 		i += size
@@ -142,13 +203,81 @@ func (n unaccenting) keeps(text []byte) bool {
 	return true
 }
 
-func (n unaccenting) append(dst, text []byte, _ *scratch) []byte {
+func (n dropping) append(dst, text []byte, _ *scratch) []byte {
 	for i := 0; i < len(text); {
 		r, size := decode(text, i)
-		if n.u.bert.of(r)&bertNonspacing == 0 {
+		if n.u.bert.of(r)&n.flag == 0 {
 			dst = append(dst, text[i:i+size]...)
 		}
 		i += size
+	}
+	return dst
+}
+
+// stripping takes white space off the ends.
+type stripping struct {
+	u           *unicodeTables
+	left, right bool
+}
+
+// inner is what is left: text[from:to].
+func (n stripping) inner(text []byte) (from, to int) {
+	to = len(text)
+	for n.left && from < to {
+		r, size := decode(text, from)
+		if n.u.bert.of(r)&bertWhite == 0 {
+			break
+		}
+		from += size
+	}
+	for n.right && to > from {
+		r, size := utf8.DecodeLastRune(text[from:to])
+		if n.u.bert.of(r)&bertWhite == 0 {
+			break
+		}
+		to -= size
+	}
+	return from, to
+}
+
+func (n stripping) keeps(text []byte) bool {
+	from, to := n.inner(text)
+	return to-from == len(text)
+}
+
+func (n stripping) append(dst, text []byte, _ *scratch) []byte {
+	from, to := n.inner(text)
+	return append(dst, text[from:to]...)
+}
+
+// collapsing puts a string for two spaces or more: Replace with the pattern " {2,}".
+type collapsing struct{ to []byte }
+
+// spaceRun is the first run of two spaces or more: s[from:to]; both are len(s) where there is none.
+func spaceRun(s []byte) (from, to int) {
+	from = bytes.Index(s, []byte("  "))
+	if from < 0 {
+		return len(s), len(s)
+	}
+	for to = from + 2; to < len(s) && s[to] == ' '; {
+		to++
+	}
+	return from, to
+}
+
+func (n collapsing) keeps(text []byte) bool {
+	from, _ := spaceRun(text)
+	return from == len(text)
+}
+
+func (n collapsing) append(dst, text []byte, _ *scratch) []byte {
+	for len(text) > 0 {
+		from, to := spaceRun(text)
+		dst = append(dst, text[:from]...)
+		if from < to {
+			dst = append(dst, n.to...)
+		}
+		text = text[to:]
 	}
 	return dst
 }
@@ -162,21 +291,23 @@ type metaspace struct {
 
 // append is not a normaliser's: first says whether the piece begins the whole text.
 func (m *metaspace) append(dst, text []byte, first bool) []byte {
-	if m.prepend == "always" || m.prepend == "first" && first {
-		if text[0] != ' ' && !bytes.HasPrefix(text, m.mark) {
-			dst = append(dst, m.mark...)
-		}
+	if m.prepends(text, first) {
+		dst = append(dst, m.mark...)
 	}
 	return replacing{[]byte{' '}, m.mark}.append(dst, text, nil)
+}
+
+// prepends says whether a text that is not empty gets a mark before it.
+func (m *metaspace) prepends(text []byte, first bool) bool {
+	return (m.prepend == "always" || m.prepend == "first" && first) && text[0] != ' ' && !bytes.HasPrefix(text, m.mark)
 }
 
 // appendValid appends text with each maximal part of a broken sequence as U+FFFD, as Python decodes
 // with errors="replace": The Unicode Standard, section 3.9, table 3-8.
 func appendValid(dst, text []byte) []byte {
 	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			n = brokenSize(text)
+		n, broken := validSize(text)
+		if broken {
 			dst = append(dst, "\ufffd"...)
 		} else {
 			dst = append(dst, text[:n]...)
@@ -184,6 +315,15 @@ func appendValid(dst, text []byte) []byte {
 		text = text[n:]
 	}
 	return dst
+}
+
+// validSize is the bytes of the first character of a text, or of the broken sequence that counts as one.
+func validSize(text []byte) (n int, broken bool) {
+	r, n := utf8.DecodeRune(text)
+	if r == utf8.RuneError && n == 1 {
+		return brokenSize(text), true
+	}
+	return n, false
 }
 
 // brokenSize is how many bytes of a broken sequence belong together: those that begin a valid one.

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,6 +19,9 @@ const cached = "../.cache/"
 
 // realFiles are the models of scripts/tokenizers/package.json.
 var realFiles = []string{"deepseek_v3", "gemma3", "gptoss", "llama2", "llama3", "llama3_1", "qwen2_5", "qwen3"}
+
+// encoderFiles are what scripts/tokenizers/encoders.py writes.
+var encoderFiles = []string{"minilm", "bert-cased", "e5", "t5-like", "deberta-like", "albert-like"}
 
 // textsEach is how many texts are compared: 200,000 with the real files, and more with the small.
 const (
@@ -54,6 +58,14 @@ func TestReference(t *testing.T) {
 			})
 		}
 	})
+	t.Run("encoders", func(t *testing.T) {
+		part(t, "encoder-tokenizers")
+		for i, name := range encoderFiles {
+			t.Run(name, func(t *testing.T) {
+				compare(t, filepath.Join(cached+"encoder-tokenizers", name, "tokenizer.json"), 200+uint64(i), textsEach)
+			})
+		}
+	})
 	for i, name := range fixtureNames(t) {
 		t.Run(name, func(t *testing.T) {
 			compare(t, filepath.Join("testdata", name+".json"), 100+uint64(i), textsEachSmall)
@@ -86,7 +98,7 @@ func compare(t *testing.T, path string, seed uint64, n int) {
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- send(in, all) }()
-	wrong, tokens, bytes := 0, 0, 0
+	wrong, tokens, bytes, located, misplaced := 0, 0, 0, 0, 0
 	answers := bufio.NewReader(out)
 	for i, text := range all {
 		want, err := readIDs(answers)
@@ -94,30 +106,66 @@ func compare(t *testing.T, path string, seed uint64, n int) {
 			t.Fatal("the reference library stopped:", err, <-sent)
 		}
 		tokens, bytes = tokens+len(want), bytes+len(text)
-		if got := tokenizer.Append(nil, []byte(text), withSpecials(i)); !slices.Equal(got, want) {
+		if got := tokenizer.Append(nil, []byte(text), asked(i) == askSpecials); !slices.Equal(got, want) {
 			if wrong++; wrong <= 5 {
 				t.Errorf("text %d, %.2000q:\n got %.300v\nwant %.300v", i, text, got, want)
+			}
+		}
+		if asked(i) != askSpans {
+			continue
+		}
+		wanted := make([]Span, len(want))
+		if err := binary.Read(answers, binary.LittleEndian, wanted); err != nil {
+			t.Fatal(err)
+		}
+		decoded := appendValid(nil, []byte(text)) // which is what the library was given
+		got, spans := tokenizer.AppendSpans(nil, nil, decoded)
+		located++
+		if !slices.Equal(got, want) || tokenizer.spells() && !slices.Equal(spans, wanted) {
+			if misplaced++; misplaced <= 5 {
+				t.Errorf("text %d, %.1000q:%s", i, decoded, firstDifference(tokenizer, got, spans, want, wanted))
 			}
 		}
 	}
 	if err := errors.Join(<-sent, cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d of %d texts differ; %d bytes, %d tokens", wrong, n, bytes, tokens)
+	t.Logf("%d of %d texts differ, the spans of %d of %d; %d bytes, %d tokens", wrong, n, misplaced, located, bytes, tokens)
 }
 
-func withSpecials(i int) bool { return i%3 == 0 }
+func firstDifference(t *Tokenizer, got []uint32, at []Span, want []uint32, wanted []Span) string {
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] || at[i] != wanted[i] {
+			i = max(i-2, 0)
+			var text []byte
+			for _, token := range want[i:min(i+5, len(want))] {
+				text = fmt.Appendf(text, " %q", t.AppendBytes(nil, token))
+			}
+			return fmt.Sprintf(" from token %d,%s:\n got %v %v\nwant %v %v", i, text, got[i:min(i+5, len(got))], at[i:min(i+5, len(at))],
+				want[i:min(i+5, len(want))], wanted[i:min(i+5, len(wanted))])
+		}
+	}
+	return fmt.Sprintf(" %d tokens, %d spans, want %d", len(got), len(at), len(want))
+}
+
+// spells says whether spans are the library's to the byte: see AppendSpans.
+func (t *Tokenizer) spells() bool { return t.bpe == nil || t.bpe.glue != nil }
+
+// What is asked of a text: as in reference.py.
+const (
+	askTokens = iota
+	askSpecials
+	askSpans
+)
+
+func asked(i int) byte { return byte(i % 3) }
 
 // send writes texts as reference.py reads them.
 func send(w io.WriteCloser, all []string) error {
 	buffered := bufio.NewWriter(w)
 	for i, text := range all {
 		head := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
-		specials := byte(0)
-		if withSpecials(i) {
-			specials = 1
-		}
-		_, _ = buffered.Write(append(head, specials))
+		_, _ = buffered.Write(append(head, asked(i)))
 		_, _ = buffered.WriteString(text)
 		if i%1000 == 999 || i == len(all)-1 {
 			_, _ = buffered.WriteString("\xff\xff\xff\xff")

@@ -93,6 +93,23 @@ func bertWords(u *unicodeTables) scanner {
 	}}
 }
 
+// whiteSpaceWords is what WhitespaceSplit does: words between white space.
+func whiteSpaceWords(u *unicodeTables) scanner {
+	return scanner{next: func(s []byte, i int) (from, to int) {
+		for from, to = i, i; to < len(s); {
+			r, n := decode(s, to)
+			if u.bert.of(r)&bertWhite != 0 {
+				if from < to {
+					break
+				}
+				from += n // before the word
+			}
+			to += n
+		}
+		return from, to
+	}}
+}
+
 // digits is what Digits does: each digit, or each run of them, is a word.
 func digits(u *unicodeTables, each bool) scanner {
 	return scanner{next: func(s []byte, i int) (from, to int) {

@@ -24,6 +24,12 @@ var spaces = []string{" ", " ", "  ", "\t", "\n", "\r\n", "\r", "\u00a0", "\u300
 
 var contractions = []string{"'s", "'S", "'t", "'RE", "'re", "'vE", "'m", "'ll", "'Ll", "'lL", "'d", "'D", "'ſ", "'x", "'", "’s", "'ß", "'l", "'r"}
 
+// clusterParts are characters of each kind in grapheme clusters, some short enough that clusters of less
+// than six bytes come out.
+var clusterParts = []string{"a", "\r", "\n", "\r\n", "\x01", "\u00ad", "\u0301", "\u0301", "\u0323", "\u200d", "\ufe0f", "\u0903", "\u0600", "\u06dd",
+	"\u1100", "\ua960", "\u1161", "\ud7b0", "\u11a8", "\ud7cb", "\uac00", "\uac01", "©", "❤", "👍", "🏽", "🇩", "\u0915", "\u094d", "\u0937", "\u0d4d",
+	"\U000110bd", "\U00013430", "\U000e0041", "Ａ", "\uff76", "\uff9e", "ﬁ", "½", "é", "Å", "\u3000", "\u00a0", "\u200b", "\u2028"}
+
 // blocks are ranges of code points with something that trips tokenizers.
 var blocks = [][2]rune{
 	{0x20, 0x7e}, {0, 0x1f}, {0x7f, 0x17f}, {0x180, 0x24f}, {0x300, 0x36f}, {0x370, 0x58f}, {0x590, 0x6ff}, {0x900, 0xdff}, {0xe00, 0x109f},
@@ -76,7 +82,7 @@ func (m *texts) runes(s string) string {
 
 func (m *texts) fragment() string {
 	var b strings.Builder
-	switch m.IntN(14) {
+	switch m.IntN(15) {
 	case 0, 1, 2:
 		return m.runes(pick(m, sentences))
 	case 3:
@@ -124,6 +130,10 @@ func (m *texts) fragment() string {
 	case 11:
 		for range 1 + m.IntN(3) {
 			b.WriteString(pick(m, []string{"", "I", "x", "É", "1", " "}) + pick(m, contractions) + pick(m, []string{"", "e", "S", " ", "1"}))
+		}
+	case 13: // what belongs together in grapheme clusters, or seems to
+		for range 1 + m.IntN(6) {
+			b.WriteString(pick(m, clusterParts))
 		}
 	case 12: // numbers
 		for range 1 + m.IntN(10) {

@@ -34,14 +34,20 @@ type Tokenizer struct {
 	u             *unicodeTables
 	raw           *finder // nil: no such tokens
 	normalisers   []normaliser
-	normalised    *finder // nil: no such tokens
+	normalised    *finder  // nil: no such tokens
+	outer         *scanner // cuts what metaspace is given; nil: nothing does
 	metaspace     *metaspace
 	prefixSpace   bool // ByteLevel's add_prefix_space
 	scanners      []scanner
-	bpe           *bpe // or
-	wordPiece     *wordPiece
+	bpe           *bpe       // or
+	wordPiece     *wordPiece // or
+	unigram       *unigram
 	cache         *wordCache
 	before, after []uint32 // what the post-processor adds
+	one           frame    // the same, with types
+	two           *frame   // around two texts; nil: it takes no two
+	trim          bool     // the post-processor takes white space off spans,
+	trimPrefixed  bool     // but for a space that the pre-tokenizer has put there
 	vocabulary    vocabulary
 	reach         int // bytes of the longest added token
 }
@@ -85,10 +91,19 @@ func Read(data []byte) (*Tokenizer, error) {
 type scratch struct {
 	valid  []byte    // the text, where it was no UTF-8
 	text   [2][]byte // normalised, to and fro
+	wide   []byte    // with its characters put apart
 	marked []byte    // with metaspace or a space before it
 	runes  []ranked
 	merger merger
+	ways   lattice
 	marks  *marking // nil: nobody asks
+
+	// Only used by AppendSpans.
+	trace  tracer
+	traced [2][]Span // where the bytes of text came from
+	valids []Span    // and those of valid
+	mark   []Span    // and those of marked
+	again  []uint32
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -98,8 +113,10 @@ const maxKept = 8 << 20
 
 func (s *scratch) size() int {
 	m := &s.merger
-	return cap(s.valid) + cap(s.text[0]) + cap(s.text[1]) + cap(s.marked) + 8*cap(s.runes) +
-		4*(cap(m.symbols)+cap(m.next)+cap(m.prev)) + 8*cap(m.pairs) + 16*cap(m.heap) + m.rows.size()
+	return cap(s.valid) + cap(s.text[0]) + cap(s.text[1]) + cap(s.wide) + cap(s.marked) + 12*cap(s.runes) +
+		4*(cap(m.symbols)+cap(m.next)+cap(m.prev)) + 8*cap(m.pairs) + 16*cap(m.heap) + m.rows.size() +
+		16*(cap(s.ways.best)+cap(s.ways.places)) +
+		8*(cap(s.traced[0])+cap(s.traced[1])+cap(s.valids)+cap(s.mark)) + 4*cap(s.again)
 }
 
 // Append appends the tokens of text to dst. With specials it also adds what the file's post-processor
@@ -206,6 +223,20 @@ func (t *Tokenizer) normalise(text []byte, s *scratch) []byte {
 
 // words cuts a text that is not empty into words.
 func (t *Tokenizer) words(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
+	if t.outer == nil {
+		return t.marked(dst, text, first, s)
+	}
+	for i := 0; i < len(text); {
+		var from int
+		if from, i = t.outer.next(text, i); from < i {
+			dst = t.marked(dst, text[from:i], first, s)
+		}
+	}
+	return dst
+}
+
+// marked cuts a text that is not empty into words behind what writes its spaces otherwise.
+func (t *Tokenizer) marked(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
 	switch {
 	case t.metaspace != nil:
 		s.marked = t.metaspace.append(s.marked[:0], text, first)
@@ -295,10 +326,13 @@ func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 }
 
 func (t *Tokenizer) model(dst []uint32, w []byte, s *scratch) []uint32 {
-	if t.bpe != nil {
+	switch {
+	case t.bpe != nil:
 		return t.bpe.word(dst, w, &s.merger)
+	case t.wordPiece != nil:
+		return t.wordPiece.word(dst, w)
 	}
-	return t.wordPiece.word(dst, w)
+	return t.unigram.word(dst, w, &s.ways)
 }
 
 // Size is one more than the highest token.

@@ -56,6 +56,7 @@ const (
 	bertWhite                   // between words; what lstrip and rstrip take
 	runeWord                    // \w: part of a word, for single_word
 	runeNumeric                 // a digit to Digits
+	runeAccent                  // StripAccents removes it
 )
 
 // codePoints is a byte for each code point.
@@ -78,6 +79,8 @@ type unicodeTables struct {
 	decompose map[rune]step
 	compose   map[step]rune
 	lower     map[rune]string
+	compat    map[rune]string // full compatibility decompositions, where they differ from the canonical
+	clusters  codePoints      // see grapheme.go
 }
 
 // unicodes reads the table once; what it takes is about a millisecond.
@@ -169,6 +172,7 @@ func readUnicode(data []byte) (*unicodeTables, error) {
 		decompose: map[rune]step{},
 		compose:   map[step]rune{},
 		lower:     map[rune]string{},
+		compat:    map[rune]string{},
 	}
 	classes := r.runs()
 	u.bert = paged(r.runs())
@@ -187,13 +191,16 @@ func readUnicode(data []byte) (*unicodeTables, error) {
 		u.compose[s] = c
 		classes[s.second] |= flagNFC
 	})
-	r.list(func(c rune) {
-		to := make([]rune, r.byte())
-		for i := range to {
-			to[i] = rune(r.number())
-		}
-		u.lower[c] = string(to)
-	})
+	for _, table := range []map[rune]string{u.lower, u.compat} {
+		r.list(func(c rune) {
+			to := make([]rune, r.byte())
+			for i := range to {
+				to[i] = rune(r.number())
+			}
+			table[c] = string(to)
+		})
+	}
+	u.clusters = paged(r.runs())
 	if r.bad || len(r.data) > 0 {
 		return nil, fmt.Errorf("unicode.bin is broken, %d bytes before its end", len(r.data))
 	}

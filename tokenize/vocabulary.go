@@ -46,16 +46,19 @@ func newVocabulary(tokens map[string]uint32, added []addedToken, spell func(toke
 
 func (v *vocabulary) size() int { return len(v.ends) }
 
-func (v *vocabulary) append(dst []byte, token uint32) []byte {
+// of is the bytes of a token; none for ids that are no token. They stay the vocabulary's.
+func (v *vocabulary) of(token uint32) []byte {
 	if int64(token) >= int64(len(v.ends)) {
-		return dst
+		return nil
 	}
 	start := uint32(0)
 	if token > 0 {
 		start = v.ends[token-1]
 	}
-	return append(dst, v.text[start:v.ends[token]]...)
+	return v.text[start:v.ends[token]]
 }
+
+func (v *vocabulary) append(dst []byte, token uint32) []byte { return append(dst, v.of(token)...) }
 
 // byteAlphabet is how byte-level vocabularies spell bytes: those that are printable in Latin-1 as
 // themselves, the others as the characters from U+0100 on, in order. From GPT-2's encoder.py.

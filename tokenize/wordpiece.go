@@ -8,6 +8,7 @@ import "unicode/utf8"
 type wordPiece struct {
 	first     map[string]uint32 // at a word's beginning
 	following map[string]uint32 // within it, without the prefix (##)
+	prefix    int               // bytes of the prefix
 	longest   int               // bytes of the longest piece
 	maxRunes  int               // of a word; longer ones are unknown
 	unknown   uint32
