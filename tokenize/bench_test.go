@@ -33,7 +33,6 @@ func mixed() []byte {
 // always are; and with a cache that has just been emptied (cold). best-MB/s
 // takes the fastest time of each 8 KB of it: others may want the machine's cores too.
 func BenchmarkAppend(b *testing.B) {
-	part(b, "tokenizer-files")
 	text := mixed()
 	var parts [][]byte
 	for rest := text; len(rest) > 0; {
@@ -43,14 +42,16 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		parts, rest = append(parts, rest[:n]), rest[n:]
 	}
-	for _, name := range realFiles {
-		tokenizer, err := Open(filepath.Join(cached+"tokenizer-files", name, "tokenizer.json"))
+	for _, path := range benchFiles(b) {
+		tokenizer, err := Open(path)
 		if err != nil {
 			b.Fatal(err)
 		}
-		run := func(prepare func()) func(b *testing.B) {
+		name := filepath.Base(filepath.Dir(path))
+		run := func(located bool, prepare func()) func(b *testing.B) {
 			return func(b *testing.B) {
 				var ids []uint32
+				var spans []Span
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				best := slices.Repeat([]time.Duration{time.Hour}, len(parts))
@@ -62,7 +63,11 @@ func BenchmarkAppend(b *testing.B) {
 					}
 					for i, part := range parts {
 						start := time.Now()
-						ids = tokenizer.Append(ids[:0], part, false)
+						if located {
+							ids, spans = tokenizer.AppendSpans(ids[:0], spans[:0], part)
+						} else {
+							ids = tokenizer.Append(ids[:0], part, false)
+						}
 						best[i] = min(best[i], time.Since(start))
 					}
 				}
@@ -73,17 +78,32 @@ func BenchmarkAppend(b *testing.B) {
 				b.ReportMetric(float64(len(text))/1e6/total.Seconds(), "best-MB/s")
 			}
 		}
-		b.Run(name+"/warm", run(nil))
-		b.Run(name+"/cold", run(func() { tokenizer.cache = new(wordCache) }))
+		b.Run(name+"/warm", run(false, nil))
+		b.Run(name+"/cold", run(false, func() { tokenizer.cache = new(wordCache) }))
+		b.Run(name+"/spans", run(true, nil))
 	}
 }
 
+// benchFiles are the real tokenizers that are there.
+func benchFiles(b *testing.B) (paths []string) {
+	for _, part := range []string{"tokenizer-files", "encoder-tokenizers"} {
+		files, err := filepath.Glob(cached + part + "/*/tokenizer.json")
+		if err != nil {
+			b.Fatal(err)
+		}
+		paths = append(paths, files...)
+	}
+	if len(paths) == 0 {
+		b.Skip("SKIP real part: tokenizer-files: scripts/parts.sh tokenizer-files encoder-tokenizers brings them")
+	}
+	return paths
+}
+
 func BenchmarkOpen(b *testing.B) {
-	part(b, "tokenizer-files")
-	for _, name := range realFiles {
-		b.Run(name, func(b *testing.B) {
+	for _, path := range benchFiles(b) {
+		b.Run(filepath.Base(filepath.Dir(path)), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Open(filepath.Join(cached+"tokenizer-files", name, "tokenizer.json")); err != nil {
+				if _, err := Open(path); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -93,16 +113,15 @@ func BenchmarkOpen(b *testing.B) {
 
 // BenchmarkReference is the reference library on the same text, its own cache warm, on one core.
 func BenchmarkReference(b *testing.B) {
-	part(b, "tokenizer-files")
 	part(b, "tokenizers")
 	file := filepath.Join(b.TempDir(), "text")
 	if err := os.WriteFile(file, mixed(), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range realFiles {
-		b.Run(name, func(b *testing.B) {
+	for _, path := range benchFiles(b) {
+		b.Run(filepath.Base(filepath.Dir(path)), func(b *testing.B) {
 			for b.Loop() {
-				cmd := python("reference.py", filepath.Join(cached+"tokenizer-files", name, "tokenizer.json"), file)
+				cmd := python("reference.py", path, file)
 				cmd.Env = append(os.Environ(), "RAYON_NUM_THREADS=1", "TOKENIZERS_PARALLELISM=false")
 				out, err := cmd.Output()
 				if err != nil {

@@ -1,4 +1,4 @@
-// Unicode's canonical forms: NFC and NFD, with the reference library's tables.
+// Unicode's canonical forms: NFC, NFD, NFKC and NFKD, with the reference library's tables.
 
 package tokenize
 
@@ -6,6 +6,82 @@ import (
 	"slices"
 	"unicode/utf8"
 )
+
+// form is a kind of decomposition.
+type form bool
+
+const (
+	canonical  form = false // of NFC and NFD
+	compatible form = true  // of NFKC and NFKD, which also take apart what only looks different
+)
+
+// stable is the end of the text from the beginning that a form leaves as it is.
+func (u *unicodeTables) stableIn(s []byte, flags uint8, form form) int {
+	end := u.stable(s, flags)
+	if form == canonical {
+		return end
+	}
+	for i := 0; i < end; {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := decode(s, i)
+		if _, ok := u.compat[r]; ok {
+			return i
+		}
+		i += n
+	}
+	return end
+}
+
+type composing struct { // NFC, NFKC
+	u    *unicodeTables
+	form form
+}
+
+func (n composing) keeps(text []byte) bool {
+	return n.u.stableIn(text, flagCombining|flagNFC, n.form) == len(text)
+}
+
+func (n composing) append(dst, text []byte, s *scratch) []byte {
+	if n.form == compatible {
+		s.wide = n.u.expanded(s.wide[:0], text)
+		text = s.wide
+	}
+	return n.u.nfc(dst, text, &s.runes)
+}
+
+type decomposing struct { // NFD, NFKD
+	u    *unicodeTables
+	form form
+}
+
+func (n decomposing) keeps(text []byte) bool {
+	return n.u.stableIn(text, flagCombining|flagNFD, n.form) == len(text)
+}
+
+func (n decomposing) append(dst, text []byte, s *scratch) []byte {
+	if n.form == compatible {
+		s.wide = n.u.expanded(s.wide[:0], text)
+		text = s.wide
+	}
+	return n.u.nfd(dst, text, &s.runes)
+}
+
+// expanded appends a text whose characters are put apart where the compatible form does so.
+func (u *unicodeTables) expanded(dst, text []byte) []byte {
+	for i := 0; i < len(text); {
+		r, n := decode(text, i)
+		if to, ok := u.compat[r]; ok && r >= utf8.RuneSelf {
+			dst = append(dst, to...)
+		} else {
+			dst = append(dst, text[i:i+n]...)
+		}
+		i += n
+	}
+	return dst
+}
 
 // Hangul syllables are composed by arithmetic: The Unicode Standard, section 3.12.
 const (

@@ -97,6 +97,10 @@ func bertWords(u *unicodeTables) scanner {
 func whiteSpaceWords(u *unicodeTables) scanner {
 	return scanner{next: func(s []byte, i int) (from, to int) {
 		for from, to = i, i; to < len(s); {
+			if c := s[to]; c > ' ' && c < 0x7f { // as most are
+				to++
+				continue
+			}
 			r, n := decode(s, to)
 			if u.bert.of(r)&bertWhite != 0 {
 				if from < to {

