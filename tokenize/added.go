@@ -1,4 +1,4 @@
-// Added tokens: strings of a text that are tokens before anything else is done with it.
+// Added tokens: strings that are tokens wherever they stand. They are cut out of a text first.
 
 package tokenize
 
@@ -19,26 +19,26 @@ type addedToken struct {
 	token uint32
 }
 
-// maxAdded bounds the bytes of an added token: a text of n bytes costs at most n times that.
+// maxAdded is the most bytes of an added token: each byte of a text costs up to as many steps.
 const maxAdded = 512
 
 // finder finds added tokens: at each place the longest, from left to right. Immutable.
 type finder struct {
 	u     *unicodeTables
-	first [256]bool // bytes that one of them begins with
-	alike bool      // all begin with the same byte, as <|im_start|> and </tool_call> do
-	begin byte      // that one
+	first [256]bool // bytes that an added token begins with
+	alike bool      // all begin with one byte, as <|im_start|> and </tool_call> do
+	begin byte      // that byte
 	nodes []finderNode
 	edges map[uint64]uint32 // `node<<8 | byte` -> node
 	added []addedToken
 	apart []bool // which of added leave a Mark
 }
 
-// finderNode is a node of the trie: the added token that ends there, or -1. Nodes with one way on
-// hold it themselves.
+// finderNode is a node of the trie: the added token that ends there, or -1. A node with one child
+// holds it itself; the children of others are in finder.edges.
 type finderNode struct {
 	added int32
-	only  uint32 // the node behind the only way, or 0
+	only  uint32 // the only child, or 0
 	byte  byte
 	many  bool
 }
@@ -78,7 +78,7 @@ func newFinder(u *unicodeTables, all []addedToken, patterns []string) (*finder, 
 	return f, nil
 }
 
-// match is the longest added token at s[i] and its end.
+// match returns the longest added token at s[i], or -1, and its end.
 func (f *finder) match(s []byte, i int) (added int32, end int) {
 	added = -1
 	node := uint32(0)
@@ -107,7 +107,8 @@ type found struct {
 	from, to, next int
 }
 
-// find is the first added token in s from i on. done is where text begins that no token has taken.
+// find finds the first added token in s[i:]. done is the end of what earlier tokens have taken, white
+// space included.
 func (f *finder) find(s []byte, i, done int) (found, bool) {
 	for i < len(s) {
 		if f.alike {
@@ -144,7 +145,7 @@ func (f *finder) find(s []byte, i, done int) (found, bool) {
 				hit.to += n
 			}
 		}
-		if hit.from >= hit.to { // white space that the one before has taken; the library drops it, too
+		if hit.from >= hit.to { // the token before has taken all of it; the library drops it, too
 			i = end
 			continue
 		}

@@ -40,9 +40,9 @@ func (a *aligned) cut(from, to int) aligned {
 }
 
 // tracer makes a new text of an old one, and notes where the bytes came from by the rules of the
-// reference library (NormalizedString::transform): a character that takes the place of another has its
-// origin, one that is added has that of what stands before it in the old text. Spans are therefore the
-// library's own, strange ones included.
+// reference library (NormalizedString::transform): a character that takes the place of another has
+// its origin, one that is added has that of what stands before it in the old text. Spans are
+// therefore the library's own, strange ones included.
 type tracer struct {
 	old  aligned
 	done int // bytes of the old text that have been dealt with
@@ -50,8 +50,8 @@ type tracer struct {
 	from []Span
 }
 
-// put appends a character. With change 0 it takes the place of the next of the old text, with -n of that
-// and the n behind it; with 1 it is added.
+// put appends a character. With change 0 it takes the place of the next of the old text, with -n of
+// that and the n behind it; with 1 it is added.
 func (t *tracer) put(r rune, change int) {
 	var origin Span
 	switch n := len(t.old.text); {
@@ -269,8 +269,9 @@ func (m *charsmap) trace(t *tracer, s *scratch) {
 	}
 }
 
-// appendChange appends what becomes of a key. What it has more than the key was added; what it has less
-// went with the character before, or, at the beginning of a text, unnoticed, as in the library.
+// appendChange appends what becomes of a key. What it has more than the key was added; what it has
+// less went with the character before, or, at the beginning of a text, unnoticed, as in the
+// library.
 func appendChange(dst []ranked, key, value []byte) []ranked {
 	start := len(dst)
 	for _, r := range string(value) {

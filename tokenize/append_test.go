@@ -34,8 +34,8 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// An added token of white space that the one before has taken is none, but where it does not ask for white space itself.
-// The tokens are the library's, which fails at the texts that are marked.
+// An added token of white space that the one before has taken is none, but where it does not ask
+// for white space itself. The tokens are the library's, which fails at the texts that are marked.
 func TestWhiteSpaceTaken(t *testing.T) {
 	for _, c := range []struct {
 		strips, text string
@@ -66,7 +66,8 @@ func TestWhiteSpaceTaken(t *testing.T) {
 	}
 }
 
-// Many goroutines with one tokenizer, whose words push each other out of the cache, get what one gets.
+// Many goroutines with one tokenizer, whose words push each other out of the cache, get what one
+// gets.
 func TestConcurrent(t *testing.T) {
 	for _, name := range []string{"cl100k", "llama", "bert"} {
 		tokenizer := fixture(t, name)

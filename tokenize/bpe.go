@@ -2,26 +2,26 @@
 
 package tokenize
 
-// none is no token.
+// none stands where there is no token.
 const none = ^uint32(0)
 
 // bpe is a model of byte pairs. Immutable.
 type bpe struct {
 	merges *pairTable
-	whole  map[string]uint32 // ignore_merges: words that are a token as they are
-	// Of bytes: the token of each byte, or none.
+	whole  map[string]uint32 // with ignore_merges: words that are tokens as they stand
+	// Of a byte-level vocabulary: the token of each byte, or none.
 	bytes *[256]uint32
-	// Of characters: their tokens, and what stands for those that have none.
+	// Of other vocabularies: the tokens of characters, and what is used for a character without one.
 	characters   *characters
 	byteFallback *[256]uint32 // <0x00> and so on; none where there is none
-	unknown      uint32       // or none: such characters vanish
+	unknown      uint32       // none: unknown characters are left out
 	fuseUnknown  bool
 	glue         *glue // where long words may be cut; nil: nowhere
 }
 
-// characters is the token of each character that is one.
+// characters has the token of each character that is one.
 type characters struct {
-	page   [0x1100]uint16 // of c>>8; 0 has none
+	page   [0x1100]uint16 // by c>>8: which of tokens; the first has none
 	tokens [][256]uint32
 }
 
@@ -69,7 +69,7 @@ func (b *bpe) merge(dst []uint32, w []byte, m *merger) []uint32 {
 	return m.run(dst, b.merges)
 }
 
-// fromBytes is for vocabularies that lack bytes and have a token for that.
+// fromBytes serves vocabularies that lack some bytes and have an unknown token.
 func (b *bpe) fromBytes(w []byte, m *merger) {
 	pending := false
 	for _, c := range w {
@@ -86,7 +86,7 @@ func (b *bpe) fromCharacters(w []byte, m *merger) {
 		r, n := decode(w, i)
 		token := b.characters.of(r)
 		if token == none && b.fallback(w[i:i+n], m) {
-			// As in the library: an unknown one before it that is still pending comes behind it.
+			// As in the library, an unknown token that is still pending comes behind these bytes.
 			i += n
 			continue
 		}
@@ -98,8 +98,8 @@ func (b *bpe) fromCharacters(w []byte, m *merger) {
 	}
 }
 
-// symbol appends a token, or notes that an unknown one is pending: those that follow one another may
-// become one.
+// symbol appends a token. An unknown character is at first only pending, since several in a row may
+// become one token.
 func (b *bpe) symbol(m *merger, token uint32, pending bool) bool {
 	if token == none && (b.unknown == none || pending && b.fuseUnknown) {
 		return pending

@@ -1,4 +1,4 @@
-// From the parts of a tokenizer.json to a tokenizer.
+// Making a tokenizer of the parts of a tokenizer.json.
 
 package tokenize
 
@@ -17,12 +17,12 @@ type builder struct {
 	spell      func(token string) string // what a token of the vocabulary stands for
 }
 
-// What a file may ask for, far beyond today's: each normalizer and scanner goes through every text, and a file of
-// megabytes of them would take minutes for each.
+// The most that a file may ask for, far more than any does today. Each normalizer and scanner goes
+// through every text: a file with megabytes of them would cost minutes a text.
 const (
 	maxPart     = 1 << 20 // bytes of the normalizer, the pre-tokenizer or the post-processor
 	maxSteps    = 16      // normalizers, or scanners
-	maxGrowth   = 64      // times as long as it was a text may become
+	maxGrowth   = 64      // how many times as long normalizers may make a text
 	maxAround   = 64      // tokens around a text
 	maxAllAdded = 4 << 20 // bytes of all added tokens
 )
@@ -78,8 +78,8 @@ func (f *file) tokenizer() (*Tokenizer, error) {
 	return b.Tokenizer, nil
 }
 
-// addedTokens gives them their ids as the library does: those of the vocabulary where it has them,
-// else the next free ones; what the file says of ids is not asked.
+// addedTokens gives added tokens their ids as the library does: the vocabulary's where it has the
+// token, else the next free one. The ids in the file are not used.
 func (b *builder) addedTokens() error {
 	tokens := b.file.model.tokens
 	next := uint32(b.file.model.size())
@@ -133,8 +133,8 @@ func (b *builder) addedTokens() error {
 	return nil
 }
 
-// marks says which added tokens leave marks. None does where one of them asks for the end of a word:
-// the search for that one goes on behind a place that was no match.
+// marks decides which added tokens leave marks. None does if one of them is single_word: where that
+// one is no whole word the search goes on behind it, so what is found next depends on it.
 func (b *builder) marks(all []addedToken) {
 	single := false
 	for _, a := range all {
@@ -152,10 +152,10 @@ func (b *builder) marks(all []addedToken) {
 	}
 }
 
-// metaspaceFirst refuses prepend_scheme "first" where the library may put it elsewhere than we do. It asks whether what
-// it is given comes from the first character of the text. After a normalizer that may drop that one, or put something
-// for it and the next, nothing does; where one may make several characters of it, what stands behind an added token does,
-// too.
+// metaspaceFirst refuses prepend_scheme "first" where the library may put the mark elsewhere than
+// this package does. The library asks whether a piece comes from the first character of the text.
+// If a normalizer drops that character, or merges it with the next, no piece does. If one makes
+// several characters of it, pieces behind an added token may, too.
 func (b *builder) metaspaceFirst() error {
 	if b.metaspace == nil || b.metaspace.prepend != "first" {
 		return nil

@@ -15,15 +15,16 @@ const (
 	slotBits = 16
 )
 
-// slot is one word, in one cache line. meta is `sequence<<16 | tokens<<8 | bytes`, and the sequence is
-// odd while somebody writes: a reader that finds it odd, or changed when done, has found nothing.
+// slot is one word, in one cache line. meta is `sequence<<16 | tokens<<8 | bytes`, and the sequence
+// is odd while somebody writes: a reader that finds it odd, or changed when done, has found
+// nothing.
 type slot struct {
 	meta atomic.Uint64
 	key  [maxKey / 8]atomic.Uint64
 	ids  [maxIDs / 2]atomic.Uint64
 }
 
-// wordCache never grows: 4 MiB. A word has two slots it may lie in.
+// wordCache has a fixed size, 4 MiB. A word lies in one of two slots.
 type wordCache struct{ slots [1 << slotBits]slot }
 
 // wordKey is a word's bytes as numbers, with its length, and its hash.
@@ -33,9 +34,10 @@ type wordKey struct {
 	hash uint64
 }
 
-// set makes k the key of a word of 1 to maxKey bytes. The capacity of w says how far may be read behind it:
-// most words then cost no branch by their length, which nobody could foresee. It writes to k in place: a
-// key that was returned was copied in pieces of other sizes than it was written in, and waited for that.
+// set makes k the key of a word of 1 to maxKey bytes. It reads beyond w, as far as the capacity
+// allows, and masks what it read too much: most words then cost no branch on their length, which
+// the processor cannot predict. It fills k in place: a key that was returned was copied in pieces
+// of other sizes than it was written in, which stalled.
 func (k *wordKey) set(w []byte) {
 	n := len(w)
 	switch {
@@ -61,7 +63,7 @@ func hashOf(a, b, size uint64) uint64 {
 	return high ^ low
 }
 
-// firstBytes keeps the first n bytes of eight, all of them where n is more.
+// firstBytes masks the first n bytes of eight, all of them if n is more.
 func firstBytes(n int) uint64 { return 1<<(8*uint(n)) - 1 }
 
 func load64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
@@ -99,14 +101,14 @@ func (c *wordCache) append(dst []uint32, k *wordKey) ([]uint32, bool) {
 	return dst, false
 }
 
-// put keeps a word, in place of another; or not, where somebody else writes there.
+// put keeps a word in place of another. It does nothing if another goroutine is writing there.
 func (c *wordCache) put(k *wordKey, ids []uint32) {
 	if len(ids) > maxIDs {
 		return
 	}
 	s := c.slotOf(k, 0)
 	if s.meta.Load() != 0 {
-		// The older of two goes by the toss of the hash and of how often the first was written.
+		// Which of the two goes is tossed: by the hash, and by how often the first was written.
 		s = c.slotOf(k, (k.hash>>40^s.meta.Load()>>17)&1)
 	}
 	meta := s.meta.Load()

@@ -15,7 +15,7 @@ const (
 	compatible form = true  // of NFKC and NFKD, which also take apart what only looks different
 )
 
-// stable is the end of the text from the beginning that a form leaves as it is.
+// stableIn is stable for a form: also without a character that the form takes apart.
 func (u *unicodeTables) stableIn(s []byte, flags uint8, form form) int {
 	end := u.stable(s, flags)
 	if form == canonical {
@@ -69,7 +69,7 @@ func (n decomposing) append(dst, text []byte, s *scratch) []byte {
 	return n.u.nfd(dst, text, &s.runes)
 }
 
-// expanded appends a text whose characters are put apart where the compatible form does so.
+// expanded appends a text in which each character that the compatible form takes apart is its parts.
 func (u *unicodeTables) expanded(dst, text []byte) []byte {
 	for i := 0; i < len(text); {
 		r, n := decode(text, i)
@@ -89,7 +89,7 @@ const (
 	hangulEnd  = hangulBase + jamoLeads*jamoVowels*jamoTails
 	jamoL      = 0x1100
 	jamoV      = 0x1161
-	jamoT      = 0x11a7 // that before the first
+	jamoT      = 0x11a7 // one before the first
 	jamoLeads  = 19
 	jamoVowels = 21
 	jamoTails  = 28
@@ -102,7 +102,7 @@ type ranked struct {
 	change int32 // what it does to the old text, for tracer.put
 }
 
-// stable is the end of the text from the beginning that has no character with one of the flags.
+// stable is how many bytes of s come before the first character with one of the flags.
 func (u *unicodeTables) stable(s []byte, flags uint8) int {
 	for i := 0; i < len(s); {
 		if s[i] < 0x80 {
@@ -124,7 +124,7 @@ func (u *unicodeTables) stable(s []byte, flags uint8) int {
 func (u *unicodeTables) nfc(dst, s []byte, buffer *[]ranked) []byte {
 	const flags = flagCombining | flagNFC
 	for len(s) > 0 {
-		// Only what stands behind a character can change it, and only flagged ones do.
+		// Only a flagged character changes, or changes the one before it; the rest is copied.
 		flagged := u.stable(s, flags)
 		if flagged == len(s) {
 			break
@@ -227,7 +227,7 @@ func (u *unicodeTables) decomposedRune(dst []ranked, r rune) []ranked {
 // composed composes in place, and returns what is left.
 func (u *unicodeTables) composed(all []ranked) []ranked {
 	starter, n := -1, 0
-	last := uint8(0) // the rank of the one before, where it stands between the starter and this one
+	last := uint8(0) // the rank of the code point before, if that is not the starter
 	for _, c := range all {
 		if starter >= 0 && (n == starter+1 || last < c.rank && last != 0) {
 			if r, ok := u.composedPair(all[starter].r, c.r); ok {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// charsmap puts one string for another by the table that a SentencePiece model brings with it, mostly
-// its own NFKC (nmt_nfkc). Immutable.
+// charsmap replaces strings by the table that comes with a SentencePiece model, mostly its own form
+// of NFKC (nmt_nfkc). Immutable.
 //
 // Keys are looked up as the reference library does, which is not as SentencePiece does: a grapheme
 // cluster of less than six bytes by its shortest key, whose value stands for all of the cluster; the
@@ -22,17 +22,17 @@ type charsmap struct {
 	trie   []uint32 // of the keys: a double array as darts-clone builds it
 	values []byte   // UTF-8, each ends in NUL
 	ascii  [utf8.RuneSelf]int32
-	growth int // as many times as long a key may become
+	growth int // how many times as long as its key a value may be
 }
 
-// As ASCII becomes: the place of a value, or nothing else.
+// In charsmap.ascii: the character has no value of its own.
 const asciiStays = -1
 
 // longCluster is from how many bytes on clusters are not looked up as a whole.
 const longCluster = 6
 
-// readCharsmap reads precompiled_charsmap: base64 of a uint32, the bytes of the trie, then the trie in
-// units of 32 bits, then the values; little-endian.
+// readCharsmap reads precompiled_charsmap: base64 of a uint32, the bytes of the trie, then the trie
+// in units of 32 bits, then the values; little-endian.
 func readCharsmap(u *unicodeTables, encoded string) (*charsmap, error) {
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -65,9 +65,9 @@ func readCharsmap(u *unicodeTables, encoded string) (*charsmap, error) {
 	return m, nil
 }
 
-// A unit has the node's label in its lowest eight bits, a bit that says whether a key ends there, a bit
-// that says whether the offset is shifted by another eight, and the offset. The highest bit marks the
-// unit of a value.
+// A unit has the node's label in its lowest eight bits, a bit that says whether a key ends there, a
+// bit that says whether the offset is shifted by another eight, and the offset. The highest bit
+// marks the unit of a value.
 const (
 	dartsEnds  = 1 << 8
 	dartsFar   = 1 << 9
@@ -87,7 +87,8 @@ func (m *charsmap) step(at uint32, c byte) (to uint32, ends, ok bool) {
 	return at ^ dartsOffset(unit), unit&dartsEnds != 0, true
 }
 
-// value is the place of the value of the key that ends at a place of the trie; false where it has none.
+// value is the place of the value of the key that ends at a place of the trie; false where it has
+// none.
 func (m *charsmap) value(at uint32) (int, bool) {
 	if int64(at) >= int64(len(m.trie)) {
 		return 0, false
@@ -120,8 +121,8 @@ func (m *charsmap) find(s []byte) (at int, ok bool) {
 	return 0, false
 }
 
-// measure goes to each node once, by the shortest way, and finds out whether all keys have values, and
-// how many times as long a text may become.
+// measure visits each node once, by the shortest way. It finds out whether all keys have values,
+// and how many times as long a text may become.
 func (m *charsmap) measure() error {
 	seen := make([]bool, len(m.trie))
 	level := []uint32{dartsOffset(m.trie[0])}
@@ -134,9 +135,9 @@ func (m *charsmap) measure() error {
 					continue
 				}
 				seen[at^uint32(c)] = true
-				if !ends {
+				if !ends { // a longer key than one that ends is never found
 					below = append(below, to)
-					continue // what is longer than a key is never looked up
+					continue
 				}
 				v, ok := m.value(to)
 				if !ok {

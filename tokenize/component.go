@@ -1,4 +1,4 @@
-// Normalizers, pre-tokenizers and post-processors, from how the file says them.
+// Normalizers and pre-tokenizers, as the file describes them.
 
 package tokenize
 
@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// component is a normalizer, pre-tokenizer or post-processor as it stands in the file: those members
-// of all kinds that matter for the tokens.
+// component is a normalizer, pre-tokenizer or post-processor of the file, with the members of all
+// kinds that matter for the tokens.
 type component struct {
 	Type string `json:"type"`
 
@@ -84,7 +84,7 @@ func (p *processorToken) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// isNull says whether a part is left out.
+// isNull says whether a part is missing or null.
 func isNull(part json.RawMessage) bool { return len(part) == 0 || string(part) == "null" }
 
 func readComponent(raw json.RawMessage) (c component, err error) {
@@ -136,7 +136,7 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 	case "Lowercase":
 		add(lowering{b.u})
 	case "Prepend":
-		if c.Prepend == "" { // the library loses its place there, and goes wrong in the next normalizer
+		if c.Prepend == "" { // the library loses track there, and the next normalizer goes wrong
 			return unsupported("Prepend of the text", "")
 		}
 		add(prepending{[]byte(c.Prepend)})
@@ -229,7 +229,7 @@ func (b *builder) byteLevelSplit(c component) error {
 
 func (b *builder) patternSplit(c component) error {
 	if s := c.Pattern.String; s != nil {
-		// Gemma's splits at spaces, of which its normalizer has left none.
+		// Gemma splits at spaces, but its normalizer has left none.
 		for _, n := range b.normalisers {
 			if r, ok := n.(replacing); ok && string(r.from) == *s && !bytes.Contains(r.to, r.from) && len(b.normalisers) == 1 {
 				return nil
@@ -241,7 +241,7 @@ func (b *builder) patternSplit(c component) error {
 	if !ok {
 		return unsupported("Split with the pattern", textOr(c.Pattern.Regex))
 	}
-	// What is not matched is removed: the same where nothing is left unmatched.
+	// Removed and inverted, it drops what is not matched: nothing, if the pattern matches everywhere.
 	if removed := c.Behavior == "Removed" && c.Invert && covers; c.Behavior != "Isolated" && !removed {
 		return unsupported("Split with behavior", c.Behavior)
 	}

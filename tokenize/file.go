@@ -1,4 +1,4 @@
-// tokenizer.json: reading its parts.
+// Reading the parts of a tokenizer.json.
 
 package tokenize
 
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a file may have at most.
+// The most that a file may have.
 const (
 	maxToken  = 1 << 22 // ids are smaller
 	maxMerges = 1 << 22
@@ -35,8 +35,8 @@ type model struct {
 	joined    []byte // working space: the token that a merge makes
 }
 
-// merge is one merge, whose rank is its place: two tokens, what they become, and the characters that
-// meet there.
+// merge is one merge: two tokens, the token that they become, and the two characters that meet
+// between them. Its rank is its index.
 type merge struct {
 	left, right, token uint32
 	last, first        rune
@@ -73,7 +73,7 @@ func readFile(data []byte) (*file, error) {
 		},
 	}
 	err := r.object(func(key []byte) error {
-		// The others: truncation and padding, which the engines switch off, and the decoder.
+		// Not needed: truncation and padding, which the engines switch off, and the decoder.
 		read, name := parts[string(key)], string(key)
 		if read == nil {
 			read = func() error { _, err := r.value(); return err }
@@ -103,7 +103,7 @@ func into(r *jsonReader, target any) error {
 
 func (m *model) read(r *jsonReader) error {
 	small := []byte{'{'}
-	merges := -1 // where they stand, if they stand before the vocabulary
+	merges := -1 // their offset, if they come before the vocabulary
 	err := r.object(func(key []byte) error {
 		name := string(key)
 		var err error
@@ -164,8 +164,8 @@ func (m *model) readTokens(r *jsonReader) error {
 	})
 }
 
-// readPieces reads the vocabulary of a unigram model, [["piece", score], ...], of which a piece's place
-// is its id. Of two equal pieces the last counts.
+// readPieces reads the vocabulary of a unigram model, [["piece", score], ...]. The id of a piece is
+// its index; of two equal pieces the last counts.
 func (m *model) readPieces(r *jsonReader) error {
 	m.tokens, m.scores = map[string]uint32{}, []float64{}
 	return r.array(func(i int) error {

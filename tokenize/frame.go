@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// special is a token that the post-processor adds, and which text it is counted to (token_type_ids).
+// special is a token that the post-processor adds, with its type (token_type_ids).
 type special struct {
 	token uint32
 	kind  uint8
@@ -27,8 +27,8 @@ func tokensOf(all []special) (ids []uint32) {
 	return ids
 }
 
-// Around is how many tokens Frame or, with two texts, FramePair adds to those of the texts. A caller who
-// has to keep to a model's length takes that many from it and cuts the tokens of the texts.
+// Around is how many tokens Frame adds or, with two texts, FramePair. A caller who must keep to a
+// model's length cuts the tokens of the texts to what that leaves.
 func (t *Tokenizer) Around(two bool) int {
 	f := &t.one
 	if two && t.two != nil {
@@ -123,8 +123,8 @@ func (b *builder) trims(c component) {
 	}
 }
 
-// framed notes a post-processor's frames. One that follows puts its own around them; what two make of
-// two texts is not known here.
+// framed notes a post-processor's frames. One that follows another puts its own frame around it; what
+// two of them make of two texts is not known here.
 func (b *builder) framed(one frame, two *frame) {
 	if b.hasFrame {
 		two = nil
@@ -135,7 +135,7 @@ func (b *builder) framed(one frame, two *frame) {
 	b.before, b.after = tokensOf(b.one.before), tokensOf(b.one.after)
 }
 
-// template is what a template puts before and behind one text.
+// template is the frame of one text.
 func (c *component) template() (f frame, err error) {
 	texts := 0
 	for i, piece := range c.Single {
@@ -163,8 +163,8 @@ func (c *component) template() (f frame, err error) {
 	return f, nil
 }
 
-// pairTemplate is what a template puts around two texts; nil: it takes no two, or not one behind the
-// other.
+// pairTemplate is the frame of two texts; nil if the template has none, or one in which the second
+// text does not follow the first.
 func (c *component) pairTemplate() *frame {
 	f, texts := &frame{}, ""
 	for _, piece := range c.Pair {

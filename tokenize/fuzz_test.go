@@ -51,8 +51,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The tokens of a text spell it, where nothing is normalised; known words give what unknown ones gave;
-// and what stands in dst stays.
+// The tokens of a text spell it, where nothing is normalised; known words give what unknown ones
+// gave; and what stands in dst stays.
 func FuzzAppend(f *testing.F) {
 	for _, s := range sentences {
 		f.Add([]byte(s))

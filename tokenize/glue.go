@@ -9,11 +9,11 @@ import "unicode/utf8"
 // merges within one part does not depend on another part. Text without spaces, such as Chinese or,
 // for models that do not split it, any text, becomes short parts that the cache knows.
 //
-// pairs is a set by hash with one bit each, so it may hold more than it should, which costs cuts and
-// no correctness.
+// pairs is a hash set with one bit an entry. It may have pairs that no merge joins: then a cut is
+// missed, and none is wrong.
 type glue struct {
 	pairs [1 << (glueBits - 6)]uint64
-	// Of bytes: merges may also join parts of two characters. For those it holds the bytes that meet.
+	// Byte-level merges may also join parts of characters: the bytes that meet there.
 	edges [256][4]uint64
 }
 
@@ -43,7 +43,8 @@ func (g *glue) addBytes(left, right string) {
 	g.add(a, b)
 }
 
-// part is the end of the part of s from i on that no merge reaches out of. s is valid UTF-8.
+// part is the end of the shortest part of s that begins at i and that no merge reaches out of. s is
+// valid UTF-8.
 func (g *glue) part(s []byte, i int) int {
 	left, n := decode(s, i)
 	for i += n; i < len(s); i += n {

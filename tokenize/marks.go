@@ -1,15 +1,15 @@
-// Marks: places of a text where tokenising may stop, and go on another time.
+// Marks: places in a text where tokenising may stop, to go on another time.
 
 package tokenize
 
 import "unicode/utf8"
 
-// Mark is the end of an added token in a text: the tokens before it and those behind it do not depend
-// on each other. A text that is equal up to Tokenizer.Reach bytes behind a mark has the same mark, and
-// the same tokens before it.
+// Mark is the end of an added token in a text: the tokens before it and those behind it do not
+// depend on each other. A text that is equal up to Tokenizer.Reach bytes behind a mark has the same
+// mark, and the same tokens before it.
 type Mark struct {
 	Byte  int // of the text
-	Token int // as many tokens lie before the mark
+	Token int // how many tokens lie before the mark
 }
 
 // marking collects the marks of one text.
@@ -27,22 +27,22 @@ func (m *marking) at(f *finder, hit *found, to, tokens int) {
 	}
 }
 
-// apart tells whether an added token keeps apart what lies on its sides: it takes no white space and
-// has none at its ends that another could take.
+// apart tells whether what stands on one side of an added token cannot change the tokens on the
+// other: it takes no white space, and has none at its ends that another token could take.
 func (a *addedToken) apart() bool {
 	first, _ := utf8.DecodeRuneInString(a.Content)
 	last, _ := utf8.DecodeLastRuneInString(a.Content)
 	return !a.LStrip && !a.RStrip && !spaceLike(first) && !spaceLike(last)
 }
 
-// spaceLike is more than what an added token can take as white space.
+// spaceLike holds for all white space that an added token can take, and for some more.
 func spaceLike(r rune) bool {
 	return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x1680 && r <= 0x205f || r == 0x3000 || r == 0xfeff
 }
 
-// AppendMarks is Append without specials; it appends the marks of text, too, their tokens counted from
-// the end of the given dst. behind says that text is what lies behind a mark of a longer text. There
-// are no marks in text that is no UTF-8.
+// AppendMarks is Append without specials that also appends the marks of text, with tokens counted
+// from the end of the given dst. behind says that text follows a mark of a longer text. Text that
+// is not valid UTF-8 has no marks.
 func (t *Tokenizer) AppendMarks(dst []uint32, marks []Mark, text []byte, behind bool) ([]uint32, []Mark) {
 	s := scratches.Get().(*scratch)
 	text = text[:len(text):len(text)] // see wordKey.set
@@ -59,5 +59,5 @@ func (t *Tokenizer) AppendMarks(dst []uint32, marks []Mark, text []byte, behind 
 	return dst, m.marks
 }
 
-// Reach is the number of bytes behind a mark on which it depends.
+// Reach is how many of the bytes behind a mark it depends on.
 func (t *Tokenizer) Reach() int { return t.reach }

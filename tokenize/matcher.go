@@ -126,7 +126,7 @@ func (p *cased) word(s []byte, i int, in uint32, n int) int {
 	return i
 }
 
-// upperLower matches U*W+, or else, and then it says false, U*.
+// upperLower matches U*W+ or, returning false, U*.
 func (p *cased) upperLower(s []byte, i int) (end int, found bool) {
 	behind := -1 // the last character so far that is W as well as U
 	for i < len(s) {

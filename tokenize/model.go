@@ -143,8 +143,8 @@ func (b *builder) ofCharacters(m *model, p *bpe) {
 	if m.settings.IgnoreMerges {
 		p.whole = m.tokens
 	}
-	// Cut words only if each symbol stands for what the merges spell: not tokens of bytes or the unknown
-	// one (which may also become one with the next).
+	// Cut words only if each symbol stands for what the merges spell: not tokens of bytes or the
+	// unknown one (which may also become one with the next).
 	cut := m.settings.ByteFallback && len(ofByte) == len(fallback) && len(ids) == len(m.tokens)
 	for _, one := range m.merges {
 		p.glue.add(one.last, one.first)

@@ -12,7 +12,8 @@ type normaliser interface {
 	append(dst, text []byte, s *scratch) []byte
 	// keeps says whether the text stays as it is; asked first, it saves the copy.
 	keeps(text []byte) bool
-	// trace does the same as append, for a text that does not stay as it is, and notes what came from where.
+	// trace does the same as append, for a text that does not stay as it is, and notes what came
+	// from where.
 	trace(t *tracer, s *scratch)
 }
 
@@ -241,7 +242,8 @@ func appendValid(dst, text []byte) []byte {
 	return dst
 }
 
-// validSize is the bytes of the first character of a text, or of the broken sequence that counts as one.
+// validSize is the bytes of the first character of a text, or of the broken sequence that counts as
+// one.
 func validSize(text []byte) (n int, broken bool) {
 	r, n := utf8.DecodeRune(text)
 	if r == utf8.RuneError && n == 1 {

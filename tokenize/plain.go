@@ -1,19 +1,19 @@
-// Plain words: a space or none and letters of ASCII, eight bytes at a time.
+// Plain words: ASCII letters, behind a space or not, eight bytes at a time.
 
 package tokenize
 
 import "math/bits"
 
-// plainRule says which runs of letters of ASCII are a word to a pattern, behind a space or not and
-// whatever it does elsewhere. Most words of most texts are like that.
+// plainRule says which runs of ASCII letters, behind a space or not, are a word to a pattern,
+// whatever else it matches. Most words of most texts are such runs.
 type plainRule uint8
 
 const (
 	noPlain plainRule = iota
-	// anyCase: letters with something else of ASCII behind them, or nothing.
+	// anyCase: letters, and behind them another ASCII character or nothing.
 	anyCase
-	// lowerCase: the same, and only the first may be upper case. An apostrophe may begin a contraction,
-	// which the pattern counts to the word.
+	// lowerCase: the same, and only the first may be upper case. An apostrophe may begin a
+	// contraction, which the pattern counts to the word.
 	lowerCase
 )
 
@@ -24,8 +24,8 @@ func (*punctuated) plain() plainRule { return anyCase }
 
 const eachByte, highBits = 0x0101010101010101, 0x8080808080808080
 
-// notLetters marks the bytes of a word that are no lower case letters of ASCII, by their highest bit; with
-// fold 0x20 in each byte, that are none of either case.
+// notLetters sets the highest bit of each byte of w that is no lower case ASCII letter; with fold
+// 0x20 in each byte, of each that is no ASCII letter.
 func notLetters(w, fold uint64) uint64 {
 	low := (w | fold) &^ highBits
 	return ^((low + (0x80-'a')*eachByte) &^ (low + (0x7f-'z')*eachByte) &^ w) & highBits
@@ -52,7 +52,8 @@ func (rule plainRule) end(s []byte, i int) int {
 	return end
 }
 
-// letters is the end of the lower case letters of ASCII from s[i] on, or of either case: see notLetters.
+// letters is the end of the ASCII letters from s[i] on, of lower case or, by fold, of both: see
+// notLetters.
 func letters(s []byte, i int, fold uint64) int {
 	for ; i+8 <= len(s); i += 8 {
 		if others := notLetters(load64(s[i:]), fold); others != 0 {
@@ -65,10 +66,10 @@ func letters(s []byte, i int, fold uint64) int {
 	return i
 }
 
-// known appends the tokens of the plain words from s[i] on, as long as each is of up to seven bytes and
-// known as one token, and returns where the next one begins that is not. What it finds in eight bytes at
-// once it also looks up at once, with no branch that depends on a word's length: half of the time of
-// the general way.
+// known appends the tokens of the plain words from s[i] on, as long as each has at most seven bytes
+// and is known as one token, and returns where the first begins that is not. It looks a word up by
+// the same eight bytes in which it found it, without a branch on the word's length: half the time
+// of the general way.
 func (c *wordCache) known(dst []uint32, s []byte, i int, rule plainRule) ([]uint32, int) {
 	for i+8 <= len(s) {
 		w := load64(s[i:])

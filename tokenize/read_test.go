@@ -154,8 +154,8 @@ func TestMergesOfEachKind(t *testing.T) {
 	}
 }
 
-// The library puts Metaspace's "first" by where a text came from, not by where it stands: where the two may differ a file
-// is refused.
+// The library puts Metaspace's "first" by where a text came from, not by where it stands: where the
+// two may differ a file is refused.
 func TestMetaspaceFirst(t *testing.T) {
 	const (
 		drops   = `pre_tokenizer: with a normalizer that may drop the first character, prepend_scheme "first": not supported`

@@ -1,9 +1,10 @@
-// Rows: the merges of a very long word, by rank. A heap of millions of them takes half a microsecond for each.
+// Rows: the possible merges of a very long word, by rank. A heap of millions of them takes half a
+// microsecond a merge.
 
 package tokenize
 
-// rows are the places where merges could be done, a row for each rank. A text of megabytes that no pattern cuts is a
-// few characters again and again: few ranks, each at many places, which come nearly in their order.
+// rows holds the places where merges could be done, a row for each rank. A word of megabytes is a few
+// characters again and again: few ranks, each at many places, which come nearly in order.
 type rows struct {
 	of    map[uint32]int32 // rank: its row
 	rows  []row
@@ -40,7 +41,7 @@ func (r *rows) begin() {
 	r.rows, r.ranks, r.last = r.rows[:0], r.ranks[:0], -1
 }
 
-// row is that of a rank.
+// row is the row of a rank; it makes one if there is none.
 func (r *rows) row(rank uint32) *row {
 	if r.last >= 0 && r.rows[r.last].rank == rank {
 		return &r.rows[r.last]
@@ -48,7 +49,7 @@ func (r *rows) row(rank uint32) *row {
 	at, ok := r.of[rank]
 	if !ok {
 		at = int32(len(r.rows))
-		if len(r.rows) < cap(r.rows) { // its memory
+		if len(r.rows) < cap(r.rows) { // use its memory again
 			r.rows = r.rows[:at+1]
 			one := &r.rows[at]
 			*one = row{rank: rank, places: one.places[:0], late: one.late[:0]}
@@ -95,7 +96,7 @@ func (r *row) take() (place int32, ok bool) {
 	return place, true
 }
 
-// endless merges with rows.
+// endless merges a very long word.
 func (m *merger) endless(dst []uint32, t *pairTable) []uint32 {
 	m.link()
 	if m.rows == nil {
@@ -139,7 +140,7 @@ func (m *merger) enter(t *pairTable, at int32) {
 	m.steps++
 }
 
-// pushLeast and popLeast keep the least first.
+// pushLeast and popLeast keep a heap with the least value first.
 func pushLeast[T int32 | uint32](h []T, v T) []T {
 	h = append(h, v)
 	i := len(h) - 1

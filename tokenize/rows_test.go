@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// merges of few symbols with few others, ranks in no order: a token may be made again by what it was part of.
+// merges of few symbols with few others, ranks in no order: a token may be made again by what it
+// was part of.
 func randomMerges(random *rand.Rand, symbols, merges uint32) *pairTable {
 	t := newPairTable(int(merges))
 	for i, rank := range random.Perm(int(merges)) {

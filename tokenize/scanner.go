@@ -7,8 +7,8 @@ import "bytes"
 // A scanner cuts a text into words. It is what `Split` does with a pattern's matches "isolated": each
 // match is a word, and so is what lies between two of them.
 type scanner struct {
-	// next finds the next word of s from i on: s[from:to]. i is less than len(s), and to is more than i.
-	// What lies before from belongs to no word.
+	// next finds the next word of s from i on: s[from:to]. i is less than len(s), and to is more
+	// than i. What lies before from belongs to no word.
 	next  func(s []byte, i int) (from, to int)
 	plain plainRule
 }

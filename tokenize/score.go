@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// number is the next value, a number, as serde_json reads it for the reference library: the digits as
-// one whole number, rounded, times a power of ten, rounded again. strconv.ParseFloat would round once,
-// which at times is another float64, and another way to cut a word.
+// number is the next value, a number, as serde_json reads it for the reference library: the digits
+// as one whole number, rounded, times a power of ten, rounded again. strconv.ParseFloat would round
+// once, which at times is another float64, and another way to cut a word.
 func (r *jsonReader) number() (float64, error) {
 	r.peek()
 	start := r.at

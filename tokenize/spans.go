@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// AppendSpans is Append without specials, and appends to spans where each token stands in text, which is
-// less than 4 GiB long. Nothing is allocated beside dst and spans once the working space has grown, up
-// to some 40 bytes for each of the text; a text costs about twice what it costs Append, more where
-// much of it is normalised.
+// AppendSpans is Append without specials that also appends to spans where each token stands in
+// text, which must be shorter than 4 GiB. Once the working space has grown, nothing is allocated
+// but dst and spans. It takes two to four times as long as Append.
 //
-// The spans are those of the reference library, in bytes: whole characters, so that tokens that share a
-// character have it in common; a token for a space that the tokenizer has put before a text has the
-// text's first character; of a text that was normalised, the characters that became the token. A broken
-// sequence of bytes is one character. Only where the tokens of a BPE model do not spell the word, as
-// with unknown characters, each has the whole word, and the library says more.
+// The spans are those of the reference library, in bytes of text. They are whole characters: tokens
+// that share a character all have it. A token for a space that the tokenizer has put before a text
+// has the text's first character, a token of normalised text the characters that it was made of. A
+// broken sequence of bytes is one character.
+//
+// One thing differs: where the tokens of a BPE model do not spell the word, as with unknown
+// characters, each has the whole word here, and parts of it in the library.
 func (t *Tokenizer) AppendSpans(dst []uint32, spans []Span, text []byte) ([]uint32, []Span) {
 	s := scratches.Get().(*scratch)
 	w := spanner{t: t, s: s, dst: dst, spans: spans, text: text[:len(text):len(text)], first: len(spans)}
@@ -239,8 +240,8 @@ func (u *unigram) unclear(tokens []uint32) bool {
 	return false
 }
 
-// trimmed takes white space off a span, as ByteLevel and RobertaProcessing do: as many characters as the
-// token's text has of it at its ends.
+// trimmed takes white space off a span, as ByteLevel and RobertaProcessing do: as many characters
+// as the token's text has of it at its ends.
 func (w *spanner) trimmed(i int, token []byte, ofBytes bool) {
 	// Of tokens of bytes only the space is white space: the library spells all others with letters.
 	isSpace := func(r rune) bool {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// checkSpans wants the tokens of Append, and spans of whole characters that begin in the text's order.
+// checkSpans wants the tokens of Append, and spans of whole characters that begin in the text's
+// order.
 func checkSpans(t *testing.T, name string, tokenizer *Tokenizer, text []byte) {
 	t.Helper()
 	want := tokenizer.Append(nil, text, false)
@@ -71,7 +72,8 @@ func TestAppendSpansAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Without a post-processor two texts follow one another; a template that turns them round has no pair.
+// Without a post-processor two texts follow one another; a template that turns them round has no
+// pair.
 func TestFramePair(t *testing.T) {
 	sequence := func(id string) string { return `{"Sequence":{"id":"` + id + `","type_id":1}}` }
 	template := func(pair string) string {

@@ -24,8 +24,8 @@ var spaces = []string{" ", " ", "  ", "\t", "\n", "\r\n", "\r", "\u00a0", "\u300
 
 var contractions = []string{"'s", "'S", "'t", "'RE", "'re", "'vE", "'m", "'ll", "'Ll", "'lL", "'d", "'D", "'ſ", "'x", "'", "’s", "'ß", "'l", "'r"}
 
-// clusterParts are characters of each kind in grapheme clusters, some short enough that clusters of less
-// than six bytes come out.
+// clusterParts are characters of each kind in grapheme clusters, some short enough that clusters of
+// less than six bytes come out.
 var clusterParts = []string{"a", "\r", "\n", "\r\n", "\x01", "\u00ad", "\u0301", "\u0301", "\u0323", "\u200d", "\ufe0f", "\u0903", "\u0600", "\u06dd",
 	"\u1100", "\ua960", "\u1161", "\ud7b0", "\u11a8", "\ud7cb", "\uac00", "\uac01", "©", "❤", "👍", "🏽", "🇩", "\u0915", "\u094d", "\u0937", "\u0d4d",
 	"\U000110bd", "\U00013430", "\U000e0041", "Ａ", "\uff76", "\uff9e", "ﬁ", "½", "é", "Å", "\u3000", "\u00a0", "\u200b", "\u2028"}
@@ -67,7 +67,8 @@ func (m *texts) rune() rune {
 	}
 }
 
-// cut is some of a text, cut between bytes, so that it may begin and end in the middle of a character.
+// cut is some of a text, cut between bytes, so that it may begin and end in the middle of a
+// character.
 func (m *texts) cut(s string) string {
 	from := m.IntN(len(s))
 	return s[from : from+m.IntN(len(s)-from+1)]

@@ -1,12 +1,18 @@
-// Package tokenize turns text into the token ids that an engine would give it, from the model's own
-// tokenizer.json (Hugging Face's format): byte-level BPE, BPE of characters with byte fallback
-// (SentencePiece models), and WordPiece.
+// Package tokenize turns text into a model's tokens, by the model's own tokenizer.json (Hugging
+// Face's format): byte-level BPE and BPE of characters with byte fallback, as engines have them;
+// WordPiece and Unigram, as encoders do.
 //
 //	t, err := tokenize.Open("/models/qwen/tokenizer.json")
 //	ids := t.Append(nil, []byte("Hello"), true)
 //
-// The result equals that of the reference library (github.com/huggingface/tokenizers, on which the
-// engines stand) token for token; a file that needs what is not built here is refused with
+// For an encoder, with where each token stands, cut to a length by the caller, and [CLS] and [SEP]
+// around:
+//
+//	ids, spans := t.AppendSpans(ids[:0], spans[:0], text)
+//	input, types := t.Frame(input[:0], types[:0], ids[:min(len(ids), 512-t.Around(false))])
+//
+// The tokens are those of the reference library (github.com/huggingface/tokenizers, which engines and
+// encoders use), one by one. A file that needs something that is not built here is refused with
 // ErrUnsupported, so that there is no wrong answer.
 package tokenize
 
@@ -19,23 +25,23 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnsupported is wrapped by errors of Open and Read for files that may be good, but ask for
-// something that this package does not do; the error names it.
+// ErrUnsupported is wrapped by errors of Open and Read for files that may be good but ask for
+// something that this package does not do. The error names it.
 var ErrUnsupported = errors.New("not supported")
 
 // Tokenizer is one tokenizer.json. Its methods may be called by many goroutines at once.
 //
 // The way of a text, as in the reference library:
-//  1. Added tokens that are not `normalized` are cut out; each is its token.
-//  2. What lies between is normalised, and the other added tokens are cut out of that.
-//  3. What lies between those is cut into words by split patterns.
+//  1. Added tokens that are not `normalized` are cut out; each is one token.
+//  2. What lies between them is normalised, and the other added tokens are cut out of that.
+//  3. What lies between those is cut into words.
 //  4. The model turns each word into tokens.
 type Tokenizer struct {
 	u             *unicodeTables
 	raw           *finder // nil: no such tokens
 	normalisers   []normaliser
 	normalised    *finder  // nil: no such tokens
-	outer         *scanner // cuts what metaspace is given; nil: nothing does
+	outer         *scanner // WhitespaceSplit before metaspace; nil: there is none
 	metaspace     *metaspace
 	prefixSpace   bool // ByteLevel's add_prefix_space
 	scanners      []scanner
@@ -52,12 +58,12 @@ type Tokenizer struct {
 	reach         int // bytes of the longest added token
 }
 
-// maxFile bounds a tokenizer.json; the largest of today's have 35 MB.
+// maxFile is the most bytes of a tokenizer.json; the largest of today's have 35 MB.
 const maxFile = 256 << 20
 
 // Open reads a tokenizer.json.
 func Open(path string) (*Tokenizer, error) {
-	info, err := os.Stat(path) // to open a pipe would wait for who writes to it
+	info, err := os.Stat(path) // opening a pipe would wait for its writer
 	if err != nil {
 		return nil, fmt.Errorf("cannot read tokenizer: %w", err)
 	}
@@ -89,9 +95,9 @@ func Read(data []byte) (*Tokenizer, error) {
 
 // scratch is the working space of one call.
 type scratch struct {
-	valid  []byte    // the text, where it was no UTF-8
+	valid  []byte    // the text, if it was not valid UTF-8
 	text   [2][]byte // normalised, to and fro
-	wide   []byte    // with its characters put apart
+	wide   []byte    // with characters taken apart
 	marked []byte    // with metaspace or a space before it
 	runes  []ranked
 	merger merger
@@ -119,14 +125,15 @@ func (s *scratch) size() int {
 		8*(cap(s.traced[0])+cap(s.traced[1])+cap(s.valids)+cap(s.mark)) + 4*cap(s.again)
 }
 
-// Append appends the tokens of text to dst. With specials it also adds what the file's post-processor
-// puts around a text, such as a token for its beginning (`add_special_tokens` of the engines; chat
-// templates bring their own, so their text is tokenised without). Special tokens that stand in text
-// are tokens in both cases, as they are for the engines. Bytes that are no UTF-8 count as U+FFFD, one
-// for each sequence that is broken off.
+// Append appends the tokens of text to dst. With specials it also adds what the file's
+// post-processor puts around a text, such as a token for its beginning (`add_special_tokens` of the
+// engines; chat templates bring their own, so their text is tokenised without). Special tokens that
+// stand in the text are tokens in both cases, as they are for the engines. Bytes that are not valid
+// UTF-8 count as U+FFFD, one for each sequence that is broken off.
 //
-// Beside dst nothing is allocated for longer texts once the working space has grown. A word of n
-// bytes costs n log n steps, everything else is linear.
+// Once the working space has grown, nothing is allocated but dst. With BPE a word of n bytes costs
+// n log n steps; with Unigram each byte costs up to as many steps as the longest piece has bytes;
+// everything else is linear.
 func (t *Tokenizer) Append(dst []uint32, text []byte, specials bool) []uint32 {
 	s := scratches.Get().(*scratch)
 	text = text[:len(text):len(text)] // see wordKey.set
@@ -181,7 +188,7 @@ func (t *Tokenizer) text(dst []uint32, text []byte, first bool, s *scratch) []ui
 // piece normalises and cuts out the other added tokens. first says that the piece begins the text.
 func (t *Tokenizer) piece(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
 	if s.marks != nil {
-		// Pieces are sub-slices of the text as long as nothing normalises them.
+		// Until something normalises it, a piece is a sub-slice of the text.
 		s.marks.passed = cap(s.marks.text) - cap(text)
 	}
 	text = t.normalise(text, s)
@@ -235,7 +242,8 @@ func (t *Tokenizer) words(dst []uint32, text []byte, first bool, s *scratch) []u
 	return dst
 }
 
-// marked cuts a text that is not empty into words behind what writes its spaces otherwise.
+// marked writes spaces as Metaspace or add_prefix_space ask for it, in a text that is not empty,
+// and cuts that into words.
 func (t *Tokenizer) marked(dst []uint32, text []byte, first bool, s *scratch) []uint32 {
 	switch {
 	case t.metaspace != nil:
@@ -248,7 +256,7 @@ func (t *Tokenizer) marked(dst []uint32, text []byte, first bool, s *scratch) []
 	return t.split(dst, text, 0, s)
 }
 
-// split lets the scanners from one on cut a text.
+// split cuts a text with the scanners from the given one on.
 func (t *Tokenizer) split(dst []uint32, text []byte, scanner int, s *scratch) []uint32 {
 	if scanner == len(t.scanners) {
 		return t.word(dst, text, s)
@@ -298,7 +306,7 @@ func (t *Tokenizer) word(dst []uint32, w []byte, s *scratch) []uint32 {
 	return t.model(dst, w, s)
 }
 
-// longWord cuts a word where that loses nothing; its parts may be in the cache.
+// longWord cuts a word where no merge is lost; its parts may be in the cache.
 func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 	if token, ok := t.bpe.whole[string(w)]; ok {
 		return append(dst, token)
@@ -312,7 +320,7 @@ func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 		}
 		var key wordKey
 		key.set(part)
-		if t.bpe.whole != nil { // a word like this part may have a token of its own
+		if t.bpe.whole != nil { // the same text as a word may have a token of its own
 			key.size |= isPart
 		}
 		var ok bool
@@ -344,8 +352,9 @@ func (t *Tokenizer) AppendBytes(dst []byte, token uint32) []byte {
 	return t.vocabulary.append(dst, token)
 }
 
-// AppendText appends a token as a reader sees it in a text: the mark that SentencePiece's vocabularies
-// write for a blank is one, and a WordPiece token begins a word unless it says that it goes on.
+// AppendText appends a token as a reader sees it in a text: the mark that SentencePiece's
+// vocabularies have for a space is a space, and a WordPiece token has a space before it unless it
+// continues a word.
 func (t *Tokenizer) AppendText(dst []byte, token uint32) []byte {
 	start := len(dst)
 	if t.wordPiece != nil {

@@ -101,7 +101,7 @@ func (b *trieBuilder) children(from, to, depth int) uint32 {
 		from++ // the key that ends here; the caller has noted its token
 	}
 	if from == to {
-		return 0 // no child: a unit whose label is noLabel, or another's, is found at every byte
+		return 0 // no node has this base, so no label will match
 	}
 	var labels []byte
 	for i := from; i < to; i++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // unicodeBin is written by scripts/tokenizers/tables.py, which asks the reference library; its format
-// stands there. Go's own unicode tables are of another version of Unicode than each of the library's.
+// stands there. The library's tables are of several versions of Unicode, Go's of yet another.
 //
 //go:embed unicode.bin
 var unicodeBin []byte
@@ -47,7 +47,8 @@ const (
 	setLowerLike  = 1<<classLower | 1<<classLetter | 1<<classMark // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 )
 
-// What BertNormalizer and BertPreTokenizer do with a code point, and what it is beside an added token.
+// What BertNormalizer and BertPreTokenizer do with a code point, and what it is beside an added
+// token.
 const (
 	bertDropped     = 1 << iota // clean_text removes it
 	bertBlank                   // clean_text makes it a space
@@ -83,7 +84,7 @@ type unicodeTables struct {
 	clusters  codePoints      // see grapheme.go
 }
 
-// unicodes reads the table once; what it takes is about a millisecond.
+// unicodes reads the table once, which takes some milliseconds.
 var unicodes = sync.OnceValue(func() *unicodeTables {
 	u, err := readUnicode(unicodeBin)
 	if err != nil {
@@ -218,7 +219,8 @@ func readUnicode(data []byte) (*unicodeTables, error) {
 	return u, nil
 }
 
-// at is the class byte of the character at s[i], and its bytes. s is valid UTF-8 and longer than i.
+// at is the class byte of the character at s[i], and its size in bytes. s is valid UTF-8, longer
+// than i.
 func (u *unicodeTables) at(s []byte, i int) (class uint8, size int) {
 	if c := s[i]; c < 0x80 {
 		return u.ascii[c], 1
@@ -231,7 +233,7 @@ func (u *unicodeTables) wide(s []byte, i int) (class uint8, size int) {
 	return u.of(r), n
 }
 
-// decode is the code point of the character at s[i], and its bytes. s is valid UTF-8.
+// decode is the code point of the character at s[i], and its size in bytes. s is valid UTF-8.
 func decode(s []byte, i int) (rune, int) {
 	switch c := s[i]; {
 	case c < 0x80:

@@ -7,8 +7,9 @@ import "unicode/utf8"
 // unigram is SentencePiece's model: each piece has a score, the logarithm of how likely it is, and a
 // word is cut where the sum of its pieces' scores is highest. Immutable.
 //
-// Sums are added from the left in float64, and of two equal ones the first found stays, as in the
-// reference library: for a run of one character many ways to cut have the same sum but for rounding.
+// Sums are added up from the left in float64, and of two equal ones the one found first stays, as
+// in the reference library: a run of one character can be cut in many ways whose sums differ by
+// rounding alone.
 type unigram struct {
 	pieces       trie
 	scores       []float64 // by token
@@ -16,8 +17,8 @@ type unigram struct {
 	unknownScore float64
 	byteFallback *[256]uint32 // <0x00> and so on; none where there is none; nil: not asked for
 	longest      int          // bytes of the longest piece
-	// The ids of byteFallback lie between these, some others may as well; firstByte is more than lastByte
-	// where there are none.
+	// The ids in byteFallback are from firstByte to lastByte, with others among them perhaps;
+	// firstByte is more than lastByte if there are none.
 	firstByte, lastByte uint32
 }
 
@@ -25,8 +26,8 @@ type unigram struct {
 // SentencePiece.
 const unknownPenalty = 10
 
-// step is the best way found to a place of a word.
-type step64 struct {
+// way is the best way found to a place of a word: its last piece.
+type way struct {
 	score float64
 	token uint32
 	size  int32 // bytes of the piece that ends there; 0: no way was found yet
@@ -34,7 +35,7 @@ type step64 struct {
 
 // lattice is the working space of one word.
 type lattice struct {
-	best   []step64
+	best   []way
 	places []place // what each token took of the word; only filled where noted
 	noted  bool
 }
@@ -82,7 +83,7 @@ func (l *lattice) add(dst []uint32, token uint32, from, to int) []uint32 {
 func (u *unigram) search(w []byte, l *lattice) {
 	n := len(w)
 	if cap(l.best) <= n {
-		l.best = make([]step64, n+1+n/4)
+		l.best = make([]way, n+1+n/4)
 	}
 	best := l.best[:n+1]
 	clear(best)
@@ -103,26 +104,26 @@ func (u *unigram) search(w []byte, l *lattice) {
 			}
 			to := &best[j+1]
 			if score := u.scores[token] + here; to.size == 0 || score > to.score {
-				*to = step64{score, token, int32(j + 1 - i)}
+				*to = way{score, token, int32(j + 1 - i)}
 			}
 			known = known || j+1-i == size
 		}
 		if !known {
 			to := &best[i+size]
 			if score := u.unknownScore + here; to.size == 0 || score > to.score {
-				*to = step64{score, u.unknown, int32(size)}
+				*to = way{score, u.unknown, int32(size)}
 			}
 		}
 		i += size
 	}
 }
 
-// appendUnknown appends the tokens of w[from:to], of which no character is a piece: in the order from
-// the last to the first.
+// appendUnknown appends the tokens of w[from:to], in which each character is unknown; the last token
+// first.
 func (u *unigram) appendUnknown(dst []uint32, w []byte, from, to int, l *lattice) []uint32 {
 	run := w[from:to]
 	if len(run) <= u.longest {
-		// Rare: the characters are unknown, or the unknown piece's own text, and all together are a piece.
+		// Rare: together the characters are a piece, such as the unknown token's own text.
 		if token := u.pieces.find(run); token != noPiece {
 			return l.add(dst, token, from, to)
 		}

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// slowUnigram is the definition: of all ways to cut a word the one with the highest sum, of equal ones
-// that whose last piece is longest, and so on to the left. Unknown characters are tokens of their own here.
+// slowUnigram is the definition: of all ways to cut a word the one with the highest sum, of equal
+// ones that whose last piece is longest, and so on to the left. Unknown characters are tokens of
+// their own here.
 func slowUnigram(m *model, unknown uint32, w string) []uint32 {
 	type way struct {
 		score float64
@@ -213,7 +214,8 @@ func TestCharsmapOfNoise(t *testing.T) {
 	}
 }
 
-// A word of 64 KB, each place of which costs as many steps as the longest piece that may be has bytes.
+// A word of 64 KB, each place of which costs as many steps as the longest piece that may be has
+// bytes.
 func TestUnigramOfGiants(t *testing.T) {
 	var vocab strings.Builder
 	for size := 1; size <= maxPiece; size *= 2 {
