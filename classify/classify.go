@@ -59,7 +59,7 @@ type Request struct {
 	Messages int  // in the conversation, whoever says them
 	Turns    int  // of them, the user's
 	Tools    int  // on offer
-	Images   int  // parts that are images
+	Media    int  // parts that are images, audio or video
 	Unread   int  // parts whose content nobody here can read: images, audio, files, unknown types
 	Results  int  // tool results: a tool loop is under way
 	Streamed bool // the answer
@@ -224,7 +224,7 @@ func (c *Classifier) acquire(r *Request, limit time.Duration) *judging {
 		waited = clock() - began
 	}
 	j := c.memory()
-	j.from, j.waited, j.began = from, waited, clock()
+	j.turn.from, j.turn.waited, j.turn.began = from, waited, clock()
 	return j
 }
 
@@ -267,7 +267,7 @@ func (c *Classifier) release(j *judging, panicked any) {
 	if panicked != nil {
 		j.v.cut(newPanicError(panicked))
 	}
-	from, used, lost := j.from, clock()-j.began, j.lost
+	from, used, lost := j.turn.from, clock()-j.turn.began, j.turn.lost
 	if panicked == nil && !j.broken && !j.huge() {
 		j.forget()
 		c.mu.Lock()

@@ -16,7 +16,7 @@ func measureConversation(j *judging, what string) (float64, error) {
 	case "tools":
 		return float64(j.r.Tools), nil
 	case "images":
-		return float64(j.r.Images), nil
+		return float64(j.r.Media), nil
 	case "results":
 		return float64(j.r.Results), nil
 	}

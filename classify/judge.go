@@ -22,16 +22,12 @@ type judging struct {
 	r        *Request
 	v        *Verdict
 	deadline time.Duration // by clock
-	now      time.Duration // the last reading of clock: the end of a signal is the beginning of the next
-	depth    int           // how many signals are under way, each asked for by the one before
-	late     bool          // the deadline has passed
-	from     *flow         // the flow whose turn its thread is; nil: it did not have to wait
-	began    time.Duration // when its turn began, by clock
-	waited   time.Duration // how long it has waited for a thread, in all
-	lost     bool          // it let others have its thread and did not get one again
+	late     bool          // the deadline has passed, or nobody waits for the verdict
 	why      error         // why it is late; nil: the deadline has passed
-	within   time.Duration // how much of the signal under way went to others that it asked for
 	broken   bool          // there was a panic: this memory must not be used again
+
+	turn      turnTaken // of the thread that judges
+	stopwatch stopwatch // of signals
 
 	done []outcome // of Classifier.table
 	own  []answer  // of Classifier.own
@@ -50,6 +46,23 @@ type judging struct {
 	shape   shape // of the last user message
 
 	batch *batch // nil before the first
+}
+
+// A turnTaken is the time that a judging has a thread for. Where all threads are taken,
+// requests of different clients (flows) have them in turn.
+type turnTaken struct {
+	from   *flow         // whose turn it is; nil: it did not have to wait
+	began  time.Duration // by clock
+	waited time.Duration // for a thread, in all
+	lost   bool          // it let others have the thread and did not get one again
+}
+
+// A stopwatch tells how long each signal took by itself, without the signals that it asked
+// for.
+type stopwatch struct {
+	now    time.Duration // the last reading of clock: the end of a signal is the beginning of the next
+	depth  int           // how many signals are under way, each asked for by the one before
+	within time.Duration // how much of the signal under way went to others that it asked for
 }
 
 // An outcome is whether a signal was computed.
@@ -80,7 +93,7 @@ func (j *judging) huge() bool {
 // forget lets go of the request.
 func (j *judging) forget() {
 	j.r, j.v, j.late, j.last, j.shape = nil, nil, false, nil, shape{}
-	j.from, j.lost, j.why = nil, false, nil
+	j.turn.from, j.turn.lost, j.why = nil, false, nil
 	clear(j.done)
 	clear(j.own)
 	j.folds.reset()
@@ -89,7 +102,7 @@ func (j *judging) forget() {
 
 // judge is the whole way, in order.
 func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
-	j.r, j.v, j.deadline, j.within = r, v, deadline, 0
+	j.r, j.v, j.deadline, j.stopwatch.within = r, v, deadline, 0
 	j.folds.begin(len(r.Texts))
 	j.judgeBatch()
 	if j.c.options.Jailbreak.Action != Off || j.c.options.PII.Action != Off {
@@ -97,7 +110,7 @@ func (j *judging) judge(r *Request, v *Verdict, deadline time.Duration) {
 			v.Hidden += unseen.Count(r.Texts[i].Bytes)
 		}
 	}
-	j.now = clock() // the first signal begins
+	j.stopwatch.now = clock() // the first signal begins
 	if j.c.options.Jailbreak.Action != Off {
 		v.Jailbreak.Err = j.guard(KindJailbreak, &j.c.options.Jailbreak)
 	}
@@ -164,27 +177,27 @@ func (j *judging) askOwn(i int) truth {
 
 // try runs one step of a signal. A panic becomes the signal's error and goes no further.
 func (j *judging) try(row int, step func(*judging) error) (err error) {
-	if j.depth++; j.depth > 1 {
-		j.now = clock() // the signal that asks has worked since the last reading
+	if j.stopwatch.depth++; j.stopwatch.depth > 1 {
+		j.stopwatch.now = clock() // the signal that asks has worked since the last reading
 	}
-	kind, start, before := j.c.table[row].kind, j.now, j.within
-	j.within = 0
+	kind, start, before := j.c.table[row].kind, j.stopwatch.now, j.stopwatch.within
+	j.stopwatch.within = 0
 	defer func() {
 		if p := recover(); p != nil {
 			j.broken = true
 			err = newPanicError(p)
 		}
-		j.now = clock()
-		j.depth--
-		all := j.now - start
-		j.took(kind, all-j.within, err)
-		j.within = before + all
+		j.stopwatch.now = clock()
+		j.stopwatch.depth--
+		all := j.stopwatch.now - start
+		j.took(kind, all-j.stopwatch.within, err)
+		j.stopwatch.within = before + all
 	}()
 	if j.c.options.Fault != nil {
 		j.c.options.Fault(kind)
-		j.now = clock()
+		j.stopwatch.now = clock()
 	}
-	if j.overdueAt(j.now) {
+	if j.overdueAt(j.stopwatch.now) {
 		err = ErrTimeout
 	} else {
 		err = step(j)
@@ -201,7 +214,7 @@ func (j *judging) overdue() bool {
 		return true
 	}
 	now := clock()
-	if now-j.began >= turn {
+	if now-j.turn.began >= turn {
 		now = j.giveWay(now)
 	}
 	return j.overdueAt(now)
@@ -213,24 +226,24 @@ func (j *judging) overdue() bool {
 func (j *judging) giveWay(now time.Duration) time.Duration {
 	limit := never
 	if j.c.patience != never {
-		limit = max(j.c.patience-j.waited, 0)
+		limit = max(j.c.patience-j.turn.waited, 0)
 	}
 	if j.r.gone() {
 		j.late, j.why = true, ErrGone
 		return now
 	}
-	from, ok := j.c.line.giveWay(j.from, j.r.flow(), now-j.began, limit)
-	j.from, j.began = from, clock()
-	waited := j.began - now
-	j.waited += waited
-	j.within += waited
+	from, ok := j.c.line.giveWay(j.turn.from, j.r.flow(), now-j.turn.began, limit)
+	j.turn.from, j.turn.began = from, clock()
+	waited := j.turn.began - now
+	j.turn.waited += waited
+	j.stopwatch.within += waited
 	if j.deadline != never {
 		j.deadline += waited
 	}
 	if !ok {
-		j.lost, j.late, j.why = true, true, ErrBusy
+		j.turn.lost, j.late, j.why = true, true, ErrBusy
 	}
-	return j.began
+	return j.turn.began
 }
 
 func (j *judging) overdueAt(now time.Duration) bool {

@@ -20,8 +20,8 @@ type weights interface {
 // A reader reads texts with the weights; it is the memory of one thread. Texts
 // are folded ones.
 type reader interface {
-	// attack gives calibrated probabilities that there is an attack in a text. read: it is a document or
-	// a tool's result, of which indirect is asked too.
+	// attack gives calibrated probabilities that there is an attack in a text. read says that the
+	// text is a document or a tool's result; then indirect is computed as well.
 	attack(text []byte, read bool) attackScores
 	// suspicion says how much the words of a piece suggest an attack, and instructions
 	// to its reader. The values serve to compare pieces with each other.

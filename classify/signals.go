@@ -1,4 +1,4 @@
-// Signals: the one table of them. A signal more is a file, a row here and a
+// Signals: the one table of them. To add a signal, add a file, a row here and a
 // transcript.
 
 package classify
@@ -18,20 +18,20 @@ type signal struct {
 	kind Kind
 	cost int // rough, for the order in which a decision asks: microseconds for a short text
 
-	find   func(*judging) error                            // the value, into the verdict; nil: it is in the request
+	find   func(*judging) error                            // computes the value into the verdict; nil if the request holds it
 	is     func(*judging, string) (score float64, ok bool) // whether it has this value
-	values func() []string                                 // what a condition may ask for; nil: anything
+	values func() []string                                 // what a condition may ask for; nil with is: any value. A kind without it names users' signals
 	found  func(*judging) string                           // the value in words
 	report func(*Verdict) string                           // the same in full, for Verdict.Report; nil: the names that hold
 
-	telling bool // Telling has it
+	telling bool // it is listed by Telling
 	embeds  bool // it needs the sentence embedding
 
-	key      string                                          // of an element of `signals` in the configuration, that makes one of this kind
-	measures []string                                        // what users may set bounds to; one of the same name as key stands for it
-	measure  func(*judging, string) (float64, error)         // one of them
+	key      string                                          // of an element of `signals` in the configuration, which makes a signal of this kind
+	measures []string                                        // what users may set bounds to; if one has the key's name, its bounds stand at the key itself
+	measure  func(*judging, string) (float64, error)         // one of measures, by its name
 	limit    float64                                         // the greatest that a measure can be; 0: there is none
-	compile  func(*Classifier, *SignalOptions) (test, error) // where bounds of measures are not what users set
+	compile  func(*Classifier, *SignalOptions) (test, error) // for kinds that are configured by something other than bounds
 }
 
 // made says that users make signals of this kind.
@@ -41,7 +41,8 @@ func (s *signal) made() bool { return s.key != "" }
 type test func(*judging) (score float64, holds bool, err error)
 
 // table is in the order in which the configuration and Telling list signals. It
-// is a function: rows lead to judging, which leads back here.
+// is a function: a variable would be an initialisation cycle, since rows lead to judging,
+// which reads the table.
 func table() []signal {
 	return []signal{
 		{kind: KindJailbreak, cost: 100, find: searchAttacks, is: isJailbreak, values: jailbreakTypes, found: foundJailbreak, report: reportJailbreak},
@@ -82,9 +83,9 @@ func Values(kind Kind) []string {
 	return nil
 }
 
-// Telling are the kinds with a value that is worth computing, in Request.Also,
-// for somebody who wants to know what there is to know. The guards are not among
-// them: their options say whether they judge.
+// Telling are the kinds to compute, by Request.Also, when everything is to be shown, as
+// `kvasir explain` does. The guards are not among them: their options say whether they
+// judge.
 func Telling() (kinds []Kind) {
 	for _, s := range table() {
 		if s.telling {

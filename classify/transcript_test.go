@@ -166,7 +166,7 @@ func (s *script) prepare(words string) {
 		case "tools":
 			s.request.Tools = n
 		case "images":
-			s.request.Images = n
+			s.request.Media = n
 		case "also":
 			for k := range strings.SplitSeq(value, ",") {
 				s.request.Also = append(s.request.Also, Kind(k))

@@ -57,7 +57,7 @@ type Server struct {
 	// closed. No route hears of it.
 	Refuse func(*fasthttp.RequestCtx, *openai.Error)
 
-	Aside    func(*fasthttp.RequestCtx)                // notes a request for which the Handler did not call Logged
+	Unlogged func(*fasthttp.RequestCtx)                // notes a request for which the Handler did not call Logged
 	Panicked func(ctx *fasthttp.RequestCtx, fault any) // answers for a Handler that panicked
 	Faulty   func()                                    // counts an error of fasthttp's own
 }
@@ -141,7 +141,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 	s.Handler(ctx)
 	if ok && !conn.logged {
-		s.Aside(ctx)
+		s.Unlogged(ctx)
 	}
 }
 

@@ -79,7 +79,7 @@ func startServer(t *testing.T, handler fasthttp.RequestHandler) *testServer {
 			ctx.SetStatusCode(err.Status)
 			ctx.SetBodyString(err.Message)
 		},
-		Aside: func(*fasthttp.RequestCtx) { s.note("aside") },
+		Unlogged: func(*fasthttp.RequestCtx) { s.note("aside") },
 		Panicked: func(ctx *fasthttp.RequestCtx, fault any) {
 			s.note("panicked: %v", fault)
 			ctx.Response.Reset()

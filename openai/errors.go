@@ -1,4 +1,5 @@
-// Errors: everything the proxy refuses or fails with, in OpenAI's shape.
+// Errors: the shape of everything that the gateway itself refuses or fails with. Package
+// proxy (refusal.go, failure.go, keys.go ...), edge and upstream make them.
 
 package openai
 

@@ -12,43 +12,50 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/openai/answer"
 )
 
-// record notes how a request went. Nothing of its text, its answer or its key
-// is among the facts.
-func (p *Proxy) record(x *exchange) {
+// An accessLog counts requests and writes a line for each. Nothing of a request's text,
+// its answer or its key is in it.
+type accessLog struct {
+	log     zerolog.Logger
+	metrics *metrics
+}
+
+// note counts a request that has ended, and writes its line.
+func (l *accessLog) note(x *exchange) {
 	f := &x.facts
-	m := x.byStatus.of(f.status, x.plan.route, p.metrics)
+	m := x.byStatus.of(f.status, x.plan.route, l.metrics)
 	m.requests.Inc()
 	m.duration.Observe(f.total.Seconds())
 	if f.firstByte > 0 {
 		m.firstByte.Observe(f.firstByte.Seconds())
-		p.metrics.overhead.Observe(f.overhead.Seconds())
+		l.metrics.overhead.Observe(f.overhead.Seconds())
 	}
 	if f.why != "" {
-		p.metrics.ended.WithLabelValues(f.why).Inc()
+		l.metrics.ended.WithLabelValues(f.why).Inc()
 	}
 	if f.usage != answer.NoUsage && x.backend != nil {
-		t := x.backend.tokensOf(x.plan.model, p.metrics)
+		t := x.backend.tokensOf(x.plan.model, l.metrics)
 		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
 	}
-	p.logRequest(x)
+	l.request(x)
 }
 
-// logRequest writes the request's line.
-func (p *Proxy) logRequest(x *exchange) {
+// request writes the request's line.
+func (l *accessLog) request(x *exchange) {
 	x.conn.Logged()
 	f := &x.facts
 	level := zerolog.InfoLevel
 	if f.status >= 500 && f.why != whyGone {
 		level = zerolog.WarnLevel
 	}
-	e := p.log.WithLevel(level)
-	if p.log.GetLevel() > level || !e.Enabled() {
+	e := l.log.WithLevel(level)
+	if l.log.GetLevel() > level || !e.Enabled() {
 		return
 	}
 	why := f.why
@@ -80,9 +87,52 @@ func (p *Proxy) logRequest(x *exchange) {
 	e.Msg("request")
 }
 
-// logAside writes the line of a request that no worker heard of: health, models and
-// unknown routes. Its path is the client's text, so only known ones are named.
-func (p *Proxy) logAside(ctx *fasthttp.RequestCtx) {
+// candidates writes the line that says why: every candidate with what it holds,
+// its load and its price. There are as many as workers, so it is for log.level
+// debug; the request's own line has the choice.
+func (l *accessLog) candidates(x *exchange, at *kvroute.Placement) {
+	if len(at.Candidates) == 0 || l.log.GetLevel() > zerolog.DebugLevel {
+		return
+	}
+	e := l.log.Debug()
+	if !e.Enabled() {
+		return
+	}
+	list := zerolog.Arr()
+	for i := range at.Candidates {
+		c := &at.Candidates[i]
+		one := zerolog.Dict().Str("worker", c.Worker.Name())
+		if c.Rank >= 0 {
+			one.Int("rank", c.Rank)
+		}
+		one.Str("leg", c.Leg.String()).Bool("chosen", c.Chosen).Int("requests", c.Load.Requests).Int("decoding", c.Load.Decoding).
+			Int("backlog", c.Load.Backlog).Int("context", c.Load.Context).
+			Int("device", c.Overlap.Device).Int("host", c.Overlap.Host).Int("disk", c.Overlap.Disk).Int("predicted", c.Overlap.Predicted).
+			Int("of", c.Overlap.Of).Int("block_size", c.Overlap.BlockSize).Float64("cost", thousandths(c.Cost))
+		if c.TTFT > 0 {
+			one.Float64("ttft_ms", milliseconds(c.TTFT))
+		}
+		if c.Slow > 1 {
+			one.Float64("slow", thousandths(c.Slow))
+		}
+		if c.Aside {
+			one.Bool("aside", true)
+		}
+		for _, part := range c.Parts {
+			if part.Name != "" {
+				one.Float64("cost_"+part.Name, thousandths(part.Value))
+			}
+		}
+		list.Dict(one)
+	}
+	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
+		Str("policy", x.plan.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
+		Array("candidates", list).Msg("placement")
+}
+
+// other writes the line of a request that is not passed on to workers: health, models
+// and unknown routes. Its path is the client's text, so only known ones are named.
+func (l *accessLog) other(ctx *fasthttp.RequestCtx) {
 	status := ctx.Response.StatusCode()
 	route, level := "other", zerolog.InfoLevel
 	switch path := string(ctx.Path()); {
@@ -91,18 +141,18 @@ func (p *Proxy) logAside(ctx *fasthttp.RequestCtx) {
 	case strings.HasPrefix(path, "/v1/models"):
 		route = "/v1/models"
 	}
-	p.log.WithLevel(level).Bytes("request_id", ctx.Response.Header.Peek("X-Request-Id")).Str("route", route).
+	l.log.WithLevel(level).Bytes("request_id", ctx.Response.Header.Peek("X-Request-Id")).Str("route", route).
 		Int("status", status).Dur("total_ms", time.Since(ctx.Time())).Msg("request")
 }
 
-// logUnread notes a request that was no valid HTTP, too large or too slow. There is
+// unread notes a request that was no valid HTTP, too large or too slow. There is
 // nothing of it that could be named.
-func (p *Proxy) logUnread(err *openai.Error) {
+func (l *accessLog) unread(err *openai.Error) {
 	if err.Status == fasthttp.StatusUnauthorized {
-		p.metrics.refusedKeys.Inc()
+		l.metrics.refusedKeys.Inc()
 	}
-	p.metrics.unread.WithLabelValues(strconv.Itoa(err.Status)).Inc()
-	p.log.Info().Str("route", "unreadable").Int("status", err.Status).Msg("request")
+	l.metrics.unread.WithLabelValues(strconv.Itoa(err.Status)).Inc()
+	l.log.Info().Str("route", "unreadable").Int("status", err.Status).Msg("request")
 }
 
 // tokenMetrics are the token counters of one model.
@@ -114,7 +164,7 @@ type tokenMetrics struct {
 // tokensOf finds the counters of a model that this worker answered for. Most
 // workers serve one, so the last one found is kept.
 func (b *backend) tokensOf(model string, m *metrics) *tokenMetrics {
-	if t := b.tokens.Load(); t != nil && t.model == model {
+	if t := b.counters.Load(); t != nil && t.model == model {
 		return t
 	}
 	t := &tokenMetrics{
@@ -123,7 +173,7 @@ func (b *backend) tokensOf(model string, m *metrics) *tokenMetrics {
 		completion: m.tokens.WithLabelValues(model, "completion"),
 		cached:     m.tokens.WithLabelValues(model, "cached"),
 	}
-	b.tokens.Store(t)
+	b.counters.Store(t)
 	return t
 }
 

@@ -38,7 +38,7 @@ func (p *Proxy) receiving(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	return func(ctx *fasthttp.RequestCtx) {
 		defer func() {
 			if fault := recover(); fault != nil {
-				p.panicked(ctx, fault)
+				p.bugs.answer(ctx, fault)
 			}
 		}()
 		defer edge.Forget(ctx)

@@ -136,7 +136,7 @@ func (x *exchange) reserve(model string) *openai.Error {
 	if a == nil {
 		return nil
 	}
-	return x.tokens.take(estimate(&pl.req, pl.route, a), x.arrived())
+	return x.account.take(estimate(&pl.req, pl.route, a), x.arrived())
 }
 
 const (
@@ -174,18 +174,18 @@ func estimate(q *openai.Request, route *openai.Route, a *allowance) reservation 
 // the answer's last byte is sent where they are known by then, so that the next
 // request of a client that waits for it finds them counted.
 func (x *exchange) spend(tokens int) {
-	if x.plan.key != nil && !x.tokens.spent && tokens > 0 {
-		x.tokens.spend(tokens, x.plan.key.tokensOf(x.plan.model))
+	if x.plan.key != nil && !x.account.spent && tokens > 0 {
+		x.account.spend(tokens, x.plan.key.tokensOf(x.plan.model))
 	}
 }
 
 // settle spends what the request has used, as far as it is not spent yet, and
 // gives back what it has not.
 func (x *exchange) settle() {
-	if x.spend(x.facts.usage.Total()); !x.tokens.spent {
+	if x.spend(x.facts.usage.Total()); !x.account.spent {
 		x.spend(x.uncounted())
 	}
-	x.tokens.giveBack()
+	x.account.giveBack()
 }
 
 // bytesPerToken is how many bytes a token is taken for when nobody counted: a

@@ -18,9 +18,9 @@ type backend struct {
 
 	stop      context.CancelFunc           // ends the watch over it; nil: that has not begun
 	answered  chan struct{}                // closed after its first answer or failure
-	apart     atomic.Bool                  // it was said in the log that it hands over to nobody
-	agreement agreement                    // of its cached tokens with what was predicted
-	tokens    atomic.Pointer[tokenMetrics] // of the model that it answered for last
+	apart     atomic.Bool                  // the log has said already that it cannot hand over
+	agreement agreement                    // how well its cached tokens agree with the prediction
+	counters  atomic.Pointer[tokenMetrics] // of the model that it answered for last
 }
 
 // newBackend makes a backend of one worker of the configuration.
@@ -34,11 +34,11 @@ func newBackend(w Worker, t *Timeouts) (*backend, error) {
 	return b, nil
 }
 
-// watchAll begins to watch over the workers that are new in s, and gives them a
-// moment to answer before anybody asks for them.
+// watchAll begins to watch over the workers that are new in s, and waits up to 250 ms for
+// their first answers, so that the first request finds them.
 func (p *Proxy) watchAll(s *state) {
 	hooks := &upstream.Hooks{
-		Log: p.log, Bug: p.noteBug, News: p.tokens.Look,
+		Log: p.log, Bug: p.bugs.note, News: p.tokenizers.Look,
 		Short: p.descriptors.NoteUndialled,
 	}
 	var begun []*backend
@@ -69,8 +69,8 @@ func (p *Proxy) watchOver(ctx context.Context, b *backend, h *upstream.Hooks) {
 	b.Watch(ctx, h, func() { close(b.answered) })
 }
 
-// closeIdle closes the kept connections of all workers: no descriptor is left, and
-// each client needs one.
+// closeIdle closes the kept connections to all workers. It is called when descriptors have
+// run out, since each client needs one.
 func (p *Proxy) closeIdle() {
 	for _, b := range p.state.Load().ordered {
 		b.Conns.CloseIdle()

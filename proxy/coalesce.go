@@ -127,10 +127,10 @@ type coalesceMetrics struct {
 }
 
 func newCoalesceMetrics(f making, g *coalesceGroup) coalesceMetrics {
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_cache_flights", Help: "Requests to workers whose answer equal requests would get."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "kvasir_coalesced_calls", Help: "Requests to workers whose answer equal requests would get."},
 		func() float64 { return float64(g.Stats().Calls) })
 	return coalesceMetrics{
-		followers: f.gauge("kvasir_cache_waiters", "Requests that wait for the answer to an equal one."),
-		followed:  f.counters("kvasir_cache_waits_total", "Requests that waited for the answer to an equal one, by how that ended.", "end"),
+		followers: f.gauge("kvasir_coalesced_followers", "Requests that wait for the answer to an equal one."),
+		followed:  f.counters("kvasir_coalesced_requests_total", "Requests that waited for the answer to an equal one, by how that ended.", "end"),
 	}
 }

@@ -318,7 +318,7 @@ func TestCallsThatManyLeave(t *testing.T) {
 	all.Wait()
 	waitUntil(t, "all calls are over", func() bool { return p.coalesced.Stats().Calls == 0 })
 	waitUntil(t, "nobody waits", func() bool {
-		return p.metric(t, "kvasir_cache_waiters") == "0" && p.metric(t, "kvasir_requests_in_flight") == "0" && p.metric(t, "kvasir_panics_total") == "0"
+		return p.metric(t, "kvasir_coalesced_followers") == "0" && p.metric(t, "kvasir_requests_in_flight") == "0" && p.metric(t, "kvasir_panics_total") == "0"
 	})
 	t.Logf("%d calls for 7 questions", len(w.seen()))
 }

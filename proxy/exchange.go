@@ -28,10 +28,10 @@ type exchange struct {
 	conn     *edge.Conn
 	byStatus statusMetrics // the metrics of the route
 
-	plan   plan
-	tokens tokenAccount // of the key
+	plan    plan
+	account tokenAccount // what it has of its key's tokens
 
-	rule       cacheRule        // of the cache for this request
+	cacheRule  cacheRule        // what the cache may do for this request
 	lookup     *lookup          // in the cache, with memory for the next request's; nil until the first
 	recipients recipients       // whom the answer is for
 	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
@@ -74,9 +74,9 @@ type facts struct {
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
 // begin takes an exchange for a request.
-func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, a statusMetrics) *exchange {
+func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statusMetrics) *exchange {
 	x := exchanges.Get().(*exchange)
-	x.p, x.ctx, x.byStatus = p, ctx, a
+	x.p, x.ctx, x.byStatus = p, ctx, byStatus
 	x.plan.state, x.plan.route, x.plan.headers = p.state.Load(), rt, ctx.Request.Header.RawHeaders()
 	x.conn = ctx.Conn().(*edge.Conn)
 	x.recipients = recipients{client: x.conn, stopping: &p.stopping}
@@ -95,13 +95,15 @@ func (x *exchange) release() {
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)
 	x.p, x.ctx, x.conn, x.byStatus = nil, nil, nil, nil
-	x.tokens, x.rule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
+	x.account, x.cacheRule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]
 	exchanges.Put(x)
 }
 
-// read unpacks and parses the body, once.
+// read unpacks the body within the budget of all bodies and parses it, once, into
+// plan.body, plan.req and plan.asked. A chat template of the client's is refused with
+// what else is not valid, where the configuration says so.
 func (x *exchange) read() *openai.Error {
 	body, err := edge.Unpack(x.ctx, &x.p.bodies, x.plan.state.settings.MaxBody)
 	if err != nil {

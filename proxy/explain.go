@@ -95,29 +95,31 @@ func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placem
 	if err := pl.parse(body, ctx.Request.Header.ContentType()); err != nil {
 		return nil, err
 	}
-	pl.choose()
+	pl.answerBy(modelFor(pl.asked, pl.state))
 	if pl.isJudged() {
-		pl.verdict = pl.state.classifier.Judge(pl.ask(p.tokens))
+		pl.verdict = pl.state.classifier.Judge(pl.ask(p.tokenizers))
 		defer pl.verdict.Release()
 	}
-	pl.decide()
+	pl.answerBy(decidedModel(pl))
 	out := &PlacementExplained{Model: pl.model, Policy: pl.state.settings.Routing.Policy, Candidates: []CandidateExplained{}}
-	if r := rule(pl.verdict, &pl.state.settings.Guards, pl.model); r.err != nil || r.refusal != nil || r.gone {
+	if r := rulingOn(pl.verdict, &pl.state.settings.Guards, pl.model); r.err != nil || r.refusal != nil || r.gone {
 		out.Problem = "no worker is asked: a guard or a decision answers"
 		return out, nil
 	}
-	if err := pl.settlePlace(); err != nil {
+	if pl.placing.steering, err = steer(pl); err != nil {
 		return nil, err
 	}
+	pl.placing.salt = saltOf(&pl.req, pl.route, pl.key, pl.state.keys)
 	pl.splice(nil)
-	said := locate(pl, p.tokens)
+	var said placed
+	locate(pl, p.tokenizers, &said)
 	defer pl.placing.giveBack()
 	q := pl.query(time.Now(), !pl.handsOver(), len(pl.state.models[pl.chosen].Fallback) > 0)
 	priced, why, fault := pl.state.pool.Explain(q)
 	out.Why = why
 	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), said.approximate
 	if out.Exact {
-		out.Source = p.tokens.Of(pl.model).Model.Source()
+		out.Source = p.tokenizers.Of(pl.model).Model.Source()
 	}
 	var pin *kvroute.PinError
 	switch {

@@ -1,4 +1,4 @@
-// Failures: what a try that gave the client nothing means, for the client, the workers and the next try.
+// Failures: what an attempt that gave the client nothing means, for the client, the workers and the next attempt.
 
 package proxy
 
@@ -64,8 +64,8 @@ func (p *Proxy) logUnknown(b *backend, f *upstream.Failure) {
 	}
 }
 
-// noteTry tells a worker's health how a try went; f nil: well, as far as why tells.
-func (p *Proxy) noteTry(b *backend, f *upstream.Failure, why string, now time.Time) {
+// noteAttempt tells a worker's health how an attempt went; f nil: well, as far as why tells.
+func (p *Proxy) noteAttempt(b *backend, f *upstream.Failure, why string, now time.Time) {
 	p.logUnknown(b, f)
 	switch {
 	case f == nil && why == "":
@@ -84,7 +84,7 @@ func (p *Proxy) noteTry(b *backend, f *upstream.Failure, why string, now time.Ti
 	}
 }
 
-// workerFailed tells the worker's health of a failed try.
+// workerFailed tells the worker's health of a failed attempt.
 func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
 	if b.Failed(now, reason) {

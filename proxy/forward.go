@@ -80,7 +80,7 @@ func (a *attempts) mayAggregate() bool {
 	return !a.aggregate && a.x.plan.state.settings.Routing.Disaggregate != kvroute.Always.String() && !a.x.at.Worker.Helped()
 }
 
-// goesOn takes from the last failure where the next try must not go, and says
+// goesOn takes from the last failure where the next attempt must not go, and says
 // whether there may be one.
 //
 // After a prefill worker failed another one is tried, as a retry like any other.
@@ -170,7 +170,8 @@ func (a *attempts) fallBack(err error) bool {
 	a.x.plan.model = next
 	a.x.recipients.dropFollowers() // the answer will be another model's
 	a.x.plan.splice(nil)
-	a.x.locate()
+	a.x.plan.placing.pin = noPin // what was asked for is no worker of this model
+	locate(&a.x.plan, a.x.p.tokenizers, &a.x.facts.placed)
 	*a = attempts{x: a.x, aggregate: !a.x.plan.handsOver()}
 	return true
 }
@@ -230,6 +231,6 @@ func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
 	}
 	r := relay{x: x}
 	f := r.from(x, b)
-	x.p.noteTry(b, f, x.facts.why, x.call.Now)
+	x.p.noteAttempt(b, f, x.facts.why, x.call.Now)
 	return f
 }

@@ -38,10 +38,42 @@ type ruling struct {
 	passed string   // the guard that could not judge, and lets pass
 }
 
-// rule says what follows from a verdict, which may be nil, for a request that the
+// guard answers a request that may not pass, as the ruling says. The ruling lives in
+// this frame and not in answer's: streams keep that one, and the stack that it needs.
+// The tokens that were set aside for a request that is refused are given back when it
+// is answered.
+func (x *exchange) guard() (answered bool, err *openai.Error) {
+	r := rulingOn(x.plan.verdict, &x.plan.state.settings.Guards, x.plan.model)
+	x.p.metrics.signals.countRuling(x.plan.verdict, &r)
+	j := &x.plan.judgement
+	j.path, j.guard, j.unjudged = r.path, r.guard, r.passed
+	switch {
+	case r.gone && x.conn.Gone():
+		return false, clientGone
+	case r.gone:
+		return false, shuttingDown()
+	case r.err != nil:
+		return false, r.err
+	case r.refusal == nil:
+		return false, nil
+	}
+	x.facts.why = "blocked"
+	status := r.status
+	if !x.plan.route.Generates() && status == fasthttp.StatusOK {
+		status = fasthttp.StatusBadRequest // there is no answer to say it in
+	}
+	if status != fasthttp.StatusOK {
+		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.refusal.Text}
+	}
+	say := r.refusal.Replay(x.plan.route.Kind, x.arrived().Unix(), x.plan.req.Usage.Include)
+	x.tell(&say)
+	return true, nil
+}
+
+// rulingOn says what follows from a verdict, which may be nil, for a request that the
 // model would answer. What could not be judged passes only where the configuration
 // says so.
-func rule(v *classify.Verdict, g *Guards, model string) ruling {
+func rulingOn(v *classify.Verdict, g *Guards, model string) ruling {
 	if v == nil {
 		return ruling{}
 	}
@@ -120,8 +152,7 @@ func tooManyToJudge() *openai.Error {
 
 // countRuling counts what a ruling stops, and what it lets pass although a guard
 // found something or could not judge.
-func (p *Proxy) countRuling(v *classify.Verdict, r *ruling) {
-	m := &p.metrics.signals
+func (m *signalMetrics) countRuling(v *classify.Verdict, r *ruling) {
 	switch {
 	case v == nil || r.gone:
 		return

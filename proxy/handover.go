@@ -38,7 +38,7 @@ var (
 //  1. Both legs are stopped when the client is lost, whichever is under way.
 //  2. What the prefill worker said goes to one decode worker once, word for
 //     word, within saidGood, and only while the prefill worker lives on.
-//  3. Until commit, whatever fails on either leg fails the try. From then
+//  3. Until commit, whatever fails on either leg fails the attempt. From then
 //     on the prefill worker's end does not matter: its blocks are where they
 //     were needed.
 type handover struct {
@@ -93,7 +93,7 @@ func handOver(x *exchange) *upstream.Failure {
 	h.draft()
 	if f := h.prepare(); f != nil {
 		f.Part = upstream.PartPrefill
-		x.p.noteTry(h.from, f, "", h.call.Now)
+		x.p.noteAttempt(h.from, f, "", h.call.Now)
 		result := "prefill_failed"
 		if isNobodys(f) {
 			result = "stopped"
@@ -227,7 +227,7 @@ func (h *handover) runBeside() {
 	defer close(h.beside)
 	defer func() {
 		if fault := recover(); fault != nil {
-			h.x.p.noteBug(fault, "a prefill leg")
+			h.x.p.bugs.note(fault, "a prefill leg")
 			h.fail(upstream.Broken(500, "bug", "a bug was met while worker %q was asked to prefill", h.from.Name()))
 		}
 	}()
@@ -348,7 +348,7 @@ func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 	h.mu.Unlock()
 	switch {
 	case f == nil:
-		x.p.noteTry(h.to, nil, x.facts.why, now)
+		x.p.noteAttempt(h.to, nil, x.facts.why, now)
 		h.didWell()
 		switch x.facts.why {
 		case "", "worker_error":
@@ -363,7 +363,7 @@ func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 		f.Part, f.Retry, f.Reason = upstream.PartAnswer, true, "transfer"
 	case fault != nil && !isNobodys(fault):
 		f, result = fault, "prefill_failed"
-		x.p.noteTry(h.from, f, "", now)
+		x.p.noteAttempt(h.from, f, "", now)
 	case stopped || isNobodys(f):
 		result = "stopped"
 	case late:
@@ -371,9 +371,9 @@ func (h *handover) weigh(f *upstream.Failure) *upstream.Failure {
 		f.Part, result = upstream.PartTime, "expired"
 	case (!h.said.IsZero() || h.beside != nil) && f.Body != nil && !f.Busy && (f.Err.Status == 500 || f.Reason == "error_event"):
 		f.Part, f.Retry, f.Reason, result = upstream.PartTransfer, true, "transfer", "transfer_failed"
-		x.p.noteTry(h.from, f, "", now)
+		x.p.noteAttempt(h.from, f, "", now)
 	default:
-		x.p.noteTry(h.to, f, "", now)
+		x.p.noteAttempt(h.to, f, "", now)
 		h.didWell()
 	}
 	x.p.metrics.handovers.ended.WithLabelValues(result).Inc()

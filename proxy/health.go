@@ -19,7 +19,8 @@ import (
 // to those who show a key.
 func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
 	r := p.Readiness()
-	r.Answer(ctx, p.state.Load().keys.required() && !p.isStranger(ctx))
+	keys := p.state.Load().keys
+	r.Answer(ctx, keys.required() && keys.stranger(ctx) == nil)
 }
 
 // Readiness says whether requests should be sent here now, and what is not as it

@@ -22,11 +22,14 @@ type promptSalt struct {
 	left bool   // but left out for the worker at hand, which takes none
 }
 
-// saltOf settles the salt of a request: one of the tenant's own for a key that is
-// isolated, else the client's. The tenant's is made of its keys, not of its name:
+// saltOf is the salt of a request: one of the tenant's own for a key that is isolated,
+// else the client's; none on a route without prompts. The tenant's is made of its keys, not of its name:
 // SGLang joins cache_salt and extra_key, so a salt that can be guessed can be sent in
 // pieces that do not show it.
-func saltOf(r *openai.Request, key *keyState, ring *keyring) (salt promptSalt) {
+func saltOf(r *openai.Request, route *openai.Route, key *keyState, ring *keyring) (salt promptSalt) {
+	if !route.Generates() {
+		return promptSalt{}
+	}
 	asked := ""
 	isolated := key != nil && key.Isolate
 	if value := r.Fields.CacheSalt.Of(r.Body); len(value) > 0 {

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"errors"
 	"hash/maphash"
 	"net"
 
@@ -47,6 +48,27 @@ func (j *judgement) note(v *classify.Verdict) {
 	}
 	j.language, j.complexity = v.Language.Code, v.Complexity.Level
 	j.types, j.denied = typesOf(v.PII.Spans), append([]string(nil), v.PII.Denied...)
+	if v.Decision != nil {
+		j.decision = v.Decision.Name
+	}
+}
+
+// judge has the classifier judge the texts of the request, for the model that would
+// answer it, and counts and notes what is found.
+func (x *exchange) judge() *classify.Verdict {
+	q := x.plan.ask(x.p.tokenizers)
+	q.Client, q.For = clientNumber(x.plan.key, x.ctx.RemoteIP()), x
+	v := x.plan.state.classifier.Judge(q)
+	x.facts.judged = true
+	x.plan.judgement.note(v)
+	x.p.metrics.signals.countVerdict(v)
+	for _, err := range [...]error{v.Jailbreak.Err, v.PII.Err} {
+		var bug *classify.PanicError
+		if errors.As(err, &bug) {
+			x.p.bugs.noteAt(bug.Value, bug.Stack, "a guard")
+		}
+	}
+	return v
 }
 
 // ask makes the question of the request's texts: valid until the body goes. Token
@@ -54,7 +76,7 @@ func (j *judgement) note(v *classify.Verdict) {
 // sources is nil they stay unread, and where personal data are replaced: there is no
 // place in a body of numbers for [TYPE].
 func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
-	q, r := &pl.question, &pl.req
+	q, r := &pl.reading, &pl.req
 	q.Texts = q.Texts[:0]
 	pl.plain = pl.plain[:0]
 	for _, t := range r.Content.Texts {
@@ -68,7 +90,7 @@ func (pl *plan) ask(sources *tokens.Sources) *classify.Request {
 	}
 	q.Model, q.Auto, q.Streamed = pl.asked, isLeftToUs(pl.asked), r.Stream
 	q.Messages, q.Turns, q.Results = r.Turns.All, r.Turns.User, r.Turns.Results
-	q.Tools, q.Images, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
+	q.Tools, q.Media, q.Unread = r.Content.Tools, r.Content.Media, r.Content.Unread
 	if sources != nil && len(r.Content.TokenIDs) > 0 && modelIsFixed(pl.asked, pl.model, pl.state) && pl.state.settings.Classify.PII.Action != classify.Redact {
 		pl.plain = appendTokenTexts(q, pl.plain, pl.body, r.Content.TokenIDs, sources.Of(pl.model))
 	}

@@ -11,7 +11,7 @@ import (
 // returns nil where there is nobody.
 func (r *relay) recording() *answer.Recorder {
 	r.x.recorder = nil
-	if (r.x.rule.stores || r.x.recipients.leader != nil) && r.x.call.Head.Status == 200 && r.x.plan.route.Recorded() && isAsChosen(&r.x.plan) {
+	if (r.x.cacheRule.stores || r.x.recipients.leader != nil) && r.x.call.Head.Status == 200 && r.x.plan.route.Recorded() && isAsChosen(&r.x.plan) {
 		r.x.recorder = answer.NewRecorder(r.x.plan.route.Kind, r.x.plan.state.settings.CacheOptions.ToolCalls)
 	}
 	return r.x.recorder
@@ -28,13 +28,13 @@ func (x *exchange) keep() {
 	stored := false
 	defer func() {
 		if fault := recover(); fault != nil {
-			x.p.noteBug(fault, "storing an answer")
+			x.p.bugs.note(fault, "storing an answer")
 		}
 		if l != nil {
 			l.Retire(stored)
 		}
 	}()
-	if c := x.plan.state.settings.Cache; c != nil && r != nil && x.rule.stores && isAsChosen(&x.plan) {
+	if c := x.plan.state.settings.Cache; c != nil && r != nil && x.cacheRule.stores && isAsChosen(&x.plan) {
 		stored = store(c, &x.lookup.query, r, &x.p.metrics.cache)
 	}
 }

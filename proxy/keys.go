@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/valyala/fasthttp"
+
 	"kvasir/kvroute"
 	"kvasir/openai"
 )
@@ -19,12 +21,12 @@ type keyState struct {
 	Key
 	requests *kvroute.Bucket // nil: no limit
 
-	mu     sync.Mutex
-	tokens map[string]*allowance // by model
+	mu         sync.Mutex            // guards allowances
+	allowances map[string]*allowance // of tokens, by model
 }
 
 func newKeyState(k Key) *keyState {
-	s := &keyState{Key: k, tokens: make(map[string]*allowance)}
+	s := &keyState{Key: k, allowances: make(map[string]*allowance)}
 	if k.RequestsPerMinute > 0 {
 		s.requests = kvroute.PerMinute(k.RequestsPerMinute)
 	}
@@ -39,10 +41,10 @@ func (k *keyState) tokensOf(model string) *allowance {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	a := k.tokens[model]
+	a := k.allowances[model]
 	if a == nil {
 		a = newAllowance(k.TokensPerMinute)
-		k.tokens[model] = a
+		k.allowances[model] = a
 	}
 	return a
 }
@@ -129,6 +131,15 @@ func refuseAdapters(r *openai.Request, key *keyState) *openai.Error {
 
 // required says whether a key must be shown at all.
 func (r *keyring) required() bool { return len(r.byDigest) > 0 }
+
+// stranger is what a client is told that shows no known key where one is required; nil:
+// this one may go on.
+func (r *keyring) stranger(ctx *fasthttp.RequestCtx) *openai.Error {
+	if r.required() && r.find(shownKey(&ctx.Request.Header)) == nil {
+		return invalidKey()
+	}
+	return nil
+}
 
 // identify finds the key that a request shows; nil without an error: none is needed.
 func identify(ring *keyring, h headerPeeker) (*keyState, *openai.Error) {

@@ -49,16 +49,17 @@ func (s *state) prices() bool {
 	return s.settings.Routing.Policy == "predict" || s.settings.Routing.Policy == "kv"
 }
 
-// locate finds out which blocks the request would meet: its tokens, of the body as
-// it will be sent, under the seed of its adapter and salt. Where there are no tokens
-// blocks of text stand in, which only meet those of own placements. It returns what is
-// to be said of it.
-func locate(pl *plan, sources *tokens.Sources) (said placed) {
+// locate fills pl.placing.prompt, by which placement knows the blocks that the request
+// would meet: the tokens of the body as it will be sent (pl.edit is done), under the seed
+// of its adapter and salt. Where there are no tokens blocks of text stand in, which only
+// meet those of own placements. said gets how long it took, and why text stands in.
+func locate(pl *plan, sources *tokens.Sources, said *placed) {
 	p := &pl.placing
 	p.giveBack()
 	p.prompt.Reset()
+	*said = placed{}
 	if !pl.route.Generates() || !pl.state.prices() {
-		return placed{}
+		return
 	}
 	begin := time.Now()
 	source := sources.Of(pl.model)
@@ -75,7 +76,6 @@ func locate(pl *plan, sources *tokens.Sources) (said placed) {
 		said.approximate = approximation(err)
 	}
 	said.located = time.Since(begin)
-	return said
 }
 
 // tokensOf cuts a body as it will be sent. The tokens are lent: giveIDs takes them

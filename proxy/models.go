@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
@@ -16,7 +17,8 @@ import (
 // listModels answers GET /v1/models: the models of all workers, and the two names
 // that leave the choice to Kvasir.
 func (p *Proxy) listModels(ctx *fasthttp.RequestCtx) {
-	s, key, ok := p.mayList(ctx)
+	s := p.state.Load()
+	key, ok := mayList(ctx, s, p.metrics.refusedKeys)
 	if !ok {
 		return
 	}
@@ -33,7 +35,8 @@ func (p *Proxy) listModels(ctx *fasthttp.RequestCtx) {
 
 // showModel answers GET /v1/models/{id}.
 func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
-	s, key, ok := p.mayList(ctx)
+	s := p.state.Load()
+	key, ok := mayList(ctx, s, p.metrics.refusedKeys)
 	if !ok {
 		return
 	}
@@ -52,18 +55,17 @@ func (p *Proxy) showModel(ctx *fasthttp.RequestCtx) {
 }
 
 // mayList answers who shows no key where keys are configured; ok: the request goes on.
-func (p *Proxy) mayList(ctx *fasthttp.RequestCtx) (s *state, key *keyState, ok bool) {
-	s = p.state.Load()
+func mayList(ctx *fasthttp.RequestCtx, s *state, refused prometheus.Counter) (key *keyState, ok bool) {
 	ctx.Response.Header.Set("X-Request-Id", respond.RequestID(ctx))
 	if !s.keys.required() {
-		return s, nil, true
+		return nil, true
 	}
 	key = s.keys.find(shownKey(&ctx.Request.Header))
 	if key == nil {
-		p.metrics.refusedKeys.Inc()
+		refused.Inc()
 		respond.Error(ctx, invalidKey())
 	}
-	return s, key, key != nil
+	return key, key != nil
 }
 
 // A listing is one line of the list of models.

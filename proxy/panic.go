@@ -5,25 +5,33 @@ package proxy
 import (
 	"runtime/debug"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
 	"kvasir/proxy/respond"
 )
 
-// noteBug counts a panic and logs where it came from. The fault's text may hold
-// bytes of a request, so the log gets the stack alone.
-func (p *Proxy) noteBug(fault any, what string) { p.noteBugAt(fault, debug.Stack(), what) }
-
-func (p *Proxy) noteBugAt(fault any, stack []byte, what string) {
-	p.metrics.panics.Inc()
-	p.log.Error().Str("fault", describeFault(fault)).Bytes("stack", stack).Msg("BUG: " + what + " ended in a panic; please report it")
+// bugs counts panics and logs where they came from. A fault's text may hold bytes of a
+// request, so the log gets the stack alone.
+type bugs struct {
+	log    zerolog.Logger
+	panics prometheus.Counter
 }
 
-// panicked answers for a request whose handling met a bug. fasthttp would let
+// note notes a panic that has just been recovered from; what names what it ended.
+func (b *bugs) note(fault any, what string) { b.noteAt(fault, debug.Stack(), what) }
+
+func (b *bugs) noteAt(fault any, stack []byte, what string) {
+	b.panics.Inc()
+	b.log.Error().Str("fault", describeFault(fault)).Bytes("stack", stack).Msg("BUG: " + what + " ended in a panic; please report it")
+}
+
+// answer answers for a request whose handling met a bug. fasthttp would let
 // the process die of it.
-func (p *Proxy) panicked(ctx *fasthttp.RequestCtx, fault any) {
-	p.noteBug(fault, "a request")
+func (b *bugs) answer(ctx *fasthttp.RequestCtx, fault any) {
+	b.note(fault, "a request")
 	ctx.Response.Reset()
 	respond.Error(ctx, &openai.Error{Status: 500, Type: "server_error", Code: "internal_error", Message: "The gateway met a bug while handling this request; it is in its log"})
 	ctx.SetConnectionClose()
@@ -48,7 +56,7 @@ func describeFault(fault any) string {
 func (x *exchange) panicked(fault any) {
 	x.facts.why = "panic"
 	x.facts.status = 500
-	x.p.panicked(x.ctx, fault)
+	x.p.bugs.answer(x.ctx, fault)
 	if x.reply.began {
 		x.answered()
 		x.conn.Abort(true)

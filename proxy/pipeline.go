@@ -12,45 +12,50 @@ import (
 
 // serve takes one request of a route that is passed on to workers from its
 // first step to its last. Whatever happens, the client gets one answer, the
-// worker is let go, and one line says how it went.
-func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, a statusMetrics) {
-	x := p.begin(ctx, rt, a)
+// worker is let go, and one line says how it went. byStatus are the route's metrics.
+func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statusMetrics) {
+	x := p.begin(ctx, rt, byStatus)
 	defer x.end()
 	if err := x.answer(); err != nil {
 		x.refuse(err)
 	}
 }
 
-// answer is the way of the request. Each step may end it.
+// answer is the way of the request. A step that ends it has answered it, or returns the
+// error that it is answered with; forward always does one of the two.
+//
+// Their order matters in four places. The decision comes before the guard: a refusal
+// names the model that would have answered, and a decision may allow types of personal
+// data. The guard comes before the cache, so that a cached answer skips none. The cache
+// comes before placement: a hit needs no worker, not even the one that the request
+// names. And the changes of the body come before its tokens are counted, since a worker
+// counts those of the body that it gets.
 func (x *exchange) answer() (err *openai.Error) {
-	p, plan, m := x.p, &x.plan, x.p.metrics
+	p, plan := x.p, &x.plan
 	s := plan.state
 	if p.refusing.Load() {
 		return shuttingDown()
 	}
 	if plan.key, err = identify(s.keys, &x.ctx.Request.Header); err != nil { // whose key is it
-		m.refusedKeys.Inc()
+		p.metrics.refusedKeys.Inc()
 		return err
 	}
-	if err = x.read(); err != nil { // the body, parsed once
+	if err = x.read(); err != nil { // the body, parsed once: plan.body, plan.req and plan.asked
 		return err
 	}
-	plan.choose()                                   // the model that shall answer
-	if err = admit(plan, x.arrived()); err != nil { // may this key have it, now
+	plan.answerBy(modelFor(plan.asked, s))
+	if err = admit(plan, x.arrived()); err != nil { // may this key have the model, and a request more
 		return err
 	}
 	if err = x.reserve(plan.model); err != nil { // and as many tokens
 		return err
 	}
 	if plan.isJudged() { // what it is about
-		q := plan.ask(p.tokens)
-		q.Client, q.For = clientNumber(plan.key, x.ctx.RemoteIP()), x
-		plan.verdict, x.facts.judged = s.classifier.Judge(q), true
-		plan.judgement.note(plan.verdict)
-		p.countVerdict(plan.verdict)
+		plan.verdict = x.judge()
 	}
-	if plan.decide() { // what follows: another model, perhaps
-		if err = x.reserve(plan.model); err != nil {
+	if model := decidedModel(plan); model != plan.model { // what follows from that
+		plan.answerBy(model)
+		if err = x.reserve(model); err != nil { // in the place of the first model's tokens
 			return err
 		}
 	}
@@ -60,50 +65,13 @@ func (x *exchange) answer() (err *openai.Error) {
 	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
 		return err
 	}
-	if err = plan.settlePlace(); err != nil { // where it asks to be placed, and under which salt
+	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for itself
 		return err
 	}
-	plan.splice(func(kind string) { m.signals.redacted.WithLabelValues(kind).Inc() }) // what changes in the body on its way
-	x.locate()                                                                        // which blocks of KV cache it would meet
-	return x.forward()
-}
-
-// locate finds the blocks that the prompt would meet, for the model that answers.
-func (x *exchange) locate() {
-	if x.facts.fallbacks > 0 {
-		x.plan.placing.pin = noPin // what was asked for is no worker of this model
-	}
-	x.facts.placed = locate(&x.plan, x.p.tokens)
-}
-
-// guard answers a request that may not pass, as the ruling says. The ruling lives in
-// this frame and not in answer's: streams keep that one, and the stack that it needs.
-func (x *exchange) guard() (answered bool, err *openai.Error) {
-	r := rule(x.plan.verdict, &x.plan.state.settings.Guards, x.plan.model)
-	x.p.countRuling(x.plan.verdict, &r)
-	j := &x.plan.judgement
-	j.path, j.guard, j.unjudged = r.path, r.guard, r.passed
-	switch {
-	case r.gone && x.conn.Gone():
-		return false, clientGone
-	case r.gone:
-		return false, shuttingDown()
-	case r.err != nil:
-		return false, r.err
-	case r.refusal == nil:
-		return false, nil
-	}
-	x.facts.why = "blocked"
-	status := r.status
-	if !x.plan.route.Generates() && status == fasthttp.StatusOK {
-		status = fasthttp.StatusBadRequest // there is no answer to say it in
-	}
-	if status != fasthttp.StatusOK {
-		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.refusal.Text}
-	}
-	say := r.refusal.Replay(x.plan.route.Kind, x.arrived().Unix(), x.plan.req.Usage.Include)
-	x.tell(&say)
-	return true, nil
+	plan.placing.salt = saltOf(&plan.req, plan.route, plan.key, s.keys) // whose blocks it may meet
+	plan.splice(p.metrics.signals.countRedacted)                        // plan.edit: what changes in the body, the salt too
+	locate(plan, p.tokenizers, &x.facts.placed)                         // plan.placing.prompt: its tokens, so its blocks
+	return x.forward()                                                  // to workers, until one answers
 }
 
 // end settles what a request has used, and has it logged: also one whose way
@@ -114,8 +82,8 @@ func (x *exchange) end() {
 	}
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
 	x.facts.total = time.Since(x.arrived())
-	x.endCall()
-	x.p.record(x)
-	x.keep()
+	x.endCall()        // followers hear how it ended before anything slow
+	x.p.access.note(x) // a request that is stored is logged all the same if storing fails
+	x.keep()           // last: the client has its answer, nobody waits for the store
 	x.release()
 }

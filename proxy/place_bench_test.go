@@ -119,29 +119,31 @@ func BenchmarkPlacement(b *testing.B) {
 
 // placeAlone takes a chat through the pipeline up to its placement, which it ends at once, and
 // returns the processor time of finding its tokens, and of that and the choice.
-func (p *testProxy) placeAlone(b *testing.B, pl *plan, body string) (located, placed time.Duration) {
+func (p *testProxy) placeAlone(b *testing.B, pl *plan, body string) (located, chosen time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	pl.state, pl.route = p.state.Load(), &openai.Routes[0]
 	if err := pl.parse([]byte(body), nil); err != nil {
 		b.Fatal(err)
 	}
-	pl.choose()
-	if err := pl.settlePlace(); err != nil {
+	pl.answerBy(modelFor(pl.asked, pl.state))
+	var err *openai.Error
+	if pl.placing.steering, err = steer(pl); err != nil {
 		b.Fatal(err)
 	}
 	pl.splice(nil)
+	var said placed
 	begin := threadTime(b)
-	said := locate(pl, p.tokens)
+	locate(pl, p.tokenizers, &said)
 	located = threadTime(b) - begin
-	at, err := pl.state.pool.Place(pl.query(time.Now(), !pl.handsOver(), false))
-	placed = threadTime(b) - begin
-	if err != nil || at.Overlap.Of == 0 || said.approximate != "" {
-		b.Fatalf("%v %+v %q", err, at.Overlap, said.approximate)
+	at, fault := pl.state.pool.Place(pl.query(time.Now(), !pl.handsOver(), false))
+	chosen = threadTime(b) - begin
+	if fault != nil || at.Overlap.Of == 0 || said.approximate != "" {
+		b.Fatalf("%v %+v %q", fault, at.Overlap, said.approximate)
 	}
 	at.Release()
 	pl.placing.forget()
-	return located, placed
+	return located, chosen
 }
 
 // threadTime is the processor time of the thread that asks.

@@ -64,7 +64,7 @@ func startPlacing(t testing.TB, n int, change func(*Settings)) (*testProxy, []*s
 
 func (p *testProxy) waitForTokens(t testing.TB) {
 	t.Helper()
-	waitUntil(t, "the tokens of m are known", func() bool { return p.tokens.Of("m").Err == nil })
+	waitUntil(t, "the tokens of m are known", func() bool { return p.tokenizers.Of("m").Err == nil })
 }
 
 // wordy is a chat of about n tokens of a simulated engine, streamed or not; more are members of it.
@@ -422,7 +422,7 @@ func TestBadTokenizersLoseNothing(t *testing.T) {
 		s := placingSettings(urls...)
 		s.Models[0].Tokenizer = setting
 		p := startProxy(t, s)
-		waitUntil(t, "the source was looked for", func() bool { return p.tokens.Of("m").Err != tokens.ErrPending })
+		waitUntil(t, "the source was looked for", func() bool { return p.tokenizers.Of("m").Err != tokens.ErrPending })
 		waitUntil(t, "block sizes are known", func() bool {
 			for i := range 3 {
 				if p.backendOf(t, fmt.Sprintf("w%d", i)).Engine().BlockSize == 0 {

@@ -97,7 +97,7 @@ func (x *exchange) notePlacement() {
 	p.tokens = p.prompt.Tokens()
 	f.note(&x.at, p.tokens)
 	x.p.metrics.placed.count(f, x.plan.model)
-	x.p.logCandidates(x, &x.at)
+	x.p.access.candidates(x, &x.at)
 	x.at.DropCandidates()
 }
 
@@ -207,49 +207,6 @@ func (f *placed) log(e *zerolog.Event) {
 	if f.approximate != "" {
 		e.Str("placement", "approximate").Str("no_tokens", f.approximate)
 	}
-}
-
-// logCandidates writes the line that says why: every candidate with what it holds,
-// its load and its price. There are as many as workers, so it is for log.level
-// debug; the request's own line has the choice.
-func (p *Proxy) logCandidates(x *exchange, at *kvroute.Placement) {
-	if len(at.Candidates) == 0 || p.log.GetLevel() > zerolog.DebugLevel {
-		return
-	}
-	e := p.log.Debug()
-	if !e.Enabled() {
-		return
-	}
-	list := zerolog.Arr()
-	for i := range at.Candidates {
-		c := &at.Candidates[i]
-		one := zerolog.Dict().Str("worker", c.Worker.Name())
-		if c.Rank >= 0 {
-			one.Int("rank", c.Rank)
-		}
-		one.Str("leg", c.Leg.String()).Bool("chosen", c.Chosen).Int("requests", c.Load.Requests).Int("decoding", c.Load.Decoding).
-			Int("backlog", c.Load.Backlog).Int("context", c.Load.Context).
-			Int("device", c.Overlap.Device).Int("host", c.Overlap.Host).Int("disk", c.Overlap.Disk).Int("predicted", c.Overlap.Predicted).
-			Int("of", c.Overlap.Of).Int("block_size", c.Overlap.BlockSize).Float64("cost", thousandths(c.Cost))
-		if c.TTFT > 0 {
-			one.Float64("ttft_ms", milliseconds(c.TTFT))
-		}
-		if c.Slow > 1 {
-			one.Float64("slow", thousandths(c.Slow))
-		}
-		if c.Aside {
-			one.Bool("aside", true)
-		}
-		for _, part := range c.Parts {
-			if part.Name != "" {
-				one.Float64("cost_"+part.Name, thousandths(part.Value))
-			}
-		}
-		list.Dict(one)
-	}
-	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
-		Str("policy", x.plan.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
-		Array("candidates", list).Msg("placement")
 }
 
 // placeReasons are what is not as it should be with placement at a worker that is up.

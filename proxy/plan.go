@@ -10,7 +10,7 @@ import (
 
 // A plan is what Kvasir makes of one request before a worker is asked: which model
 // answers, what was found in its texts, what changes in its body, and what placement
-// is asked. It knows no connection and no worker, sends nothing and counts nothing.
+// will be asked for. It knows no connection and no worker, sends nothing and counts nothing.
 // The pipeline carries it out; POST /explain shows it.
 //
 // It is filled from the top down, by one step after another. Its memory serves the
@@ -29,10 +29,10 @@ type plan struct {
 	chosen string // the model that should answer
 	model  string // the model that answers: chosen, or a fallback
 
-	question  classify.Request  // what the classifier reads: sub-slices of body and plain
+	reading   classify.Request  // what the classifier reads: sub-slices of body and plain
 	plain     []byte            // texts with their escapes resolved
 	verdict   *classify.Verdict // nil: nothing is judged, or it was given back with the body
-	judgement judgement         // what is said of the verdict, and stays
+	judgement judgement         // what headers, log and metrics say of the verdict, which it outlives
 
 	edit       openai.Splices   // every change of the body
 	veil       answer.Veil      // the values that are hidden from the worker
@@ -66,11 +66,8 @@ func (pl *plan) parse(body, contentType []byte) *openai.Error {
 	return nil
 }
 
-// choose settles which model answers, before any decision.
-func (pl *plan) choose() {
-	pl.model = modelFor(pl.asked, pl.state)
-	pl.chosen = pl.model
-}
+// answerBy says which model answers: the one asked for, the default one, or a decision's.
+func (pl *plan) answerBy(model string) { pl.model, pl.chosen = model, model }
 
 // isJudged says whether the classifier has anything to do for the request.
 func (pl *plan) isJudged() bool {
@@ -85,24 +82,20 @@ func decisionOf(v *classify.Verdict) *classify.Decision {
 	return v.Decision
 }
 
-// decide takes over the decision's name and the model that it names, if the key may
-// have that one. It returns true where another model is to answer.
-func (pl *plan) decide() (another bool) {
+// decidedModel is the model that the decision names, if the key may have that one, else
+// the one that would answer anyway.
+func decidedModel(pl *plan) string {
 	d := decisionOf(pl.verdict)
-	if d == nil {
-		return false
+	if d == nil || d.Model == "" || pl.key != nil && !permits(pl.key, pl.asked, d.Model) {
+		return pl.model
 	}
-	pl.judgement.decision = d.Name
-	if d.Model == "" || d.Model == pl.model || pl.key != nil && !permits(pl.key, pl.asked, d.Model) {
-		return false
-	}
-	pl.model, pl.chosen = d.Model, d.Model
-	return true
+	return d.Model
 }
 
 // splice notes every change of the body for the model that answers. All other bytes
-// reach the worker as they came. hid is called with the type of each
-// hidden value; nil where they were counted before.
+// reach the worker as they came. It fills edit, veil, unveil, hidesUsage and three fields
+// of judgement, and may be called again for another model or worker. hid counts each
+// hidden value by its type; nil where they were counted already.
 func (pl *plan) splice(hid func(kind string)) {
 	edit, r := &pl.edit, &pl.req
 	edit.Reset()
@@ -112,11 +105,13 @@ func (pl *plan) splice(hid func(kind string)) {
 	openai.StripHandover(edit, r)
 	openai.RewriteHeads(edit, r)
 	if d := decisionOf(pl.verdict); d != nil {
-		pl.judgement.injected, pl.judgement.reasoning = applyDecision(edit, r, d, pl.state.models[pl.model].Reasoning)
+		for i := range effects {
+			effects[i].apply(edit, r, d, pl.state.models[pl.model].Reasoning, &pl.judgement)
+		}
 	}
 	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
 		restore := pl.state.settings.Guards.Restore
-		redact(edit, r, &pl.question, &pl.verdict.PII, &pl.veil, restore, hid)
+		redact(edit, r, &pl.reading, &pl.verdict.PII, &pl.veil, restore, hid)
 		pl.judgement.redacted = pl.veil.Count
 		if restore {
 			pl.unveil = answer.NewUnveiler(&pl.veil, pl.route.Kind)
@@ -130,39 +125,18 @@ func (pl *plan) splice(hid func(kind string)) {
 	}
 }
 
-// applyDecision notes what the decision wants of the body. family is how the model
-// that answers switches reasoning: models do so in different ways. It returns whether
-// the decision's system prompt is in the body, and what became of reasoning; "": it
-// is as the client asked.
-func applyDecision(edit *openai.Splices, r *openai.Request, d *classify.Decision, family string) (injected bool, reasoning string) {
-	injected = d.SystemPrompt != "" && openai.SetSystemPrompt(edit, r, d.SystemPrompt, d.InsertPrompt)
-	if d.Reasoning != "" && openai.SetReasoning(edit, r, family, d.Reasoning) {
-		reasoning = d.Reasoning
-	}
-	if d.MaxTokens > 0 {
-		openai.CapTokens(edit, r, d.MaxTokens)
-	}
-	if d.MaxChoices > 0 {
-		openai.CapChoices(edit, r, d.MaxChoices)
-	}
-	if d.CapTemperature {
-		openai.CapTemperature(edit, r, d.MaxTemperature)
-	}
-	return injected, reasoning
-}
-
-// handsOver says whether a prefill worker may compute the prompt: there is one, and
-// the answer can be begun by one worker and told by another.
+// handsOver says whether a prefill worker may compute the prompt: there is one, and one
+// worker can begin this request and another answer it.
 func (pl *plan) handsOver() bool { return pl.state.handsOver && pl.req.HandsOver() }
 
-// forgetText gives the verdict back and empties what came of the body's text,
-// keeping no more memory than plain requests use.
+// forgetText gives the verdict back and clears all that was made of the body's text. It
+// drops memory beyond what ordinary requests need.
 func (pl *plan) forgetText() {
 	if pl.verdict != nil {
 		pl.verdict.Release()
 		pl.verdict = nil
 	}
-	pl.question.Texts = emptied(pl.question.Texts, 4096)
+	pl.reading.Texts = emptied(pl.reading.Texts, 4096)
 	pl.edit.Reset()
 	if cap(pl.plain) > 64<<10 {
 		pl.plain = nil
@@ -184,11 +158,10 @@ func (pl *plan) forget() {
 	pl.forgetText()
 	pl.placing.forget()
 	// req is emptied by its next parse
-	*pl = plan{req: pl.req, question: classify.Request{Texts: pl.question.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
+	*pl = plan{req: pl.req, reading: classify.Request{Texts: pl.reading.Texts}, plain: pl.plain, edit: pl.edit, placing: pl.placing}
 }
 
-// emptied is list with nothing in it, and without its memory if that is more
-// than for most elements.
+// emptied returns list with length 0, or nil where its capacity is above most elements.
 func emptied[S ~[]E, E any](list S, most int) S {
 	if cap(list) > most {
 		return nil

@@ -27,7 +27,7 @@ func (h *handover) passOwn() *upstream.Failure {
 	if f != nil {
 		f.Part, result = upstream.PartPrefill, "prefill_failed"
 	}
-	x.p.noteTry(h.from, f, x.facts.why, x.call.Now)
+	x.p.noteAttempt(h.from, f, x.facts.why, x.call.Now)
 	x.p.metrics.handovers.ended.WithLabelValues(result).Inc()
 	return f
 }

@@ -33,14 +33,16 @@ import (
 type Proxy struct {
 	log     zerolog.Logger
 	metrics *metrics
+	access  accessLog
+	bugs    bugs
 	watch   *edge.Watcher // over clients that leave
 	started time.Time
 
 	bodies      edge.Budget
 	descriptors edge.Descriptors
 
-	coalesced coalesceGroup   // calls for equal requests
-	tokens    *tokens.Sources // where models' tokens come from
+	coalesced  coalesceGroup   // calls for equal requests
+	tokenizers *tokens.Sources // where models' tokens come from
 
 	hardware *hardware.Watch // what telemetry says of the workers' GPUs
 
@@ -67,8 +69,10 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	}
 	p := &Proxy{log: log, watch: w, started: time.Now()}
 	p.metrics = newMetrics(p, version)
-	p.tokens = tokens.New(log, p.reasons.Set, p.noteBug)
-	p.hardware = hardware.New(log, p.metrics.registry, p.noteBug)
+	p.access = accessLog{log: log, metrics: p.metrics}
+	p.bugs = bugs{log: log, panics: p.metrics.panics}
+	p.tokenizers = tokens.New(log, p.reasons.Set, p.bugs.note)
+	p.hardware = hardware.New(log, p.metrics.registry, p.bugs.note)
 	if !edge.NoticesLost {
 		p.Degrade("on this system a lost client is noticed only at the next write to it")
 	}
@@ -172,6 +176,6 @@ func (p *Proxy) end(ended chan<- struct{}) {
 	defer close(ended)
 	p.hardware.Close()
 	p.watches.Wait() // they have tokens looked for
-	p.tokens.Close()
+	p.tokenizers.Close()
 	p.watch.Close()
 }

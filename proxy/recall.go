@@ -35,7 +35,7 @@ type recalled struct {
 
 // reuse answers from the cache, or with the answer that an equal request is getting
 // now. Whatever is wrong with the cache, the request goes on without it. Where reuse
-// does not answer, the request goes to a worker, and three things are settled: x.rule,
+// does not answer, the request goes to a worker, and three things are settled: x.cacheRule,
 // whether its answer may be kept; x.lookup, under what; x.recipients.leader, whether
 // equal requests wait for it.
 //
@@ -46,19 +46,19 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 	if c == nil || !x.plan.route.Recorded() {
 		return false, nil
 	}
-	x.rule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
-	if x.rule.why == "" || x.rule.stores {
+	x.cacheRule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), o)
+	if x.cacheRule.why == "" || x.cacheRule.stores {
 		in := x.scopeInput()
-		x.lookup = x.lookup.of(&in, &x.rule)
+		x.lookup = x.lookup.of(&in, &x.cacheRule)
 		x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cache.embed}
 	}
-	if x.rule.why != "" {
-		x.facts.cache = recalled{result: cacheBypass, why: x.rule.why}
-		x.p.metrics.cache.bypassed.WithLabelValues(x.rule.why).Inc()
+	if x.cacheRule.why != "" {
+		x.facts.cache = recalled{result: cacheBypass, why: x.cacheRule.why}
+		x.p.metrics.cache.bypassed.WithLabelValues(x.cacheRule.why).Inc()
 		return false, nil
 	}
 	query, calls := &x.lookup.query, &x.p.coalesced
-	if !mayCoalesce(&x.rule, &x.plan.req, o) {
+	if !mayCoalesce(&x.cacheRule, &x.plan.req, o) {
 		return x.answerFromCache(c, query), nil
 	}
 	for key := coalesceKeyOf(query); ; {
@@ -93,7 +93,7 @@ func (x *exchange) scopeInput() scopeInput {
 
 // answerFromCache answers from the cache if it can.
 func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered bool) {
-	a, was := x.p.recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls)
+	a, was := recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls, &x.p.metrics.cache, &x.p.bugs)
 	if x.facts.cache = was; was.result != cacheHit {
 		return false
 	}
@@ -108,10 +108,9 @@ func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered boo
 // that was. Of a hit it returns the answer. It is a miss where the answer cannot
 // be told on a route of the kind, or where it calls a tool and such answers are
 // not kept: this one was, under another configuration.
-func (p *Proxy) recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool) (*answer.Answer, recalled) {
-	m := &p.metrics.cache
+func recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool, m *cacheMetrics, b *bugs) (*answer.Answer, recalled) {
 	start := time.Now()
-	r := p.lookUp(c, q)
+	r := lookUp(c, q, b)
 	m.lookup.Observe(time.Since(start).Seconds())
 	if r.Hit {
 		switch a, err := answer.Parse(r.Entry.Answer); {
@@ -145,10 +144,10 @@ func resultOf(exact bool) string {
 var errLookup = errors.New("a bug was met in the cache")
 
 // lookUp asks the cache. A bug in there costs the hit, not the request.
-func (p *Proxy) lookUp(c *cache.Cache, q *cache.Query) (r cache.Result) {
+func lookUp(c *cache.Cache, q *cache.Query, b *bugs) (r cache.Result) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			p.noteBug(fault, "a look into the cache")
+			b.note(fault, "a look into the cache")
 			r = cache.Result{Err: errLookup, Why: "bug"}
 		}
 	}()

@@ -39,7 +39,7 @@ func (x *exchange) refuse(err *openai.Error) {
 		x.lostClient()
 		return
 	}
-	x.tokens.giveBack() // the head says what is left
+	x.account.giveBack() // the head says what is left
 	x.facts.overhead = x.overhead(time.Now())
 	if x.p.draining.Load() {
 		x.ctx.SetConnectionClose()

@@ -41,7 +41,7 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	x := r.x
 	now := time.Now()
 	if x.backend == nil || status >= 400 {
-		x.tokens.giveBack() // nobody worked for it; the head says what is left
+		x.account.giveBack() // nobody worked for it; the head says what is left
 	}
 	x.facts.firstByte = now.Sub(x.arrived())
 	x.facts.overhead = x.overhead(now)

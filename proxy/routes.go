@@ -18,36 +18,22 @@ import (
 // server serves the OpenAI API.
 func (p *Proxy) server() *fasthttp.Server {
 	s := edge.Server{
-		Handler: p.handler(), Limits: p.limits, Budget: &p.bodies,
-		Stranger: p.stranger, Refuse: p.refuseUnread, Aside: p.logAside, Panicked: p.panicked, Faulty: p.metrics.serverErrors.Inc,
+		Handler: p.handler(), Budget: &p.bodies,
+		Limits:   func() edge.Limits { return p.state.Load().limits() },
+		Stranger: func(ctx *fasthttp.RequestCtx) *openai.Error { return p.state.Load().keys.stranger(ctx) },
+		Refuse: func(ctx *fasthttp.RequestCtx, err *openai.Error) {
+			p.access.unread(err)
+			respond.Error(ctx, err)
+		},
+		Unlogged: p.access.other, Panicked: p.bugs.answer, Faulty: p.metrics.serverErrors.Inc,
 	}
 	return s.HTTP()
 }
 
 // limits are what is read of a request that comes now.
-func (p *Proxy) limits() edge.Limits {
-	s := p.state.Load().settings
-	return edge.Limits{Header: s.Timeouts.Header, Body: s.Timeouts.Body, MaxBody: s.MaxBody}
-}
-
-// isStranger says that a key is asked for and none that is known was shown.
-func (p *Proxy) isStranger(ctx *fasthttp.RequestCtx) bool {
-	keys := p.state.Load().keys
-	return keys.required() && keys.find(shownKey(&ctx.Request.Header)) == nil
-}
-
-// stranger is what a stranger is told; nil: it is none.
-func (p *Proxy) stranger(ctx *fasthttp.RequestCtx) *openai.Error {
-	if p.isStranger(ctx) {
-		return invalidKey()
-	}
-	return nil
-}
-
-// refuseUnread answers a request that no route sees.
-func (p *Proxy) refuseUnread(ctx *fasthttp.RequestCtx, err *openai.Error) {
-	p.logUnread(err)
-	respond.Error(ctx, err)
+func (s *state) limits() edge.Limits {
+	t := &s.settings.Timeouts
+	return edge.Limits{Header: t.Header, Body: t.Body, MaxBody: s.settings.MaxBody}
 }
 
 // handler routes requests of the OpenAI listener, unless a web page may not send them.
@@ -67,10 +53,11 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	get(r, "/v1/models/{id:*}", p.showModel)
 	health.Routes(r, p.ready)
 	return func(ctx *fasthttp.RequestCtx) {
-		if err := p.fromElsewhere(ctx); err != nil {
+		s := p.state.Load()
+		if err := fromElsewhere(ctx, s, p.loopback.Load()); err != nil {
 			ctx.Response.Header.Set("X-Request-Id", respond.RequestID(ctx))
 			respond.Error(ctx, err)
-		} else if !browser.CORS(ctx, p.state.Load().settings.CORS) {
+		} else if !browser.CORS(ctx, s.settings.CORS) {
 			r.Handler(ctx)
 		}
 	}
@@ -82,10 +69,10 @@ func get(r *router.Router, path string, h fasthttp.RequestHandler) {
 }
 
 // fromElsewhere refuses what a web page of somebody else may have had a browser send,
-// where that could reach more than the page itself can.
-func (p *Proxy) fromElsewhere(ctx *fasthttp.RequestCtx) *openai.Error {
-	s := p.state.Load()
-	if !p.loopback.Load() || s.keys.required() {
+// where that could reach more than the page itself can: on a listener that only this
+// machine reaches (loopback), without keys.
+func fromElsewhere(ctx *fasthttp.RequestCtx, s *state, loopback bool) *openai.Error {
+	if !loopback || s.keys.required() {
 		return nil
 	}
 	return browser.CheckAPI(ctx, s.settings.Hosts, s.settings.CORS)

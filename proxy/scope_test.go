@@ -25,9 +25,9 @@ func posed(t testing.TB, p *Proxy, path, body string, headers ...string) (cacheR
 	t.Helper()
 	x := pose(t, p, path, body, headers...)
 	if x.lookup == nil {
-		return x.rule, &cache.Query{}
+		return x.cacheRule, &cache.Query{}
 	}
-	return x.rule, &x.lookup.query
+	return x.cacheRule, &x.lookup.query
 }
 
 func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchange {
@@ -51,14 +51,14 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 	if err = x.read(); err != nil {
 		t.Fatalf("%s: %s", body, err.Message)
 	}
-	x.plan.choose()
+	x.plan.answerBy(modelFor(x.plan.asked, x.plan.state))
 	if x.plan.isJudged() {
-		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokens))
+		x.plan.verdict = x.plan.state.classifier.Judge(x.plan.ask(p.tokenizers))
 		x.plan.judgement.note(x.plan.verdict)
 	}
-	x.plan.decide()
+	x.plan.answerBy(decidedModel(&x.plan))
 	ruleOn(x)
-	if x.rule.asks.Given() {
+	if x.cacheRule.asks.Given() {
 		look(x)
 	}
 	return x
@@ -66,12 +66,12 @@ func pose(t testing.TB, p *Proxy, path, body string, headers ...string) *exchang
 
 // ruleOn and look are what reuse does before it asks the cache.
 func ruleOn(x *exchange) {
-	x.rule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), &x.plan.state.settings.CacheOptions)
+	x.cacheRule = cacheRuleFor(&x.plan.req, x.plan.route.Kind, decisionOf(x.plan.verdict), x.guardOutcome(), x.ctx.Request.Header.RawHeaders(), &x.plan.state.settings.CacheOptions)
 }
 
 func look(x *exchange) {
 	in := x.scopeInput()
-	x.lookup = x.lookup.of(&in, &x.rule)
+	x.lookup = x.lookup.of(&in, &x.cacheRule)
 	x.lookup.embedder = embedder{x.plan.state.classifier, x.p.metrics.cache.embed}
 }
 

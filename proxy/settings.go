@@ -79,7 +79,7 @@ type CacheOptions struct {
 
 // Retry bounds what is sent again to another worker.
 type Retry struct {
-	Attempts int     // retries beyond the first try
+	Attempts int     // retries beyond the first attempt
 	Budget   float64 // retries earned by each request
 }
 

@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"strings"
@@ -74,20 +73,13 @@ func (m *signalMetrics) of(kind classify.Kind) kindMetrics {
 var scoreBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}
 
 // countVerdict counts what a verdict says.
-func (p *Proxy) countVerdict(v *classify.Verdict) {
-	m := &p.metrics.signals
+func (m *signalMetrics) countVerdict(v *classify.Verdict) {
 	for _, t := range v.Took {
 		kind := m.of(t.Kind)
 		kind.computed.Inc()
 		kind.took.Observe(t.Took.Seconds())
 		if t.Err {
 			m.failed.WithLabelValues(string(t.Kind)).Inc()
-		}
-	}
-	for _, err := range [...]error{v.Jailbreak.Err, v.PII.Err} {
-		var bug *classify.PanicError
-		if errors.As(err, &bug) {
-			p.noteBugAt(bug.Value, bug.Stack, "a guard")
 		}
 	}
 	if v.Hidden > 0 {
@@ -106,6 +98,9 @@ func (p *Proxy) countVerdict(v *classify.Verdict) {
 		m.decisions.WithLabelValues(v.Decision.Name).Inc()
 	}
 }
+
+// countRedacted counts one piece of personal data that was replaced.
+func (m *signalMetrics) countRedacted(kind string) { m.redacted.WithLabelValues(kind).Inc() }
 
 // typesOf lists the types among the spans, each once.
 func typesOf(spans []classify.Entity) []string {

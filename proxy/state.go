@@ -100,7 +100,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
-	p.tokens.Follow(next.wantsTokens())
+	p.tokenizers.Follow(next.wantsTokens())
 	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
 		old.retire(next)

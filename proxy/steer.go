@@ -23,38 +23,25 @@ type steering struct {
 // maxWeight bounds the weights that a request may set.
 const maxWeight = 1000
 
-// settlePlace settles under which salt the prompt is computed, and where the request
-// asks to be placed, if the configuration lets clients say so. The fields never reach
-// a worker: they are among what splice takes out, and the headers are among those
-// that do not go on.
-func (pl *plan) settlePlace() *openai.Error {
+// steer reads what a request says of where it is to go, if the configuration lets
+// clients say so. Whether there is such a worker is found out when it is placed. The
+// fields never reach a worker: they are among what splice takes out, and the headers are
+// among those that do not go on.
+func steer(pl *plan) (at steering, err *openai.Error) {
 	s := pl.state
-	if pl.route.Generates() {
-		pl.placing.salt = saltOf(&pl.req, pl.key, s.keys)
-	}
 	if !s.settings.Routing.Overrides {
-		return nil
+		return steering{}, nil
 	}
-	at, err := steer(&pl.req, pl.headers, s)
-	if err != nil {
-		return err
+	if err = at.readBody(&pl.req); err != nil {
+		return steering{}, err
 	}
-	if at.pin.Prefill != "" && pl.route.Generates() && s.handsOver && !pl.req.HandsOver() {
-		return notHandedOver("The request names a prefill worker, and those compute only")
-	}
-	pl.placing.steering = at
-	return nil
-}
-
-// steer reads what a request says of where it is to go.
-func steer(r *openai.Request, headers []byte, s *state) (at steering, err *openai.Error) {
-	if err = at.readBody(r); err != nil {
-		return at, err
-	}
-	if err = at.readHeaders(headers); err != nil {
-		return at, err
+	if err = at.readHeaders(pl.headers); err != nil {
+		return steering{}, err
 	}
 	at.pin.Worker, at.pin.Prefill = s.workerCalled(at.pin.Worker), s.workerCalled(at.pin.Prefill)
+	if at.pin.Prefill != "" && pl.route.Generates() && s.handsOver && !pl.req.HandsOver() {
+		return steering{}, notHandedOver("The request names a prefill worker, and those compute only")
+	}
 	return at, nil
 }
 

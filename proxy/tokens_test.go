@@ -123,7 +123,7 @@ func TestNoTokenRouteIsSaid(t *testing.T) {
 		return err == nil
 	})
 	p := startProxy(t, placingSettings(w.url))
-	waitUntil(t, "the source was looked for", func() bool { return p.tokens.Of("m").Err != tokens.ErrPending })
+	waitUntil(t, "the source was looked for", func() bool { return p.tokenizers.Of("m").Err != tokens.ErrPending })
 	for range 3 {
 		r := p.ask(t, "/v1/chat/completions", `{"model":"m","max_tokens":4,"messages":[{"role":"user","content":"hello"}]}`)
 		if r.StatusCode != 200 || r.Header.Get("x-kvasir-placement") != "approximate" {

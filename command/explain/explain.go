@@ -8,7 +8,6 @@
 package explain
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -182,34 +181,13 @@ func effectsOf(c *config.Config, v *classify.Verdict, r *classify.Request) (effe
 	if d == nil {
 		return effects
 	}
-	if d.SystemPrompt != "" {
-		how := "in place of the client's"
-		if d.InsertPrompt {
-			how = "before the client's"
-		}
-		effects = append(effects, fmt.Sprintf("system prompt, %s: %s", how, d.SystemPrompt))
-	}
-	if d.Reasoning != "" {
-		family := "none"
-		for _, m := range c.Models {
-			if m.Name == model {
-				family = m.Reasoning
-			}
-		}
-		if family == "none" {
-			family = "none: the model has no switch (models[].reasoning)"
-		}
-		effects = append(effects, fmt.Sprintf("reasoning %s, switched as %s", d.Reasoning, family))
-	}
-	for _, limit := range []struct {
-		name  string
-		value float64
-	}{{"max_tokens", float64(d.MaxTokens)}, {"temperature", d.MaxTemperature}, {"n", float64(d.MaxChoices)}} {
-		if limit.value > 0 {
-			effects = append(effects, fmt.Sprintf("%s at most %g", limit.name, limit.value))
+	family := ""
+	for _, m := range c.Models {
+		if m.Name == model {
+			family = m.Reasoning
 		}
 	}
-	return effects
+	return append(effects, proxy.Effects(d, family)...)
 }
 
 // standardModel is what MoM and auto stand for, as far as the configuration says.

@@ -37,15 +37,15 @@ type Settings struct {
 	Effects  gpu.Effects
 }
 
-// A Worker is one whose GPUs count.
+// A Worker is a worker whose GPUs are looked at.
 type Worker struct {
-	Live *kvroute.Worker // that is told; it may be another one after a reload
-	Own  gpu.Worker      // its name, and by what its GPUs are found
+	Live *kvroute.Worker // placement's worker, which is told; a reload may replace it
+	Own  gpu.Worker      // its name, and what its GPUs are found by
 	URL  string
 }
 
-// ownersEvery is how often the GPUs of workers are looked for when nothing has changed: a worker may be
-// started anew on another one.
+// ownersEvery is how often the GPUs of workers are looked for when nothing has changed: a
+// worker may have been restarted on another GPU.
 const ownersEvery = time.Second
 
 // A Watch looks at the fleet. What it shows to people is one immutable picture.
@@ -66,11 +66,11 @@ type Watch struct {
 	judges map[*kvroute.Worker]*judge
 	owners gpu.Owners
 	last   []gpu.GPU   // as they were last seen
-	owned  []gpu.Owned // what was last found, in the order of the configuration
+	owned  []gpu.Owned // the GPUs of each worker as last found, in the order of the configuration
 	serves gpu.Served  // the same, by GPU
-	of     *generation // of whose workers
-	mark   string      // of the fleet's GPUs and processes then
-	found  time.Time   // when
+	of     *generation // the generation that owned was found for
+	mark   string      // the processMark at that time
+	found  time.Time   // the time of that search
 }
 
 // A generation is what one configuration asks for. It is never changed.
@@ -90,20 +90,20 @@ func newGeneration(s *Settings, workers []Worker) *generation {
 	return g
 }
 
-// A judge is what is remembered of one worker.
+// A judge remembers one worker's grade between looks.
 type judge struct {
 	gpu.Judge
-	name, url string // of it
+	name, url string // of the worker
 	grade     string
 }
 
-// A picture is what was last seen. It is never changed.
+// A picture is what was last seen of all workers. It is never changed.
 type picture struct {
 	serves  gpu.Served
 	workers []workerHardware // in the order of the configuration
 }
 
-// A workerHardware is what was found of one worker.
+// A workerHardware is what was found out about one worker's GPUs.
 type workerHardware struct {
 	name    string
 	named   bool   // its GPUs stand in the configuration
@@ -148,7 +148,7 @@ func (h *Watch) Follow(s *Settings, workers []Worker) {
 	}
 }
 
-// Close stops looking. What was said of workers stands.
+// Close stops looking. Workers keep the Hardware that they were last given.
 func (h *Watch) Close() {
 	h.following.Lock()
 	defer h.following.Unlock()
@@ -168,7 +168,7 @@ func (h *Watch) end() bool {
 	return true
 }
 
-// forget takes back what was said of workers.
+// forget gives workers the Hardware of those whose GPUs nobody looks at.
 func (h *Watch) forget(workers []Worker) {
 	for i := range workers {
 		if w := workers[i].Live; w.SetHardware(kvroute.Hardware{}) {
@@ -194,8 +194,7 @@ func (h *Watch) run(stop, ended, now chan struct{}) {
 	}
 }
 
-// lookGuarded is look, but a panic in it is told and passed over: requests go on by what
-// was said of workers before.
+// lookGuarded is look, but reports a panic and goes on: placement keeps the last figures.
 func (h *Watch) lookGuarded(g *generation) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -234,8 +233,8 @@ func (h *Watch) look(g *generation, now time.Time) {
 	h.shown.Store(next)
 }
 
-// judgeOf returns the judge of a worker. A worker that has none yet, since its settings changed, takes over the judge of
-// the worker it replaces: the one that had its name or its URL.
+// judgeOf returns the judge of a worker. One whose settings changed has none yet: it takes
+// over the judge of the worker that it replaces, which had its name or its URL.
 func (h *Watch) judgeOf(g *generation, i int) *judge {
 	is, w := g.workers[i].Live, &g.workers[i]
 	if h.judges[is] == nil {
@@ -253,8 +252,8 @@ func (h *Watch) judgeOf(g *generation, i int) *judge {
 	return j
 }
 
-// remember fills in the GPUs that a monitor has not polled yet, as the monitor before it saw them: that a reload has
-// begun another one says nothing new of them.
+// remember fills in the GPUs that a new monitor has not polled yet, as the one before it saw
+// them: a reload starts another monitor, but the GPUs are the same.
 func (h *Watch) remember(f *gpu.Fleet) {
 	if len(f.GPUs) == 0 && f.State != gpu.OK {
 		f.GPUs = make([]gpu.GPU, len(h.last))
@@ -283,7 +282,7 @@ func (h *Watch) find(g *generation, fleet *gpu.Fleet, now time.Time) {
 	h.of, h.mark, h.found = g, mark, now
 }
 
-// processMark is another text whenever the GPUs, or the processes on them, are others.
+// processMark changes whenever the GPUs, or the processes on them, change.
 func processMark(gpus []gpu.GPU) string {
 	b := make([]byte, 0, 64*len(gpus))
 	for i := range gpus {

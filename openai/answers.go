@@ -1,4 +1,4 @@
-// Bounds: how many answers a request asks for, and how long they may be.
+// Answers: how many a request asks for, and how long they may be.
 
 package openai
 
