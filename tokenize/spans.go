@@ -8,8 +8,9 @@ import (
 )
 
 // AppendSpans is Append without specials that also appends to spans where each token stands in
-// text, which must be shorter than 4 GiB. Once the working space has grown, nothing is allocated
-// but dst and spans. It takes two to four times as long as Append.
+// text, which must be shorter than 4 GiB. It takes two to four times as long as Append. Once the
+// working space has grown, nothing is allocated but dst and spans. That space is up to some 50
+// bytes for each byte of a normalised text: whoever is sent texts of any length cuts them first.
 //
 // The spans are those of the reference library, in bytes of text. They are whole characters: tokens
 // that share a character all have it. A token for a space that the tokenizer has put before a text

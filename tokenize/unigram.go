@@ -33,7 +33,7 @@ type way struct {
 	size  int32 // bytes of the piece that ends there; 0: no way was found yet
 }
 
-// lattice is the working space of one word.
+// lattice is the working space of one word: 16 bytes for each of the word's.
 type lattice struct {
 	best   []way
 	places []place // what each token took of the word; only filled where noted
