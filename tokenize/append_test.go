@@ -69,7 +69,7 @@ func TestWhiteSpaceTaken(t *testing.T) {
 // Many goroutines with one tokenizer, whose words push each other out of the cache, get what one
 // gets.
 func TestConcurrent(t *testing.T) {
-	for _, name := range []string{"cl100k", "llama", "bert"} {
+	for _, name := range []string{"cl100k", "llama", "bert", "unigram", "unigram-strip"} {
 		tokenizer := fixture(t, name)
 		m := newTexts(7, tokenizer)
 		var all [][]byte

@@ -201,8 +201,10 @@ func (b *builder) wordPieceModel(m *model) error {
 	return nil
 }
 
-// maxPiece bounds the bytes of a piece: each place of a text costs up to as many steps.
-const maxPiece = 512
+const (
+	maxPiece  = 512      // bytes of a piece: each place of a text costs up to as many steps
+	maxPieces = 32 << 20 // bytes of all pieces: the trie has up to as many units of eight bytes
+)
 
 func (b *builder) unigramModel(m *model) error {
 	s := m.settings
@@ -218,7 +220,11 @@ func (b *builder) unigramModel(m *model) error {
 		return fmt.Errorf("unk_id %d is not in the vocabulary", *s.UnknownID)
 	}
 	u := &unigram{firstByte: none, scores: m.scores, unknown: uint32(*s.UnknownID), unknownScore: slices.Min(m.scores) - unknownPenalty}
+	total := 0
 	for piece := range m.tokens {
+		if total += len(piece); total > maxPieces {
+			return fmt.Errorf("more than %d bytes of pieces: %w", maxPieces, ErrUnsupported)
+		}
 		u.longest = max(u.longest, len(piece))
 		if len(piece) > maxPiece {
 			return fmt.Errorf("a piece of %d bytes (%d are the most), %.40q: %w", len(piece), maxPiece, piece, ErrUnsupported)

@@ -162,6 +162,10 @@ func TestUnigramFiles(t *testing.T) {
 		data[at] = to
 		return data
 	}
+	var many strings.Builder
+	for i := range maxPieces/500 + 1 {
+		fmt.Fprintf(&many, `,["%0500d",0]`, i)
+	}
 	model := func(text string) []byte { return smallFile(map[string]string{"model": text}) }
 	for _, c := range []struct {
 		data []byte
@@ -183,6 +187,7 @@ func TestUnigramFiles(t *testing.T) {
 		{model(`{"type":"Unigram","unk_id":0,"vocab":[["a",1,2]]}`), "model: vocab: piece 0: byte 167: more than a piece and its score"},
 		{model(`{"type":"Unigram","unk_id":0,"vocab":[["a","b"]]}`), "model: vocab: piece 0: byte 165: a number was expected"},
 		{model(`{"type":"Unigram","unk_id":0,"vocab":[["a",1e999]]}`), "model: vocab: piece 0: byte 165: a number was expected"},
+		{model(`{"type":"Unigram","unk_id":0,"vocab":[["a",1]` + many.String() + `]}`), "model: more than 33554432 bytes of pieces: not supported"},
 		{model(`{"type":"Unigram","unk_id":0,"vocab":[["` + strings.Repeat("a", 513) + `",1]]}`),
 			`model: a piece of 513 bytes (512 are the most), "` + strings.Repeat("a", 40) + `": not supported`},
 	} {
