@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"kvasir/classify"
-	"kvasir/kvroute/tokenize"
+	"kvasir/tokenize"
 )
 
 // tokenizerDir is a model's directory with one of the tokenizers of kvroute's tests.
 func tokenizerDir(t *testing.T, name string) (dir string, read *tokenize.Tokenizer) {
 	t.Helper()
 	dir = t.TempDir()
-	data, err := os.ReadFile(filepath.Join("..", "kvroute", "tokenize", "testdata", name+".json"))
+	data, err := os.ReadFile(filepath.Join("..", "tokenize", "testdata", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
