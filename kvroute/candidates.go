@@ -24,6 +24,9 @@ var disaggregateNames = [...]string{Auto: "auto", Always: "always", Never: "neve
 
 func (d Disaggregate) String() string { return disaggregateNames[d] }
 
+// DisaggregateNames returns the names of all modes.
+func DisaggregateNames() []string { return slices.Clone(disaggregateNames[:]) }
+
 // ParseDisaggregate reads auto, always or never; empty means auto.
 func ParseDisaggregate(s string) (Disaggregate, error) {
 	if s == "" {
@@ -69,10 +72,10 @@ func (p *Pool) candidates(s *served, q *Query) (candidates, error) {
 		c.must, c.helpAt = true, true
 		return c, err
 	}
-	if p.disaggregate == Never || !s.decodes {
+	if p.options.Disaggregate == Never || !s.decodes {
 		return c.byThemselves()
 	}
-	c.prefills, c.must = s.prefills, p.disaggregate == Always
+	c.prefills, c.must = s.prefills, p.options.Disaggregate == Always
 	return c, nil
 }
 

@@ -59,7 +59,7 @@ func (pl *placer) place(p *Pool, of *candidates, q *Query) (Placement, error) {
 			continue // a slot has become free, or was taken
 		}
 		main, pre := pl.picked()
-		if p.central && at.Why == "" && len(q.Tried) == 0 && pl.shut(q.Now, main, pre) {
+		if p.options.CentralQueue && at.Why == "" && len(q.Tried) == 0 && pl.shut(q.Now, main, pre) {
 			q.prefill = pl.shortest(q.tokens())
 			return Placement{}, ErrFull
 		}
@@ -70,7 +70,7 @@ func (pl *placer) place(p *Pool, of *candidates, q *Query) (Placement, error) {
 			continue
 		}
 		if at.Why == "" {
-			at.Why = of.why(policies[p.policy].name, q)
+			at.Why = of.why(policies[p.options.Policy].name, q)
 		}
 		pl.commit(p, &at, q, main, pre)
 		return at, nil
@@ -253,9 +253,9 @@ func (pl *placer) cheapest(p *Pool, q *Query) *Worker {
 			continue
 		}
 		pl.meet(g, p.line.index)
-		policies[p.policy].price(p, q.Override, q.Now, cost.Prompt{Tokens: tokens, Leg: g.leg}, g.priced)
+		policies[p.options.Policy].price(p, q.Override, q.Now, cost.Prompt{Tokens: tokens, Leg: g.leg}, g.priced)
 		if g.eligible > 0 {
-			g.best = cost.Pick(g.priced, p.heat(q), p.random)
+			g.best = cost.Pick(g.priced, p.heat(q), p.options.Random)
 		}
 	}
 	w, a, b := &pl.whole, &pl.decode, &pl.prefill
@@ -286,7 +286,7 @@ func (p *Pool) heat(q *Query) float64 {
 	if q.Override != nil && q.Override.Temperature != nil {
 		return *q.Override.Temperature
 	}
-	return p.temperature
+	return p.options.Temperature
 }
 
 // pays says whether a prefill worker is worth the hand-over. That is a question of
@@ -295,13 +295,13 @@ func (pl *placer) pays(p *Pool, q *Query, tokens int) bool {
 	prompt := cost.Prompt{Tokens: tokens}
 	for i, g := range [...]*group{&pl.whole, &pl.prefill, &pl.decode} {
 		pl.three[i] = g.priced[g.best]
-		if !policies[p.policy].timed {
+		if !policies[p.options.Policy].timed {
 			prompt.Leg = g.leg
 			priceByTime(p, q.Override, q.Now, prompt, pl.three[i:i+1])
 		}
 	}
 	prompt.Leg = cost.Whole
-	_, pays := p.predict.Handed(prompt, &pl.three[0], &pl.three[1], &pl.three[2], pl.whole.waits(q), pl.prefill.waits(q))
+	_, pays := p.options.Predict.Handed(prompt, &pl.three[0], &pl.three[1], &pl.three[2], pl.whole.waits(q), pl.prefill.waits(q))
 	return pays
 }
 

@@ -52,17 +52,8 @@ type PoolOptions struct {
 // never changed; all its methods may be called at the same time, also
 // after another pool has replaced it.
 type Pool struct {
-	workers   []*Worker
-	policy    Policy
-	maxQueued int
-	random    func() uint64
-	line      *line
-
-	kv           cost.KV
-	predict      cost.Predict
-	temperature  float64
-	disaggregate Disaggregate
-	central      bool // requests wait for an open engine, not just for a slot
+	options PoolOptions // with their defaults; After is let go
+	line    *line
 
 	known atomic.Pointer[catalog]
 	mu    sync.Mutex // held while known is rebuilt
@@ -73,27 +64,8 @@ type Pool struct {
 // belongs to one chain of pools for good; that it comes from another is a
 // panic.
 func NewPool(o PoolOptions) *Pool {
-	p := &Pool{
-		workers:   slices.Clone(o.Workers),
-		policy:    o.Policy,
-		maxQueued: o.MaxQueued,
-		random:    o.Random,
-
-		kv:           o.KV,
-		predict:      o.Predict,
-		temperature:  o.Temperature,
-		disaggregate: o.Disaggregate,
-		central:      o.CentralQueue && o.Policy.Queues() && o.MaxQueued > 0,
-	}
-	if p.kv == (cost.KV{}) {
-		p.kv = cost.DefaultKV()
-	}
-	if p.predict == (cost.Predict{}) {
-		p.predict = cost.DefaultPredict()
-	}
-	if p.random == nil {
-		p.random = rand.Uint64
-	}
+	p := &Pool{options: o}
+	p.options.setDefaults()
 	if o.After != nil {
 		p.line = o.After.line
 	} else {
@@ -102,12 +74,28 @@ func NewPool(o PoolOptions) *Pool {
 	if o.Index != nil && o.Index != p.line.index {
 		panic("BUG: a pool has another index than the one before it")
 	}
-	for _, w := range p.workers {
+	for _, w := range p.options.Workers {
 		if !w.line.CompareAndSwap(nil, p.line) && w.line.Load() != p.line {
 			panic(fmt.Sprintf("BUG: worker %q belongs to another chain of pools", w.name))
 		}
 	}
 	return p
+}
+
+// setDefaults makes the options those of a pool: with what zero values stand for, and
+// nothing that the caller may still change.
+func (o *PoolOptions) setDefaults() {
+	o.Workers, o.After = slices.Clone(o.Workers), nil
+	o.CentralQueue = o.CentralQueue && o.Policy.Queues() && o.MaxQueued > 0
+	if o.KV == (cost.KV{}) {
+		o.KV = cost.DefaultKV()
+	}
+	if o.Predict == (cost.Predict{}) {
+		o.Predict = cost.DefaultPredict()
+	}
+	if o.Random == nil {
+		o.Random = rand.Uint64
+	}
 }
 
 // A Query is what placement has to know of a request.
@@ -182,17 +170,16 @@ func (p *Pool) place(q *Query) (Placement, error) {
 		return Placement{}, err
 	}
 	// Nearly all requests end here where there are no prices. It saves half of the time.
-	if pick := policies[p.policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
-		e := eligible{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
-		if w := pick(e); w != nil && w.acquire() {
-			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.policy].name}, nil
+	if pick := policies[p.options.Policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
+		if w := pick(p.eligible(q, s.workers, q.Tried, &s.turn)); w != nil && w.acquire() {
+			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.options.Policy].name}, nil
 		}
 	}
 	c, err := p.candidates(s, q)
 	if err != nil {
 		return Placement{}, err
 	}
-	if p.policy.Priced() {
+	if p.options.Policy.Priced() {
 		return p.line.placer.place(p, &c, q)
 	}
 	return p.byLoad(&c, q)
@@ -230,9 +217,8 @@ func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 // pick returns the worker that the policy picks, or makes do; no worker and
 // no error is to be tried again.
 func (p *Pool) pick(c *candidates, q *Query) (Placement, error) {
-	policy := &policies[p.policy]
-	e := eligible{workers: c.workers, tried: q.Tried, now: q.Now, turn: &c.served.turn, random: p.random}
-	if w := policy.pick(e); w != nil {
+	policy := &policies[p.options.Policy]
+	if w := policy.pick(p.eligible(q, c.workers, q.Tried, &c.served.turn)); w != nil {
 		return Placement{Worker: w, Why: c.why(policy.name, q)}, nil
 	}
 	return makeDo(c.workers, q.Tried, q.Strict, q.Now)
@@ -246,11 +232,9 @@ const shortPrompt = 2048
 func (p *Pool) helper(c *candidates, q *Query) (*Worker, error) {
 	tokens := q.tokens()
 	if len(c.prefills) > 0 && (c.must || c.some || tokens == 0 || tokens >= shortPrompt) {
-		e := eligible{
-			workers: c.prefills, tried: q.TriedPrefill, now: q.Now, turn: &c.served.prefillTurn, random: p.random,
-			narrow: !c.must && !c.some && c.unaided(q),
-		}
-		if w := policies[p.policy].pick(e); w != nil {
+		e := p.eligible(q, c.prefills, q.TriedPrefill, &c.served.prefillTurn)
+		e.narrow = !c.must && !c.some && c.unaided(q)
+		if w := policies[p.options.Policy].pick(e); w != nil {
 			return w, nil
 		}
 	}

@@ -26,7 +26,7 @@ var (
 // autoSettings is handoverSettings with a decode worker that may compute a prompt itself.
 func autoSettings(engine string, prefills, decodes []string) *Settings {
 	s := handoverSettings(engine, prefills, decodes)
-	s.Routing.Disaggregate = "auto"
+	s.Routing.Disaggregate = kvroute.Auto
 	return s
 }
 
@@ -97,7 +97,7 @@ func TestFailedPrefillWithoutFallback(t *testing.T) {
 			from := startWorker(t, tc.prefil)
 			to := startWorker(t, send(httpReply(200, "application/json", chatReply)))
 			s := autoSettings("vllm", []string{from.url}, []string{to.url})
-			s.Routing.Disaggregate = "always"
+			s.Routing.Disaggregate = kvroute.Always
 			p := startProxy(t, s)
 			if a := p.ask(t, "/v1/chat/completions", handedChat); a.StatusCode != tc.always {
 				t.Errorf("got %d %q, want %d", a.StatusCode, a.body, tc.always)
@@ -114,7 +114,7 @@ func TestFailedPrefillGoesToAnother(t *testing.T) {
 	bad := startWorker(t, die)
 	good := startWorker(t, send(httpReply(200, "application/json", nixlReply)))
 	to := startWorker(t, send(httpReply(200, "application/json", chatReply)))
-	for _, mode := range []string{"auto", "always"} {
+	for _, mode := range []kvroute.Disaggregate{kvroute.Auto, kvroute.Always} {
 		s := autoSettings("vllm", []string{bad.url, good.url}, []string{to.url})
 		s.Routing.Disaggregate = mode
 		p := startProxy(t, s)

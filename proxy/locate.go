@@ -45,9 +45,7 @@ func giveIDs(ids *[]uint32) {
 }
 
 // prices says whether the policy asks for what workers hold. The others get no tokens.
-func (s *state) prices() bool {
-	return s.settings.Routing.Policy == "predict" || s.settings.Routing.Policy == "kv"
-}
+func (s *state) prices() bool { return s.settings.Routing.Policy.Priced() }
 
 // locate finds out which blocks the request would meet: its tokens, of the body as
 // it will be sent, under the seed of its adapter and salt. Where there are no tokens
