@@ -12,8 +12,8 @@ import (
 
 // A dialect is one engine: how it is recognised, and what can be had of it. What is
 // nil or zero is what any OpenAI server does. To add an engine is to add its file
-// with its row, to name the row in dialects, and to allow its name in the
-// configuration (workers[].engine).
+// with its row, and to name the row in dialects: the configuration takes its name from
+// there (workers[].engine).
 type dialect struct {
 	name string // as in workers[].engine
 
@@ -55,6 +55,15 @@ type dialect struct {
 
 // dialects are all engines.
 var dialects = [...]*dialect{&vllm, &sglang, &trtllm, &dynamo, &openAI}
+
+// EngineNames are the names of all engines, as in workers[].engine.
+func EngineNames() []string {
+	names := make([]string, len(dialects))
+	for i, d := range dialects {
+		names[i] = d.name
+	}
+	return names
+}
 
 // dialectOf is the row of an engine's name; of an unknown name one without anything.
 func dialectOf(name string) *dialect {
