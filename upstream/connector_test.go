@@ -45,7 +45,7 @@ func TestDialects(t *testing.T) {
 		}
 		seen[d.name] = true
 		for _, c := range d.connectors {
-			if c.Name == "" || c.begin == nil || (c.tell != nil) != (c.Ask == Before) {
+			if c.Name == "" || c.begin == nil || (c.tell != nil) != (c.Ask == Before) || (c.Good > 0) != (c.Ask == Before) {
 				t.Errorf("%s: the connector %+v is not whole", d.name, c)
 			}
 		}
