@@ -1,4 +1,4 @@
-// Line: the requests that no worker has a slot for yet.
+// Line: the requests, of all models, that wait in this process until a worker can take them.
 
 package kvroute
 

@@ -34,7 +34,8 @@ type group struct {
 	best       int              // the one to pick; -1: none
 }
 
-// A candidate is one data-parallel rank of a worker where a request could go.
+// A candidate is one data-parallel rank of a worker where a request could go, while it is looked at: cost.Candidate is
+// its price, and Candidate what is shown of both.
 type candidate struct {
 	rank  *rank
 	open  bool            // its engine's next pass has room
@@ -133,7 +134,7 @@ func (pl *placer) reset() {
 // against them.
 func (pl *placer) gather(of *candidates, q *Query) (at Placement, err error) {
 	pl.reset()
-	if err := pl.gatherHelpers(of, q); err != nil {
+	if err := pl.gatherPrefillWorkers(of, q); err != nil {
 		return at, err
 	}
 	for _, w := range of.workers {
@@ -174,8 +175,8 @@ func passOver(others int, groups ...*group) {
 	}
 }
 
-// gatherHelpers finds the prefill workers.
-func (pl *placer) gatherHelpers(of *candidates, q *Query) error {
+// gatherPrefillWorkers finds the prefill workers.
+func (pl *placer) gatherPrefillWorkers(of *candidates, q *Query) error {
 	for _, w := range of.prefills {
 		if available(w, q.TriedPrefill, q.Now) {
 			pl.prefill.add(w, q, q.Pin.PrefillRanked, q.Pin.PrefillRank)
@@ -184,7 +185,7 @@ func (pl *placer) gatherHelpers(of *candidates, q *Query) error {
 	if len(pl.prefill.candidates) > 0 || !of.must && !of.some {
 		return nil
 	}
-	w, err := of.anyHelper(q)
+	w, err := of.anyPrefillWorker(q)
 	if err != nil {
 		return of.alone(err)
 	}
@@ -196,7 +197,7 @@ func (pl *placer) gatherWorker(of *candidates, w *Worker, q *Query) {
 	if of.whole(w) {
 		pl.whole.add(w, q, q.Pin.Ranked, q.Pin.Rank)
 	}
-	if len(pl.prefill.candidates) > 0 && of.helped(w) {
+	if len(pl.prefill.candidates) > 0 && of.answersAfter(w) {
 		pl.decode.add(w, q, q.Pin.Ranked, q.Pin.Rank)
 	}
 }

@@ -111,7 +111,7 @@ type Query struct {
 	Quiet    bool      // tokens show no passes of the engine: the answer comes in one piece, or is of several sequences
 
 	// Aggregate asks for no prefill worker, after one failed. Against Always it
-	// prevails; workers that are Helped do not get it, unless it has no prompt.
+	// prevails; workers that need a prefill worker do not get it, unless it has no prompt.
 	Aggregate    bool
 	NoPrompt     bool      // nothing is generated: whoever serves the model can take it
 	TriedPrefill []*Worker // not to be placed there again for this request's prompt
@@ -188,7 +188,7 @@ func (p *Pool) place(q *Query) (Placement, error) {
 // byLoad places a request without prices.
 func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 	for {
-		helper, err := p.helper(c, q)
+		prefill, err := p.prefillWorker(c, q)
 		if err != nil {
 			return Placement{}, err
 		}
@@ -199,8 +199,8 @@ func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 		if at.Worker == nil {
 			continue
 		}
-		if helper != nil && c.helped(at.Worker) {
-			at.Prefill = helper
+		if prefill != nil && c.answersAfter(at.Worker) {
+			at.Prefill = prefill
 		}
 		// Another request may have taken the last slot since: look again. Each
 		// time round somebody else got a slot, so this ends.
@@ -228,8 +228,8 @@ func (p *Pool) pick(c *candidates, q *Query) (Placement, error) {
 // prices to say so (Dynamo's bound of conditional disaggregation).
 const shortPrompt = 2048
 
-// helper returns the prefill worker for the request; nil: none.
-func (p *Pool) helper(c *candidates, q *Query) (*Worker, error) {
+// prefillWorker returns the prefill worker for the request; nil: none.
+func (p *Pool) prefillWorker(c *candidates, q *Query) (*Worker, error) {
 	tokens := q.tokens()
 	if len(c.prefills) > 0 && (c.must || c.some || tokens == 0 || tokens >= shortPrompt) {
 		e := p.eligible(q, c.prefills, q.TriedPrefill, &c.served.prefillTurn)
@@ -241,7 +241,7 @@ func (p *Pool) helper(c *candidates, q *Query) (*Worker, error) {
 	if !c.must && !c.some {
 		return nil, nil
 	}
-	w, err := c.anyHelper(q)
+	w, err := c.anyPrefillWorker(q)
 	if err != nil {
 		return nil, c.alone(err)
 	}
@@ -254,10 +254,10 @@ func (c *candidates) unaided(q *Query) bool {
 	return slices.ContainsFunc(c.workers, func(w *Worker) bool { return !w.aside() && c.whole(w) && available(w, q.Tried, q.Now) })
 }
 
-// anyHelper returns a prefill worker that is busy, or one that the request names.
-func (c *candidates) anyHelper(q *Query) (*Worker, error) {
+// anyPrefillWorker returns a prefill worker that is busy, or one that the request names.
+func (c *candidates) anyPrefillWorker(q *Query) (*Worker, error) {
 	for {
-		at, err := makeDo(c.prefills, q.TriedPrefill, !c.helpAt, q.Now)
+		at, err := makeDo(c.prefills, q.TriedPrefill, !c.anyRole, q.Now)
 		switch {
 		case errors.Is(err, ErrFull):
 			return nil, err

@@ -178,7 +178,7 @@ func TestDecodeWorkersThatComputeNoPrompts(t *testing.T) {
 		}
 		p := startProxy(t, s)
 		waitUntil(t, "the engines are known", func() bool {
-			return p.backendOf(t, "w0").EngineName() == "sglang" && p.backendOf(t, "w1").Helped()
+			return p.backendOf(t, "w0").EngineName() == "sglang" && p.backendOf(t, "w1").NeedsPrefill()
 		})
 		for _, body := range []string{plainChat, plainChat, longChat("a", "")} {
 			if a := p.ask(t, "/v1/chat/completions", body); a.StatusCode != 200 || a.Header.Get("x-kvasir-prefill-worker") != "w0" {

@@ -29,9 +29,9 @@ type dialect struct {
 	// vLLM's routes to ask for its tokens. Of others only plain text is sure.
 	prompts bool
 
-	// helped says that its decode workers compute no prompts: they refuse a request
+	// needsPrefill says that its decode workers compute no prompts: they refuse a request
 	// that no prefill worker has begun.
-	helped bool
+	needsPrefill bool
 
 	// meet asks what else must be known of a worker before it is sent requests; nil:
 	// nothing.
