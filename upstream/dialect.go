@@ -17,6 +17,10 @@ import (
 type dialect struct {
 	name string // as in workers[].engine
 
+	// also is what people call it as well, as wording.Plain writes it: the configuration
+	// asks whether the name was meant.
+	also []string
+
 	// owner is what the owner holds, in lower case, that the engine gives its models in
 	// /v1/models; "": it is not recognised by that.
 	owner string
@@ -61,6 +65,17 @@ func EngineNames() []string {
 	names := make([]string, len(dialects))
 	for i, d := range dialects {
 		names[i] = d.name
+	}
+	return names
+}
+
+// OtherEngineNames are the names of engines by what else they are called.
+func OtherEngineNames() map[string]string {
+	names := map[string]string{}
+	for _, d := range dialects {
+		for _, other := range d.also {
+			names[other] = d.name
+		}
 	}
 	return names
 }

@@ -12,6 +12,7 @@ import (
 
 var trtllm = dialect{
 	name:       "trtllm",
+	also:       []string{"tensorrt_llm", "tensorrt", "trt_llm"},
 	owner:      "tensorrt",
 	connectors: []*Connector{&contextFirst},
 }
