@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"kvasir/classify"
+	"kvasir/kvroute"
 	"kvasir/tokenize"
 )
 
@@ -69,8 +70,7 @@ func TestTokenIDsAreJudgedAsText(t *testing.T) {
 				w := goodWorker(t)
 				s := guarded(classify.Block, w.url)
 				s.Classify.Jailbreak.Action = classify.Off
-				s.Routing.Policy, s.Models[0].Tokenizer = "predict", dir
-				s.Routing.PrefillLoadScale, s.Routing.OverlapCredit = 1, OverlapCredit{1, 0.75, 0.25}
+				s.Routing.Policy, s.Models[0].Tokenizer = kvroute.Predict, dir
 				if c.change != nil {
 					c.change(s)
 				}
