@@ -1,13 +1,13 @@
 // The routes of the admin listener.
 
-// Package admin is Kvasir as operators meet it: health, metrics, profiles, reload,
-// GPUs, the cache, the classifiers over HTTP, and why a request would be placed where.
-// It knows nothing of the proxy: what it shows comes from the functions it is given.
+// Package admin is Kvasir's interface for operators: health, metrics, profiles, reload, GPUs, the
+// cache, the classifiers over HTTP, and an explanation of where a request would be placed. It
+// knows nothing of the proxy: its data comes from the functions in Options.
 //
 //	handler := admin.Handler(&admin.Options{Log: log, Metrics: registry, ...})
 //	err := proxy.ServeAdmin(listener, handler)
 //
-// What a web page may have had a browser send is refused before any route; see package
+// Requests that a web page may have made a browser send are refused before any route; see package
 // browser.
 package admin
 
@@ -31,11 +31,11 @@ import (
 	"kvasir/proxy/respond"
 )
 
-// Options are what the routes show and do. All functions but Reload are needed, and
-// are called for each request: what they give is of the configuration in force then.
+// Options are the functions behind the routes. All except Reload are required. They are called
+// for each request, so that their results fit the configuration in force.
 type Options struct {
 	Log     zerolog.Logger
-	Hosts   func() []string // server.admin_hosts: names by which the listener may be asked
+	Hosts   func() []string // server.admin_hosts: host names accepted by the listener
 	Metrics prometheus.Gatherer
 
 	Readiness  func() health.Readiness
@@ -43,14 +43,14 @@ type Options struct {
 	Cache      func() *cache.Cache // nil: cache.store is off
 	Classifier func() Classifier
 	Explain    fasthttp.RequestHandler // POST /explain
-	Reload     func() error            // reads the configuration again; nil: there is none
+	Reload     func() error            // reads the configuration again; nil: there is no configuration to reload
 }
 
-// A Classifier is what the routes of the classifiers answer by.
+// A Classifier answers the routes of the classifiers.
 type Classifier struct {
-	*classify.Classifier         // every guard is on, and none ends the judging
+	*classify.Classifier         // with every guard on, and no guard ending the classification early
 	Attack               float64 // the probability from which a text counts as an attack
-	Model                string  // what MoM and auto stand for
+	Model                string  // the model that MoM and auto stand for
 }
 
 // Handler routes the requests of the admin listener.
@@ -77,7 +77,7 @@ func Handler(o *Options) fasthttp.RequestHandler {
 	}
 }
 
-// changing is a route that changes something.
+// changing wraps a route that changes something.
 func changing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if err := browser.CheckChange(ctx); err != nil {
@@ -88,7 +88,7 @@ func changing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// reload is POST /reload.
+// reload serves POST /reload.
 func reload(again func() error) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.SetContentType("application/json")

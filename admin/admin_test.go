@@ -19,7 +19,7 @@ import (
 	"kvasir/proxy/health"
 )
 
-// options are those of a Kvasir that is well and has no cache.
+// options returns the options of a healthy Kvasir without a cache.
 func options() *Options {
 	return &Options{
 		Log: zerolog.Nop(), Hosts: func() []string { return nil }, Metrics: prometheus.NewRegistry(),
@@ -31,7 +31,7 @@ func options() *Options {
 	}
 }
 
-// ask sends one request, which may change things.
+// ask sends one request, with the header that changes require.
 func ask(o *Options, method, path, body string) (status int, reply string) {
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetMethod(method)
@@ -42,7 +42,7 @@ func ask(o *Options, method, path, body string) (status int, reply string) {
 	return ctx.Response.StatusCode(), string(ctx.Response.Body())
 }
 
-// checkErrorShape wants OpenAI's four members and nothing else.
+// checkErrorShape requires exactly OpenAI's four members.
 func checkErrorShape(t *testing.T, body string) {
 	t.Helper()
 	var shape map[string]map[string]json.RawMessage
@@ -56,7 +56,7 @@ func checkErrorShape(t *testing.T, body string) {
 	}
 }
 
-// Each route gives what it was given.
+// Each route returns the result of its function.
 func TestRoutes(t *testing.T) {
 	o := options()
 	broken := options()
@@ -92,8 +92,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// What changes something asks for the header that no web page can send unasked, and
-// names that a stranger's page could have are not answered.
+// Routes that change something require a header that no web page can send without permission, and
+// host names that a foreign page could use are refused.
 func TestWebPagesAreRefused(t *testing.T) {
 	o := options()
 	o.Hosts = func() []string { return []string{"kvasir.monitoring.svc"} }
@@ -105,7 +105,7 @@ func TestWebPagesAreRefused(t *testing.T) {
 		{"DELETE", "/cache", "127.0.0.1:9090", 403},
 		{"DELETE", "/cache/0000000000000001", "127.0.0.1:9090", 403},
 		{"GET", "/readyz", "evil.example", 403},
-		{"GET", "/livez", "evil.example", 200}, // it says nothing
+		{"GET", "/livez", "evil.example", 200}, // it reveals nothing
 		{"GET", "/readyz", "kvasir.monitoring.svc:9090", 200},
 	} {
 		var ctx fasthttp.RequestCtx

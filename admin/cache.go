@@ -1,4 +1,4 @@
-// The semantic cache: how it does, one entry, and dropping what should not be there.
+// The semantic cache: its state, one entry, and dropping wrong entries.
 
 package admin
 
@@ -19,9 +19,9 @@ import (
 	"kvasir/proxy/respond"
 )
 
-// A cacheStore is the cache as operators meet it.
+// A cacheStore serves the cache's routes.
 type cacheStore struct {
-	now func() *cache.Cache // that requests are answered from now; nil: off
+	now func() *cache.Cache // the cache in use; nil: off
 	log zerolog.Logger
 }
 
@@ -33,7 +33,7 @@ func cacheRoutes(r *router.Router, s *cacheStore) {
 	r.DELETE("/cache/{id}", changing(s.with(s.dropEntry)))
 }
 
-// with hands the cache to do, and writes what comes of it.
+// with calls do with the cache and writes its result.
 func (s *cacheStore) with(do func(*fasthttp.RequestCtx, *cache.Cache) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		c := s.now()
@@ -68,8 +68,8 @@ type droppedAnswer struct {
 	Deleted int `json:"deleted"`
 }
 
-// dropMatching drops all entries that meet every condition. Without a condition that
-// would be all of them, so all=true has to say it.
+// dropMatching drops all entries that meet every condition. Without a condition that would be all
+// entries, so then all=true is required.
 func (s *cacheStore) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	filter, refused := filterOf(ctx.QueryArgs())
 	if refused != nil {
@@ -78,8 +78,8 @@ func (s *cacheStore) dropMatching(ctx *fasthttp.RequestCtx, c *cache.Cache) (any
 	return s.drop(c, filter)
 }
 
-// filterOf reads the conditions. An unknown one is refused: if it were passed over,
-// more would be dropped than was meant.
+// filterOf reads the conditions. It refuses an unknown one: ignoring it would drop more entries
+// than intended.
 func filterOf(args *fasthttp.Args) (f cache.Filter, refused *openai.Error) {
 	all, conditions := false, 0
 	seen := map[string]bool{}
@@ -133,7 +133,7 @@ func (s *cacheStore) drop(c *cache.Cache, f cache.Filter) (any, *openai.Error) {
 	return droppedAnswer{n}, nil
 }
 
-// storeFailed says what is wrong with the store itself, where that is known.
+// storeFailed returns the error for a failed store, with the store's own problem if it is known.
 func storeFailed(c *cache.Cache, err error) *openai.Error {
 	why := cmp.Or(c.Stats().Problem, err.Error())
 	return &openai.Error{Status: 503, Type: "server_error", Code: "cache_unavailable", Message: "The cache's store failed: " + why}
@@ -175,15 +175,15 @@ type cacheEntryAnswer struct {
 	Age      int64  `json:"age_s"`
 	Expires  int64  `json:"expires_in_s"`
 	Question string `json:"question"`
-	Preview  string `json:"answer_preview"` // its beginning
+	Preview  string `json:"answer_preview"` // the beginning of the answer
 	Bytes    int    `json:"answer_bytes"`
 }
 
-// previewLimit is how much of an answer is shown, in bytes.
+// previewLimit is how many bytes of an answer are shown.
 const previewLimit = 500
 
-// cacheEntry shows an entry, for an operator who wonders about a hit: what was asked,
-// and how the answer begins.
+// cacheEntry shows an entry to an operator who inspects a hit: the question, and the beginning of
+// the answer.
 func cacheEntry(ctx *fasthttp.RequestCtx, c *cache.Cache) (any, *openai.Error) {
 	id, refused := idOf(ctx)
 	if refused != nil {

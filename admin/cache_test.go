@@ -1,4 +1,4 @@
-// Tests of the cache as operators meet it.
+// Tests of the cache's routes.
 
 package admin
 
@@ -13,7 +13,7 @@ import (
 	"kvasir/openai/answer"
 )
 
-// Operators look at a hit that was wrong, and drop it, or all of its kind.
+// Operators look at a wrong hit, and drop it, or all entries like it.
 func TestCache(t *testing.T) {
 	store, err := embedded.Open(embedded.Options{Embedding: "test"})
 	if err != nil {
@@ -69,7 +69,7 @@ func TestCache(t *testing.T) {
 		{"DELETE", "/cache/xyz", 400, "16 hexadecimal digits"},
 		{"GET", "/cache/0000000000000001", 404, "entry_not_found"},
 		{"DELETE", "/cache/0000000000000001", 404, "entry_not_found"},
-		{"DELETE", "/cache?tenant=", 400, "without keys that is every entry"}, // as of a script whose variable is not set
+		{"DELETE", "/cache?tenant=", 400, "without keys that is every entry"}, // as from a script whose variable is not set
 		{"DELETE", "/cache?tenant", 400, "without keys that is every entry"},
 		{"DELETE", "/cache?tenant=acme", 200, `{"deleted":0}`},
 		{"DELETE", "/cache?model=n", 200, `{"deleted":0}`},
@@ -94,8 +94,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A brokenStore is down. A forgetful one, as on a full disk, drops entries all the
-// same and cannot make sure of it.
+// A brokenStore is down. A forgetful one, as on a full disk, still drops entries, but cannot
+// record that.
 type brokenStore struct {
 	cache.Store
 	dropped int
@@ -104,7 +104,7 @@ type brokenStore struct {
 func (brokenStore) Stats() cache.Stats                 { return cache.Stats{Problem: "it is down", Breaker: "open"} }
 func (s brokenStore) Delete(cache.Filter) (int, error) { return s.dropped, cache.ErrUnavailable }
 
-// Who cannot drop an entry is told why, and what of it was done.
+// A client whose delete fails learns why, and how much was done.
 func TestDroppingThatFails(t *testing.T) {
 	for want, store := range map[string]cache.Store{
 		"The cache's store failed: it is down\"":                             brokenStore{},

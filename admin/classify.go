@@ -40,7 +40,7 @@ type textQuestion struct {
 	} `json:"options"`
 }
 
-// classifying is a route that reads a textQuestion and writes what answer gives.
+// classifying makes a route that reads a textQuestion and writes the result of answer.
 func classifying(now func() Classifier, answer func(Classifier, *textQuestion) (any, *openai.Error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		var q textQuestion
@@ -53,7 +53,7 @@ func classifying(now func() Classifier, answer func(Classifier, *textQuestion) (
 	}
 }
 
-// judgeText judges one text as if a user had sent it, and says how long that took. The
+// judgeText classifies one text as if a user had sent it, and returns how long that took. The
 // caller releases the verdict.
 func judgeText(c Classifier, q *textQuestion, also ...classify.Kind) (*classify.Verdict, time.Duration, *openai.Error) {
 	if q.Text == nil || *q.Text == "" {
@@ -76,7 +76,8 @@ func judgeText(c Classifier, q *textQuestion, also ...classify.Kind) (*classify.
 	return v, time.Since(start), nil
 }
 
-// tooManyToJudge is what the guards of the API say then, too.
+// tooManyToJudge is the error when too many texts are being classified; the API's guards return
+// the same.
 var tooManyToJudge = &openai.Error{
 	Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: time.Second,
 	Message: "Too many requests wait to be judged by the guards. Ask again; nothing was sent to a model",
@@ -95,7 +96,7 @@ type intentAnswer struct {
 	Decision      string             `json:"routing_decision,omitempty"`
 }
 
-// intent says the category of a text, and which model and decision it would get.
+// intent returns the category of a text, and the model and decision that it would get.
 func intent(c Classifier, q *textQuestion) (any, *openai.Error) {
 	v, took, refused := judgeText(c, q, classify.KindCategory)
 	if refused != nil {
@@ -187,14 +188,14 @@ type securityAnswer struct {
 	Is         bool     `json:"is_jailbreak"`
 	Risk       float64  `json:"risk_score"` // probability of an attack
 	Types      []string `json:"detection_types"`
-	Confidence float64  `json:"confidence"` // in the answer, whichever it is
+	Confidence float64  `json:"confidence"` // of the answer, whichever it is
 	Advice     string   `json:"recommendation"`
 	Reasoning  string   `json:"reasoning"`
 	Patterns   []string `json:"patterns_detected"`
 	Took       float64  `json:"processing_time_ms"`
 }
 
-// security says how probable an attack is.
+// security returns the probability of an attack.
 func security(c Classifier, q *textQuestion) (any, *openai.Error) {
 	v, took, refused := judgeText(c, q)
 	if refused != nil {

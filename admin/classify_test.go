@@ -12,7 +12,7 @@ import (
 	"kvasir/openai/answer/answertest"
 )
 
-// guarded are options with both guards on, as the proxy has them on this listener.
+// guarded returns options with both guards on, as the proxy has them on this listener.
 func guarded(t *testing.T) *Options {
 	t.Helper()
 	c, err := classify.New(classify.Options{
@@ -80,7 +80,7 @@ func TestAskForIntentSecuritySimilarity(t *testing.T) {
 	}
 }
 
-// Asked for a type that does not exist, it once answered that the text may pass.
+// For a type that does not exist, it once answered that the text may pass.
 func TestAskForUnknownTypes(t *testing.T) {
 	o := guarded(t)
 	status, a := askFor(t, o, "/api/v1/classify/pii", `{"text":"4111 1111 1111 1111","options":{"entity_types":["CREDIT"]}}`)

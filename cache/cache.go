@@ -1,10 +1,10 @@
-// Package cache answers questions that were asked before. It knows neither
-// HTTP nor how an answer looks: the proxy hands it the scope of a request, the
-// question, its embedding, and an answer that it does not read.
+// Package cache answers questions that were asked before. It knows neither HTTP nor the form of
+// an answer: the proxy gives it the scope of a request, the question, its embedding, and an
+// answer, whose bytes it does not read.
 //
-// What may answer what, in this order: nothing outside the scope; the very same
-// text; the nearest questions, each of which is verified word by word, because
-// a cosine alone takes another number, name or negation for the same question.
+// A lookup searches the entries of the query's scope only. It first tries an equal text, then the
+// nearest questions. It verifies each of those word by word, because by cosine alone a question
+// with another number, name or negation looks the same.
 //
 //	c := cache.New(cache.Options{Store: store, Verifier: v, Threshold: 0.9, TTL: time.Hour})
 //	r := c.Lookup(&query)
@@ -19,30 +19,30 @@ import (
 	"unicode/utf8"
 )
 
-// A Verifier says how surely one answer serves two questions.
+// A Verifier says how likely it is that one answer serves two questions.
 type Verifier interface {
 	// Compare returns a score from 0 to 1 and, where a rule refused the pair,
 	// the rule's name. similarity is the cosine of the questions' embeddings.
 	Compare(a, b []byte, similarity float64) (score float64, why string)
 }
 
-// Options are what a Cache is made of.
+// Options configure a Cache.
 type Options struct {
 	Store     Store
 	Verifier  Verifier      // nil: only an equal text answers
-	Threshold float64       // of a score, to be a hit; 0: 0.9
+	Threshold float64       // lowest score of a hit; 0: 0.9
 	TTL       time.Duration // of entries
 	Timeout   time.Duration // of a lookup in the store; 0: none
 }
 
-// What a lookup looks at.
+// Bounds of a lookup.
 const (
-	candidates  = 8    // nearest questions that are verified
-	floor       = 0.55 // of similarity: below it nothing was ever the same question
-	maxSemantic = 4096 // bytes of a question; a longer one is found by equal text alone
+	candidates  = 8    // nearest questions to verify
+	floor       = 0.55 // lowest similarity: no two questions below it were ever the same
+	maxSemantic = 4096 // bytes of a question; a longer one is found only by equal text
 )
 
-// A Cache answers questions. All its methods may be called at the same time.
+// A Cache answers questions. It is safe for concurrent use.
 type Cache struct {
 	o       Options
 	scratch sync.Pool // of *scratch
@@ -56,45 +56,45 @@ func New(o Options) *Cache {
 	return &Cache{o: o, scratch: sync.Pool{New: func() any { return new(scratch) }}}
 }
 
-// A scratch is memory of one lookup.
+// A scratch is the reusable memory of one lookup.
 type scratch struct {
 	near [candidates]Candidate
 	text []byte // of a candidate
 }
 
-// A Query is one question. It is the caller's, and reused for Put.
+// A Query is one question. The caller owns it, and passes the same one to Lookup and Put.
 type Query struct {
 	Scope         Scope
 	Tenant, Model string
 	Text          []byte
 
-	// Embed stores the question's embedding, of length 1, and says whether
-	// there is one. It is called at most once, and only when no entry has the
-	// very text. Nil: the text is no question but a prompt to be continued, or
-	// the like, and only the same bytes answer, white space and all.
+	// Embed stores the question's embedding, a vector of length 1, and reports whether there is
+	// one. It is called at most once, and only when no entry has the same text. Nil: the text is
+	// not a question but, for example, a prompt to be continued; then only the same bytes answer
+	// it, white space included.
 	Embed func(dst *[Dim]float32) bool
 
-	Threshold float64       // of the score; 0: that of Options
-	MaxAge    time.Duration // of the entry; negative: any
+	Threshold float64       // lowest score of a hit; 0: that of Options
+	MaxAge    time.Duration // oldest entry that may answer; negative: any
 
 	vector   [Dim]float32
 	asked    bool // Embed was called
 	embedded bool // vector holds the embedding
-	read     bool // literal is known
+	read     bool // literal has been computed
 	literal  string
 }
 
-// A Result is what a lookup found.
+// A Result is the outcome of a lookup.
 type Result struct {
 	Hit   bool
-	Exact bool   // by equal text
-	Entry *Entry // that answers; or, without a hit, whose question is nearest; nil: there is none
+	Exact bool   // found by equal text
+	Entry *Entry // the one that answers or, without a hit, the nearest one; nil: none
 
-	Similarity float64 // of Entry's question; 1 for an equal text
-	Score      float64 // what verification left of it
-	Why        string  // without a hit: empty, age, the rule that refused the best, score, error, or why the question is Literal
+	Similarity float64 // cosine to Entry's question; 1 for an equal text
+	Score      float64 // the verifier's score
+	Why        string  // without a hit: empty, age, score, error, the rule that refused the best candidate, or the result of Literal
 	Age        time.Duration
-	Err        error // the store could not be asked
+	Err        error // why the store could not be searched
 }
 
 // Lookup looks for an entry that answers the query.
@@ -107,7 +107,7 @@ func (c *Cache) Lookup(q *Query) Result {
 	text := q.Normal()
 	e, err := c.o.Store.Equal(q.Scope, text, until)
 	if e != nil && (e.Scope != q.Scope || e.Text != string(text)) {
-		e = nil // whatever the store takes it for
+		e = nil // the store broke its contract
 	}
 	switch {
 	case err != nil:
@@ -125,7 +125,7 @@ func (c *Cache) Lookup(q *Query) Result {
 	return c.semantic(q, until, now)
 }
 
-// Normal returns the part of Text that equal questions have in common.
+// Normal returns the normalised Text: questions count as equal when it is equal.
 func (q *Query) Normal() []byte {
 	if q.Embed == nil || q.Literal() != "" {
 		return q.Text
@@ -133,8 +133,8 @@ func (q *Query) Normal() []byte {
 	return normalise(q.Text)
 }
 
-// Literal says why only the same bytes answer this question, where otherwise
-// similar questions could. "": similar ones can, or the query allows none anyway.
+// Literal returns why only the same bytes may answer this question although the query allows
+// similar ones; "": similar ones may, or the query allows none anyway.
 func (q *Query) Literal() string {
 	if !q.read && q.Embed != nil {
 		q.read, q.literal = true, Literal(q.Text)
@@ -142,7 +142,7 @@ func (q *Query) Literal() string {
 	return q.literal
 }
 
-// embed makes the question's embedding, once.
+// embed computes the question's embedding, once.
 func (q *Query) embed() bool {
 	if !q.asked && q.Embed != nil && len(q.Text) <= maxSemantic && utf8.Valid(q.Text) && q.Literal() == "" {
 		q.asked = true
@@ -163,10 +163,10 @@ func (c *Cache) semantic(q *Query, until, now time.Time) Result {
 	best := Result{Why: "empty"}
 	for _, n := range near {
 		if n.Scope != q.Scope {
-			continue // whatever the store takes it for
+			continue // the store broke its contract
 		}
 		if room.text = append(room.text[:0], n.Text...); Literal(room.text) != "" {
-			continue // kept by a version that did not know better
+			continue // stored by an older version without this check
 		}
 		r := c.compare(q, n, room, now)
 		if best.Entry == nil || r.Hit && !best.Hit || r.Hit == best.Hit && r.Score > best.Score {
@@ -176,7 +176,7 @@ func (c *Cache) semantic(q *Query, until, now time.Time) Result {
 	return best
 }
 
-// compare verifies one candidate, whose text is in room.
+// compare verifies one candidate. Its text lies in room.
 func (c *Cache) compare(q *Query, n Candidate, room *scratch, now time.Time) Result {
 	score, why := c.o.Verifier.Compare(room.text, normalise(q.Text), n.Similarity)
 	switch {
@@ -193,9 +193,9 @@ func fresh(e *Entry, q *Query, now time.Time) bool {
 	return q.MaxAge < 0 || now.Sub(e.Created) <= q.MaxAge
 }
 
-// Put keeps an answer to the query, and the bytes of answer with it: they must
-// not change after. The store makes it findable by the question's embedding if
-// the query has one. An answer that is too large is ErrTooLarge.
+// Put stores an answer to the query. It keeps the slice answer, whose bytes must not change
+// afterwards. If the query has an embedding, the entry can be found by it. Put returns
+// ErrTooLarge for an answer that is too large.
 func (c *Cache) Put(q *Query, answer []byte) (ID, error) {
 	now := time.Now()
 	e := &Entry{
@@ -209,11 +209,11 @@ func (c *Cache) Put(q *Query, answer []byte) (ID, error) {
 	return e.ID, c.o.Store.Put(e, vector)
 }
 
-// Delete drops every entry that the filter names.
+// Delete removes every entry that matches the filter, and returns how many.
 func (c *Cache) Delete(f Filter) (int, error) { return c.o.Store.Delete(f) }
 
-// Get returns the entry with this ID, nil when there is none. The error is
-// errors.ErrUnsupported where the store finds no entries by their ID.
+// Get returns the entry with this ID; nil: none. It returns errors.ErrUnsupported when the store
+// cannot find entries by ID.
 func (c *Cache) Get(id ID) (*Entry, error) {
 	if s, ok := c.o.Store.(Getter); ok {
 		return s.Get(id)
@@ -221,5 +221,5 @@ func (c *Cache) Get(id ID) (*Entry, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Stats says how the store does.
+// Stats returns the store's counters and sizes.
 func (c *Cache) Stats() Stats { return c.o.Store.Stats() }

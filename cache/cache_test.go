@@ -1,4 +1,4 @@
-// The cache on the embedded store: what answers what.
+// The cache on the embedded store: which entry answers which question.
 
 package cache_test
 
@@ -17,8 +17,7 @@ import (
 	"kvasir/cache/embedded"
 )
 
-// byScore verifies by a table: the score of a stored text, or the rule that
-// refuses it.
+// byScore verifies with a table: for each stored text its score, or the rule that refuses it.
 type byScore map[string]any
 
 func (v byScore) Compare(a, _ []byte, similarity float64) (float64, string) {
@@ -45,7 +44,7 @@ func newCache(tb testing.TB, v cache.Verifier) *cache.Cache {
 	return cache.New(cache.Options{Store: store(tb), Verifier: v, Threshold: 0.9, TTL: time.Hour})
 }
 
-// near embeds with this cosine to near(1).
+// near returns an Embed function whose vector has this cosine to that of near(1).
 func near(similarity float64) func(*[cache.Dim]float32) bool {
 	return func(dst *[cache.Dim]float32) bool {
 		dst[0], dst[1] = float32(similarity), float32(math.Sqrt(1-similarity*similarity))
@@ -69,10 +68,10 @@ func put(tb testing.TB, c *cache.Cache, text string, similarity float64) cache.I
 func TestWhatAnswers(t *testing.T) {
 	for _, row := range []struct {
 		name     string
-		stored   map[string]float64 // text and its similarity to the question
+		stored   map[string]float64 // similarity to the question, by text
 		verifier byScore
 		change   func(q *cache.Query)
-		entry    string // that answers or is nearest
+		entry    string // the one that answers, or the nearest
 		hit      bool
 		why      string
 	}{
@@ -198,7 +197,7 @@ func TestEntriesLiveForTheirTime(t *testing.T) {
 	})
 }
 
-// brokenStore fails, or returns what it should not.
+// brokenStore fails, or returns entries that it should not.
 type brokenStore struct {
 	cache.Store
 	equalErr, nearestErr error
@@ -226,8 +225,8 @@ func TestStoreErrorsAreMisses(t *testing.T) {
 	}
 }
 
-// Entries of a version that did not know better, or of another Kvasir on the same
-// Milvus, have vectors whatever their text is.
+// Entries of an older version, or of another Kvasir on the same Milvus, may have vectors although
+// their texts must not be matched by similarity.
 func TestHiddenEntryWithAVectorAnswersNobody(t *testing.T) {
 	now := time.Now()
 	bad := &cache.Entry{Scope: cache.Scope{1}, Text: "the near\U000e0065\U000e0076", Created: now, Expires: now.Add(time.Hour)}
@@ -237,7 +236,7 @@ func TestHiddenEntryWithAVectorAnswersNobody(t *testing.T) {
 	}
 }
 
-// A store that mixes up scopes or texts is not believed.
+// The cache rejects entries of a wrong scope or text from the store.
 func TestStoreIsNotBelieved(t *testing.T) {
 	now := time.Now()
 	for _, other := range []*cache.Entry{
@@ -256,8 +255,8 @@ func TestStoreIsNotBelieved(t *testing.T) {
 	}
 }
 
-// 10,000 pairs of scopes that differ in little, with the same question, the same
-// vector, and a verifier that lets all pass.
+// 10,000 pairs of nearly equal scopes, with the same question, the same vector, and a verifier
+// that accepts every pair.
 func TestNothingCrossesScopes(t *testing.T) {
 	c := newCache(t, byScore{"the question": 1.0})
 	rng := rand.New(rand.NewPCG(1, 2))

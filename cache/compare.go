@@ -1,4 +1,4 @@
-// Compare: what a lookup would say of two questions of one scope.
+// Compare: the outcome of a lookup between two questions of one scope.
 
 package cache
 
@@ -7,9 +7,9 @@ import (
 	"cmp"
 )
 
-// Compare says what a lookup of b would find if a's entry were the only one of
-// its scope: Similarity is that of their embeddings even where it is below what
-// a lookup looks at. Entry and Age are not set.
+// Compare returns the result of a lookup of b if a's entry were the only one in its scope.
+// Similarity is that of their embeddings even when a lookup would ignore it as too low. Entry and
+// Age are not set.
 func (c *Cache) Compare(a, b *Query) Result {
 	if bytes.Equal(a.Normal(), b.Normal()) {
 		return Result{Hit: true, Exact: true, Similarity: 1, Score: 1}
@@ -32,7 +32,7 @@ func (c *Cache) Compare(a, b *Query) Result {
 	return r
 }
 
-// threshold is what a score must reach to answer q.
+// threshold returns the lowest score that answers q.
 func (c *Cache) threshold(q *Query) float64 {
 	if q.Threshold > 0 {
 		return q.Threshold

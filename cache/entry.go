@@ -1,4 +1,4 @@
-// Entry: one answer that is kept, and what it answers.
+// Entry: one stored answer and the question that it answers.
 
 package cache
 
@@ -14,15 +14,15 @@ import (
 // Dim is the number of values of an embedding.
 const Dim = 512
 
-// A Scope names everything that an answer depends on but the question itself:
-// the tenant, the model, system prompts, tools, the form and length of the
-// answer, sampling, and every turn before the question. It is 128 bits of a
-// SHA-256. Nothing ever answers across scopes.
+// A Scope identifies everything that an answer depends on besides the question: the tenant, the
+// model, system prompts, tools, the form and length of the answer, sampling, and every turn
+// before the question. It is 128 bits of a SHA-256. No entry ever answers a query of another
+// scope.
 type Scope [16]byte
 
 func (s Scope) String() string { return hex.EncodeToString(s[:]) }
 
-// ParseScope reads what String writes.
+// ParseScope reads the form that String writes.
 func ParseScope(text string) (s Scope, err error) {
 	if len(text) != hex.EncodedLen(len(s)) {
 		return s, errors.New("a scope has 32 hexadecimal digits")
@@ -33,10 +33,10 @@ func ParseScope(text string) (s Scope, err error) {
 	return s, nil
 }
 
-// An ID names an entry for as long as it is kept. It is never 0.
+// An ID identifies an entry as long as it is stored. It is never 0.
 type ID uint64
 
-// NewID returns an ID that nobody can guess.
+// NewID returns a random ID that cannot be guessed.
 func NewID() ID {
 	var b [8]byte
 	for {
@@ -53,7 +53,7 @@ func (id ID) String() string {
 	return "0000000000000000"[:digits-len(s)] + s
 }
 
-// ParseID reads what String writes.
+// ParseID reads the form that String writes.
 func ParseID(text string) (ID, error) {
 	n, err := strconv.ParseUint(text, 16, 64)
 	if err != nil || n == 0 || len(text) != 16 {
@@ -62,15 +62,14 @@ func ParseID(text string) (ID, error) {
 	return ID(n), nil
 }
 
-// An Entry is an answer and what it answers. It is never changed once it was
-// put into a store.
+// An Entry is an answer and the question that it answers. It never changes once it is in a store.
 type Entry struct {
 	ID      ID
 	Scope   Scope
-	Tenant  string // whose request it was; part of Scope, and here to delete by
-	Model   string // that answered; the same
+	Tenant  string // of the request; part of Scope, stored here for Delete
+	Model   string // that answered; stored for the same reason
 	Text    string // the question, normalised
-	Answer  []byte // opaque here: the proxy writes and reads it
+	Answer  []byte // opaque here; the proxy writes and reads it
 	Created time.Time
-	Expires time.Time // with Go's monotonic clock while the process that made or loaded it lives
+	Expires time.Time // has a monotonic clock reading in the process that made or loaded the entry
 }

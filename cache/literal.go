@@ -1,4 +1,4 @@
-// Literal questions: those that only the very same bytes may answer.
+// Literal questions: only an entry with exactly the same bytes may answer them.
 
 package cache
 
@@ -10,18 +10,18 @@ import (
 	"kvasir/unseen"
 )
 
-// Why only the same bytes answer a question: values of Result.Why.
+// Reasons why only the same bytes answer a question: values of Result.Why.
 const (
-	WhyHidden = "hidden" // it has characters that a model reads and the comparison does not
+	WhyHidden = "hidden" // it has characters that a model reads and the verifier does not
 	WhyShort  = "short"  // it has no words, or one: emoji, marks, numbers, "ok"
-	WhyNoise  = "noise"  // its letters are drawn by chance
+	WhyNoise  = "noise"  // its letters look random
 )
 
-// Literal says why a question is answered, and answers, by equal bytes alone; "":
-// similar questions are good enough. An embedding does not see hidden characters, so
-// a question that has some would lie right beside the plain one and put words into
-// its answer. And questions that say next to nothing all lie close together, a pizza
-// beside an angry face.
+// Literal returns why a question may be answered only by equal bytes, and may answer only equal
+// bytes; "": similar questions may answer it. An embedding does not see hidden characters, so a
+// question that has some would lie right beside the plain question, and its hidden words would
+// influence the answer to that. And questions that say next to nothing all lie close together: a
+// pizza emoji beside an angry face.
 func Literal(text []byte) (why string) {
 	switch w := readWords(text); {
 	case unseen.Count(text) > 0 || oddlySpaced(text) || oddlyDrawn(text):
@@ -34,18 +34,18 @@ func Literal(text []byte) (why string) {
 	return ""
 }
 
-// How much white space that says nothing a text may have: in bytes, and in changes
-// from one kind to another between words, to which a long text adds.
+// How much meaningless white space a text may have: in bytes, and in changes from one kind to
+// another between words; a longer text may have more changes.
 const (
 	mostSpace    = 32
 	mostChanges  = 8
 	bytesAChange = 512
-	shortestWrap = 40 // bytes of the longest line of a paragraph that was broken to fit a width
+	shortestWrap = 40 // shortest longest line, in bytes, of a paragraph that was wrapped to a width
 )
 
-// oddlySpaced says that there is white space around or in the text, which counts
-// for little where questions are compared, that people do not type, or as much of
-// it, or in so many kinds by turns, as would spell something.
+// oddlySpaced reports white space around or in the text that could carry a hidden message,
+// because the comparison of questions hardly sees white space: kinds that people do not type, or
+// so much of it, or so many changes of kind, that it could spell something.
 func oddlySpaced(text []byte) bool {
 	s := spacing{text: text, kind: blank}
 	for i := 0; i < len(text); {
@@ -75,7 +75,7 @@ func oddlySpaced(text []byte) bool {
 	return s.changes > mostChanges+len(text)/bytesAChange
 }
 
-// A spaceKind is what stands between two words.
+// A spaceKind is the kind of white space between two words.
 type spaceKind uint8
 
 const (
@@ -83,22 +83,22 @@ const (
 	wide                // more than one blank
 	tabbed              // with a tab
 	newLine             //
-	emptyLine           // one or more
+	emptyLine           // one or more empty lines
 	noBreak             // U+00A0
 	narrow              // U+202F
 	ideograph           // U+3000
 )
 
-// spacing counts what the white space of a text could spell.
+// spacing counts the white space of a text that could carry a message.
 type spacing struct {
 	text    []byte
-	spare   int       // bytes that do nothing
-	kind    spaceKind // of the last gap that nothing but itself accounts for
-	changes int       // of that, and the gaps between characters that are written without
-	cr      bool      // the last line ended as on Windows
+	spare   int       // bytes without a purpose
+	kind    spaceKind // of the last gap whose place does not explain its kind
+	changes int       // changes of kind, and gaps between characters that are written without spaces
+	cr      bool      // the last line ended with CR LF
 	lines   bool      // a line ended
-	block   int       // where the paragraph ends whose longest line is known
-	longest int       // that line, in bytes
+	block   int       // end of the paragraph that longest belongs to
+	longest int       // longest line of that paragraph, in bytes
 }
 
 func (s *spacing) count(kind spaceKind) {
@@ -108,7 +108,7 @@ func (s *spacing) count(kind spaceKind) {
 	}
 }
 
-// between takes in the white space text[i:end] between two characters.
+// between counts the white space text[i:end] between two characters.
 func (s *spacing) between(i, end int) {
 	gap := s.text[i:end]
 	kind := kindOfSpace(gap)
@@ -149,9 +149,9 @@ func kindOfSpace(gap []byte) spaceKind {
 	return blank
 }
 
-// accounted says whether the place of a gap tells why it is of its kind: a line
-// ends behind a mark, before what looks like an item, or where the next word would
-// have made it the longest.
+// accounted reports whether the place of a gap explains its kind: a line may end after a
+// punctuation mark, before something that looks like a list item, or where the next word would
+// have made it the longest line.
 func (s *spacing) accounted(kind spaceKind, i, end int, before, after rune) bool {
 	word := isWordy(before)
 	switch kind {
@@ -159,7 +159,7 @@ func (s *spacing) accounted(kind spaceKind, i, end int, before, after rune) bool
 		return !word || !isWordy(after) || s.wordEndsInMark(end) || kind == newLine && s.wrapped(i, end)
 	case wide, tabbed:
 		return !word
-	case noBreak, narrow: // before the marks of French, in and behind numbers
+	case noBreak, narrow: // before French punctuation, in and after numbers
 		return !word || !isWordy(after) || unicode.IsDigit(before) || unicode.IsDigit(after)
 	case ideograph:
 		return before >= 0x2e80 || after >= 0x2e80
@@ -169,14 +169,14 @@ func (s *spacing) accounted(kind spaceKind, i, end int, before, after rune) bool
 
 func isWordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) }
 
-// isUnspaced says whether r is a character of Chinese or Japanese, between which
-// nobody sets blanks but for marks.
+// isUnspaced reports whether r is a Chinese or Japanese character; people put no spaces between
+// those, except around punctuation marks.
 func isUnspaced(r rune) bool {
 	return r >= 0x3041 && r <= 0x30fa || r >= 0x3400 && r <= 0x9fff || r >= 0x20000 && r <= 0x3ffff
 }
 
-// wordEndsInMark says whether a mark follows the word at i directly: the name of a
-// field, the number of an item, a call.
+// wordEndsInMark reports whether a punctuation mark follows the word at i directly: a field name,
+// an item number, a call.
 func (s *spacing) wordEndsInMark(i int) bool {
 	for n := 0; i < len(s.text) && n < mostIndent; n++ {
 		r, size := utf8.DecodeRune(s.text[i:])
@@ -188,8 +188,8 @@ func (s *spacing) wordEndsInMark(i int) bool {
 	return false
 }
 
-// wrapped says whether the line before text[i:end] was broken because the word
-// behind would not have fitted into the longest line of its paragraph.
+// wrapped reports whether the line before text[i:end] was broken because the next word would not
+// have fitted into the longest line of its paragraph.
 func (s *spacing) wrapped(i, end int) bool {
 	line := i - 1 - bytes.LastIndexByte(s.text[:i], '\n')
 	if i >= s.block {
@@ -214,10 +214,10 @@ func (s *spacing) wrapped(i, end int) bool {
 	return line+len(rest) >= s.longest && !bytes.ContainsAny(rest, " \t\n")
 }
 
-// spareSpace is how many bytes of a gap between words, or behind the last, do
-// nothing: not the one that parts the words, the end of an empty line, nor the
-// indentation of the next. Beyond ASCII people type one at a time, where French
-// and Chinese have theirs.
+// spareSpace returns how many bytes of a gap between words, or after the last word, have no
+// purpose. The space that separates the words, the end of an empty line and the indentation of
+// the next line have one. Non-ASCII spaces are typed one at a time, where French and Chinese use
+// them.
 func spareSpace(gap []byte, last bool) (n int, typed bool) {
 	if r, size := utf8.DecodeRune(gap); r >= utf8.RuneSelf {
 		return 0, size == len(gap) && (r == 0xa0 || r == 0x202f || r == 0x3000)
@@ -232,12 +232,11 @@ func spareSpace(gap []byte, last bool) (n int, typed bool) {
 	return len(gap) - min(2, max(1, bytes.Count(gap, []byte{'\n'}))), true
 }
 
-// mostIndent is how far a line of code is indented, by blanks alone or tabs alone.
+// mostIndent is the deepest indentation of a line of code, in bytes, all spaces or all tabs.
 const mostIndent = 64
 
-// oddlyDrawn says that the text has characters that fonts draw differently or not at
-// all: of private use, not assigned, the place of an object, a ring around the letter
-// before.
+// oddlyDrawn reports characters that fonts draw differently or not at all: private use,
+// unassigned, object replacement, enclosing marks.
 func oddlyDrawn(text []byte) bool {
 	for i := 0; i < len(text); {
 		if text[i] < utf8.RuneSelf {
@@ -247,25 +246,25 @@ func oddlyDrawn(text []byte) bool {
 		r, size := utf8.DecodeRune(text[i:])
 		i += size
 		if !unicode.IsGraphic(r) && !unicode.In(r, unicode.Cf, unicode.Cc) ||
-			r == 0xfffc || r == 0x1d159 || // an object, a note without a head
-			unicode.Is(unicode.Me, r) && r != 0x20e3 { // a keycap is an emoji's
+			r == 0xfffc || r == 0x1d159 || // object replacement; a note without a head
+			unicode.Is(unicode.Me, r) && r != 0x20e3 { // a keycap is part of emoji
 			return true
 		}
 	}
 	return false
 }
 
-// wordCount is what a text is made of. A run of letters and digits is a word, of
-// a script that is written without spaces each two letters.
+// wordCount counts the words of a text. A run of letters and digits is a word; in scripts written
+// without spaces, every two letters are one.
 type wordCount struct {
 	words int  // of any script
-	said  bool // there is a letter among them
-	other int  // of scripts but the Latin one
-	latin int  // of three and more letters, a to z
-	odd   int  // of those, the ones that nobody can say
+	said  bool // at least one word has a letter
+	other int  // of scripts other than Latin
+	latin int  // of three or more letters, a to z
+	odd   int  // those of latin that cannot be pronounced
 }
 
-// isNoise says that most of what could be Latin words are letters drawn by chance.
+// isNoise reports that most Latin words of the text are random letters.
 func (w *wordCount) isNoise() bool {
 	if w.other > 0 {
 		return 2*w.odd > w.latin && 2*w.latin > w.words
@@ -273,7 +272,7 @@ func (w *wordCount) isNoise() bool {
 	return 2*w.odd > w.latin || w.latin == 0
 }
 
-// A lettering is the script of a letter, as far as it matters here.
+// A lettering is the kind of script of a letter, as far as needed here.
 type lettering uint8
 
 const (
@@ -281,10 +280,10 @@ const (
 	numeral
 	latin
 	spaced   // another script with spaces between words, or an accented letter
-	unspaced // a script without
+	unspaced // a script without spaces between words
 )
 
-// readWords counts until it knows enough: a long text has words.
+// readWords counts words until it has seen enough: a long text has words.
 func readWords(text []byte) (w wordCount) {
 	const enough = 64
 	lone := 0 // letters without spaces so far
@@ -327,14 +326,14 @@ func readWords(text []byte) (w wordCount) {
 	return w
 }
 
-// repeated is a character beyond ASCII, and how often it stood in a row.
+// repeated is a non-ASCII character, and how often it stood in a row.
 type repeated struct {
 	letter [utf8.UTFMax]byte
 	n      int
 }
 
-// more says whether the character is the same as the two before it: it laughs or
-// wails, and makes no word longer.
+// more reports whether the character is the same as the two before it: then it only expresses
+// laughter or a cry, and does not make the word longer.
 func (a *repeated) more(letter []byte) bool {
 	if n := len(letter); n > utf8.UTFMax || n == 1 || string(letter) != string(a.letter[:n]) {
 		a.n, a.letter = 0, [utf8.UTFMax]byte{}
@@ -369,14 +368,14 @@ func letteringAt(text []byte) (kind lettering, size int) {
 	return noLetter, size
 }
 
-// isJamo says whether r is a letter of Korean by itself, and not a syllable. Alone
-// they are laughter and sighs.
+// isJamo reports whether r is a single Korean letter, not a syllable. Single letters are laughter
+// and sighs.
 func isJamo(r rune) bool {
 	return r >= 0x1100 && r < 0x1200 || r >= 0x3131 && r < 0x3190 || r >= 0xa960 && r < 0xa980 || r >= 0xd7b0 && r < 0xd800 || r >= 0xffa0 && r < 0xffdd
 }
 
-// syllable is how long the syllable of Jamo at the beginning of the text is, as a
-// client that takes letters apart (NFD) writes it; 0: there is none.
+// syllable returns the length, in bytes, of the Korean syllable at the beginning of the text if
+// it is written in decomposed form (NFD); 0: none.
 func syllable(text []byte) (size int) {
 	for k, between := range [...][2]rune{{0x1100, 0x1112}, {0x1161, 0x1175}, {0x11a8, 0x11c2}} {
 		r, n := utf8.DecodeRune(text[size:])
@@ -408,10 +407,10 @@ func (w *wordCount) addLatin(run []byte) {
 	}
 }
 
-// strangers are the letters that follow a letter less often than once in 12,500
-// pairs of the words of 60,000 questions and other texts in some ten languages,
-// by the first. Of texts of 2 to 6 words of 3 to 8 letters drawn by chance 94 %
-// are noise by them, of 15,217 written questions 3.
+// strangers are the rare letter pairs, as a set of second letters for each first letter. A pair
+// is rare if fewer than one in 12,500 letter pairs is that pair, in the words of 60,000 questions
+// and other texts in some ten languages. By this rule 94 % of random texts (2 to 6 words of 3 to
+// 8 random letters) are noise, and 3 of 15,217 real questions.
 var strangers = func() (set [26]uint32) {
 	for i, letters := range [...]string{
 		"", "dfgkpqvwxz", "fgqvwx", "kqx", "", "bcdghjkmnpqvwxz", "bcdfjkqvwxz", "cfghjkpqvwxz", "w", "bcdfghjklmnpqrtvwxyz",

@@ -1,4 +1,4 @@
-// Which questions only the same bytes answer.
+// Which questions may be answered only by the same bytes.
 
 package cache
 
@@ -63,11 +63,11 @@ func TestLiteral(t *testing.T) {
 		"if x:\n" + strings.Repeat("            print(x)\n", 50) + "Why is this wrong?":                      "",
 		"What is the capital of France?\n\n\n\n    ":                                                         "",
 
-		// marks on letters
+		// many marks on one letter
 		"What is the capital of France" + strings.Repeat("\u0301\u0308\u030a", 40) + "?":                    WhyHidden,
 		"What is the\u0302\u0301\u0306 capital of France?":                                                  WhyHidden,
 		"פ" + strings.Repeat("\u05b0", 9) + " מה היא בירת צרפת":                                             WhyHidden,
-		"Thu\u0309 đo\u0302 cu\u0309a nu\u031bo\u031b\u0301c Pha\u0301p la\u0300 gi\u0300 va\u0323\u0302y?": "", // Vietnamese, letters taken apart
+		"Thu\u0309 đo\u0302 cu\u0309a nu\u031bo\u031b\u0301c Pha\u0301p la\u0300 gi\u0300 va\u0323\u0302y?": "", // Vietnamese, decomposed letters
 		"ẹ\u0301 kú ilé o": "", // Yoruba
 		"מָה הִיא בִּירַת צָרְפַת וּמַה שְׁמָהּ?":        "",
 		"مَا هِيَ عَاصِمَةُ فَرَنْسَا وَلِمَ سُمِّيَتْ؟": "",
@@ -76,14 +76,14 @@ func TestLiteral(t *testing.T) {
 		"ပြင်သစ်နိုင်ငံရဲ့ မြို့တော်က ဘာလဲ ကြွေးကြော်":   "",
 		"What do x\u0304 and p\u0302 mean": "",
 
-		// kinds of white space by turns
+		// alternating kinds of white space
 		spacedWith(horse, "\n", "\u00a0", "\u202f", " ", "\u3000", "\t", "\n\n"):                                                    WhyHidden,
 		spacedWith(horse, " ", "\n", "\n", " ", " "):                                                                                WhyHidden,
 		spacedWith(horse, "  ", " ", " ", "  ", " "):                                                                                WhyHidden,
 		spacedWith(horse, "\n    ", " ", "\n", " ", " "):                                                                            WhyHidden,
 		spacedWith(horse, "\t", " ", " "):                                                                                           WhyHidden,
 		"法 国的 首都 是哪 里请 你告 诉我 为什么 会 是 这样":                                                                                            WhyHidden,
-		strings.ReplaceAll(horse, " ", "\u00a0"):                                                                                    "", // all of a kind
+		strings.ReplaceAll(horse, " ", "\u00a0"):                                                                                    "", // all of one kind
 		strings.ReplaceAll(horse, " ", "\n"):                                                                                        "",
 		"Please sort these words:\napple\nbanana\nplum\npear\nfig\nlemon\nlime\nkiwi\ndate\ngrape":                                  "",
 		"Dear all,\n\nwe meet on Monday.  Please bring the plan.\n\nBest\nAnn\n\nWhat is the tone of this letter?":                  "",
@@ -99,7 +99,7 @@ func TestLiteral(t *testing.T) {
 		"ﾻﾻﾻ ﾾﾾﾾ":     WhyShort,
 		"哈哈哈哈哈哈":      WhyShort,
 		"ㅋㅋ 프랑스의 수도는": "",
-		"\u1111\u1173\u1105\u1161\u11bc\u1109\u1173\u110b\u1174 \u1109\u116e\u1103\u1169\u1102\u1173\u11ab": "", // taken apart
+		"\u1111\u1173\u1105\u1161\u11bc\u1109\u1173\u110b\u1174 \u1109\u116e\u1103\u1169\u1102\u1173\u11ab": "", // decomposed
 
 		"":              WhyShort,
 		"hello":         WhyShort,
@@ -126,7 +126,7 @@ func TestLiteral(t *testing.T) {
 
 const horse = "Please explain to me in some detail how the heart of a horse pumps blood through all of its body and why it beats slower than the heart of a man when both of them are at rest"
 
-// spacedWith sets the gaps, by turns, between the words of a text.
+// spacedWith puts the gaps, in rotation, between the words of a text.
 func spacedWith(text string, gaps ...string) string {
 	var b strings.Builder
 	for i, word := range strings.Fields(text) {

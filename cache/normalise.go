@@ -1,4 +1,4 @@
-// Which questions have the same text.
+// Normalising: which questions have the same text.
 
 package cache
 
@@ -7,11 +7,10 @@ import (
 	"unicode"
 )
 
-// normalise drops what no answer depends on, and clients add by accident: white
-// space after the text, lines of white space before it, and before a text of
-// one line also what that line is indented by.
+// normalise drops white space that no answer depends on and that clients add by accident: after
+// the text, blank lines before it, and, for a text of one line, its indentation.
 //
-// All else stays, for equal texts are not verified:
+// Everything else stays, because equal texts are not verified:
 //   - the first line's indentation where more lines follow: it may be code, and
 //     Python means another thing without it;
 //   - case, line ends and runs of spaces within: they may be code, a table or a
@@ -25,15 +24,15 @@ func normalise(text []byte) []byte {
 	if bytes.IndexByte(trimmed, '\n') < 0 {
 		return trimmed
 	}
-	first := len(text) - len(bytes.TrimLeftFunc(text, unicode.IsSpace)) // that is no space
+	first := len(text) - len(bytes.TrimLeftFunc(text, unicode.IsSpace)) // the first character that is not white space
 	line := bytes.LastIndexByte(text[:first], '\n') + 1
 	return text[line : first+len(trimmed)]
 }
 
-// Unshouted returns the text to embed a question by: in small letters if it is
-// written in capitals, which an embedding takes for another language, and the
-// question itself, not a copy, if it is not. Whether the letters' case means
-// anything is for the verification, which sees the question as it was written.
+// Unshouted returns the text that is embedded for a question: lower case if the question is all
+// capitals, which the embedding would mistake for another language; otherwise the question
+// itself, not a copy. The verification, which sees the question as written, decides whether case
+// matters.
 func Unshouted(text []byte) []byte {
 	letters, capitals := 0, 0
 	for _, b := range text {
@@ -51,6 +50,5 @@ func Unshouted(text []byte) []byte {
 	return bytes.ToLower(text)
 }
 
-// leastShouted is how many letters a text has that is written in capitals, and
-// no abbreviation.
+// leastShouted: a text of fewer capital letters than this may be an abbreviation.
 const leastShouted = 8

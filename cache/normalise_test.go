@@ -1,4 +1,4 @@
-// Which questions have the same text, and which look as if.
+// Which questions have the same text, and which only seem to.
 
 package cache
 
@@ -24,7 +24,7 @@ func TestNormalise(t *testing.T) {
 		"nai\u0308ve":             "nai\u0308ve",
 		"\xff a \xff":             "\xff a \xff",
 		"\x00 ":                   "\x00",
-		"\u200ba":                 "\u200ba", // no white space
+		"\u200ba":                 "\u200ba", // not white space
 		"\ufeffa":                 "\ufeffa",
 		"\"a \"":                  "\"a \"",
 		"```\n  x\n```\n":         "```\n  x\n```",

@@ -1,6 +1,6 @@
 //go:build race
 
-// Whether the race detector is on: it has pools drop what they keep.
+// Whether the race detector is on: it makes sync.Pool drop items at random.
 
 package cache_test
 

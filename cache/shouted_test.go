@@ -1,4 +1,4 @@
-// Unshouted: what a question in capitals is embedded by.
+// Unshouted: the text that is embedded for a question in capitals.
 
 package cache
 

@@ -7,48 +7,47 @@ import (
 	"time"
 )
 
-// A Store keeps entries by scope. All its methods may be called at the same
-// time. Entries that it returns are alive: not expired, not deleted. Those that
-// it returns and takes are shared and never changed.
+// A Store keeps entries by scope. It is safe for concurrent use. The entries that it returns are
+// neither expired nor deleted. Entries passed in or returned are shared and must never be
+// changed.
 type Store interface {
-	// Equal returns the entry of the scope whose normalised text is this very
-	// one, nil when there is none.
+	// Equal returns the entry of the scope with exactly this normalised text; nil: none.
 	Equal(scope Scope, text []byte, until time.Time) (*Entry, error)
 
 	// Nearest appends to dst at most k entries of the scope, the most similar
 	// first, none with a similarity below floor. vector has the length 1.
 	Nearest(dst []Candidate, scope Scope, vector *[Dim]float32, k int, floor float64, until time.Time) ([]Candidate, error)
 
-	// Put keeps an entry, in the place of one with the same scope and text. An
-	// entry without a vector (nil) is found by its text alone. What was put is
-	// found at once, or (Milvus) soon. The store may drop older entries for it.
+	// Put stores an entry, and replaces one with the same scope and text. An entry without a
+	// vector (nil) is found only by its text. A new entry is found at once or, with Milvus, soon.
+	// The store may evict older entries for it.
 	Put(e *Entry, vector *[Dim]float32) error
 
-	// Delete drops every entry that the filter names, and returns how many.
+	// Delete removes every entry that matches the filter, and returns how many.
 	Delete(f Filter) (int, error)
 
-	// Stats says how the store does, at the price of a few counters.
+	// Stats returns counters and sizes. It is cheap.
 	Stats() Stats
 
-	// Close ends it; what was put is safe after.
+	// Close closes the store. Every entry put before is then safe.
 	Close() error
 }
 
-// A Getter is a Store that finds an entry by its ID, for people who wonder
-// about one; it may take its time.
+// A Getter is a Store that finds an entry by its ID, for people who inspect the cache. It may be
+// slow.
 type Getter interface {
 	Get(id ID) (*Entry, error)
 }
 
-// A Candidate is an entry and the cosine of its question's embedding and the
-// one that was asked.
+// A Candidate is an entry, and the cosine between the embeddings of its question and of the
+// query.
 type Candidate struct {
 	*Entry
 	Similarity float64
 }
 
-// A Filter names entries: those that agree with all that is not nil. One
-// without any condition names all.
+// A Filter selects the entries that match every field that is not nil. A Filter with no field set
+// selects all.
 type Filter struct {
 	ID     *ID
 	Scope  *Scope
@@ -56,16 +55,16 @@ type Filter struct {
 	Model  *string
 }
 
-// Names says whether the filter names the entry.
+// Names reports whether the filter selects the entry.
 func (f *Filter) Names(e *Entry) bool {
 	return (f.ID == nil || *f.ID == e.ID) && (f.Scope == nil || *f.Scope == e.Scope) &&
 		(f.Tenant == nil || *f.Tenant == e.Tenant) && (f.Model == nil || *f.Model == e.Model)
 }
 
-// Stats are counters since the start, and sizes now.
+// Stats are counters since the start, and current sizes.
 type Stats struct {
 	Entries int64 // -1: the store does not know
-	Bytes   int64 // of memory; 0: they are kept elsewhere
+	Bytes   int64 // of memory; 0: the entries are in another process
 
 	Stored  uint64
 	Evicted uint64 // for lack of room
@@ -81,8 +80,8 @@ type Stats struct {
 
 // Errors of stores.
 var (
-	ErrUnavailable = errors.New("the cache's store cannot be asked")           // breaker open, or not connected
-	ErrTimeout     = errors.New("the cache's store took longer than its time") // until has passed
+	ErrUnavailable = errors.New("the cache's store cannot be asked")           // the breaker is open, or there is no connection
+	ErrTimeout     = errors.New("the cache's store took longer than its time") // the deadline has passed
 	ErrTooLarge    = errors.New("the answer is too large for the cache's store")
 	ErrFull        = errors.New("the cache's queue of writes is full")
 )

@@ -7,36 +7,36 @@ import (
 	"sync"
 )
 
-// A call is one value on its way to several requests.
+// A call is the production of one value that several requests share.
 //
-//  1. It has one leader while it is Running, and only the leader changes the
-//     value. It has none while it is Leaderless: then any follower may become it.
-//  2. While it is Running the value grows, and nothing of it is taken back. A
-//     takeover begins with an empty one and a higher attempt.
+//  1. While it is Running it has one leader, and only the leader changes the value. While it is
+//     Leaderless any follower may become the leader.
+//  2. While it is Running the value only grows. A takeover begins with an empty value and a
+//     higher attempt.
 //  3. Completed, CompletedForStarted and Abandoned are final.
-//  4. It is found by its key while requests may join it. From Abandoned on, or
-//     after Retire, the next request for the key begins another call.
-//  5. The connection is closed at most once, by whoever is the last to want
-//     the value, and never after Unbind.
+//  4. It is found by its key while requests may join it. Once it is Abandoned or retired, the
+//     next request for the key begins another call.
+//  5. The connection is closed at most once, when the last request that wants the value leaves,
+//     and never after Unbind.
 type call[K comparable, V any] struct {
 	group *Group[K, V]
 	key   K
 
-	// The two handles, which are all that anybody outside the package holds: here,
-	// so that a call is one allocation.
+	// The two handles are all that callers of the package hold. They lie here so that a call is
+	// one allocation.
 	leader   Leader[K, V]
 	follower Follower[K, V]
 
-	mu         sync.Mutex // guards the rest
+	mu         sync.Mutex // guards the fields below
 	phase      Phase
-	attempt    int           // how many leaders there were, this one included
-	value      V             // what the leader has got
-	followers  int           // that have not left
-	clientLost bool          // the leader's own client went before the value was whole
-	conn       io.Closer     // on which the call is made; nil: there is nothing to close
-	signs      uint64        // signs of life of the leader: updates, heartbeats, and changes of phase
-	signed     chan struct{} // closed with the next sign; nil: nobody waits for it
-	turned     chan struct{} // closed with the next phase; nil: nobody waits for it
+	attempt    int           // number of the present leader, from 1
+	value      V             // what the leader has received so far
+	followers  int           // followers that have not left
+	clientLost bool          // the leader's own client left before the value was complete
+	conn       io.Closer     // connection of the call; nil: nothing to close
+	signs      uint64        // number of signs of life of the leader: updates, heartbeats and changes of phase
+	signed     chan struct{} // closed at the next sign; nil: no follower waits for it
+	turned     chan struct{} // closed at the next change of phase; nil: no follower waits for it
 }
 
 func newCall[K comparable, V any](g *Group[K, V], key K) *call[K, V] {
@@ -45,24 +45,24 @@ func newCall[K comparable, V any](g *Group[K, V], key K) *call[K, V] {
 	return c
 }
 
-// A Phase is how far a call has come.
+// A Phase is the state of a call.
 type Phase uint8
 
 // The phases of a call.
 const (
-	Running             Phase = iota // a leader makes it
-	Leaderless                       // its leader failed: the next follower to ask takes over
-	Completed                        // the value is whole, for everybody
-	CompletedForStarted              // the value is whole, but only for followers that have used a part of it
-	Abandoned                        // the value is for no follower: each makes a call of its own
+	Running             Phase = iota // a leader makes the call
+	Leaderless                       // the leader failed: the first follower to call TakeOver leads
+	Completed                        // the value is complete, for every request
+	CompletedForStarted              // the value is complete, but only for followers that have used a part of it
+	Abandoned                        // the value is not for followers: each makes a call of its own
 )
 
-// joinable says whether the call takes followers; the lock is held.
+// joinable reports whether the call accepts followers. The caller holds the lock.
 func (c *call[K, V]) joinable() bool {
 	return c.phase != CompletedForStarted && c.phase != Abandoned
 }
 
-// join adds a follower, if the call takes any.
+// join adds a follower, if the call accepts any.
 func (c *call[K, V]) join() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,12 +73,12 @@ func (c *call[K, V]) join() bool {
 	return true
 }
 
-// orphaned says whether the leader goes on for its followers alone; the lock is held.
+// orphaned reports whether the leader goes on only for its followers. The caller holds the lock.
 func (c *call[K, V]) orphaned() bool {
 	return c.clientLost && c.phase == Running && c.followers > 0
 }
 
-// sign wakes followers that wait for any sign; the lock is held.
+// sign wakes the followers that wait for any sign of life. The caller holds the lock.
 func (c *call[K, V]) sign() {
 	c.signs++
 	if c.signed != nil {
@@ -87,7 +87,7 @@ func (c *call[K, V]) sign() {
 	}
 }
 
-// turn enters a phase and wakes all followers; the lock is held.
+// turn enters a phase and wakes all followers. The caller holds the lock.
 func (c *call[K, V]) turn(to Phase) {
 	c.phase = to
 	c.sign()
@@ -97,7 +97,7 @@ func (c *call[K, V]) turn(to Phase) {
 	}
 }
 
-// hangUp closes the connection; the lock is held.
+// hangUp closes the connection. The caller holds the lock.
 func (c *call[K, V]) hangUp() {
 	if c.conn != nil {
 		_ = c.conn.Close()

@@ -1,26 +1,25 @@
 // Group: the calls under way, by key, and who may join them.
 
-// Package coalesce makes one call for equal requests. The first request for a
-// key leads: it makes the call. Requests for the same key that come meanwhile
-// follow: they get what the leader gets.
+// Package coalesce makes one call for equal requests. The first request for a key leads: it makes
+// the call. Requests for the same key that arrive during the call follow: they get the leader's
+// value.
 //
-// It does what golang.org/x/sync/singleflight does, and differs in this:
+// It is like golang.org/x/sync/singleflight, with these differences:
 //
 //   - The value grows. Followers see each part as it comes, also those who join
 //     in the middle.
 //   - The lead can be taken over. When a leader fails, one of its followers
 //     makes the next attempt and the others follow that one.
-//   - A leader whose client has gone goes on for its followers. The connection
-//     on which the call is made is closed when the last of them has left.
-//   - It works in front of a store. A request that missed the value in the store
-//     just before it was put there is told to look again, where singleflight
-//     would make the call a second time.
-//   - A leader may find that its value is for nobody else. Then all followers are
-//     let go at once, to make calls of their own.
+//   - A leader whose client has left goes on for its followers. The connection of the call is
+//     closed when the last of them has left.
+//   - It works in front of a store. If a request missed the value in the store just before it was
+//     put there, Join returns neither a leader nor a follower: the request looks again, where
+//     singleflight would make the call a second time.
+//   - A leader may find that its value is for no other request. Then all followers are released
+//     at once, to make calls of their own.
 //
-// The package makes no call, waits for nothing, reads no clock and starts no
-// goroutine: each method changes or reads the state and returns. It knows
-// nothing of what keys and values are.
+// The package itself makes no calls, never waits, reads no clock and starts no goroutine: each
+// method changes or reads the state and returns. Keys and values are opaque to it.
 //
 //	var group coalesce.Group[string, []byte]
 //
@@ -45,39 +44,35 @@ package coalesce
 
 import "sync"
 
-// storedKeys is how many keys a Group remembers of values that were stored. A
-// request whose mark is older than all of them is told to look again, which is
-// always right.
+// storedKeys is how many keys of stored values a Group remembers. A request whose mark is older
+// than all of them must look into the store again, which is always safe.
 const storedKeys = 64
 
-// A Group is the calls under way. The zero value is ready. K names what is
-// asked; V is what comes of it, as a value that is copied when it is handed
-// over: what a slice in it holds must not be changed while a call runs, only
-// added to.
+// A Group is the set of calls under way. The zero value is ready. K is the key of a request. V is
+// the value; it is copied when a follower gets it. So, while a call runs, a slice in V may only
+// be appended to: its elements must not change.
 //
-// Its methods, and those of the leaders and followers that it hands out, may be
-// called from any goroutine.
+// A Group, its leaders and its followers are safe for concurrent use.
 type Group[K comparable, V any] struct {
-	mu     sync.Mutex // guards the rest; taken before the lock of a call
+	mu     sync.Mutex // guards the fields below; locked before the lock of a call
 	calls  map[K]*call[K, V]
-	stored [storedKeys]K // keys of the values that were stored last, as a ring
-	count  Mark          // of values that were ever stored
+	stored [storedKeys]K // ring of the keys of the values stored last
+	count  Mark          // number of values ever stored
 }
 
-// A Mark is a moment in the life of a Group, counted in stored values.
+// A Mark is a point in the history of a Group: how many values were stored before it.
 type Mark uint64
 
-// Mark is to be taken before the store is asked for a key, and handed to Join
-// after the store did not have it.
+// Mark returns the present mark. Take it before looking into the store, and pass it to Join if
+// the store does not have the key.
 func (g *Group[K, V]) Mark() Mark {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.count
 }
 
-// Joinable says whether there is a call for the key that a request would follow
-// now. Its leader did not find the value in the store, so that there is no need
-// to look there first.
+// Joinable reports whether a request for the key would follow a call now. Then there is no need
+// to look into the store first, because the call's leader did not find the value there.
 func (g *Group[K, V]) Joinable(key K) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,14 +85,12 @@ func (g *Group[K, V]) Joinable(key K) bool {
 	return c.joinable()
 }
 
-// Join makes a request a follower of the call for the key, or the leader of a
-// new one. It returns one of the two, or neither where a value for the key was
-// stored after the mark: then the store has it, although it did not when it was
-// asked. Without this, a request that looks into the store before a value is put
-// there, and joins after that call was retired, would make the call again.
+// Join makes a request a follower of the call for the key, or the leader of a new one. It returns
+// one of the two, or neither if a value for the key was stored after the mark: then look into the
+// store again, which has it by now. Without this, a request that looks into the store before a
+// value is put there, and joins after that call was retired, would make the call again.
 //
-// A leader ends with Fail, with Abandon or with Retire, a follower with Leave or
-// with a TakeOver that succeeds.
+// A leader ends with Fail, Abandon or Retire, a follower with Leave or a successful TakeOver.
 func (g *Group[K, V]) Join(key K, since Mark) (*Leader[K, V], *Follower[K, V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,8 +108,8 @@ func (g *Group[K, V]) Join(key K, since Mark) (*Leader[K, V], *Follower[K, V]) {
 	return &c.leader, nil
 }
 
-// storedSince says whether a value for the key was stored after the mark, or may
-// have been: so many were stored since that nobody knows. The lock is held.
+// storedSince reports whether a value for the key was stored after the mark, or may have been,
+// because too many were stored since to remember. The caller holds the lock.
 func (g *Group[K, V]) storedSince(key K, since Mark) bool {
 	if g.count-since > storedKeys {
 		return true
@@ -129,18 +122,18 @@ func (g *Group[K, V]) storedSince(key K, since Mark) bool {
 	return false
 }
 
-// forget takes a call off the map, unless another one has its place already.
-// The lock is held.
+// forget removes a call from the map, unless another call has replaced it already. The caller
+// holds the lock.
 func (g *Group[K, V]) forget(c *call[K, V]) {
 	if g.calls[c.key] == c {
 		delete(g.calls, c.key)
 	}
 }
 
-// Stats are how many there are of each at one moment.
+// Stats are the present numbers of calls and followers.
 type Stats struct {
-	Calls     int // that are found by their key
-	Followers int // of these calls
+	Calls     int // calls that are found by their key
+	Followers int // followers of these calls
 	Orphaned  int // calls that go on for their followers although the leader's client is lost
 }
 

@@ -1,4 +1,4 @@
-// Groups: who leads, who follows, and who is told to look again.
+// Groups: which requests lead, which follow, and which must look into the store again.
 
 package coalesce
 
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Example is a request that leads and one that follows.
+// Example has one request that leads and one that follows.
 func Example() {
 	var group Group[string, string]
 	leader, _ := group.Join("question", group.Mark())
@@ -24,7 +24,7 @@ func Example() {
 	// an answer true
 }
 
-// A value that was stored while a request looked in vain is found at the second look.
+// A value stored just after a request missed it is found at the second look.
 func TestStoredSinceTheLook(t *testing.T) {
 	var g Group[string, int]
 	before := g.Mark()
@@ -56,7 +56,7 @@ func TestStoredSinceTheLook(t *testing.T) {
 	}
 }
 
-// The lead goes to one follower, and the value of the one before is forgotten.
+// One follower takes the lead, and the value of the leader before is dropped.
 func TestTakeOver(t *testing.T) {
 	var g Group[string, int]
 	first, _ := g.Join("a", 0)
@@ -83,7 +83,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// What is for nobody else lets all go at once, and who comes begins anew.
+// A value that is only for the leader releases all followers at once, and the next request begins
+// a new call.
 func TestAbandon(t *testing.T) {
 	var g Group[string, int]
 	leader, _ := g.Join("a", 0)
@@ -100,14 +101,14 @@ func TestAbandon(t *testing.T) {
 	if other, _ := g.Join("a", 0); other == nil || other == leader {
 		t.Error("no other call")
 	}
-	leader.Abandon() // again, as for each part that comes: the other call stays
+	leader.Abandon() // once more, as for every further part: the other call stays
 	if !g.Joinable("a") {
 		t.Error("the other call was forgotten")
 	}
 }
 
-// A value that is whole for those who have begun with it stays so, though its
-// leader then loses its client.
+// A value that is complete for started followers stays so even if the leader then loses its
+// client.
 func TestCompletedForStartedStaysSo(t *testing.T) {
 	var g Group[string, int]
 	leader, _ := g.Join("a", 0)
@@ -122,7 +123,7 @@ func TestCompletedForStartedStaysSo(t *testing.T) {
 	}
 }
 
-// A call is one allocation, and what comes of it costs none.
+// A call is one allocation, and its operations allocate nothing.
 func TestAllocations(t *testing.T) {
 	var g Group[int, [20]int]
 	var value [20]int

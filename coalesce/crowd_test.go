@@ -1,4 +1,4 @@
-// Many requests at once that come and go: nobody waits for ever.
+// Many concurrent requests that come and go: none waits for ever.
 
 package coalesce
 
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A store is a cache in front of which calls are made.
+// A store is a cache behind a group.
 type store struct {
 	mu   sync.Mutex
 	have map[int]string
@@ -30,21 +30,20 @@ func (s *store) put(key int, v string) {
 	s.have[key] = v
 }
 
-// A crowd is requests with few keys. The value of each key is whole, and each
-// part of it is the beginning of that.
+// A crowd is many requests for few keys. Each key has one full value, and every part that a
+// request sees is a prefix of that.
 type crowd struct {
 	*testing.T
 	group Group[int, string]
 	store store
-	kept  atomic.Int32 // values that were stored
+	kept  atomic.Int32 // number of values stored
 }
 
 const whole = "a value that comes in parts"
 
-// A crowd whose leaders fail, abandon their calls and lose their clients, and
-// whose followers leave: whoever stays comes to an end, with the whole value or
-// without, and no key is stored twice. synctest fails the test where all that
-// are left wait for each other.
+// Leaders fail, abandon their calls and lose their clients, and followers leave: every request
+// that stays comes to an end, with the full value or without, and no key is stored twice.
+// synctest fails the test if all remaining requests wait for each other.
 func TestCrowd(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// request is one request from its look into the store to its end.
+// request runs one request, from its look into the store to its end.
 func (c *crowd) request(r *rand.Rand) {
 	key := r.IntN(4)
 	pause(r)
@@ -90,7 +89,7 @@ func (c *crowd) request(r *rand.Rand) {
 	}
 }
 
-// lead makes the call, which goes wrong now and then.
+// lead makes the call, which fails now and then.
 func (c *crowd) lead(r *rand.Rand, key int, l *Leader[int, string]) {
 	conn := &signalling{closed: make(chan struct{})}
 	l.Bind(conn)
@@ -132,7 +131,7 @@ func (c *crowd) lead(r *rand.Rand, key int, l *Leader[int, string]) {
 
 // follow waits for the value, leaves, or takes over.
 func (c *crowd) follow(r *rand.Rand, key int, f *Follower[int, string]) {
-	var leaves <-chan time.Time // nil: it stays
+	var leaves <-chan time.Time // nil: it does not leave
 	if r.IntN(3) == 0 {
 		leaves = time.After(time.Duration(r.IntN(60)) * time.Millisecond)
 	}
@@ -174,7 +173,7 @@ func (c *crowd) follow(r *rand.Rand, key int, f *Follower[int, string]) {
 
 func pause(r *rand.Rand) { time.Sleep(time.Duration(r.IntN(30)) * time.Millisecond) }
 
-// A signalling is a connection that says when it was closed. Closed twice, it panics.
+// A signalling is a connection that signals when it is closed. A second Close panics.
 type signalling struct{ closed chan struct{} }
 
 func (c *signalling) Close() error {
@@ -182,10 +181,10 @@ func (c *signalling) Close() error {
 	return nil
 }
 
-// A client is a leader's own, which may be lost as long as it is bound.
+// A client is the leader's own client, which may be lost while it is bound.
 type client struct {
 	mu   sync.Mutex
-	lost func() // nil: it is not bound any more
+	lost func() // nil: no longer bound
 }
 
 func (c *client) lose() {

@@ -1,4 +1,4 @@
-// Follower: a request that gets what another one's call brings.
+// Follower: a request that gets the value of another request's call.
 
 package coalesce
 
@@ -6,20 +6,20 @@ package coalesce
 // one call have the same handle, so each must leave exactly once.
 type Follower[K comparable, V any] struct{ call *call[K, V] }
 
-// A Snapshot is what a follower sees of a call at one moment.
+// A Snapshot is the state of a call at one moment, as a follower sees it.
 type Snapshot[V any] struct {
 	Phase   Phase
-	Attempt int    // of the leader whose value it is: 1 for the first
-	Value   V      // as far as it has come; whole once Phase says so
-	Signs   uint64 // signs of life that leaders gave until now: a follower can tell silence by it
+	Attempt int    // number of the leader that made Value, from 1
+	Value   V      // the value so far; complete once Phase says so
+	Signs   uint64 // number of signs of life so far; a follower can detect silence by it
 
-	// Changed is closed when a new Look would show something else. It is nil where
-	// nothing changes any more.
+	// Changed is closed when a new Look would return something else. It is nil if nothing will
+	// change any more.
 	Changed <-chan struct{}
 }
 
-// Look returns how the call stands. Changed is closed with each sign of life of
-// the leader, or, for a follower that has no use for parts, with the next phase.
+// Look returns the state of the call. If parts is set, Changed is closed at the leader's next
+// sign of life; otherwise, for a follower that cannot use parts, at the next change of phase.
 func (f *Follower[K, V]) Look(parts bool) Snapshot[V] {
 	c := f.call
 	c.mu.Lock()
@@ -34,9 +34,9 @@ func (f *Follower[K, V]) Look(parts bool) Snapshot[V] {
 	return Snapshot[V]{c.phase, c.attempt, c.value, c.signs, *changed}
 }
 
-// TakeOver makes the follower the leader of a call that is Leaderless; its place
-// as a follower is given up. It returns nil where the call has a leader, because
-// another follower was faster, or has ended.
+// TakeOver makes the follower the leader of a Leaderless call; it is then no longer a follower.
+// It returns nil if the call has a leader, because another follower was faster, or if it has
+// ended.
 func (f *Follower[K, V]) TakeOver() *Leader[K, V] {
 	c := f.call
 	c.mu.Lock()
@@ -52,8 +52,8 @@ func (f *Follower[K, V]) TakeOver() *Leader[K, V] {
 	return &c.leader
 }
 
-// Leave gives the follower's place up. When the last one leaves a call that was
-// made for followers alone, the call ends and its connection is closed.
+// Leave ends the follower. When the last one leaves a call that went on only for followers, the
+// call ends and its connection is closed.
 func (f *Follower[K, V]) Leave() {
 	c, g := f.call, f.call.group
 	g.mu.Lock()
@@ -70,7 +70,7 @@ func (f *Follower[K, V]) Leave() {
 	}
 }
 
-// Close is Leave, for what closes a lost client's connections.
+// Close is Leave, as an io.Closer, for code that closes a lost client's connections.
 func (f *Follower[K, V]) Close() error {
 	f.Leave()
 	return nil

@@ -4,13 +4,12 @@ package coalesce
 
 import "io"
 
-// A Leader is the handle of the request that makes the call. It must not be used
-// after Fail or Retire. After Abandon the request may go on with its own client
-// alone, and every method still does what it says.
+// A Leader is the handle of the request that makes the call. It must not be used after Fail or
+// Retire. After Abandon the request may go on for its own client, and all methods still work.
 type Leader[K comparable, V any] struct{ call *call[K, V] }
 
-// Update hands the value to the followers, as far as it has come: all of it, not
-// only what is new. A call that has ended is not changed.
+// Update gives the value so far to the followers: all of it, not only the new part. It does not
+// change a call that has ended.
 func (l *Leader[K, V]) Update(v V) {
 	c := l.call
 	c.mu.Lock()
@@ -21,7 +20,7 @@ func (l *Leader[K, V]) Update(v V) {
 	}
 }
 
-// Heartbeat tells followers that the leader is at work although nothing has come.
+// Heartbeat tells followers that the leader is working although nothing new has arrived.
 func (l *Leader[K, V]) Heartbeat() {
 	c := l.call
 	c.mu.Lock()
@@ -31,14 +30,13 @@ func (l *Leader[K, V]) Heartbeat() {
 	}
 }
 
-// Complete ends a call that runs: the value is whole. Requests still join it,
-// and have their value at once, until Retire.
+// Complete ends a running call: the value is complete. Until Retire, requests can still join it
+// and get the value at once.
 func (l *Leader[K, V]) Complete(v V) { l.complete(v, Completed) }
 
-// CompleteForStarted ends a call that runs with a value that is whole but is to
-// be given to nobody new, such as one that was cut off for its leader's sake.
-// Followers that have passed on a part of it may pass on the rest. The others,
-// and whoever comes, make calls of their own.
+// CompleteForStarted ends a running call with a value that is complete but must not be given to
+// new followers, such as one cut off because of a limit of its leader. Followers that have passed
+// on a part of it may pass on the rest. All others, and later requests, make calls of their own.
 func (l *Leader[K, V]) CompleteForStarted(v V) { l.complete(v, CompletedForStarted) }
 
 func (l *Leader[K, V]) complete(v V, as Phase) {
@@ -51,9 +49,8 @@ func (l *Leader[K, V]) complete(v V, as Phase) {
 	}
 }
 
-// Retire is the end of a call that was completed, after its value was stored, or
-// was not. From now on the next request for the key finds the value in the
-// store, or begins another call.
+// Retire ends a completed call; stored says whether its value is in the store. The next request
+// for the key finds the value there, or begins another call.
 func (l *Leader[K, V]) Retire(stored bool) {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
@@ -65,9 +62,9 @@ func (l *Leader[K, V]) Retire(stored bool) {
 	g.forget(c)
 }
 
-// Fail ends the leader's attempt without a value. One follower takes over and
-// not all: what has failed is likely to fail again, or is overloaded already.
-// Without followers the call ends. One that was completed before stays complete.
+// Fail ends the leader's attempt without a value. One follower takes over, not all, because the
+// call is likely to fail again, or its worker is overloaded already. Without followers the call
+// ends. A call completed before stays complete.
 func (l *Leader[K, V]) Fail() {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
@@ -84,11 +81,11 @@ func (l *Leader[K, V]) Fail() {
 	g.forget(c)
 }
 
-// Abandon ends the call for all others: the value is for none of them. They go
-// on at once, each with a call of its own. One by one, they would wait for
-// values that are most likely not for others either.
+// Abandon ends the call for all followers, because the value is not for them. They go on at once,
+// each with a call of its own. If they went one after the other, each would wait for a value that
+// is probably not for it either.
 //
-// A leader that went on for them alone is stopped.
+// A leader that went on only for followers is stopped.
 func (l *Leader[K, V]) Abandon() {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
@@ -104,7 +101,7 @@ func (l *Leader[K, V]) Abandon() {
 	g.forget(c)
 }
 
-// Bind names the connection that is closed when nobody wants the value any more.
+// Bind sets the connection to close when no request wants the value any more.
 func (l *Leader[K, V]) Bind(conn io.Closer) {
 	c := l.call
 	c.mu.Lock()
@@ -112,8 +109,8 @@ func (l *Leader[K, V]) Bind(conn io.Closer) {
 	c.mu.Unlock()
 }
 
-// Unbind takes the connection back: from now on only the leader closes it. It
-// returns false where the connection was closed.
+// Unbind takes the connection back: from now on only the leader closes it. It returns false if
+// the connection was closed already.
 func (l *Leader[K, V]) Unbind() (held bool) {
 	c := l.call
 	c.mu.Lock()
@@ -123,11 +120,10 @@ func (l *Leader[K, V]) Unbind() (held bool) {
 	return held
 }
 
-// LoseClient says that the leader's own client is lost. While others follow, the
-// leader goes on for them, unless everything is stopping. Otherwise the
-// connection is closed, and without followers whoever comes now begins another
-// call. Of a call that has ended the connection is closed and nothing else
-// changes: whether the client had all of the value shows when it is written.
+// LoseClient records that the leader's own client is lost, and returns whether the leader goes
+// on. It goes on for its followers, unless everything is stopping. Otherwise the connection is
+// closed and, without followers, the next request begins another call. If the call has ended,
+// only the connection is closed: whether the client got the whole value shows when it is written.
 func (l *Leader[K, V]) LoseClient(stopping bool) (goesOn bool) {
 	c := l.call
 	c.mu.Lock()
@@ -147,7 +143,7 @@ func (l *Leader[K, V]) LoseClient(stopping bool) (goesOn bool) {
 	return false
 }
 
-// ClientLost says whether the leader's own client was lost while the call ran.
+// ClientLost reports whether the leader's own client was lost while the call ran.
 func (l *Leader[K, V]) ClientLost() bool {
 	c := l.call
 	c.mu.Lock()
@@ -155,8 +151,7 @@ func (l *Leader[K, V]) ClientLost() bool {
 	return c.clientLost
 }
 
-// Orphaned says whether the leader's client is lost and it goes on for its
-// followers.
+// Orphaned reports whether the leader's client is lost and it goes on for its followers.
 func (l *Leader[K, V]) Orphaned() bool {
 	c := l.call
 	c.mu.Lock()
@@ -164,7 +159,7 @@ func (l *Leader[K, V]) Orphaned() bool {
 	return c.orphaned()
 }
 
-// HasFollowers says whether others wait for more of the value.
+// HasFollowers reports whether others wait for more of the value.
 func (l *Leader[K, V]) HasFollowers() bool {
 	c := l.call
 	c.mu.Lock()

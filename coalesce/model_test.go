@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// A model is what a group should be, written for nothing but to be read: no
-// locks, no map, no ring, and every key that was ever stored.
+// A model is the specification of a group, written to be read: no locks, no map, no ring, and
+// every key ever stored.
 type model struct {
-	calls  []*modelCall // all that there ever were
+	calls  []*modelCall // all calls ever made
 	stored []int
 }
 
@@ -21,12 +21,12 @@ type modelCall struct {
 	attempt int
 	value   int
 	signs   uint64
-	turns   int // changes of phase that followers were told of
+	turns   int // changes of phase visible to followers
 
 	followers  int
-	led        bool // there is somebody with the leader's handle
-	clientGone bool // of the leader
-	reported   bool // it went while the call ran
+	led        bool // a request holds the leader's handle
+	clientGone bool // the leader's client is gone
+	reported   bool // it left while the call ran
 	conn       *connection
 
 	leader   *Leader[int, int]
@@ -37,7 +37,7 @@ type modelCall struct {
 // A connection counts how often it was closed.
 type connection struct {
 	closed int
-	ended  bool // the leader's client was lost, or everything stopped, and nobody else kept it
+	ended  bool // nobody needs it: the leader's client was lost, or everything stopped, and there is no other reason to keep it
 }
 
 func (c *connection) Close() error {
@@ -45,7 +45,7 @@ func (c *connection) Close() error {
 	return nil
 }
 
-// A watch is a channel that a follower got, and how the call stood then.
+// A watch is a follower's channel, and the state of the call when the follower got it.
 type watch struct {
 	changed <-chan struct{}
 	parts   bool
@@ -81,7 +81,7 @@ func (c *modelCall) takesFollowers() bool {
 
 func (c *modelCall) final() bool { return c.phase != Running && c.phase != Leaderless }
 
-// wanted says whether anybody is left who wants what comes on the connection.
+// wanted reports whether any request still wants the bytes of the connection.
 func (c *modelCall) wanted() bool { return !c.clientGone || c.phase == Running && c.followers > 0 }
 
 func (c *modelCall) turn(to Phase) {
@@ -96,7 +96,7 @@ type run struct {
 	rand  *rand.Rand
 	group Group[int, int]
 	model
-	marks []int // that were taken and are not used yet
+	marks []int // marks taken and not used yet
 	next  int   // value
 }
 
@@ -223,13 +223,13 @@ func (r *run) lead(c *modelCall) {
 		}
 		c.listed = false
 		if l.Abandon(); c.conn != nil {
-			c.conn.ended = c.conn.ended || c.clientGone // it went on for nobody but them
+			c.conn.ended = c.conn.ended || c.clientGone // it went on only for them
 		}
 	case 7, 8:
 		if c.conn == nil {
 			c.conn = &connection{}
 			l.Bind(c.conn)
-			if c.clientGone { // the leader finds out when it binds
+			if c.clientGone { // the leader notices it when it binds
 				r.loseClient(c, false)
 			}
 		}
@@ -270,7 +270,7 @@ func (r *run) loseClient(c *modelCall, stopping bool) {
 	}
 }
 
-// finish ends a leader as what it has come to asks.
+// finish ends a leader in the way that fits its phase.
 func (r *run) finish(c *modelCall) {
 	c.led = false
 	switch {
@@ -327,7 +327,7 @@ func (r *run) follow(c *modelCall) {
 	}
 }
 
-// check compares all that can be seen.
+// check compares all visible state.
 func (r *run) check() {
 	want := Stats{}
 	for _, c := range r.calls {
@@ -375,7 +375,7 @@ func (r *run) check() {
 	}
 }
 
-// end lets everybody go: nothing is left behind.
+// end ends all requests: nothing is left behind.
 func (r *run) end() {
 	for _, c := range r.calls {
 		for c.led || c.followers > 0 {

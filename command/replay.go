@@ -112,13 +112,18 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	changed := cmd.Flags().Changed
+	policy, err := kvroute.ParsePolicy(f.options.Policy)
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{"prefill-load-scale", "overlap-credit"} {
-		if changed(name) && f.options.Policy != "kv" {
-			return usageError(fmt.Sprintf("--%s is a weight of policy kv: add --policy kv", name))
+		if changed(name) && !policy.Weighed() {
+			weighed := policiesThat(kvroute.Policy.Weighed)
+			return usageError(fmt.Sprintf("--%s is a weight of policy %s: add --policy %s", name, weighed, weighed))
 		}
 	}
-	if changed("temperature") && f.options.Policy != "kv" && f.options.Policy != "predict" {
-		return usageError(fmt.Sprintf("--temperature is of the choice by price, policy %s has none: add --policy kv or predict", f.options.Policy))
+	if changed("temperature") && !policy.Priced() {
+		return usageError(fmt.Sprintf("--temperature is of the choice by price, policy %s has none: add --policy %s", policy, policiesThat(kvroute.Policy.Priced)))
 	}
 	for _, name := range []string{"disaggregate", "kv-bandwidth", "kv-bytes-per-token"} {
 		if changed(name) && f.options.Prefill == 0 && f.options.Decode == 0 {
@@ -131,7 +136,7 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 		}
 		f.options.Workers = 0
 	}
-	f.options.Queue = f.queue == "auto" && f.options.Policy == "predict"
+	f.options.Queue = f.queue == "auto" && policy.Queues()
 	if f.disaggregate == "always" {
 		f.options.Disaggregate = kvroute.Always
 	}
@@ -141,6 +146,13 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 		return err
 	}
 	return f.bounds()
+}
+
+// policiesThat lists the policies of which a property holds, for a sentence.
+func policiesThat(holds func(kvroute.Policy) bool) string {
+	names := kvroute.PoliciesThat(holds)
+	slices.Sort(names)
+	return wording.List(names, "or")
 }
 
 // mostNumber bounds weights: an infinite one would make prices that are NaN.

@@ -31,7 +31,9 @@ import (
 //	min, max bounds, both allowed
 //	words    what a path may be that names no file, divided by spaces
 //	oneof    the values of an enumeration, divided by spaces
-//	policy   the routing policies that look at it, divided by spaces; without: all
+//	of       an enumeration whose values are another package's table: a name in tables
+//	policy   what the routing policies that look at it have in common: a name in
+//	         policyGroups; without: all look at it
 //	restart  a change takes effect only after a restart
 //	secret   no message quotes what stands there, or under it: it is a key, or
 //	         one that somebody put into the wrong place
@@ -129,7 +131,7 @@ type APIKey struct {
 type Worker struct {
 	Name        string            `koanf:"name"`
 	URL         string            `koanf:"url"`
-	Engine      string            `koanf:"engine" oneof:"vllm sglang trtllm dynamo openai"`
+	Engine      string            `koanf:"engine" of:"engines"`
 	Role        string            `koanf:"role" default:"both" oneof:"both prefill decode"`
 	Models      []string          `koanf:"models"`
 	MaxRequests int               `koanf:"max_requests" default:"0" min:"0" max:"1000000"`
@@ -180,23 +182,23 @@ type Model struct {
 
 // Routing is how workers are chosen.
 type Routing struct {
-	Policy           string        `koanf:"policy" default:"predict" oneof:"predict kv round_robin random least_loaded p2c"`
+	Policy           string        `koanf:"policy" default:"predict" of:"policies"`
 	Queue            string        `koanf:"queue" default:"auto" oneof:"auto off"`
 	MaxQueued        int           `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
 	QueueTimeout     time.Duration `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
-	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000" policy:"kv"`
+	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000" policy:"weighed"`
 	OverlapCredit    OverlapCredit `koanf:"overlap_credit"`
-	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100" policy:"predict kv"`
-	Disaggregate     string        `koanf:"disaggregate" default:"auto" oneof:"auto always never"`
+	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100" policy:"priced"`
+	Disaggregate     string        `koanf:"disaggregate" default:"auto" of:"disaggregate"`
 	Overrides        bool          `koanf:"overrides" default:"true"`
 }
 
 // OverlapCredit is what a block that a worker holds already is worth to policy
 // kv, by where it lies.
 type OverlapCredit struct {
-	Device float64 `koanf:"device" default:"1" min:"0" max:"100" policy:"kv"`
-	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100" policy:"kv"`
-	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100" policy:"kv"`
+	Device float64 `koanf:"device" default:"1" min:"0" max:"100" policy:"weighed"`
+	Host   float64 `koanf:"host" default:"0.75" min:"0" max:"100" policy:"weighed"`
+	Disk   float64 `koanf:"disk" default:"0.25" min:"0" max:"100" policy:"weighed"`
 }
 
 // Guards says which things clients may send that change how a prompt is put

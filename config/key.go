@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"kvasir/classify"
+	"kvasir/kvroute"
+	"kvasir/upstream"
 )
 
 // A Kind says what stands under a key.
@@ -44,6 +46,15 @@ type Key struct {
 	restart  bool
 	secret   bool // messages do not quote values
 }
+
+// tables are the enumerations that other packages know the values of, by the tag of.
+var tables = map[string]func() []string{
+	"engines": upstream.EngineNames, "policies": kvroute.PolicyNames, "disaggregate": kvroute.DisaggregateNames,
+}
+
+// policyGroups are the properties of policies by which keys are theirs, by the tag
+// policy.
+var policyGroups = map[string]func(kvroute.Policy) bool{"priced": kvroute.Policy.Priced, "weighed": kvroute.Policy.Weighed}
 
 // knownKeys is the whole tree.
 var knownKeys = buildKnownKeys()
@@ -91,8 +102,13 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 		}[t.Kind()]
 	}
 	k.OneOf = strings.Fields(tag.Get("oneof"))
+	if of, ok := tag.Lookup("of"); ok {
+		k.OneOf = tables[of]()
+	}
 	k.words = strings.Fields(tag.Get("words"))
-	k.policies = strings.Fields(tag.Get("policy"))
+	if group, ok := tag.Lookup("policy"); ok {
+		k.policies = kvroute.PoliciesThat(policyGroups[group])
+	}
 	k.value = k.mustParse(tag, "default")
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kvasir/upstream"
 	"kvasir/wording"
 )
 
@@ -57,16 +58,17 @@ func (k *Key) parseText(text string) (string, error) {
 		return "off", nil
 	}
 	hint := wording.DidYouMean(text, k.OneOf)
-	if other := otherNames[wording.Plain(text)]; slices.Contains(k.OneOf, other) {
-		hint = fmt.Sprintf(", did you mean %q?", other)
+	for _, names := range []map[string]string{otherNames, upstream.OtherEngineNames()} {
+		if other := names[wording.Plain(text)]; slices.Contains(k.OneOf, other) {
+			hint = fmt.Sprintf(", did you mean %q?", other)
+		}
 	}
 	return "", fmt.Errorf("must be %s, not %s%s", wording.List(k.OneOf, "or"), wording.Quote(text), hint)
 }
 
-// otherNames are what people call values of enumerations, as wording.Plain writes them.
+// otherNames are what people call values of enumerations, as wording.Plain writes them;
+// of engines their rows say it.
 var otherNames = map[string]string{
-	"tensorrt_llm": "trtllm", "tensorrt": "trtllm", "trt_llm": "trtllm",
-	"ollama": "openai", "llama.cpp": "openai", "llamacpp": "openai", "llama_server": "openai", "lmdeploy": "openai",
 	"roundrobin": "round_robin", "leastconn": "least_loaded", "least_request": "least_loaded", "power_of_two": "p2c",
 	"ignore": "off", "none": "off", "on": "auto", "exclude": "aside", "drain": "aside", "price": "cost",
 	"warning": "warn", "text": "pretty", "console": "pretty",

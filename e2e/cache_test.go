@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// asked is a request of one question, and what came back of it.
+// asked is a request with one question, and its reply.
 type asked struct {
 	header http.Header
 	text   string

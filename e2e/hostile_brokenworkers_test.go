@@ -1,5 +1,5 @@
 // Workers whose replies are wrong in every way: no client takes a cut answer for a whole one, or gets bytes that are not
-// its own, and who fails is set aside.
+// its own, and who fails is ejected.
 
 package e2e
 
@@ -66,7 +66,7 @@ var eventOutcomes = map[string]string{
 var blamed = map[string]bool{"500 in HTML": true, "an error of 5 MB": true}
 
 // TestHostileCutReplyLooksWhole asks a worker of each kind for an answer, streamed and not: the client sees what its table
-// says, and never bytes beyond the reply. A worker that only ever fails is set aside; one whose framing is right is not.
+// says, and never bytes beyond the reply. A worker that only ever fails is ejected; one whose framing is right is not.
 func TestHostileCutReplyLooksWhole(t *testing.T) {
 	t.Parallel()
 	for kind, test := range map[string]struct {
@@ -230,15 +230,15 @@ func (k *kvasir) wantSetAside(t *testing.T, model string, want bool) {
 	group.Wait()
 	aside := func() bool {
 		for line := range strings.SplitSeq(k.output.String(), "\n") {
-			if strings.Contains(line, "set aside after failures in a row") && strings.Contains(line, `"worker":"`+model+`"`) {
+			if strings.Contains(line, "ejected after failures in a row") && strings.Contains(line, `"worker":"`+model+`"`) {
 				return true
 			}
 		}
 		return false
 	}
 	if want {
-		eventually(t, patience, "the worker is set aside", aside)
+		eventually(t, patience, "the worker is ejected", aside)
 	} else if aside() {
-		t.Error("the worker is set aside, though nothing was wrong with its framing")
+		t.Error("the worker is ejected, though nothing was wrong with its framing")
 	}
 }

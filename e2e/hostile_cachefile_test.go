@@ -65,7 +65,8 @@ func TestHostileCacheFileAnswersWrongly(t *testing.T) {
 	}
 }
 
-// ownFile says whether a file begins as one of the cache's: any other is left alone, and named.
+// ownFile reports whether a file begins as a cache file does. Other files are left alone and
+// reported.
 func ownFile(b, good []byte) bool {
 	const head = 64
 	return len(b) == 0 || len(b) >= head && bytes.Equal(b[:8], good[:8])

@@ -26,7 +26,7 @@ type understanding struct {
 	Form        []json.RawMessage `json:"form"`
 }
 
-// A witness is a worker that says what it understood.
+// A witness is a worker whose replies say how it understood the request.
 type witness struct {
 	url        string
 	understood func(t testing.TB) []understanding

@@ -128,7 +128,7 @@ func TestHostileProfileHoldsTheEnd(t *testing.T) {
 func bombed(t *testing.T, template string) string {
 	t.Helper()
 	dir := t.TempDir()
-	tokenizer, err := os.ReadFile("../kvroute/tokenize/testdata/gpt2.json")
+	tokenizer, err := os.ReadFile("../tokenize/testdata/gpt2.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// An echo answers every chat with a text of its own and keeps what it was sent last.
+// An echo answers every chat with its own text and keeps the last request.
 type echo struct {
 	*httptest.Server
 	calls atomic.Int64

@@ -126,7 +126,7 @@ func answers(url string) bool {
 	return reply.StatusCode == http.StatusOK
 }
 
-// A reply is what came back, up to where it ended; end is nil only for a clean end.
+// A reply is the bytes received up to the end; end is nil only for a clean end.
 type reply struct {
 	status int
 	header http.Header

@@ -1,4 +1,4 @@
-// The ways in which a worker's reply is wrong: what it sends of an answer's bytes, and where it stops.
+// Faults of a worker's reply: which bytes of an answer it sends, and where it stops.
 
 package e2e
 

@@ -1,4 +1,5 @@
-// A worker down to its bytes: what it sends for each request, right or broken, and what it was sent.
+// A worker at the level of bytes: it sends a given reply to each request, correct or broken, and
+// records the requests.
 
 package e2e
 
@@ -35,7 +36,7 @@ type rawRequest struct {
 	body string
 }
 
-// A rawReply is what it sends back, and how that ends.
+// A rawReply is the bytes of a reply, and how the connection ends.
 type rawReply struct {
 	bytes string
 	again string // sent after bytes, over and over, until nobody reads it

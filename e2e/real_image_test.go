@@ -245,7 +245,7 @@ func question(model, text string) string {
 	return fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}]}`, model, text)
 }
 
-// wantAnswer asks and gives what came back, which must be a whole answer.
+// wantAnswer sends a request and returns its answer, which must be complete.
 func (c *container) wantAnswer(t *testing.T, body string) reply {
 	t.Helper()
 	got := post(t, c.url+chatRoute, body)

@@ -293,7 +293,7 @@ func (s *soaking) ask(n int) {
 	}
 }
 
-// inShape says whether a body is an error as OpenAI writes them.
+// inShape reports whether a body is an error in OpenAI's form.
 func inShape(body []byte) bool {
 	var shaped struct {
 		Error struct{ Message, Type string }

@@ -1,4 +1,4 @@
-// The budget of bodies: how much memory they may take together, and the buffer of each.
+// The memory budget that all request bodies share, and the buffer of one body.
 
 package edge
 
@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// smallBody is up to which size a body may use all of the budget. Larger ones
-	// leave a quarter of it, so that a crowd of large bodies does not shut out
+	// smallBody, in bytes: a request for this much memory or less may use the whole budget.
+	// Larger requests leave a quarter of it free, so that many large bodies do not shut out
 	// ordinary prompts.
 	smallBody = 64 << 10
 
-	// A body's buffer grows by a factor of 4 up to fastGrowth, which saves copies,
-	// and by 2 above: it is never more than 4 times what has come.
+	// A body's buffer grows by a factor of 4 up to fastGrowth, which saves copies, and by 2
+	// above. It never exceeds 4 times the bytes received.
 	fastGrowth = 256 << 10
 )
 
-// ErrNoRoom is the error of a body for which the budget has no memory left.
+// ErrNoRoom is returned for a body when the budget has no memory left.
 var ErrNoRoom = errors.New("no memory left for bodies")
 
-// NoRoom is what the client hears of ErrNoRoom.
+// NoRoom is the error that the client receives for ErrNoRoom.
 func NoRoom() *openai.Error {
 	return &openai.Error{
 		Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: 2 * time.Second,
@@ -36,23 +36,23 @@ func NoRoom() *openai.Error {
 	}
 }
 
-// A Budget bounds the memory of all bodies in flight, both as they came and unpacked,
-// in bytes. The first buffer of a body, 4 KiB, is not counted: a connection costs more
-// than that. It is a prometheus.Collector of its own metrics.
+// A Budget bounds the memory, in bytes, of all bodies in flight, both as received and
+// decompressed. The first buffer of a body, 4 KiB, is not counted: a connection costs more than
+// that. A Budget is the prometheus.Collector of its own metrics.
 type Budget struct {
 	limit   atomic.Int64
 	held    atomic.Int64
-	refused atomic.Uint64 // bodies for which there was no room
+	refused atomic.Uint64 // bodies refused for want of memory
 }
 
-// SetLimit says how many bytes bodies may take from now on.
+// SetLimit sets how many bytes all bodies together may take from now on.
 func (g *Budget) SetLimit(bytes int64) { g.limit.Store(bytes) }
 
-// Held is how many bytes bodies take now.
+// Held returns how many bytes all bodies together take now.
 func (g *Budget) Held() int64 { return g.held.Load() }
 
-// take counts n more bytes, of a body or made of one; false: there is no room for
-// them.
+// take reserves n more bytes, for a body or for data derived from one. It returns false, and
+// reserves nothing, when the budget has no room for them.
 func (g *Budget) take(n int64) bool {
 	limit := g.limit.Load()
 	if n > smallBody {
@@ -68,20 +68,21 @@ func (g *Budget) take(n int64) bool {
 
 func (g *Budget) give(n int64) { g.held.Add(-n) }
 
-// A body is the bytes of one request's body. It grows as they come.
+// A body holds the bytes of one request's body. It grows as they arrive.
 type body struct {
 	budget  *Budget
-	most    int64  // bytes that it may have
-	buf     []byte // of wire.TakeBuffer
-	n       int    // bytes in it
-	unread  bool   // nobody wants its bytes
-	gone    int64  // bytes that were dropped
-	charged int64  // of the budget, for what was made of it
+	most    int64  // bytes allowed
+	buf     []byte // from wire.TakeBuffer
+	n       int    // bytes of buf in use
+	unread  bool   // the bytes are dropped as they arrive
+	gone    int64  // bytes dropped so far
+	charged int64  // bytes reserved from the budget for data derived from the body
 }
 
 func (b *body) bytes() []byte { return b.buf[:b.n] }
 
-// charge counts n bytes for what was made of the body, until it is let go.
+// charge reserves n bytes for data derived from the body, until letGo. It returns false when the
+// budget has no room for them.
 func (b *body) charge(budget *Budget, n int64) bool {
 	if !budget.take(n) {
 		return false
@@ -90,7 +91,8 @@ func (b *body) charge(budget *Budget, n int64) bool {
 	return true
 }
 
-// letGo frees the body. Nobody may use its bytes after.
+// letGo frees the body and returns its memory to the budget. Its bytes must not be used
+// afterwards.
 func (b *body) letGo() {
 	if b.charged > 0 {
 		b.budget.give(b.charged)
@@ -108,7 +110,7 @@ func (b *body) giveBack(buf []byte) {
 	wire.GiveBuffer(buf)
 }
 
-// counted is how much of the budget a buffer takes.
+// counted returns how many bytes of the budget a buffer takes.
 func counted(buf []byte) int64 {
 	if len(buf) <= wire.SmallBuffer {
 		return 0
@@ -116,7 +118,7 @@ func counted(buf []byte) int64 {
 	return int64(len(buf))
 }
 
-// room makes place for at least one byte more.
+// room makes space for at least one more byte.
 func (b *body) room() error {
 	if b.n < len(b.buf) {
 		return nil
@@ -170,7 +172,7 @@ func (g *Budget) Describe(ch chan<- *prometheus.Desc) {
 	ch <- bodyRefusals
 }
 
-// Collect reads them.
+// Collect reports their current values.
 func (g *Budget) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(bodyBytes, prometheus.GaugeValue, float64(g.held.Load()))
 	ch <- prometheus.MustNewConstMetric(bodyLimit, prometheus.GaugeValue, float64(g.limit.Load()))

@@ -1,4 +1,4 @@
-// Client connections: what fasthttp reads heads from, and what replies are written to.
+// Client connections: fasthttp reads request heads from them, and replies are written to them.
 
 package edge
 
@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// readAhead is what one read of a request head asks the kernel for. fasthttp
-	// in its frugal mode reads the first byte of a request on its own; without
-	// reading ahead that is one more system call a request.
+	// readAhead is how many bytes one read of a request head asks the kernel for. With
+	// ReduceMemoryUsage, fasthttp reads the first byte of a request on its own; without reading
+	// ahead that costs one more system call per request.
 	readAhead = 4 << 10
 
-	// unsentLimit is how much of a stream may wait in the kernel for a slow
-	// reader (TCP_NOTSENT_LOWAT): bytes on the way to it are not counted.
+	// unsentLimit is how many bytes of a stream may wait in the kernel for a slow reader
+	// (TCP_NOTSENT_LOWAT). Bytes already sent are not counted.
 	unsentLimit = 64 << 10
 
 	lingerBytes = 1 << 20
@@ -30,51 +30,51 @@ const (
 // A Conn is one connection from a client.
 //
 //  1. Only the goroutine that serves the connection reads and writes it.
-//  2. The watcher may call lost, and who drains stop and Abort, at any time from
-//     another goroutine.
-//  3. What is bound is closed at most once, and never after Unbind.
+//  2. At any time, from another goroutine, the watcher may call lost, and a shutdown may call
+//     stop and Abort.
+//  3. The bound closer is closed at most once, and never after Unbind.
 type Conn struct {
 	net.Conn           // plain or TLS; plain TCP or unix beneath
 	raw      net.Conn  // the socket itself
-	beneath  *lateConn // it beneath TLS; nil: plain
+	beneath  *lateConn // the socket beneath TLS; nil: no TLS
 	watch    *Watcher
 	token    uint64 // the watcher's name for this connection
 
-	readBy  time.Time // until when fasthttp will wait for bytes; zero: for ever
+	readBy  time.Time // fasthttp's read deadline; zero: none
 	reading wire.Clock
 	writing wire.Clock
 
-	ahead *[readAhead]byte // bytes read before they were asked for
+	ahead *[readAhead]byte // buffer for bytes read ahead
 	from  int
 	to    int
-	head  headEnd // of the request that is read
+	head  headEnd // of the request being read
 
-	body    body      // of the request that is answered
-	arrived time.Time // when that request had come whole
+	body    body      // of the request being answered
+	arrived time.Time // when that request had arrived completely
 
 	writeTimeout time.Duration
 	logged       bool        // the request has its line in the log
-	answered     bool        // the reply is out: drop the one that fasthttp writes next
+	answered     bool        // the reply has been sent: drop the one that fasthttp writes next
 	sent         int64       // bytes written since the request began
-	linger       atomic.Bool // on Close, let a client that still sends read the reply
+	linger       atomic.Bool // on Close, give a client that is still sending time to read the reply
 
 	gone atomic.Bool // the client has closed its side
 
-	idle   atomic.Int64                // until when it waits for the next request, Unix nanoseconds; 0: it does not; or evicted
-	counts atomic.Pointer[Descriptors] // whose client it is; nil: not counted, or closed
+	idle   atomic.Int64                // deadline of the wait for the next request, Unix nanoseconds; 0: not waiting; or evicted
+	counts atomic.Pointer[Descriptors] // counts this connection; nil: not counted, or closed
 
 	mu     sync.Mutex
-	bound  io.Closer     // what a lost client must stop
-	goneCh chan struct{} // closed when gone or stopped; made when somebody waits for it
+	bound  io.Closer     // closed when the client is lost
+	goneCh chan struct{} // closed when gone or stopped; made on first use
 	woken  bool          // goneCh is closed
 }
 
 var aheadPool = sync.Pool{New: func() any { return new([readAhead]byte) }}
 
-// Read gives fasthttp bytes of one request's head and none behind it: the body
-// is read by Receive. The next Read begins the next head.
+// Read gives fasthttp the bytes of one request's head and none after it: Receive reads the body.
+// The Read after a complete head begins the next head.
 func (c *Conn) Read(b []byte) (int, error) {
-	if c.from == c.to && !c.head.begun && !c.arrived.IsZero() { // it has been answered before
+	if c.from == c.to && !c.head.begun && !c.arrived.IsZero() { // an earlier request was answered
 		if err := c.waitIdle(); err != nil {
 			return 0, err
 		}
@@ -88,10 +88,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// evicted is what idle holds of a connection that is closed to make place for another.
+// evicted is the value of idle while a connection is closed to make room for another.
 const evicted = -1
 
-// waitIdle waits for the next request; an eviction may end that.
+// waitIdle waits for the next request; an eviction may end the wait.
 func (c *Conn) waitIdle() error {
 	until := c.readBy.UnixNano()
 	c.idle.Store(until)
@@ -102,7 +102,7 @@ func (c *Conn) waitIdle() error {
 	return err
 }
 
-// fill reads ahead, unless bytes that were read ahead are left.
+// fill reads ahead, unless bytes of the last such read are left.
 func (c *Conn) fill() error {
 	if c.from < c.to {
 		return nil
@@ -117,14 +117,14 @@ func (c *Conn) fill() error {
 	return nil
 }
 
-// took says that n bytes of what was read ahead were used.
+// took marks n of the bytes that were read ahead as used.
 func (c *Conn) took(n int) {
 	if c.from += n; c.from == c.to {
 		c.dropAhead()
 	}
 }
 
-// readRaw reads once under the read clock.
+// readRaw reads once under the read timeout.
 func (c *Conn) readRaw(b []byte) (int, error) {
 	if err := c.windRead(); err != nil {
 		return 0, err
@@ -132,8 +132,8 @@ func (c *Conn) readRaw(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// SetReadDeadline is called by fasthttp three times a request. Only a Read that may
-// have to wait sets the deadline of the socket.
+// SetReadDeadline stores the deadline. fasthttp calls it three times per request; only a Read
+// that may have to wait sets it on the socket.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.readBy = t
 	return nil
@@ -155,9 +155,9 @@ func (c *Conn) dropAhead() {
 	c.ahead, c.from, c.to = nil, 0, 0
 }
 
-// Write sends b under the write clock. After Answered, the one reply that fasthttp
-// writes when the handler returns is dropped here: it is empty, fits the writer's
-// buffer, and so comes as one Write.
+// Write sends b under the write timeout. After Answered, it drops the one reply that fasthttp
+// writes when the handler returns: that reply is empty and fits the writer's buffer, so it
+// arrives as one Write.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.answered {
 		c.answered = false
@@ -166,7 +166,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return c.Send(b, time.Now())
 }
 
-// Send writes b to the client under the write clock, past fasthttp.
+// Send writes b to the client under the write timeout, bypassing fasthttp.
 func (c *Conn) Send(b []byte, now time.Time) (int, error) {
 	if err := c.windWrite(now); err != nil {
 		return 0, err
@@ -183,27 +183,26 @@ func (c *Conn) windWrite(now time.Time) error {
 	return c.writing.Wind(c.Conn.SetWriteDeadline, now, c.writeTimeout)
 }
 
-// Sent is how many bytes were written since the request began.
+// Sent returns how many bytes were written since the request began.
 func (c *Conn) Sent() int64 { return c.sent }
 
-// Arrived is when the request had come whole, its body too.
+// Arrived returns when the whole request, body included, had arrived.
 func (c *Conn) Arrived() time.Time { return c.arrived }
 
-// Answered says that the reply to the request was sent with Send: the one that
-// fasthttp writes next is dropped.
+// Answered records that the reply was sent with Send. The reply that fasthttp writes next is
+// dropped.
 func (c *Conn) Answered() { c.answered = true }
 
-// Logged says that the request has its line in the log.
+// Logged records that the request has its line in the log.
 func (c *Conn) Logged() { c.logged = true }
 
-// Charge counts n bytes of memory for what was made of the request's body, until
-// that is forgotten; false: the budget has no room for them.
+// Charge reserves n bytes of the budget for data derived from the request's body, until Forget.
+// It returns false when the budget has no room for them.
 func (c *Conn) Charge(g *Budget, n int64) bool { return c.body.charge(g, n) }
 
-// Close closes the connection. A client that still sends a body that was
-// refused would lose the reply to the reset that unread bytes cause, so it is
-// given a moment: half-close, drain, close. Shutdown calls Close from another
-// goroutine, on connections that wait in Read.
+// Close closes the connection. Unread bytes would cause a reset, and a client still sending a
+// refused body would lose the reply to it. So Close half-closes, drains for a moment, and then
+// closes. Shutdown calls Close from another goroutine on connections that wait in Read.
 func (c *Conn) Close() error {
 	if c.linger.Swap(false) {
 		c.drain()
@@ -233,8 +232,8 @@ func (c *Conn) drain() {
 	}
 }
 
-// Abort ends the connection so that the client cannot take what it got for a
-// whole reply. A reset is needed where only the end of the connection ends the body.
+// Abort ends the connection so that the client cannot mistake a partial reply for a whole one. A
+// reset is needed where only the end of the connection ends the body.
 func (c *Conn) Abort(reset bool) {
 	if tcp, ok := c.raw.(*net.TCPConn); ok && reset {
 		_ = tcp.SetLinger(0)
@@ -246,7 +245,8 @@ func (c *Conn) Abort(reset bool) {
 
 func (c *Conn) reset() { c.Abort(true) }
 
-// Bind names what has to be closed when the client is lost; false when it already is.
+// Bind sets the closer to close when the client is lost. It returns false when the client is
+// already lost.
 func (c *Conn) Bind(up io.Closer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,8 +257,8 @@ func (c *Conn) Bind(up io.Closer) bool {
 	return true
 }
 
-// Unbind takes back what was bound: from now on nobody else closes it. False when
-// it was closed.
+// Unbind takes the bound closer back: from now on only the caller closes it. It returns false
+// when it was already closed.
 func (c *Conn) Unbind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,10 +267,10 @@ func (c *Conn) Unbind() bool {
 	return held
 }
 
-// Gone says whether the client has closed its side.
+// Gone reports whether the client has closed its side.
 func (c *Conn) Gone() bool { return c.gone.Load() }
 
-// lost notes that the client has gone: what is bound is closed at once.
+// lost records that the client has gone, and closes the bound closer at once.
 func (c *Conn) lost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,15 +280,16 @@ func (c *Conn) lost() {
 	c.release()
 }
 
-// stop closes what is bound although the client is still there, because the process
-// ends. Who answers finds the connection to its worker closed.
+// stop closes the bound closer although the client is still there, because the process is ending.
+// The code that answers the client then finds its connection to the worker closed.
 func (c *Conn) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.release()
 }
 
-// release closes what is bound and wakes whoever waits. The lock is held.
+// release closes the bound closer and wakes goroutines that wait on WhenGone. The caller holds
+// the lock.
 func (c *Conn) release() {
 	if c.bound != nil {
 		_ = c.bound.Close()
@@ -300,7 +301,7 @@ func (c *Conn) release() {
 	}
 }
 
-// WhenGone is closed when the client is lost, or by the next StopAll.
+// WhenGone returns a channel that is closed when the client is lost, or by the next StopAll.
 func (c *Conn) WhenGone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Descriptors: how many connections clients may have open, so that some descriptors are left for everything else.
+// Descriptors: a limit on client connections that keeps file descriptors for everything else.
 
 package edge
 
@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	// LeastFiles is the least limit of open files to serve with.
+	// LeastFiles is the lowest limit of open files with which the process can serve.
 	LeastFiles = 256
 
-	// Descriptors that clients leave: for listeners, files and the cache, and for
-	// probes, KV events and replays of each worker.
+	// Descriptors kept from clients: ownDescriptors for listeners, files and the cache, and some
+	// per worker for probes, KV events and replays.
 	ownDescriptors    = 64
 	workerDescriptors = 4
 
 	shortageStays = time.Minute // as a reason in /readyz
 )
 
-// Descriptors bounds the connections that clients may have open at once, and keeps
-// count of the times that descriptors ran short. A client needs a second descriptor
-// while it is answered, for the connection to a worker. So clients get half of what
-// the limit of open files leaves, and a connection to a worker can always be made.
-// It is a prometheus.Collector of its own metrics.
+// Descriptors bounds the connections that clients may have open at once, and counts how often
+// descriptors ran short. While a client is answered it needs a second descriptor, for the
+// connection to a worker. So clients get half of the descriptors that remain under the limit of
+// open files, and a connection to a worker can always be made. It is the prometheus.Collector of
+// its own metrics.
 type Descriptors struct {
-	most    atomic.Int64 // client connections; 0: not bounded
-	limit   uint64       // of open files; 0: not known
+	most    atomic.Int64 // client connections; 0: no bound
+	limit   uint64       // of open files; 0: unknown
 	clients atomic.Int64
 
 	shortAccepting atomic.Uint64
 	shortDialling  atomic.Uint64
-	last           atomic.Int64 // shortage, Unix nanoseconds; 0: none yet
+	last           atomic.Int64 // time of the last shortage, Unix nanoseconds; 0: none yet
 }
 
-// SetLimit says how many files the process may have open, at least LeastFiles. It is
-// called before Share.
+// SetLimit sets how many files the process may have open, at least LeastFiles. Call it before
+// Share.
 func (d *Descriptors) SetLimit(files uint64) { d.limit = min(files, 1<<40) }
 
-// Share settles how many connections clients may have beside this many workers.
+// Share computes how many connections clients may have when there are this many workers.
 func (d *Descriptors) Share(workers int) {
 	if d.limit > 0 {
 		own := min(uint64(ownDescriptors+workerDescriptors*workers), d.limit/2)
@@ -49,14 +49,13 @@ func (d *Descriptors) Share(workers int) {
 	}
 }
 
-// Admin is how many connections the admin listener takes at once, so that they do
-// not use up what is kept for it and for workers.
+// Admin returns how many connections the admin listener may accept at once, so that they do not
+// use up the descriptors kept for it and for workers.
 func (d *Descriptors) Admin() int {
 	return int(max(d.most.Load()/8, ownDescriptors/2))
 }
 
-// NoteUndialled counts a connection to a worker that could not be made for want of a
-// descriptor.
+// NoteUndialled counts a connection to a worker that failed for want of a descriptor.
 func (d *Descriptors) NoteUndialled() { d.noteShort(&d.shortDialling) }
 
 func (d *Descriptors) noteShort(n *atomic.Uint64) {
@@ -64,14 +63,13 @@ func (d *Descriptors) noteShort(n *atomic.Uint64) {
 	d.last.Store(time.Now().UnixNano())
 }
 
-// full says that no further client may be taken.
+// full reports that no further client may be accepted.
 func (d *Descriptors) full() bool {
 	most := d.most.Load()
 	return most > 0 && d.clients.Load() >= most
 }
 
-// Reasons is what /readyz says, in words, if descriptors ran short within the last
-// minute.
+// Reasons returns the text for /readyz if descriptors ran short within the last minute.
 func (d *Descriptors) Reasons(now time.Time) []string {
 	last := d.last.Load()
 	if last == 0 || now.Sub(time.Unix(0, last)) > shortageStays {
@@ -94,7 +92,7 @@ func (d *Descriptors) Describe(ch chan<- *prometheus.Desc) {
 	ch <- shortages
 }
 
-// Collect reads them.
+// Collect reports their current values.
 func (d *Descriptors) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(clientConns, prometheus.GaugeValue, float64(d.clients.Load()))
 	ch <- prometheus.MustNewConstMetric(clientConnsLimit, prometheus.GaugeValue, float64(d.most.Load()))

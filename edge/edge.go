@@ -1,8 +1,8 @@
-// The server of clients: what is refused before a request reaches a route.
+// The server that clients connect to, and what it refuses before a request reaches a route.
 
-// Package edge is the client's side of HTTP: it takes connections, notices clients
-// that leave, reads heads strictly and bodies within a budget, and hands on requests
-// that have come whole. It knows nothing about what serves them.
+// Package edge is the client's side of HTTP: it takes connections, notices clients that leave,
+// reads heads strictly and bodies within a budget, and passes on complete requests. It knows
+// nothing about what serves them.
 //
 //	watcher, err := edge.NewWatcher()
 //	server := &edge.Server{Handler: routes, Limits: limits, Budget: &budget, Stranger: stranger, Refuse: refuse, ...}
@@ -35,26 +35,26 @@ import (
 )
 
 const (
-	headLimit = 32 << 10 // a request head may have this many bytes, then 431
+	headLimit = 32 << 10 // bytes of a request head; a longer one gets 431
 
-	// strangersBody is how much of a body is read without a valid key: enough for
-	// the reply to be read, too little to be worth sending.
+	// strangersBody is how many bytes of a body are read from a client without a valid key:
+	// enough that the client reads the reply, too few to be worth an attack.
 	strangersBody = 64 << 10
 )
 
-// A Server says what a server of clients does with their requests. All fields have to
-// be set before HTTP, and are not changed after.
+// A Server configures the server that clients connect to. Set all fields before calling HTTP, and
+// do not change them afterwards.
 type Server struct {
-	Handler fasthttp.RequestHandler // of requests that have come whole
-	Limits  func() Limits           // as of now; asked for at each request
-	Budget  *Budget                 // of bodies
+	Handler fasthttp.RequestHandler // serves complete requests
+	Limits  func() Limits           // the current limits; called once per request
+	Budget  *Budget                 // memory for request bodies
 
-	// Stranger says why a request is refused that shows no valid key; nil: it shows
-	// one, or none is asked for. Little of a stranger's body is read.
+	// Stranger returns the error for a request without a valid key; nil: the key is valid, or
+	// none is required. Only a little of a stranger's body is read.
 	Stranger func(*fasthttp.RequestCtx) *openai.Error
 
-	// Refuse answers a request that could not be read, behind which the connection is
-	// closed. No route hears of it.
+	// Refuse answers a request that could not be read. No route sees the request, and the
+	// connection is closed after the reply.
 	Refuse func(*fasthttp.RequestCtx, *openai.Error)
 
 	Unlogged func(*fasthttp.RequestCtx)                // notes a request for which the Handler did not call Logged
@@ -62,16 +62,16 @@ type Server struct {
 	Faulty   func()                                    // counts an error of fasthttp's own
 }
 
-// Limits are how much, and for how long, is read of one request.
+// Limits bound how much of one request is read, and for how long.
 type Limits struct {
 	Header  time.Duration // until the head is complete; fixed when serving begins
 	Body    time.Duration // until the body is complete
 	MaxBody int64         // bytes of the body
 }
 
-// HTTP is fasthttp closed up: what it leaves open (reference: h1spec and fasthttp's
-// own issues) is refused by checkRequest, errors are OpenAI's, and nothing of a
-// request gets into its log.
+// HTTP returns a fasthttp server made strict. checkRequest refuses the malformed requests that
+// fasthttp accepts (found by h1spec and in fasthttp's own issues), errors have OpenAI's form, and
+// no bytes of a request get into fasthttp's log.
 func (s *Server) HTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.serve,
@@ -93,13 +93,13 @@ func (s *Server) HTTP() *fasthttp.Server {
 	}
 }
 
-// headReceived sets the clock for the body that follows, and leaves that to Receive.
+// headReceived sets the timeout for the body that follows, and leaves reading it to Receive.
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	LeaveBody(h)
 	return fasthttp.RequestConfig{ReadTimeout: s.Limits().Body}
 }
 
-// expected answers a client that asks before it sends its body.
+// expected answers a client that asks (Expect: 100-continue) before it sends its body.
 func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	limit := s.Limits().MaxBody
 	body, _ := framingOf(ctx.Request.Header.RawHeaders())
@@ -114,7 +114,7 @@ func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	return refusal.Status
 }
 
-// serve refuses what no route should see, and keeps a panic to its request.
+// serve refuses requests that no route should see, and confines a panic to its request.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -157,7 +157,7 @@ func checkRequest(h *fasthttp.RequestHeader) *openai.Error {
 	return checkRequestHead(h.RawHeaders())
 }
 
-// isMethod says whether b is a token (RFC 9110, 9.1).
+// isMethod reports whether b is a token (RFC 9110, 9.1).
 func isMethod(b []byte) bool {
 	for _, c := range b {
 		if !header.IsToken(c) {
@@ -196,9 +196,8 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, refusal *openai.Error) {
 	CloseBehind(ctx)
 }
 
-// CloseBehind has the connection closed behind the reply, as nothing more that comes
-// on it can be trusted. The client may still be sending: it is given time to read the
-// reply.
+// CloseBehind makes the server close the connection after the reply, because later bytes on it
+// cannot be trusted. The client may still be sending, so it gets time to read the reply.
 func CloseBehind(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(*Conn); ok {
@@ -206,8 +205,8 @@ func CloseBehind(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// TooLarge refuses, with 413, a body of more than limit bytes. setting is the key of
-// the configuration that says so; "": none does.
+// TooLarge returns the 413 error for a body of more than limit bytes. setting is the
+// configuration key of that limit; "": it has none.
 func TooLarge(limit int64, setting string) *openai.Error {
 	if setting != "" {
 		setting = " (" + setting + ")"
@@ -220,7 +219,7 @@ func TooLarge(limit int64, setting string) *openai.Error {
 
 func maxBodyExceeded(limit int64) *openai.Error { return TooLarge(limit, "server.max_body") }
 
-// sizeText writes a number of bytes as the configuration does.
+// sizeText formats a number of bytes as the configuration does.
 func sizeText(n int64) string {
 	for _, unit := range [...]struct {
 		size int64
@@ -233,8 +232,8 @@ func sizeText(n int64) string {
 	return strconv.FormatInt(n, 10) + " bytes"
 }
 
-// Quiet is a logger for fasthttp. Its lines may hold bytes of requests, so they are
-// only counted, by this function.
+// Quiet is a logger for fasthttp. Its lines may contain bytes of requests, so it only counts
+// them, by calling the function.
 type Quiet func()
 
 // Printf counts a line.

@@ -1,4 +1,4 @@
-// The server of clients, with a handler that tells what it was given.
+// The server that clients connect to, with a handler that echoes what it received.
 
 package edge
 
@@ -18,8 +18,8 @@ import (
 	"kvasir/openai"
 )
 
-// Every goroutine is waited for, but for three of fasthttp's that end by
-// themselves, or run as long as the process.
+// The tests wait for every goroutine except three of fasthttp's, which end by themselves or run
+// as long as the process.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).workerFunc"),
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // patience bounds every wait, as a machine under load is slow.
 const patience = 25 * time.Second
 
-// A testServer serves on loopback until the test ends, and notes what was called.
+// A testServer serves on loopback until the test ends, and records which functions were called.
 type testServer struct {
 	addr    string
 	watcher *Watcher
@@ -46,7 +46,7 @@ func (s *testServer) note(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// noted is what was called since it was last asked for.
+// noted returns which functions were called since the last call of noted.
 func (s *testServer) noted() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *testServer) noted() string {
 	return all
 }
 
-// startServer serves with handler. A request is a stranger's where it has a header
-// named Stranger.
+// startServer serves with handler. A request with a header named Stranger counts as one without a
+// valid key.
 func startServer(t *testing.T, handler fasthttp.RequestHandler) *testServer {
 	t.Helper()
 	s := &testServer{}
@@ -159,7 +159,7 @@ func TestServer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			conn := s.dial(t)
 			_, _ = io.WriteString(conn, c.request)
-			reply, err := io.ReadAll(conn) // all these connections are closed behind the reply
+			reply, err := io.ReadAll(conn) // all these connections are closed after the reply
 			if err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 "+c.status+" ") {
 				t.Errorf("got %q, %v; want %s", reply, err, c.status)
 			}
@@ -170,13 +170,13 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// closed is an io.Closer that says so.
+// closed is an io.Closer whose channel is closed by Close.
 type closed chan struct{}
 
 func (c closed) Close() error { close(c); return nil }
 
-// TestBoundIsClosedOnce: what is bound to a connection is closed when its client
-// leaves, or all have to stop, and not when it was unbound before.
+// TestBoundIsClosedOnce: the closer bound to a connection is closed when the client leaves or
+// everything stops, and not after Unbind.
 func TestBoundIsClosedOnce(t *testing.T) {
 	if !NoticesLost {
 		t.Skip("on this system a lost client is noticed at the next write")

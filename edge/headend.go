@@ -4,24 +4,24 @@ package edge
 
 import "bytes"
 
-// A headEnd finds where a request's head ends: at its first blank line, CRLF or
-// bare LF, never behind the place where fasthttp sees it. Blank lines before the
-// request line are part of the head.
+// A headEnd finds where a request's head ends: at its first blank line, CRLF or bare LF, and
+// never after the place where fasthttp sees the end. Blank lines before the request line are part
+// of the head.
 type headEnd struct {
-	begun bool // a line that is not blank has begun
+	begun bool // a non-blank line has begun
 	line  lineState
 }
 
 type lineState uint8
 
 const (
-	atLine lineState = iota // nothing of the line has come
-	atCR                    // a CR alone
-	inLine                  // more
+	atLine lineState = iota // at the start of a line
+	atCR                    // after a CR at the start of a line
+	inLine                  // within a line
 )
 
-// scan takes the next bytes and says how many of them belong to the head, and
-// whether it has ended with them. It is ready for the next head then.
+// scan takes the next bytes. It returns how many of them belong to the head, and whether the head
+// ended with them; it is then ready for the next head.
 func (h *headEnd) scan(b []byte) (n int, ended bool) {
 	for n < len(b) {
 		i := bytes.IndexByte(b[n:], '\n')
@@ -42,7 +42,7 @@ func (h *headEnd) scan(b []byte) (n int, ended bool) {
 	return n, false
 }
 
-// part takes bytes of one line.
+// part takes a piece of one line.
 func (h *headEnd) part(b []byte) {
 	switch {
 	case len(b) == 0:

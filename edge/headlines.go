@@ -1,4 +1,4 @@
-// Header lines of requests, refused where two servers could read them differently.
+// Header lines of requests: refused where two servers could read them differently.
 
 package edge
 
@@ -12,13 +12,12 @@ import (
 // maxHeaderLines bounds the header lines of a request.
 const maxHeaderLines = 200
 
-// checkRequestHead refuses what fasthttp lets pass in the header lines of a
-// request: names that are no tokens, folded lines, bare LF, control characters
-// in values, Content-Length beside Transfer-Encoding or beyond all bodies, another
-// coding than chunked, a second line of a header that decides how the body is
-// read, more than 200 lines. raw is fasthttp's
-// RawHeaders: the lines as they came, the blank line behind them or nothing at
-// all. The connection has to be closed after a refusal.
+// checkRequestHead refuses header lines that fasthttp accepts: names that are not tokens, folded
+// lines, bare LF, control characters in values, Content-Length beside Transfer-Encoding, an
+// impossibly large Content-Length, a transfer coding other than chunked, a second line of a
+// header that decides how the body is read, more than 200 lines. raw is fasthttp's RawHeaders:
+// the lines as received and the blank line after them, or nothing at all. The connection must be
+// closed after a refusal.
 func checkRequestHead(raw []byte) *openai.Error {
 	var seen [len(bodyHeaders)]bool
 	for lines := 0; len(raw) > 0; lines++ {
@@ -37,7 +36,7 @@ func checkRequestHead(raw []byte) *openai.Error {
 			return openai.Invalid("", "the request head is refused: %v: %.200q", err, quotable(name, line))
 		}
 		if at := bodyHeader(name); at >= 0 {
-			switch { // fasthttp takes longer lengths than we read, and `identity` for no coding
+			switch { // fasthttp accepts longer lengths than we do, and treats `identity` as no coding
 			case at == contentLength && header.ParseLength(value) < 0:
 				return openai.Invalid("", "the request head is refused: a Content-Length that is no number of bytes a body can have")
 			case at == transferEncoding && !header.Is(value, "chunked"):
@@ -57,9 +56,9 @@ func checkRequestHead(raw []byte) *openai.Error {
 	return nil
 }
 
-// bodyHeaders decide how a body is read, and where it ends. Of two lines of one of
-// them, servers take the first, the last or both: what was judged here would be
-// another body for the worker.
+// bodyHeaders decide how a body is read, and where it ends. When one of them has two lines,
+// servers use the first, the last or both: the worker could read another body than the one judged
+// here.
 var bodyHeaders = [...]string{"Content-Length", "Transfer-Encoding", "Content-Type", "Content-Encoding", "Host"}
 
 const (
@@ -67,8 +66,8 @@ const (
 	transferEncoding = 1
 )
 
-// bodyHeader is which of bodyHeaders name is, -1: none. CGI and WSGI make _ of -,
-// so a name written so is the same header there.
+// bodyHeader returns the index of name in bodyHeaders; -1: none. CGI and WSGI turn - into _, so a
+// name written with _ is the same header there.
 func bodyHeader(name []byte) int {
 	switch name[0] | 0x20 {
 	case 'c', 'h', 't':
@@ -83,8 +82,8 @@ func bodyHeader(name []byte) int {
 	return -1
 }
 
-// quotable is what an error may quote of a bad header line: its name, or its
-// beginning. Values are not quoted, they may be keys.
+// quotable returns the part of a bad header line that an error may quote: its name, or its
+// beginning. Values are not quoted, because they may be keys.
 func quotable(name, line []byte) []byte {
 	if len(name) > 0 {
 		return name

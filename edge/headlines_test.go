@@ -1,4 +1,4 @@
-// Heads of requests: what is refused, and what of the rest goes on to workers.
+// Heads of requests: what is refused, and which lines of the others go on to workers.
 
 package edge
 
@@ -113,8 +113,8 @@ func TestRawHeadersOfFasthttp(t *testing.T) {
 	}
 }
 
-// FuzzRequestHeaders: what passes the check comes out as whole lines of the
-// input, in order, none of them dropped by name.
+// FuzzRequestHeaders: headers that pass the check come out as whole lines of the input, in order,
+// without the ones that are dropped by name.
 func FuzzRequestHeaders(f *testing.F) {
 	f.Add([]byte("Host: a\r\nConnection: x\r\nX: 1\r\nContent-Length: 3\r\n\r\n"))
 	f.Add([]byte("A: b\r\n c\r\n\r\n"))

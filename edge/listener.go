@@ -1,4 +1,4 @@
-// Listeners: accepting clients, as many as there are descriptors for.
+// Listeners: they accept as many clients as there are descriptors for.
 
 package edge
 
@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	// keepIdle is how long a client's connection may lie quiet between two
-	// requests: longer than clients and load balancers keep theirs (Go's 90 s, the
-	// usual 60 to 75 s), so that none sends on one that we are just closing.
+	// keepIdle is how long a client's connection may be idle between two requests. That is longer
+	// than clients and load balancers keep theirs (Go's 90 s, the usual 60 to 75 s), so that none
+	// sends on a connection that we are just closing.
 	keepIdle = 2 * time.Minute
 
-	// evictIdle is how long a client's connection must have lain quiet between two
-	// requests before it may be closed to make place for another.
+	// evictIdle is how long a client's connection must have been idle between two requests before
+	// it may be closed to make room for another.
 	evictIdle  = 10 * time.Second
 	evictEvery = 250 * time.Millisecond
 
-	// acceptAgain is how long accepting waits where there is no descriptor: enough
-	// for a connection to be closed.
+	// acceptAgain is how long Accept waits when no descriptor is free: long enough for another
+	// connection to close.
 	acceptAgain = 10 * time.Millisecond
 )
 
-// A Listener hands out Conns. Its fields are set before the first Accept and not
-// changed after.
+// A Listener accepts clients as Conns. Set its fields before the first Accept, and do not change
+// them afterwards.
 type Listener struct {
 	net.Listener
 	TLS          *tls.Config          // nil: plain
-	Watcher      *Watcher             // nil: nobody has to know at once when a client leaves
+	Watcher      *Watcher             // nil: a leaving client is noticed only at the next read or write
 	Descriptors  *Descriptors         // nil: connections are not counted; needs a Watcher
-	WriteTimeout func() time.Duration // of one write, asked for at each Accept; nil: none
+	WriteTimeout func() time.Duration // of one write, called at each Accept; nil: none
 
 	closed atomic.Bool
 }
 
-// Accept waits for the next client, also where there is no descriptor left for it.
+// Accept waits for the next client. When no descriptor is free, it waits for one instead of
+// failing.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		if err := l.waitForPlace(); err != nil {
@@ -61,7 +62,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		if err := l.Watcher.add(c); err != nil {
-			_ = raw.Close() // it was gone before we could look at it
+			_ = raw.Close() // the client left before it was set up
 			continue
 		}
 		if l.Descriptors != nil {
@@ -72,14 +73,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends accepting, also where it waits for a place.
+// Close stops Accept, also when it waits for a free descriptor.
 func (l *Listener) Close() error {
 	l.closed.Store(true)
 	return l.Listener.Close()
 }
 
-// waitForPlace waits until another client may be taken. Clients that lie idle
-// make place.
+// waitForPlace waits until another client may be accepted. It evicts idle clients to make room.
 func (l *Listener) waitForPlace() error {
 	d := l.Descriptors
 	if d == nil || !d.full() {
@@ -100,7 +100,7 @@ func (l *Listener) waitForPlace() error {
 	return nil
 }
 
-// evict closes up to n connections that lie idle between two requests.
+// evict closes up to n connections that are idle between two requests.
 func (l *Listener) evict(now time.Time, n int64) {
 	l.Watcher.each(func(c *Conn) {
 		until := c.idle.Load()
@@ -112,8 +112,8 @@ func (l *Listener) evict(now time.Time, n int64) {
 	})
 }
 
-// A patient listener waits where Accept fails for want of descriptors or memory.
-// fasthttp takes any error of Accept for the end of the listener.
+// A patient listener waits where Accept fails for want of descriptors or memory. Without it
+// fasthttp would treat any error of Accept as the end of the listener.
 type patient struct{ net.Listener }
 
 // Accept waits for the next connection.
@@ -127,7 +127,8 @@ func (l patient) Accept() (net.Conn, error) {
 	}
 }
 
-// isPassing says that an error of accept(2) says nothing about the listener.
+// isPassing reports whether an error of accept(2) is temporary: it does not mean that the
+// listener is broken.
 func isPassing(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

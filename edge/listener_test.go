@@ -1,4 +1,4 @@
-// Listeners: what Accept survives, and what an accepted connection is given.
+// Listeners: the errors that Accept survives, and the settings of an accepted connection.
 
 package edge
 
@@ -11,8 +11,8 @@ import (
 	"kvasir/wire"
 )
 
-// Without a free descriptor Accept fails; the server took that for its end and
-// the process went.
+// Without a free descriptor Accept fails. The server used to take that as its end, and the
+// process exited.
 func TestAcceptSurvivesExhaustion(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		inner := &failingListener{errs: []error{&net.OpError{Op: "accept", Err: errno}, &net.OpError{Op: "accept", Err: errno}, net.ErrClosed}}
@@ -33,8 +33,8 @@ func (l *failingListener) Accept() (net.Conn, error) {
 	return nil, err
 }
 
-// TestWriteClockIsAskedForAtEachAccept: a client that reads nothing is given up on by
-// the clock that holds when it is accepted.
+// TestWriteClockIsAskedForAtEachAccept: a client that reads nothing is dropped after the write
+// timeout in force when it was accepted.
 func TestWriteClockIsAskedForAtEachAccept(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

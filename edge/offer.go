@@ -1,4 +1,5 @@
-// Offers: a client is given what it takes at once, so that nobody who waits for the same bytes waits for it.
+// Offers: short writes, so that one slow client does not hold up others that wait for the same
+// bytes.
 
 package edge
 
@@ -9,13 +10,13 @@ import (
 	"kvasir/wire"
 )
 
-// offerTime is how long a client has to take what it is offered. Others wait as long,
-// once for each offer.
+// offerTime bounds one Offer to one client. The other clients of the same answer wait up to this
+// long for each offer.
 const offerTime = 2 * time.Millisecond
 
-// Offer writes what the client takes at once, more or less. It returns how many bytes
-// of b the client took, or that wait here and go out before what is written next. That
-// it was not all is no error.
+// Offer writes as much of b as the client accepts within offerTime. It returns how many bytes the
+// client accepted or, under TLS, the connection buffered to send before the next write. A short
+// count is not an error.
 func (c *Conn) Offer(b []byte) (n int, err error) {
 	if c.beneath != nil {
 		c.beneath.offers = true
@@ -29,7 +30,7 @@ func (c *Conn) Offer(b []byte) (n int, err error) {
 	return n, err
 }
 
-// offerTo writes what the socket takes within offerTime.
+// offerTo writes what the socket accepts within offerTime.
 func offerTo(c net.Conn, b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(offerTime)); err != nil {
 		return 0, err
@@ -44,18 +45,18 @@ func offerTo(c net.Conn, b []byte) (int, error) {
 	return n, err
 }
 
-// A lateConn is the socket beneath TLS. A record that was begun has to be ended, so
-// what a slow client does not take of an offer waits here, encrypted.
+// A lateConn is the socket beneath TLS. A TLS record that was begun must be completed, so the
+// rest of an offer that a slow client did not accept waits here, encrypted.
 type lateConn struct {
 	net.Conn
-	offers bool   // what is written now may wait
-	late   []byte // goes out before what is written next
+	offers bool   // the current write is an offer: its rest may wait in late
+	late   []byte // encrypted bytes that go out before the next write
 }
 
-// Waiting is how many bytes of offers wait beneath TLS; none without TLS.
+// Waiting returns how many encrypted bytes of offers wait beneath TLS; 0 without TLS.
 func (c *Conn) Waiting() int { return c.beneath.waiting() }
 
-// Flush sends what waits beneath TLS, under the write clock.
+// Flush sends the bytes that wait beneath TLS, under the write timeout.
 func (c *Conn) Flush(now time.Time) error {
 	err := c.windWrite(now)
 	if err == nil && c.beneath.waiting() > 0 {
@@ -64,7 +65,7 @@ func (c *Conn) Flush(now time.Time) error {
 	return err
 }
 
-// waiting is how many bytes wait. l is nil without TLS.
+// waiting returns how many bytes wait. l is nil without TLS.
 func (l *lateConn) waiting() int {
 	if l == nil {
 		return 0
@@ -72,7 +73,7 @@ func (l *lateConn) waiting() int {
 	return len(l.late)
 }
 
-// Write writes b. Of an offer it keeps what the client does not take.
+// Write writes b. During an offer it keeps the bytes that the client does not accept.
 func (l *lateConn) Write(b []byte) (n int, err error) {
 	all := b
 	if len(l.late) > 0 {

@@ -1,4 +1,5 @@
-// Receiving: a client's body is read by ourselves, so that memory follows what has come and not what was announced.
+// Receiving: our own reader of request bodies, whose memory follows the bytes received, not the
+// length announced.
 
 package edge
 
@@ -13,18 +14,17 @@ import (
 	"kvasir/wire"
 )
 
-// fasthttp believes a Content-Length: it allocates 32 MiB for a head of 90
-// bytes. So it is given heads only. The connection hands it the bytes of one
-// head (headEnd), LeaveBody tells it that no body follows, and Receive reads
-// the body before any route sees the request.
+// fasthttp trusts a Content-Length: it allocates 32 MiB for a head of 90 bytes. So it gets heads
+// only. The connection gives it the bytes of one head (headEnd), LeaveBody tells it that no body
+// follows, and Receive reads the body before any route sees the request.
 
-// errNoFraming is the error of a head that does not say where its body ends.
+// errNoFraming is returned for a head that does not say where its body ends.
 var errNoFraming = errors.New("the length of the body cannot be told")
 
-// Receive reads the request's body, of at most most bytes, within the budget, and
-// gives it to fasthttp's request until Forget. An unread body is stepped over: it takes
-// no memory. The error is fasthttp.ErrBodyTooLarge, ErrNoRoom, or what reading met;
-// nothing that follows on the connection can be trusted then.
+// Receive reads the request's body, at most `most` bytes, within the budget, and sets it as the
+// body of fasthttp's request until Forget. With unread, the body is skipped and takes no memory.
+// The error is fasthttp.ErrBodyTooLarge, ErrNoRoom or an error of reading; after any of them,
+// later bytes on the connection cannot be trusted.
 func Receive(ctx *fasthttp.RequestCtx, budget *Budget, most int64, unread bool) error {
 	c, ok := ctx.Conn().(*Conn)
 	if !ok {
@@ -53,8 +53,8 @@ func Receive(ctx *fasthttp.RequestCtx, budget *Budget, most int64, unread bool) 
 	return nil
 }
 
-// Forget frees the body of a request, and of what was made of it what was charged for.
-// Nobody may read it after.
+// Forget frees the body of a request and the memory charged for data derived from it. Nobody may
+// read either afterwards.
 func Forget(ctx *fasthttp.RequestCtx) {
 	if c, ok := ctx.Conn().(*Conn); ok {
 		ctx.Request.ResetBody()
@@ -69,9 +69,9 @@ func LeaveBody(h *fasthttp.RequestHeader) {
 	}
 }
 
-// framingOf is how the body behind a request's head is framed; false: nobody can
-// tell where it ends. fasthttp has accepted the head: there is at most one
-// Content-Length or one Transfer-Encoding.
+// framingOf returns how the body after a request's head is framed; false: the head does not say
+// where the body ends. fasthttp has accepted the head, so there is at most one Content-Length or
+// one Transfer-Encoding.
 func framingOf(lines []byte) (f wire.Framing, ok bool) {
 	f, ok = wire.Sized(0), true
 	for len(lines) > 0 {
@@ -95,9 +95,9 @@ func framingOf(lines []byte) (f wire.Framing, ok bool) {
 	return f, ok
 }
 
-// receive reads until the body has ended. Where much is still to come it is read
-// straight into the body's buffer. Its end, and what stands between chunks, are read
-// through the buffer of the connection, since the next request may follow in the same read.
+// receive reads until the body has ended. Large pieces are read straight into the body's buffer.
+// The end of the body, and the lines between chunks, are read through the connection's buffer,
+// since the next request may follow in the same read.
 func (b *body) receive(c *Conn, f *wire.Framing) error {
 	for !f.Done() {
 		if b.unread {
@@ -127,7 +127,7 @@ func (b *body) receive(c *Conn, f *wire.Framing) error {
 	return nil
 }
 
-// receiveDirect reads once, nothing but bytes of the body.
+// receiveDirect reads once, and only bytes of the body.
 func (b *body) receiveDirect(c *Conn, f *wire.Framing) error {
 	if err := b.room(); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (b *body) receiveDirect(c *Conn, f *wire.Framing) error {
 	return err
 }
 
-// early is the error of a body that ended before it should have.
+// early turns the error of a body that ended too early into io.ErrUnexpectedEOF.
 func early(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

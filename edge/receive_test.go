@@ -1,4 +1,4 @@
-// Receiving: where heads end, and bodies however they are framed and packed.
+// Receiving: where heads end, and bodies in every framing and content coding.
 
 package edge
 
@@ -17,8 +17,8 @@ import (
 	"kvasir/wire"
 )
 
-// FuzzHeadEnd: what is handed to fasthttp as a head, it uses up. Bytes left over
-// in its buffer would be taken for the next request, and the body read from behind them.
+// FuzzHeadEnd: fasthttp consumes every byte that it gets as a head. Bytes left in its buffer
+// would be read as the next request, and the body would be read from after them.
 func FuzzHeadEnd(f *testing.F) {
 	for _, s := range []string{
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET", "\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
@@ -49,7 +49,7 @@ func FuzzHeadEnd(f *testing.F) {
 	})
 }
 
-// FuzzUnpack: whatever a packed body is, what comes out is bounded and all memory given back.
+// FuzzUnpack: for any compressed body, the output is bounded and all memory is given back.
 func FuzzUnpack(f *testing.F) {
 	codings := []string{"gzip", "deflate", "br", "zstd"}
 	for i, coding := range codings {
@@ -74,8 +74,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// FuzzReceive: a body, framed either way and cut anywhere, is read as net/http frames it, or refused; the bytes behind
-// it are left for the next request.
+// FuzzReceive: a body in either framing, delivered in any pieces, is read as net/http reads it,
+// or refused. The bytes after it are left for the next request.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\nnext"), uint8(3), true)
 	f.Add([]byte("hello, worldnext"), uint8(200), false)
@@ -112,7 +112,7 @@ func (c *Conn) leftOver() []byte {
 	return c.ahead[c.from:c.to]
 }
 
-// A pieceConn gives its bytes in pieces.
+// A pieceConn delivers its bytes in pieces.
 type pieceConn struct {
 	net.Conn
 	rest []byte

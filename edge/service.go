@@ -19,7 +19,7 @@ type Service struct {
 	shut   bool
 }
 
-// Serve takes clients from ln until Shutdown, whose end is no error.
+// Serve accepts clients from ln until Shutdown, after which it returns nil.
 func (s *Service) Serve(server *fasthttp.Server, ln net.Listener) error {
 	s.mu.Lock()
 	if s.shut {
@@ -44,7 +44,7 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	if server == nil {
 		return nil
 	}
-	_ = ln.Close() // also if Serve has not come to it yet
+	_ = ln.Close() // in case Serve has not started to accept yet
 	err := server.ShutdownWithContext(ctx)
 	if errors.Is(err, net.ErrClosed) {
 		return nil

@@ -1,4 +1,4 @@
-// Unpacking: content codings are taken off a body.
+// Unpacking: decompressing bodies that have a content coding.
 
 package edge
 
@@ -13,10 +13,9 @@ import (
 	"kvasir/openai"
 )
 
-// Unpack gives the body of a received request with its content coding taken off, valid
-// until Forget. No worker understands a coding, and what is inside must be judged. The
-// limit, in bytes, holds for the unpacked size too, and what is unpacked is counted in
-// the budget as it is made.
+// Unpack returns the decompressed body of a received request, valid until Forget. Workers
+// understand no content coding, and the guards must see the text. The limit, in bytes, holds for
+// the decompressed size too, and the output counts against the budget as it grows.
 func Unpack(ctx *fasthttp.RequestCtx, budget *Budget, limit int64) ([]byte, *openai.Error) {
 	coding := ctx.Request.Header.ContentEncoding()
 	if len(coding) == 0 || header.Is(coding, "identity") {
@@ -24,7 +23,7 @@ func Unpack(ctx *fasthttp.RequestCtx, budget *Budget, limit int64) ([]byte, *ope
 	}
 	out := body{budget: budget, most: limit}
 	kept := false
-	defer func() { // also where a reader of foreign bytes panics
+	defer func() { // also when a decoder panics on a client's bytes
 		if !kept {
 			out.letGo()
 		}
@@ -53,9 +52,8 @@ func Unpack(ctx *fasthttp.RequestCtx, budget *Budget, limit int64) ([]byte, *ope
 	}
 }
 
-// unpackInto unpacks one content coding into out. The memory that the reader of a
-// coding needs beside its result is taken from the budget while it works: up to 8 MiB
-// for zstd and 16 MiB for br, as the body itself says.
+// unpackInto decodes one content coding into out. While it works, the decoder's own window is
+// reserved from the budget: up to 8 MiB for zstd and 16 MiB for br, as the body itself declares.
 func unpackInto(out *body, coding, packed []byte) error {
 	var err error
 	switch {
@@ -81,8 +79,8 @@ func unpackInto(out *body, coding, packed []byte) error {
 // maxZstdWindow is the largest window of a zstd body: RFC 9659, 3.
 const maxZstdWindow = 8 << 20
 
-// unpackZstd unpacks a zstd body. Readers are not kept: one that has read a body
-// with a large window would hold as much for the next one.
+// unpackZstd decodes a zstd body. Decoders are not reused: one that has read a body with a large
+// window would keep that memory.
 func unpackZstd(out *body, packed []byte) error {
 	window := zstdWindow(packed)
 	if window > maxZstdWindow {
@@ -101,8 +99,8 @@ func unpackZstd(out *body, packed []byte) error {
 	return err
 }
 
-// zstdWindow is how many bytes a reader of packed must keep. Frames behind the
-// first one get no larger window than that one asks for.
+// zstdWindow returns the window, in bytes, that a decoder of packed needs. Later frames get no
+// larger window than the first one declares.
 func zstdWindow(packed []byte) int64 {
 	var h zstd.Header
 	switch err := h.Decode(packed); {
@@ -115,7 +113,7 @@ func zstdWindow(packed []byte) int64 {
 	}
 }
 
-// brotliWindow is how many bytes a reader of packed must keep (RFC 7932, 9.1).
+// brotliWindow returns the window, in bytes, that a decoder of packed needs (RFC 7932, 9.1).
 func brotliWindow(packed []byte) int64 {
 	if len(packed) == 0 {
 		return 0

@@ -1,14 +1,14 @@
-// The watcher: it notices clients that go away while nobody reads from them.
+// The watcher notices clients that leave while nobody reads from their connections.
 
 package edge
 
 import "sync"
 
-// A Watcher knows every open client connection. When a client closes its connection,
-// or its sending half, what is bound to that is closed at once. fasthttp has no such
+// A Watcher knows every open client connection. When a client closes its connection, or its
+// sending half, the closer bound to that connection is closed at once. fasthttp has no such
 // signal: without it a worker goes on generating for nobody.
 type Watcher struct {
-	poll poller // the system's way to be told; see watch_linux.go
+	poll poller // the system's notification; see watch_linux.go
 
 	mu    sync.Mutex
 	conns map[uint64]*Conn
@@ -17,7 +17,7 @@ type Watcher struct {
 	done chan struct{}
 }
 
-// NewWatcher begins to watch, until Close.
+// NewWatcher starts a watcher that runs until Close.
 func NewWatcher() (*Watcher, error) {
 	w := &Watcher{conns: make(map[uint64]*Conn), done: make(chan struct{})}
 	if err := w.poll.open(); err != nil {
@@ -27,7 +27,7 @@ func NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// run hands every report of the system to the connection it is about.
+// run passes every report of the system to its connection.
 func (w *Watcher) run() {
 	defer close(w.done)
 	w.poll.wait(func(token uint64) {
@@ -40,8 +40,8 @@ func (w *Watcher) run() {
 	})
 }
 
-// add begins to watch c. A token is never used twice, so that a late report
-// about a closed connection cannot reach one that got its descriptor.
+// add starts to watch c. A token is never used twice, so that a late report about a closed
+// connection cannot reach a new one that got the same descriptor.
 func (w *Watcher) add(c *Conn) error {
 	w.mu.Lock()
 	w.last++
@@ -55,7 +55,7 @@ func (w *Watcher) add(c *Conn) error {
 	return nil
 }
 
-// remove forgets c. The system forgets the descriptor when it is closed.
+// remove forgets c. The system forgets the descriptor when that is closed.
 func (w *Watcher) remove(c *Conn) {
 	w.mu.Lock()
 	delete(w.conns, c.token)
@@ -75,14 +75,14 @@ func (w *Watcher) each(f func(*Conn)) {
 	}
 }
 
-// StopAll closes what is bound to any connection, because the process ends: who
-// answers a client can still say so to it.
+// StopAll closes the bound closer of every connection, because the process is ending. The code
+// that answers a client can still tell it so.
 func (w *Watcher) StopAll() { w.each((*Conn).stop) }
 
 // AbortAll ends every connection with a reset.
 func (w *Watcher) AbortAll() { w.each((*Conn).reset) }
 
-// Close ends the watching and waits for its end.
+// Close stops the watcher and waits until it has stopped.
 func (w *Watcher) Close() {
 	w.poll.close()
 	<-w.done

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NoticesLost says whether a lost client is noticed at once on this system.
+// NoticesLost reports whether this system notices a lost client at once.
 const NoticesLost = true
 
 // A poller is one epoll. Each connection is added once, edge-triggered and for
@@ -20,7 +20,7 @@ const NoticesLost = true
 // the throughput at 64 connections).
 type poller struct {
 	epoll int
-	wake  int // an eventfd, readable when the watching shall end
+	wake  int // an eventfd, readable once the watcher must stop
 }
 
 const wakeToken = 0 // tokens of connections begin at 1
@@ -55,7 +55,7 @@ func (p *poller) add(conn net.Conn, token uint64) error {
 	var ctl error
 	err = rc.Control(func(fd uintptr) {
 		if tcp {
-			// Best effort: without it a slow reader only holds more kernel memory.
+			// Best effort: without it a slow reader only takes more kernel memory.
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentLimit)
 		}
 		ctl = p.control(int(fd), token, unix.EPOLLRDHUP|unix.EPOLLET)
@@ -68,7 +68,7 @@ func isTCP(conn net.Conn) bool {
 	return ok
 }
 
-// wait calls report for each connection that its client closed, until close.
+// wait calls report for each connection that its client has closed, until close.
 func (p *poller) wait(report func(token uint64)) {
 	events := make([]unix.EpollEvent, 128)
 	for {

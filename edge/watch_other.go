@@ -6,8 +6,8 @@ package edge
 
 import "net"
 
-// NoticesLost says whether a lost client is noticed at once on this system. Who
-// serves where it is not says so in the log.
+// NoticesLost reports whether this system notices a lost client at once. Where it does not, the
+// server says so in the log at its start.
 const NoticesLost = false
 
 type poller struct{ end chan struct{} }

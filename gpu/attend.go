@@ -1,4 +1,4 @@
-// Attend: one helper is heard until it ends or has to be ended.
+// Attend: reading the lines of one helper until it ends or must be killed.
 
 package gpu
 
@@ -15,24 +15,24 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// An attendance is what the monitor knows of one run of the helper.
+// An attendance is the monitor's state for one run of the helper.
 type attendance struct {
 	*watch
 	*process
-	greeted time.Time // of its hello; zero: there was none yet
-	heard   time.Time // of its last good line, or of its start
+	greeted time.Time // time of its hello; zero: none yet
+	heard   time.Time // time of its last good line, or of its start
 
-	window time.Time // begin of the second that lines, bad and stderr count
+	window time.Time // begin of the second that lines, bad and loud count
 	lines  int
 	bad    int
-	loud   int // bytes of stderr before it
+	loud   int // bytes of stderr before that second
 
-	over error // why the reading was broken off
+	over error // why reading was stopped
 }
 
-// attend hears the helper until it ends, has to be ended, or nobody wants it. It reads on its own
-// goroutine and looks at the clock after each read: a second goroutine, or a ticker, would wake the
-// process as often once more.
+// attend reads the helper's lines until the helper ends, must be ended, or the monitor is closed.
+// It reads on the caller's goroutine and checks the clock after each read: a second goroutine, or
+// a ticker, would double the number of wake-ups.
 func (a *attendance) attend() error {
 	var waker sync.WaitGroup
 	heard := make(chan struct{})
@@ -61,12 +61,12 @@ func (a *attendance) wakeToClose(heard <-chan struct{}) {
 	}
 }
 
-// Read waits for what the helper says next. The scanner calls it when all lines
-// of before are taken.
+// Read waits for the helper's next bytes. The scanner calls it when it has returned all earlier
+// lines.
 func (a *attendance) Read(b []byte) (int, error) {
 	for timeouts := 0; ; timeouts++ {
 		now := time.Now()
-		if timeouts != 1 { // the first may be Kvasir's own sleep, with lines that wait to be read
+		if timeouts != 1 { // the first timeout may mean that Kvasir itself slept, and lines wait to be read
 			if a.over = a.overdue(now); a.over != nil {
 				return 0, a.over
 			}
@@ -76,7 +76,7 @@ func (a *attendance) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		select {
-		case <-a.closing: // after the deadline, which may have replaced wakeToClose's
+		case <-a.closing: // after setting the deadline, which may have replaced that of wakeToClose
 			a.over = errClosed
 			return 0, a.over
 		default:
@@ -86,14 +86,14 @@ func (a *attendance) Read(b []byte) (int, error) {
 			return n, err
 		}
 		select {
-		case <-a.gone: // and a process that it has started has its output open still
+		case <-a.gone: // the helper ended, but a process that it started still holds its output open
 			return 0, io.EOF
 		default:
 		}
 	}
 }
 
-// silenced says why its output has ended.
+// silenced returns why the helper's output has ended.
 func silenced(err error) error {
 	switch {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -104,7 +104,7 @@ func silenced(err error) error {
 	return errEnded
 }
 
-// hear takes a line, or why it is none; an error ends the helper.
+// hear processes a line, or the error of parsing it. An error from hear ends the helper.
 func (a *attendance) hear(line snapshot.Line, err error, now time.Time) error {
 	a.count(now)
 	a.lines++
@@ -134,7 +134,7 @@ func (a *attendance) count(now time.Time) {
 	}
 }
 
-// take makes a new observation of a line.
+// take makes a new observation from a line.
 func (a *attendance) take(l snapshot.Line, now time.Time) error {
 	s := a.observed.Load()
 	if l.Hello != nil {
@@ -159,13 +159,13 @@ func (a *attendance) take(l snapshot.Line, now time.Time) error {
 	return nil
 }
 
-// mostLines is how many lines a second are not babble: eight times what the
-// interval asks for.
+// mostLines returns how many lines a second are allowed: eight times as many as the interval
+// gives.
 func (a *attendance) mostLines() int {
 	return 100 + int(8*time.Second/a.options.Interval)*len(a.observed.Load().gpus)
 }
 
-// overdue says why the helper has to be ended for what it has not said.
+// overdue returns an error if the helper must be ended because of its silence.
 func (a *attendance) overdue(now time.Time) error {
 	if a.stderr.written()-a.loud > maxStderr {
 		return fmt.Errorf("the NVML helper babbles: more than %d KiB a second, %s", maxStderr>>10, a.stderr.lastLine())
@@ -182,7 +182,7 @@ func (a *attendance) overdue(now time.Time) error {
 	return nil
 }
 
-// verdict says why the helper is over, once it is gone.
+// verdict returns why the helper ended, after it has ended.
 func (a *attendance) verdict(err error) error {
 	if !errors.Is(err, errEnded) {
 		return err

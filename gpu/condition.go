@@ -1,17 +1,17 @@
-// Condition: what a GPU's snapshots mean for the worker on it.
+// Condition: the meaning of a GPU's snapshots for the worker on it.
 
 package gpu
 
 import "fmt"
 
-// An Effect says what placement makes of one kind of trouble.
+// An Effect is how one kind of trouble changes placement.
 type Effect uint8
 
 // The effects.
 const (
 	EffectOff   Effect = iota // nothing
 	EffectCost                // the worker counts as slower
-	EffectAside               // the worker is taken only when all others are full or aside as well
+	EffectAside               // the worker is chosen only when all others are full or set aside too
 )
 
 var effectNames = [...]string{"off", "cost", "aside"}
@@ -28,12 +28,12 @@ func ParseEffect(name string) (Effect, error) {
 	return 0, fmt.Errorf("must be off, cost or aside, not %q", name)
 }
 
-// Effects are the kinds of trouble and what each one does.
+// Effects maps each kind of trouble to its effect.
 type Effects struct {
 	Throttle  Effect // clocks held down by heat or power
-	Neighbour Effect // somebody else computes there
+	Neighbour Effect // another process computes on the GPU
 	Memory    Effect // less than Headroom is free
-	Errors    Effect // ECC, Xid, recovery asked for, GPU lost
+	Errors    Effect // ECC errors, Xids, a requested recovery action, GPU lost
 	Headroom  uint64 // bytes
 }
 
@@ -42,9 +42,9 @@ func DefaultEffects() Effects {
 	return Effects{Throttle: EffectCost, Neighbour: EffectCost, Memory: EffectCost, Errors: EffectAside, Headroom: 256 << 20}
 }
 
-// A Condition is what a worker's GPUs are good for at this moment.
+// A Condition is the present condition of a worker's GPUs.
 type Condition struct {
-	Slow    float64  // at least 1: so many times longer passes take than by what the engine can do
-	Aside   bool     // to be left alone while another worker can
-	Reasons []string // plain text, one for each effect on each GPU; the caller does not change it
+	Slow    float64  // at least 1: factor by which passes take longer than at the engine's full speed
+	Aside   bool     // not to be chosen while another worker can serve
+	Reasons []string // plain text, one for each effect on each GPU; the caller must not change it
 }

@@ -1,4 +1,5 @@
-// Tests of conditions: testdata/condition_*.txt tell what a worker's GPUs show, and what is made of it; -update writes the answers.
+// Tests of conditions: testdata/condition_*.txt contain snapshots of a worker's GPUs and the
+// conditions that follow; -update writes the answers.
 
 package gpu
 
@@ -20,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "write the answers into testdata/*.txt")
 
-// retell plays a transcript: blocks of commands, a line of four dashes, what they
-// answer, a blank line. Lines with # are comments.
+// retell plays a transcript: blocks of commands, a line of four dashes, their answers, a blank
+// line. Lines with # are comments.
 func retell(t *testing.T, pattern string, begin func(t *testing.T) (tell func(words []string) string)) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -48,7 +49,7 @@ func retell(t *testing.T, pattern string, begin func(t *testing.T) (tell func(wo
 
 func played(text string, tell func(words []string) string) []byte {
 	var out bytes.Buffer
-	said, old := "", false // answers so far; whether the line is one of the old answers
+	said, old := "", false // answers so far; whether the line is an old answer
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -86,7 +87,7 @@ type telemetry struct {
 	judge      Judge
 	own        Owned
 	active     int
-	fields     []map[string]json.RawMessage // of each GPU
+	fields     []map[string]json.RawMessage // by GPU
 	polled     []time.Time
 	last       string
 }
@@ -115,7 +116,7 @@ func (s *telemetry) tell(words []string) (answer string) {
 	case "gpus": // only the first N
 		n, _ := strconv.Atoi(words[1])
 		s.fields, s.polled = s.fields[:n], s.polled[:n]
-	case "poll": // for so long, told when the condition changes
+	case "poll": // for this long; prints each change of the condition
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
 			s.t.Fatal(err)
@@ -197,7 +198,7 @@ func (s *telemetry) poll() string {
 	return fmt.Sprintf("%v %s\n", s.now.Sub(s.begin), text)
 }
 
-// TestJudgeAllocatesNothing: it is asked for each worker four times a second.
+// TestJudgeAllocatesNothing: Judge is called for each worker four times a second.
 func TestJudgeAllocatesNothing(t *testing.T) {
 	gpus, own := busyGPUs(8)
 	var j Judge
@@ -228,7 +229,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// busyGPUs are n throttled ones of one worker.
+// busyGPUs returns n throttled GPUs of one worker.
 func busyGPUs(n int) (gpus []GPU, own Owned) {
 	for i := range n {
 		var g GPU
@@ -255,7 +256,8 @@ func TestParseEffect(t *testing.T) {
 	}
 }
 
-// A GPU that leaves its worker, whose engine died of an error there, comes back as it was; not for ever.
+// A GPU leaves its worker when the engine dies of an error on it. When it comes back, its errors
+// still count, but not for ever.
 func TestJudgeKnowsGPUThatComesBack(t *testing.T) {
 	t.Parallel()
 	var j Judge

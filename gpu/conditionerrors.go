@@ -1,4 +1,4 @@
-// Errors: what a GPU has suffered, and until when that counts.
+// Errors: a GPU's errors, and how long they count.
 
 package gpu
 
@@ -10,27 +10,26 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// criticalXids are those after which a GPU is not to be trusted (NVIDIA, "Xid
-// Errors"): ECC and row remapping, NVLink, fallen off the bus, GSP, contained and
-// uncontained errors. 13, 31, 43, 45 and 68 are an application's own.
+// criticalXids are the Xids after which a GPU cannot be trusted (NVIDIA, "Xid Errors"): ECC and
+// row remapping, NVLink, fallen off the bus, GSP, contained and uncontained errors. 13, 31, 43,
+// 45 and 68 are caused by an application.
 var criticalXids = []uint64{48, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140}
 
-// trouble is what is remembered of a GPU's errors.
+// trouble is the memory of a GPU's errors.
 type trouble struct {
-	counted bool           // ecc is the count that was last seen
-	ecc     uint64         // uncorrected
-	xids    []snapshot.Xid // that were last seen
-	until   time.Time      // what happened counts
-	text    string         // of what happened
-	asked   bool           // a recovery was asked for since
-	told    cause          // that the effect's text is about
+	counted bool           // ecc holds a count
+	ecc     uint64         // last count of uncorrected ECC errors
+	xids    []snapshot.Xid // Xids in the last snapshot
+	until   time.Time      // the last error counts until then
+	text    string         // describes the last error
+	asked   bool           // the driver has requested a recovery action since
+	told    cause          // cause that the effect's text describes
 }
 
-// seeErrors: uncorrected ECC errors since the first snapshot and critical Xids
-// count for 5 minutes, but not longer than until a recovery action that the driver asked for is
-// done, or the driver was loaded again, which sets the count of ECC errors
-// back. A recovery action that is asked for counts while it is; so does a
-// GPU that is lost.
+// seeErrors evaluates errors. Uncorrected ECC errors since the first snapshot, and critical Xids,
+// count for 5 minutes. They count for less if a recovery action that the driver requested is
+// done, or if the driver was reloaded, which resets the count of ECC errors. A requested recovery
+// action, and a lost GPU, count as long as they last.
 func (d *judged) seeErrors(now time.Time, g *GPU) bool {
 	t := &d.errors
 	asks := ""
@@ -45,7 +44,7 @@ func (d *judged) seeErrors(now time.Time, g *GPU) bool {
 	cause := t.cause(now, g, asks)
 	f := &d.effects[byErrors]
 	if cause == nothing && g.State != OK && f.slow > 1 && now.Sub(d.at) < holdError {
-		return false // a recovery that was asked for is not done by not being seen
+		return false // a recovery action that is no longer visible is not necessarily done
 	}
 	slow := 1.0
 	if cause != nothing {
@@ -59,7 +58,7 @@ func (d *judged) seeErrors(now time.Time, g *GPU) bool {
 	return changed
 }
 
-// A cause is what of all that counts is told.
+// A cause is the error that is reported, among all that count.
 type cause uint8
 
 const (
@@ -107,9 +106,9 @@ func (t *trouble) seeECC(now time.Time, g *GPU) {
 	t.counted, t.ecc = true, n
 }
 
-// seeXids takes each Xid in once, although the helper repeats them: with their times, so that a
-// Judge that begins later knows how old they are, and all of them, because 45 or 154 may follow
-// right after a critical one.
+// seeXids counts each Xid once, although the helper repeats them. The helper sends their times,
+// so that a Judge that begins later knows how old they are. It sends all of them, because 45 or
+// 154 may follow right after a critical one.
 func (t *trouble) seeXids(now time.Time, g *GPU) {
 	if slices.Equal(g.Xids, t.xids) {
 		return
@@ -122,7 +121,8 @@ func (t *trouble) seeXids(now time.Time, g *GPU) {
 	t.xids = g.Xids
 }
 
-// count begins the time for which an error counts. If one counts already, its text stays.
+// count starts the time for which an error counts. If one counts already, the text of that one
+// stays.
 func (t *trouble) count(now, began time.Time, text string) {
 	if began.After(now) {
 		began = now // a clock was set back

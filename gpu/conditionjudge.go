@@ -1,4 +1,4 @@
-// Judge: remembers what was seen of one worker's GPUs, and says what it means.
+// Judge: remembers the snapshots of one worker's GPUs and derives their condition.
 
 package gpu
 
@@ -7,49 +7,46 @@ import (
 	"time"
 )
 
-// How long things last, and how much the least one is.
+// Durations and limits of effects.
 const (
-	maxSlow  = 10  // of one effect
-	someSlow = 2.0 // where nothing tells how much
-	leastWay = 1.1 // a smaller effect is none
+	maxSlow  = 10  // largest factor of one effect
+	someSlow = 2.0 // factor when the real one is unknown
+	leastWay = 1.1 // a smaller factor counts as no effect
 
-	hold      = 2 * time.Second  // an effect, after a snapshot last showed it
-	holdLong  = 10 * time.Second // while no snapshot can show it
-	holdError = 5 * time.Minute  // an Xid, or new ECC errors
+	hold      = 2 * time.Second  // how long an effect lasts after a snapshot last showed it
+	holdLong  = 10 * time.Second // the same, while no snapshot can show it
+	holdError = 5 * time.Minute  // how long an Xid or new ECC errors count
 
 	mostLeft = 64 // GPUs that a judge remembers after they have left
 
-	sample = time.Second // over which the driver takes utilisation, at most
+	sample = time.Second // longest interval over which the driver measures utilisation
 )
 
-// A Judge remembers what it saw of one worker's GPUs: one for each worker. The
-// zero value is ready. It takes no lock and reads no clock.
+// A Judge remembers the snapshots of one worker's GPUs; each worker has its own. The zero value
+// is ready. It takes no lock and reads no clock.
 //
-//  1. An effect begins, and gets worse, with the snapshot that shows it. It
-//     ends, or gets better, when no snapshot of the last 2 s showed it as bad.
-//     A change by less than a fifth is none. So a value on an edge does not
-//     flap.
-//  2. A snapshot that is not ok shows nothing, neither good nor bad: what was in
-//     force stays so for 10 s, errors for 5 minutes. A neighbour whom our own
-//     requests hide stays for 10 s as well.
-//  3. A field that is absent shows nothing, and takes its effect away as a good
-//     value would.
+//  1. An effect begins, and gets worse, with the first snapshot that shows it. It ends, or gets
+//     better, when no snapshot of the last 2 s showed it as bad. A change by less than a fifth
+//     counts as none. So a value near a limit does not flap.
+//  2. A snapshot that is not ok shows nothing, neither good nor bad: effects in force last for 10
+//     s more, errors for 5 minutes. A neighbour that our own requests hide also lasts for 10 s.
+//  3. An absent field shows nothing, and ends its effect as a good value would.
 //  4. The effects of one GPU multiply; of several GPUs the slowest counts, as
 //     tensor parallel workers wait for it; any GPU set aside sets its worker aside.
 type Judge struct {
 	gpus []judged
-	left []judged  // that were the worker's up to 5 minutes ago
-	ours time.Time // when a request of ours was last under way there
+	left []judged  // GPUs that the worker had in the last 5 minutes
+	ours time.Time // when a request of ours last ran there
 
 	effects Effects
 	reasons []string
 }
 
-// A judged is one GPU.
+// A judged is the state of one GPU.
 type judged struct {
 	index    int
 	uuid     string
-	at       time.Time // of the last good snapshot
+	at       time.Time // time of the last good snapshot
 	throttle throttling
 	effects  [4]effect // in the order of Effects
 	errors   trouble
@@ -59,11 +56,11 @@ type judged struct {
 type effect struct {
 	slow  float64
 	text  string
-	until time.Time // in force as it is, unless it shows again
+	until time.Time // end of the effect, unless a snapshot shows it again
 }
 
-// shows is what a snapshot says of an effect: slow is 1 for none. It returns
-// whether the effect begins or changes, and so needs a text.
+// shows updates an effect from a snapshot; slow is 1 if the snapshot shows none. It returns
+// whether the effect begins or changes and so needs a new text.
 func (f *effect) shows(now time.Time, slow float64) (changed bool) {
 	slow = min(slow, maxSlow)
 	if f.slow <= 1 {
@@ -93,11 +90,11 @@ func (f *effect) shows(now time.Time, slow float64) (changed bool) {
 	return true
 }
 
-// Judge says what the GPUs of a worker are good for. gpus are the worker's, own
-// is what Owners found of it, active how many requests of ours are under way
-// there. It is to be asked once an interval or more often.
+// Judge returns the condition of a worker's GPUs. gpus are the worker's GPUs, own is what Owners
+// found for it, active is how many of our requests it has now. Call it at least once per
+// interval.
 func (j *Judge) Judge(now time.Time, e Effects, gpus []GPU, own Owned, active int) Condition {
-	if active > 0 || j.ours.IsZero() { // what was before is not known
+	if active > 0 || j.ours.IsZero() { // requests before the first call are unknown
 		j.ours = now
 	}
 	changed := j.match(now, gpus) || e != j.effects
@@ -118,10 +115,9 @@ func (j *Judge) Judge(now time.Time, e Effects, gpus []GPU, own Owned, active in
 	return c
 }
 
-// match makes j.gpus those that are judged now, each with what is remembered of
-// it, and returns whether they are others than before. One that has left is
-// remembered for as long as an error counts: an engine that fell to one comes
-// back to its GPU.
+// match makes j.gpus the present GPUs, each with its remembered state, and returns whether they
+// changed. A GPU that has left is remembered as long as an error counts: an engine that died of
+// the error will come back to its GPU.
 func (j *Judge) match(now time.Time, gpus []GPU) (changed bool) {
 	same := len(j.gpus) == len(gpus)
 	for i := 0; same && i < len(gpus); i++ {
@@ -148,12 +144,12 @@ func (j *Judge) match(now time.Time, gpus []GPU) (changed bool) {
 	return true
 }
 
-// is says whether this is that GPU. One that was never polled has no UUID yet.
+// is reports whether this is that GPU. One that was never polled has no UUID yet.
 func (d *judged) is(g *GPU) bool { return d.index == g.Index && d.uuid == g.UUID }
 
 func (e Effects) each() [4]Effect { return [4]Effect{e.Throttle, e.Neighbour, e.Memory, e.Errors} }
 
-// sum is what the effects on one GPU make together.
+// sum combines the effects on one GPU.
 func (d *judged) sum(e Effects) (slow float64, aside bool) {
 	slow = 1
 	for i, what := range e.each() {
@@ -168,7 +164,7 @@ func (d *judged) sum(e Effects) (slow float64, aside bool) {
 	return slow, aside
 }
 
-// tell writes the reasons anew: who was given the old ones keeps them.
+// tell builds a new list of reasons, because callers keep the old one.
 func (j *Judge) tell() (reasons []string) {
 	for i := range j.gpus {
 		for k, what := range j.effects.each() {

@@ -1,4 +1,4 @@
-// Rules: what one snapshot of one GPU shows.
+// Rules: the effects that one snapshot of one GPU shows.
 
 package gpu
 
@@ -17,12 +17,12 @@ const (
 	byErrors
 )
 
-// leastShare is the utilisation, in per cent, that counts: a display, a
+// leastShare is the lowest utilisation, in per cent, that counts as a neighbour: a display, a
 // monitoring agent and the driver itself need less.
 const leastShare = 10
 
-// see takes a snapshot in and returns whether any effect begins, changes or
-// ends. ours is when a request of ours was last under way.
+// see evaluates a snapshot and returns whether any effect begins, changes or ends. ours is when a
+// request of ours last ran.
 func (d *judged) see(now, ours time.Time, headroom uint64, g *GPU, own Owned) (changed bool) {
 	if g.State == OK {
 		d.at = g.At
@@ -38,16 +38,16 @@ func (d *judged) see(now, ours time.Time, headroom uint64, g *GPU, own Owned) (c
 	return d.seeErrors(now, g) || changed
 }
 
-// throttling is by how much the clocks were held down when that could last be told.
+// throttling is how much the clocks were held down when that was last known.
 type throttling struct {
-	ratio float64   // maximum by clock while busy; 0: not known
+	ratio float64   // maximum clock divided by the clock, while busy; 0: unknown
 	seen  time.Time // when they were last held down
 }
 
-// seeThrottle: clocks that are held down by heat or power make everything
-// slower by the maximum over what they are. While the GPU is idle they are low
-// anyway: then the ratio is that of before, or 2, as the hardware's slowdown halves
-// clocks or worse (nvml.h, nvmlClocksEventReasonHwSlowdown).
+// seeThrottle evaluates clocks that heat or power holds down: they make everything slower by the
+// ratio of the maximum clock to the clock. While the GPU is idle the clocks are low anyway; then
+// the last known ratio counts, or else 2, because the hardware slowdown halves the clocks or
+// worse (nvml.h, nvmlClocksEventReasonHwSlowdown).
 func (d *judged) seeThrottle(now time.Time, g *GPU) bool {
 	cause := ""
 	ratio := clockRatio(g)
@@ -77,8 +77,8 @@ func (d *judged) seeThrottle(now time.Time, g *GPU) bool {
 	})
 }
 
-// clockRatio is how many times less than its maximum the clock is, 0 where that says
-// nothing: while idle, and where it is absent or odd.
+// clockRatio returns the maximum clock divided by the clock; 0: unknown, because the GPU is idle
+// or a value is absent or implausible.
 func clockRatio(g *GPU) float64 {
 	idle := slices.Contains(g.ThrottleReasons, "gpu_idle") || g.SMUtilization != nil && *g.SMUtilization < leastShare
 	if idle || g.SMClock == nil || g.SMClockMax == nil || *g.SMClock <= 0 || *g.SMClockMax <= 0 {
@@ -87,9 +87,8 @@ func clockRatio(g *GPU) float64 {
 	return max(1, *g.SMClockMax / *g.SMClock)
 }
 
-// heldDownBy is what a throttle reason is called, empty where it is no reason to
-// worry. A power cap is how a busy GPU works, and counts only when it takes
-// half of the clock.
+// heldDownBy returns the name of a throttle reason; "": harmless. A power cap is normal for a
+// busy GPU, and counts only when it takes more than half of the clock.
 func heldDownBy(reason string, ratio float64) string {
 	switch reason {
 	case "sw_thermal_slowdown", "hw_thermal_slowdown":
@@ -106,8 +105,7 @@ func heldDownBy(reason string, ratio float64) string {
 	return ""
 }
 
-// heavier is the one of two causes that says more: hw_slowdown comes together
-// with the reason for it.
+// heavier returns the more specific of two causes: hw_slowdown comes together with its reason.
 func heavier(a, b string) string {
 	order := [...]string{"", "power cap", "hardware slowdown", "power brake", "thermal slowdown"}
 	if slices.Index(order[:], b) > slices.Index(order[:], a) {
@@ -116,19 +114,19 @@ func heavier(a, b string) string {
 	return a
 }
 
-// seeNeighbour: somebody else computes there. What is left for us is what they do
-// not use, but at least our turn: the hardware gives contexts equal slices of time, so
-// that n others that are busy make nobody more than 1+n times slower.
+// seeNeighbour evaluates other processes that compute on the GPU. We get the share that they do
+// not use, but at least our turn: the hardware gives contexts equal time slices, so that n busy
+// others slow nobody down by more than 1+n times.
 func (d *judged) seeNeighbour(now, ours time.Time, g *GPU, own Owned) bool {
 	share, others, known := neighbours(g, own)
 	switch {
 	case known:
 	case g.MIG != nil || g.SMUtilization == nil:
-		share = 0 // instances have cores of their own
+		share = 0 // MIG instances have their own cores
 	case g.At.Sub(ours) > sample:
 		share = *g.SMUtilization
 	default:
-		return d.fades(byNeighbour, now) // it may be us: nothing is seen
+		return d.fades(byNeighbour, now) // the load may be our own, so it shows nothing
 	}
 	if share < leastShare {
 		share = 0
@@ -142,10 +140,10 @@ func (d *judged) seeNeighbour(now, ours time.Time, g *GPU, own Owned) bool {
 	})
 }
 
-// neighbours is the utilisation by processes that are not the worker's, and how many of them are
-// busy. That is known where the driver gives each process its share, and Kvasir knows which
-// processes are the worker's. Without shares, others is how many other processes there are, busy or
-// not; without the worker's processes it is 0.
+// neighbours returns the utilisation, in per cent, by processes that are not the worker's, and
+// how many of them are busy. It is known if the driver reports the share of each process and
+// Kvasir knows which processes are the worker's. Without shares, others counts all other
+// processes, busy or not; without the worker's processes it is 0.
 func neighbours(g *GPU, own Owned) (share float64, others int, known bool) {
 	if len(own.PIDs) == 0 {
 		return 0, 0, false
@@ -171,8 +169,8 @@ func neighbours(g *GPU, own Owned) (share float64, others int, known bool) {
 	return 0, there, false
 }
 
-// seeMemory: less than the headroom is free. How much that costs is not to be
-// known (an allocation may fail, or not): 2 is a choice.
+// seeMemory evaluates whether less than the headroom is free. Its cost cannot be known (an
+// allocation may fail, or not), so the factor of 2 is a choice.
 func (d *judged) seeMemory(now time.Time, headroom uint64, g *GPU, own Owned) bool {
 	free, known := freeOf(g.MemoryFree, g.MemoryUsed, g.MemoryTotal)
 	for i := range g.MIG {
@@ -186,7 +184,7 @@ func (d *judged) seeMemory(now time.Time, headroom uint64, g *GPU, own Owned) bo
 	}
 	edge := headroom
 	if d.effects[byMemory].slow > 1 {
-		edge += headroom / 4 // to leave
+		edge += headroom / 4 // hysteresis: an effect in force ends only above this
 	}
 	slow := 1.0
 	if free < edge {
@@ -197,8 +195,8 @@ func (d *judged) seeMemory(now time.Time, headroom uint64, g *GPU, own Owned) bo
 	})
 }
 
-// freeOf is what the driver calls free, which is without what it keeps for
-// itself; where it does not say, what is not used.
+// freeOf returns the memory that the driver reports as free, without what it keeps for itself; if
+// it does not report that, total minus used.
 func freeOf(free, used, total *uint64) (bytes uint64, known bool) {
 	switch {
 	case free != nil:
@@ -209,8 +207,7 @@ func freeOf(free, used, total *uint64) (bytes uint64, known bool) {
 	return *total - min(*used, *total), true
 }
 
-// shows passes on what a snapshot says of an effect, and writes its text when
-// that is a new one.
+// shows updates an effect from a snapshot, and sets its text if the effect is new or changed.
 func (d *judged) shows(which int, now time.Time, slow float64, text func() string) bool {
 	f := &d.effects[which]
 	if !f.shows(now, slow) {
@@ -222,7 +219,7 @@ func (d *judged) shows(which int, now time.Time, slow float64, text func() strin
 	return true
 }
 
-// fades ends an effect that no snapshot could show for a long while.
+// fades ends an effect that no snapshot could show for holdLong.
 func (d *judged) fades(which int, now time.Time) bool {
 	f := &d.effects[which]
 	if f.slow <= 1 || now.Before(f.until.Add(holdLong-hold)) {

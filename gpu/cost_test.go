@@ -1,4 +1,4 @@
-// What telemetry costs as a whole: the helper, and the process that reads it.
+// The total cost of telemetry: of the helper, and of the process that reads it.
 
 //go:build linux && (amd64 || arm64)
 
@@ -19,17 +19,17 @@ import (
 	"kvasir/gpu/nvmltest"
 )
 
-// A usage is what a process has used so far.
+// A usage is the resources that a process has used so far.
 type usage struct {
-	cpu                    time.Duration // of all its threads that are there
-	reads, writes, wakeups int           // calls; times that a thread went to sleep and was woken
+	cpu                    time.Duration // of its live threads
+	reads, writes, wakeups int           // system calls; times that a thread slept and was woken
 }
 
 func (u usage) since(before usage) usage {
 	return usage{u.cpu - before.cpu, u.reads - before.reads, u.writes - before.writes, u.wakeups - before.wakeups}
 }
 
-// used reads /proc, which counts a thread that ended no more.
+// used reads /proc, which no longer counts threads that have ended.
 func used(tb testing.TB, pid int) usage {
 	tb.Helper()
 	dir := fmt.Sprintf("/proc/%d/", pid)
@@ -45,7 +45,7 @@ func used(tb testing.TB, pid int) usage {
 	return u
 }
 
-// counted is the first one after a word of a file of /proc; 0 of a thread that has ended.
+// counted returns the first number after a word in a file of /proc; 0 if the thread has ended.
 func counted(tb testing.TB, file, word string) int {
 	tb.Helper()
 	b, err := os.ReadFile(file)
@@ -66,8 +66,7 @@ func counted(tb testing.TB, file, word string) int {
 	return 0
 }
 
-// A setup is telemetry of eight GPUs every 250 ms in a process of its own,
-// which does nothing else.
+// A setup is telemetry of eight GPUs every 250 ms, in a separate process that does nothing else.
 type setup struct{ parent, helper int }
 
 func setUp(tb testing.TB) setup {
@@ -112,7 +111,7 @@ func setUp(tb testing.TB) setup {
 	return r
 }
 
-// measure is what both use in so much time, and how many rounds of polls that was.
+// measure returns what both processes use in a time of d, and the time it really took.
 func (r setup) measure(tb testing.TB, d time.Duration) (parent, helper usage, took time.Duration) {
 	tb.Helper()
 	began, p, h := time.Now(), used(tb, r.parent), used(tb, r.helper)
@@ -120,9 +119,9 @@ func (r setup) measure(tb testing.TB, d time.Duration) (parent, helper usage, to
 	return used(tb, r.parent).since(p), used(tb, r.helper).since(h), time.Since(began)
 }
 
-// TestCost: calls and wake-ups are bounded by what a round needs. They grow with
-// what else this machine does, so one good time of three counts; processor time
-// does more, and its bounds are only there for what spins.
+// TestCost bounds system calls and wake-ups by what a round needs. They grow with other load on
+// the machine, so one good run of three is enough. Processor time grows even more, so its bounds
+// only catch busy loops.
 func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes five seconds")
@@ -143,7 +142,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A figure is what was measured, and what it may be.
+// A figure is a measured value and its bound.
 type figure struct {
 	what        string
 	n, from, to float64

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// header is the head of a 64-bit ELF file.
+// header returns the header of a 64-bit ELF file.
 func header(kind elf.Type, machine elf.Machine, class elf.Class) elf.Header64 {
 	h := elf.Header64{
 		Type: uint16(kind), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT),
@@ -26,7 +26,7 @@ func library(machine elf.Machine, class elf.Class) []byte {
 	return b.Bytes()
 }
 
-// interpreted is a program of this machine that asks for a loader.
+// interpreted returns a program for this machine that names a loader.
 func interpreted(loader string) []byte {
 	machine := elf.EM_X86_64
 	if runtime.GOARCH == "arm64" {

@@ -1,4 +1,4 @@
-// Find: where the driver's library is on this host.
+// Find: the path of the driver's library on this host.
 
 package gpu
 
@@ -20,8 +20,7 @@ const libraryName = "libnvidia-ml.so.1"
 // maxLoaderCache bounds /etc/ld.so.cache, which has some 30 to 300 KB.
 const maxLoaderCache = 16 << 20
 
-// A place is what a search looks at: the root of the file system, the machine
-// and LD_LIBRARY_PATH.
+// A place is the input of a search: the root of the file system, the machine and LD_LIBRARY_PATH.
 type place struct {
 	root    fs.FS
 	os      string // as runtime.GOOS
@@ -29,13 +28,13 @@ type place struct {
 	path    string // LD_LIBRARY_PATH
 }
 
-// host is the place that this process runs in.
+// host returns the place of this process.
 func host() place {
 	return place{root: os.DirFS("/"), os: runtime.GOOS, machine: runtime.GOARCH, path: os.Getenv("LD_LIBRARY_PATH")}
 }
 
-// machines are those for which NVIDIA makes a driver: how an ELF file names
-// them (e_machine, elf.h) and where glibc's loader looks without being told.
+// machines are the architectures with an NVIDIA driver: their number in ELF files (e_machine,
+// elf.h), and the default folders of glibc's loader.
 var machines = map[string]struct {
 	elf     uint16
 	folders []string
@@ -44,19 +43,19 @@ var machines = map[string]struct {
 	"arm64": {183, []string{"lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib64", "usr/lib64", "lib", "usr/lib"}},
 }
 
-// elsewhere is where drivers are that the loader is told of by other means: WSL,
-// Kubernetes with a driver installer, NixOS.
+// elsewhere are folders of drivers that are configured in other ways: WSL, Kubernetes with a
+// driver installer, NixOS.
 var elsewhere = []string{"usr/lib/wsl/lib", "usr/local/nvidia/lib64", "run/opengl-driver/lib"}
 
-// find gives the path of the driver's library: the given one if it is there,
-// else the first one for this machine where the loader would look.
+// find returns the path of the driver's library: the given one if it exists, or without one the
+// first library for this machine where the loader would look.
 func find(given string, p place) (string, error) {
 	machine, known := machines[p.machine]
 	if p.os != "linux" || !known {
 		return "", fmt.Errorf("GPU telemetry works on linux/amd64 and linux/arm64, not on %s/%s", p.os, p.machine)
 	}
 	if given != "" {
-		// Outside of root, too: a relative path is the caller's own.
+		// Not limited to root: a relative path is relative to the caller's directory.
 		if _, err := os.Stat(given); err != nil {
 			return "", fmt.Errorf("cannot find the driver's library %q: %w", given, errors.Unwrap(err))
 		}
@@ -70,11 +69,11 @@ func find(given string, p place) (string, error) {
 	return "", errors.New("no NVIDIA driver: " + libraryName + " is neither in LD_LIBRARY_PATH nor where the loader looks; install the driver, or start the container with --gpus all")
 }
 
-// candidates are the paths below root to try, in the loader's order.
+// candidates returns the paths below root to try, in the loader's order.
 func candidates(p place, folders []string) []string {
 	var names []string
 	for _, folder := range strings.FieldsFunc(p.path, func(r rune) bool { return r == ':' || r == ';' }) {
-		if path.IsAbs(folder) { // what is relative depends on where Kvasir was started
+		if path.IsAbs(folder) { // a relative path depends on where Kvasir was started
 			names = append(names, path.Join(folder, libraryName)[1:])
 		}
 	}
@@ -89,8 +88,8 @@ func candidates(p place, folders []string) []string {
 	return names
 }
 
-// isLibrary says whether the file is a 64-bit ELF file for this machine: on a
-// host with 32-bit libraries there are two of one name.
+// isLibrary reports whether the file is a 64-bit ELF file for this machine: a host with 32-bit
+// libraries has two files of the same name.
 func isLibrary(root fs.FS, name string, machine uint16) bool {
 	f, err := root.Open(name)
 	if err != nil {
@@ -104,7 +103,7 @@ func isLibrary(root fs.FS, name string, machine uint16) bool {
 	return string(head[:6]) == "\x7fELF\x02\x01" && binary.LittleEndian.Uint16(head[18:]) == machine
 }
 
-// loaderCache reads /etc/ld.so.cache; nil: there is none that is sane.
+// loaderCache reads /etc/ld.so.cache; nil: it is missing or too large.
 func loaderCache(root fs.FS) []byte {
 	f, err := root.Open("etc/ld.so.cache")
 	if err != nil {
@@ -123,16 +122,16 @@ func loaderCache(root fs.FS) []byte {
 // behind it, at the next multiple of eight.
 const (
 	oldMagic  = "ld.so-1.7.0\x00"
-	oldHead   = len(oldMagic) + 4 // and the number of libraries
-	oldEntry  = 12                // flags, key, value; offsets from behind the entries
+	oldHead   = len(oldMagic) + 4 // magic and number of libraries
+	oldEntry  = 12                // flags, key, value; offsets count from the end of the entries
 	newMagic  = "glibc-ld.so.cache1.1"
 	newHead   = 48 // magic, number, length of the strings, flags, extensions, three unused
-	newEntry  = 24 // flags, key, value, OS version, hwcap; offsets from the head
+	newEntry  = 24 // flags, key, value, OS version, hwcap; offsets count from the header
 	newNumber = len(newMagic)
 )
 
-// cached gives the paths that a loader cache has for a library, in its order.
-// Whatever is not as it should be is left out.
+// cached returns the paths that a loader cache has for a library, in its order. It skips
+// malformed entries.
 func cached(b []byte, library string) []string {
 	if rest, ok := bytes.CutPrefix(b, []byte(newMagic)); ok && len(rest) >= newHead-len(newMagic) {
 		return entries(b, b[newHead:], number(b[newNumber:]), newEntry, library)
@@ -167,10 +166,10 @@ func entries(strings, table []byte, n, size int, library string) []string {
 	return paths
 }
 
-// number reads an unsigned one of 32 bits; both machines are little-endian.
+// number reads an unsigned 32-bit number; both machines are little-endian.
 func number(b []byte) int { return int(binary.LittleEndian.Uint32(b)) }
 
-// text is the string at an offset, up to its zero byte; empty: there is none.
+// text returns the string at an offset, up to its zero byte; "": none.
 func text(b []byte, at int) string {
 	if at >= len(b) {
 		return ""

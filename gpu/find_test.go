@@ -1,4 +1,4 @@
-// Tests of the look-up over file systems in memory, and of caches that ldconfig made.
+// Tests of the search on file systems in memory, and on caches made by ldconfig.
 
 package gpu
 
@@ -14,7 +14,7 @@ import (
 	"testing/fstest"
 )
 
-// caches are those that ldconfig makes in its three formats (-c old, compat, new) for a
+// caches returns the caches that ldconfig makes in its three formats (-c old, compat, new) for a
 // folder with two libraries.
 func caches(tb testing.TB) map[string][]byte {
 	all := map[string][]byte{}
@@ -39,7 +39,7 @@ func TestLoaderCache(t *testing.T) {
 				t.Errorf("%s: %q is at %q, want %q", format, library, got, want)
 			}
 		}
-		for n := range b { // cut off anywhere
+		for n := range b { // truncated at every byte
 			for _, p := range cached(b[:n], libraryName) {
 				if p != "/usr/lib/x86_64-linux-gnu/nvidia/libnvidia-ml.so.1" {
 					t.Errorf("%s: the first %d bytes give %q", format, n, p)

@@ -1,4 +1,4 @@
-// Fleet: every GPU of this host as it was last seen.
+// Fleet: every GPU of this host, as last seen.
 
 package gpu
 
@@ -8,39 +8,39 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// A State says what a GPU's snapshot, or telemetry as a whole, is worth.
+// A State says how far a GPU's snapshot, or telemetry as a whole, can be trusted.
 type State string
 
 // The states.
 const (
 	OK    State = "ok"
-	Stale State = "stale" // older than four intervals, or none yet: unknown
-	Lost  State = "lost"  // the driver says so; of the fleet also: who asks it is gone
-	Off   State = "off"   // nobody asks: no driver here, or switched off
+	Stale State = "stale" // the snapshot is older than four intervals, or there is none yet: unknown
+	Lost  State = "lost"  // lost according to the driver; for the fleet also: the helper is gone
+	Off   State = "off"   // no telemetry: no driver on this host, or switched off
 )
 
-// A Fleet is every GPU of this host, each at the position that is its index. It
-// is not changed once it is handed out.
+// A Fleet is every GPU of this host; a GPU's position is its index. It does not change after it
+// is returned.
 //
-// It is ok while one of its GPUs is. While it is lost because the driver as a
-// whole or the helper is gone, its GPUs are stale: nothing is known of them,
-// and that telemetry broke is no sign that they did.
+// It is ok while one of its GPUs is ok. While it is lost, because the whole driver or the helper
+// is gone, its GPUs are stale: their state is unknown, since broken telemetry does not mean
+// broken GPUs.
 type Fleet struct {
 	State  State  `json:"state"`
-	Why    string `json:"why,omitempty"` // of a state other than ok, or that the driver knows no GPU
+	Why    string `json:"why,omitempty"` // reason of a state other than ok, or that the driver knows no GPU
 	Driver string `json:"driver,omitempty"`
 	GPUs   []GPU  `json:"gpus"`
 }
 
-// A GPU is one of them.
+// A GPU is one GPU of a Fleet.
 type GPU struct {
 	snapshot.GPU
 
 	State   State    `json:"state"`
-	Why     string   `json:"why,omitempty"` // of a state other than ok
-	Workers []string `json:"workers"`       // that it serves
-	Age     int64    `json:"age_ms"`        // of the snapshot; 0 while there is none
+	Why     string   `json:"why,omitempty"` // reason of a state other than ok
+	Workers []string `json:"workers"`       // names of the workers that it serves
+	Age     int64    `json:"age_ms"`        // age of the snapshot; 0: none yet
 
-	At    time.Time `json:"-"` // of the snapshot; zero: there was none yet
+	At    time.Time `json:"-"` // time of the snapshot; zero: none yet
 	Asked bool      `json:"-"` // a poll of it has ended, with a snapshot or with an error
 }

@@ -1,9 +1,9 @@
-// GPU telemetry: one helper process asks the driver, and what it says is kept.
+// GPU telemetry: one helper process polls the driver, and this package keeps its latest
+// snapshots.
 
-// Package gpu knows how the GPUs of this host are. Kvasir is a static binary and
-// cannot load the driver's library itself, so a helper program, embedded and
-// started from memory, does and prints what it finds; a call that hangs in the
-// driver hangs the helper and nothing else.
+// Package gpu reports the state of this host's GPUs. Kvasir is a static binary and cannot load
+// the driver's library itself. So a helper program, embedded and started from memory, loads it
+// and prints snapshots. A call that hangs in the driver hangs only the helper.
 //
 //	m := gpu.Start(gpu.Options{Notice: log})
 //	defer m.Close()
@@ -12,9 +12,9 @@
 //	}
 //
 // Invariants:
-//  1. Without a driver's library or a helper there is no goroutine and no process.
-//  2. At most one helper of this process asks the driver: one that cannot be
-//     ended, because it hangs in the kernel, is not doubled until it is gone.
+//  1. Without a driver library or a helper there is no goroutine and no process.
+//  2. At most one helper of this process polls the driver. If it hangs in the kernel and cannot
+//     be killed, no second one is started until it is gone.
 //  3. No reader waits: Fleet takes no lock.
 package gpu
 
@@ -24,19 +24,19 @@ import (
 	"time"
 )
 
-// Options of Start. The zero value is the usual one.
+// Options of Start. The zero value is the normal configuration.
 type Options struct {
 	Interval time.Duration // between two polls of a GPU; 0: 250 ms
-	Library  string        // path of libnvidia-ml.so.1; empty: looked for
+	Library  string        // path of libnvidia-ml.so.1; empty: search for it
 	Helper   []byte        // an ELF program; nil: the embedded one
-	// After is a monitor that its owner is about to close, for this one to take its
-	// place: its helper ends before the new one starts, and what it knew of GPUs
-	// is kept, so that nobody takes them for gone. nil: there was none.
+	// After is the monitor that this one replaces; its owner must be about to close it. The old
+	// helper ends before the new one starts. The new monitor keeps the old snapshots, so that no
+	// GPU seems to be gone. nil: there is none.
 	After *Monitor
-	// Notice is called from a goroutine of the monitor once for each change of a
-	// state: of telemetry as a whole, or of one GPU while telemetry is ok. err is
-	// nil where the new state is ok. A monitor that is Off from the start calls
-	// nobody. It must not call Close, which waits for it. nil: nobody is told.
+	// Notice is called from a goroutine of the monitor, once for each change of a state: of
+	// telemetry as a whole, or of one GPU while telemetry is ok. err is nil if the new state is
+	// ok. A monitor that is Off from the start never calls it. Notice must not call Close,
+	// because Close waits for it. nil: no notices.
 	Notice func(text string, err error)
 }
 
@@ -44,14 +44,14 @@ type Options struct {
 type Monitor struct {
 	options  Options
 	bounds   bounds
-	observed atomic.Pointer[observation] // written by run alone, once it goes
+	observed atomic.Pointer[observation] // written only by run, once that has started
 
 	closing chan struct{}
 	closed  sync.Once
-	done    chan struct{} // closed when run has ended; nil: it never began
+	done    chan struct{} // closed when run has ended; nil: run was never started
 }
 
-// Start begins telemetry. It never fails: Fleet says why there is none.
+// Start starts telemetry. It never fails: if there is no telemetry, Fleet says why.
 func Start(o Options) *Monitor { return start(o, usualBounds) }
 
 func start(o Options, b bounds) *Monitor {
@@ -79,19 +79,19 @@ func start(o Options, b bounds) *Monitor {
 	return m
 }
 
-// Fleet gives every GPU with its state and age as of now, at some 400 ns and 400
-// bytes for each GPU. The caller may keep and change what it gets, but not what
-// the pointers and slices of a snapshot lead to.
+// Fleet returns every GPU with its state and age as of now. It takes about 400 ns and allocates
+// about 400 bytes for each GPU. The caller may keep and change the result, but not what the
+// pointers and slices of a snapshot point to.
 func (m *Monitor) Fleet(now time.Time) *Fleet {
 	return m.observed.Load().fleet(now, staleAfter*m.options.Interval)
 }
 
-// Off says whether nobody asks the driver: there is none, it cannot be asked, or
-// the monitor is closed.
+// Off reports whether nobody asks the driver: there is none, it cannot be asked, or the monitor
+// is closed.
 func (m *Monitor) Off() bool { return m.observed.Load().state == Off }
 
-// Close ends the helper and waits for it, some 3 s at most: one that hangs in the
-// kernel is left to the parent-death signal.
+// Close ends the helper and waits for it, about 3 s at most. A helper that hangs in the kernel is
+// left to the parent-death signal.
 func (m *Monitor) Close() {
 	m.closed.Do(func() { close(m.closing) })
 	if m.done != nil {

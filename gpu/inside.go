@@ -1,4 +1,4 @@
-// Inside: the helper program that is embedded, if it is.
+// Inside: the embedded helper program, if there is one.
 
 package gpu
 
@@ -14,15 +14,15 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// The folder always has its README, so that a build without a C compiler works.
+// The folder always has its README, so that a build without a C compiler works too.
 //
 //go:embed inside
 var inside embed.FS
 
-// maxProgram bounds the helper; it has some 3 MB.
+// maxProgram bounds the size of the helper in bytes; it has about 3 MB.
 const maxProgram = 256 << 20
 
-// embedded is the compressed helper for this machine; nil: none is inside.
+// embedded returns the compressed helper for this machine; nil: none is embedded.
 func embedded() []byte {
 	b, err := inside.ReadFile("inside/helper-" + runtime.GOOS + "-" + runtime.GOARCH + ".gz")
 	if err != nil {
@@ -31,13 +31,13 @@ func embedded() []byte {
 	return b
 }
 
-// Inside says whether a helper for this machine is embedded, and the protocol
-// that it speaks: it is built from the same tree.
+// Inside reports whether a helper for this machine is embedded, and the protocol version that it
+// speaks; it is built from the same tree.
 func Inside() (protocol string, ok bool) {
 	return strconv.Itoa(snapshot.Protocol), embedded() != nil
 }
 
-// program is the helper to start, unpacked as it is read.
+// program returns the helper to start, decompressed as it is read.
 func program(given []byte) (io.Reader, error) {
 	if given != nil {
 		return bytes.NewReader(given), nil

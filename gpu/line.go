@@ -1,4 +1,4 @@
-// Line: what the helper prints, taken as untrusted.
+// Line: parsing the helper's lines, which are not trusted.
 
 package gpu
 
@@ -17,20 +17,20 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// maxLine bounds a line in bytes: one process takes some 60 of them.
+// maxLine bounds a line in bytes; one process takes about 60 bytes.
 const maxLine = 256 << 10
 
 // maxGPUs bounds the GPUs of a host; the largest have 16.
 const maxGPUs = 128
 
-// errProtocol is the error of a helper of another build.
+// errProtocol is returned for a helper of another build.
 var errProtocol = errors.New("the helper is of another build of Kvasir")
 
-// lines splits what is read into lines without their ends. A last one without
-// an end was cut off and is dropped.
+// lines splits the input into lines, without line ends. A last line without an end was cut off
+// and is dropped.
 func lines(r io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(r)
-	// The polls of eight GPUs with some processes in one read.
+	// Large enough for the polls of eight GPUs with some processes in one read.
 	s.Buffer(make([]byte, 0, 32<<10), maxLine)
 	s.Split(func(data []byte, _ bool) (int, []byte, error) {
 		if end := bytes.IndexByte(data, '\n'); end >= 0 {
@@ -41,8 +41,8 @@ func lines(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-// parse reads one line. It keeps nothing of b, ignores fields that it does not
-// know and takes out what cannot be.
+// parse parses one line. It keeps no reference to b, ignores unknown fields, and removes
+// impossible values.
 func parse(b []byte) (snapshot.Line, error) {
 	var l snapshot.Line
 	if err := json.Unmarshal(b, &l); err != nil {
@@ -72,7 +72,7 @@ func parse(b []byte) (snapshot.Line, error) {
 	return l, nil
 }
 
-// tidy makes values that no GPU has absent and names fit to print.
+// tidy removes values that no GPU can have, and makes names printable.
 func tidy(g *snapshot.GPU) {
 	g.UUID, g.Name, g.PCI = plain(g.UUID, 96), plain(g.Name, 96), plain(g.PCI, 32)
 	for _, v := range []struct {
@@ -89,7 +89,7 @@ func tidy(g *snapshot.GPU) {
 	g.ThrottleReasons = few(g.ThrottleReasons, 64)
 	reasons := g.ThrottleReasons[:0]
 	for _, reason := range g.ThrottleReasons {
-		if reason = plain(reason, 64); !slices.Contains(reasons, reason) { // which is a label of a metric
+		if reason = plain(reason, 64); !slices.Contains(reasons, reason) { // a reason is a label of a metric
 			reasons = append(reasons, reason)
 		}
 	}
@@ -107,18 +107,17 @@ func tidy(g *snapshot.GPU) {
 	}
 }
 
-// few is no more than the first n: for each process /proc is read.
+// few returns at most the first n: for each process /proc is read.
 func few[T any](list []T, n int) []T { return list[:min(len(list), n):len(list)] }
 
-// within makes a value that is not in 0 to most absent.
+// within removes a value that is not between 0 and most.
 func within(v **float64, most float64) {
 	if *v != nil && (**v < 0 || **v > most) {
 		*v = nil
 	}
 }
 
-// plain is s as one can print it in a log or a table: at most n bytes, without
-// control characters.
+// plain makes s printable in a log or a table: at most n bytes, without control characters.
 func plain(s string, n int) string {
 	if len(s) <= n && strings.IndexFunc(s, unfit) < 0 {
 		return s
@@ -134,5 +133,5 @@ func plain(s string, n int) string {
 
 func unfit(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
-// quote shows the beginning of a line.
+// quote quotes the beginning of a line.
 func quote(b []byte) string { return fmt.Sprintf("%.80q", b) }

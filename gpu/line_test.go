@@ -1,4 +1,4 @@
-// Tests of what is made of the helper's lines.
+// Tests of parsing the helper's lines.
 
 package gpu
 
@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for _, tt := range []struct{ line, want string }{ // want is JSON again, or an error
+	for _, tt := range []struct{ line, want string }{ // want is JSON, or an error
 		{`{"hello":{"protocol":1,"driver":"570.86.15","gpus":8}}`, ``},
 		{`{"hello":{"protocol":1,"driver":"570","gpus":0,"mood":[{}]},"later":{}}`, `{"hello":{"protocol":1,"driver":"570","gpus":0}}`},
 		{`{"later":{"gpu":0}}`, `{}`},
@@ -80,7 +80,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// FuzzLine: what is taken can be printed, and is taken as it is the second time.
+// FuzzLine: a line that is accepted can be printed, and parses to the same value again.
 func FuzzLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"hello":{"protocol":1,"driver":"570.86.15","gpus":2}}`,
@@ -115,7 +115,7 @@ func FuzzLine(f *testing.F) {
 
 func printable(s string) bool { return utf8.ValidString(s) && strings.IndexFunc(s, unfit) < 0 }
 
-// texts are all strings of a line.
+// texts returns all strings of a line.
 func texts(l snapshot.Line) []string {
 	var all []string
 	if l.Hello != nil {

@@ -1,4 +1,4 @@
-// Memfd: the helper as a file that is in memory only, and how it is started.
+// Memfd: the helper as a file in memory, and starting it.
 
 package gpu
 
@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memfd puts a program into a file of its own in memory that nobody can change
-// afterwards. The caller closes it.
+// memfd copies a program into a sealed file in memory, which cannot be changed afterwards. The
+// caller closes it.
 func memfd(program io.Reader) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("kvasir-gpu", flags|unix.MFD_EXEC)
-	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 every such file may be run
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.3 every such file is executable
 		fd, err = unix.MemfdCreate("kvasir-gpu", flags)
 	}
 	if err != nil {
@@ -38,15 +38,15 @@ func memfd(program io.Reader) (*os.File, error) {
 	return f, nil
 }
 
-// runs makes cmd run the program in memory, out of the terminal's reach (Ctrl-C
-// is Kvasir's to handle) and not longer than the thread that starts it.
+// runs makes cmd run the program in memory, in its own process group (Kvasir handles Ctrl-C), and
+// end when the thread that started it ends.
 func runs(cmd *exec.Cmd, program *os.File) {
-	// The path is looked up in the child, before close-on-exec.
+	// The child resolves the path before close-on-exec takes effect.
 	cmd.Path = "/proc/self/fd/" + strconv.Itoa(int(program.Fd()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// refused says why a start failed that fails each time; nil: the next may do.
+// refused returns an error if the start would fail every time; nil: the next try may succeed.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSealed: what is started is what was unpacked.
+// TestSealed: the program that runs is the one that was decompressed.
 func TestSealed(t *testing.T) {
 	f, err := memfd(strings.NewReader("program"))
 	if err != nil {
@@ -54,7 +54,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestStartsThatFail: those that may do next time are told from those that never do.
+// TestStartsThatFail: starts that may succeed next time are distinguished from those that never
+// will.
 func TestStartsThatFail(t *testing.T) {
 	if err := refused(errors.New("resource temporarily unavailable")); err != nil {
 		t.Errorf("it is given up: %v", err)

@@ -1,4 +1,4 @@
-// Monitor: the helper is started, watched, ended and started again.
+// Monitor: starts, watches, ends and restarts the helper.
 
 package gpu
 
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// bounds are how long the monitor waits for what.
+// bounds are the monitor's waiting times.
 type bounds struct {
-	hello   time.Duration // from a start to the first word: a driver without persistence wakes each GPU
-	silence time.Duration // from one line to the next, and no less than eight intervals
-	grace   time.Duration // from asking to end to ending
-	first   time.Duration // from an end to the next start
-	most    time.Duration // the same after many ends; an ended fault is seen within 5 s
-	settled time.Duration // a helper that lived so long after its hello was a good one
+	hello   time.Duration // from a start to the hello: a driver without persistence mode first wakes each GPU
+	silence time.Duration // from one line to the next, but at least eight intervals
+	grace   time.Duration // from asking the helper to end to killing it
+	first   time.Duration // from the helper's end to the next start
+	most    time.Duration // the same after many ends; short enough to notice within 5 s that a fault is over
+	settled time.Duration // a helper that lived this long after its hello was good
 	kill    func(*process)
 }
 
@@ -27,20 +27,20 @@ var usualBounds = bounds{
 	kill: (*process).demand,
 }
 
-// badLines is how many unreadable lines a second are overlooked: a driver's
-// library may print where it should not.
+// badLines is how many unreadable lines a second are tolerated: a driver library may print to the
+// wrong place.
 const badLines = 20
 
-// maxStderr is how many bytes a second it may print as an error.
+// maxStderr is how many bytes a second the helper may write to stderr.
 const maxStderr = 256 << 10
 
-// The ends of an attendance that are the monitor's own.
+// Errors with which the monitor itself ends an attendance.
 var (
 	errClosed = errors.New("closed")
 	errEnded  = errors.New("the NVML helper ended")
 )
 
-// A final error does not go away when the helper is started again.
+// A final error would persist if the helper were started again.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
@@ -49,7 +49,7 @@ func errNotInside(library string) error {
 	return fmt.Errorf("the driver is here (%s), but this Kvasir was built without its NVML helper; build it with a C compiler at hand, or take a release", library)
 }
 
-// run is the life of a monitor that has something to do.
+// run is the main loop of a monitor that has a helper to run.
 func (m *Monitor) run() {
 	defer close(m.done)
 	w := &watch{Monitor: m, tick: time.NewTicker(min(m.options.Interval, time.Second)), told: Stale}
@@ -62,16 +62,16 @@ func (m *Monitor) run() {
 	m.observed.Store(&observation{state: Off, why: "telemetry is closed"})
 }
 
-// A watch is a monitor at work; run's goroutine alone has it.
+// A watch is the state of a running monitor; only run's goroutine uses it.
 type watch struct {
 	*Monitor
 	tick     *time.Ticker
-	told     State   // of the fleet, as last told
-	toldGPUs []State // of each GPU; empty: nothing was told
-	attempt  int     // starts since a good helper
+	told     State   // state of the fleet in the last notice
+	toldGPUs []State // state of each GPU in the last notice; empty: none yet
+	attempt  int     // starts since the last good helper
 }
 
-// succeed begins when the monitor before this one has ended.
+// succeed waits until the monitor before this one has ended, and takes over its state.
 func (w *watch) succeed() error {
 	if before := w.options.After; before != nil && before.done != nil {
 		select {
@@ -80,12 +80,12 @@ func (w *watch) succeed() error {
 			return errClosed
 		}
 	}
-	w.options.After = nil // and not held for as long as this one lives
+	w.options.After = nil // so that it can be collected
 	return w.keepRunning()
 }
 
-// keepRunning starts the helper each time that it ended, until the monitor is
-// closed or there is no use in it.
+// keepRunning restarts the helper each time it ends, until the monitor is closed or an error is
+// final.
 func (w *watch) keepRunning() error {
 	from, err := program(w.options.Helper)
 	if err != nil {
@@ -108,7 +108,7 @@ func (w *watch) keepRunning() error {
 	}
 }
 
-// once is one run of the helper, and why it is over.
+// once runs the helper once and returns why it ended.
 func (w *watch) once(file *os.File) error {
 	for leftBehind.Load() > 0 {
 		w.lose("an earlier NVML helper hangs in the driver and cannot be ended")
@@ -134,8 +134,8 @@ func (w *watch) once(file *os.File) error {
 	return a.verdict(err)
 }
 
-// end ends the helper and waits until it is gone; false: the monitor was closed
-// before it was.
+// end ends the helper and waits until it is gone. It returns false if the monitor was closed
+// first.
 func (w *watch) end(p *process, why error) bool {
 	defer p.hush()
 	if errors.Is(why, errEnded) && p.goneWithin(w.bounds.grace) {
@@ -163,13 +163,13 @@ func (w *watch) end(p *process, why error) bool {
 	}
 }
 
-// lose makes telemetry lost.
+// lose sets the state of telemetry to lost.
 func (w *watch) lose(why string) {
 	w.observed.Store(w.observed.Load().gone(why))
 	w.tell(time.Now())
 }
 
-// pause waits; false: the monitor was closed.
+// pause waits for d. It returns false if the monitor was closed.
 func (w *watch) pause(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -185,8 +185,8 @@ func (w *watch) pause(d time.Duration) bool {
 	}
 }
 
-// backoff doubles with each start, and half of it is chance: many hosts may
-// have lost their driver at once.
+// backoff doubles with each start, and half of it is random, because many hosts may lose their
+// driver at the same time.
 func (w *watch) backoff() time.Duration {
 	d := min(w.bounds.first<<min(w.attempt, 16), w.bounds.most)
 	w.attempt++

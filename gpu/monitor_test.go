@@ -1,4 +1,4 @@
-// Tests of the monitor with real processes: each fault of a helper, and the way back.
+// Tests of the monitor with real processes: each fault of a helper, and the recovery.
 
 //go:build linux && (amd64 || arm64)
 
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// quick are bounds for tests; those that a test is not about are long.
+// quick returns bounds for tests: long, except those that the test is about.
 func quick() bounds {
 	b := usualBounds
 	b.first, b.most, b.grace, b.settled = time.Millisecond, 20*time.Millisecond, 100*time.Millisecond, time.Hour
@@ -34,7 +34,7 @@ func snap(index int) string {
 	return fmt.Sprintf(`print {"gpu":{"index":%d,"uuid":"GPU-%d","sm_utilization":50}}`, index, index)
 }
 
-// A scene is a monitor of a stage and what it told.
+// A scene is a monitor on a stage, and its notices.
 type scene struct {
 	*Monitor
 	*stage
@@ -64,7 +64,7 @@ func (s *scene) notices() []string {
 	return slices.Clone(s.told)
 }
 
-// until waits for a fleet that is as wanted.
+// until waits for a fleet for which wanted holds.
 func (s *scene) until(what string, wanted func(*Fleet) bool) *Fleet {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -95,7 +95,7 @@ func (s *scene) untilStarted(n int) {
 	s.until(fmt.Sprintf("started %d times", n), func(*Fleet) bool { return len(s.processes()) >= n })
 }
 
-// alive says whether the process is there and not merely unreaped.
+// alive reports whether the process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestGoodHelper(t *testing.T) {
@@ -120,7 +120,7 @@ func TestGoodHelper(t *testing.T) {
 	if f := s.Fleet(time.Now()); f.State != Off || !s.Off() || len(f.GPUs) != 0 || f.Why == "" {
 		t.Errorf("closed, the fleet is %+v", f)
 	}
-	s.Close() // again does nothing
+	s.Close() // a second Close does nothing
 	for _, told := range s.notices() {
 		if strings.Contains(told, " lost") || strings.Contains(told, " off") {
 			t.Errorf("told %q", told)
@@ -128,7 +128,7 @@ func TestGoodHelper(t *testing.T) {
 	}
 }
 
-// TestOneGPUHangs: one GPU without answers is stale alone, and told once.
+// TestOneGPUHangs: if one GPU gives no answers, only that GPU is stale, with one notice.
 func TestOneGPUHangs(t *testing.T) {
 	s := watching(t, quick(), hello(2), snap(0), snap(1), "repeat", snap(0))
 	f := s.until("GPU 1 stale alone", func(f *Fleet) bool {
@@ -170,7 +170,7 @@ func TestDriverLost(t *testing.T) {
 
 func TestNoGPUs(t *testing.T) {
 	b := quick()
-	b.silence = time.Millisecond // there is nothing to say
+	b.silence = time.Millisecond // no lines are expected
 	s := watching(t, b, hello(0), "repeat")
 	s.untilState(OK, "it shows no GPU")
 	s.plays(hello(1), "repeat", snap(0))
@@ -180,8 +180,8 @@ func TestNoGPUs(t *testing.T) {
 	}
 }
 
-// TestBadHelpers: whatever a helper does wrong, it is ended, said why, started
-// again, and the next good one makes telemetry ok.
+// TestBadHelpers: a helper that does anything wrong is ended with a notice and restarted, and the
+// next good one makes telemetry ok.
 func TestBadHelpers(t *testing.T) {
 	silent := quick()
 	silent.silence, silent.hello = 100*time.Millisecond, 2*time.Second
@@ -218,7 +218,7 @@ func TestBadHelpers(t *testing.T) {
 					t.Errorf("helper %d of %v is still there", pid, pids)
 				}
 			}
-			// However often it was started, each change is told once.
+			// However often it was started, each change gives one notice.
 			s.untilTold("^GPU telemetry is ok")
 			for told, i := s.notices(), 1; i < len(told); i++ {
 				if strings.Fields(told[i])[3] == strings.Fields(told[i-1])[3] {
@@ -229,8 +229,7 @@ func TestBadHelpers(t *testing.T) {
 	}
 }
 
-// TestHalfLines: a line that comes in pieces is one line, and a few bad ones
-// are overlooked.
+// TestHalfLines: a line that comes in pieces is one line, and a few bad lines are tolerated.
 func TestHalfLines(t *testing.T) {
 	s := watching(t, quick(), "print the driver's library prints what it should not", `part {"hello":{"protocol":1,`, "repeat")
 	s.untilStarted(1)
@@ -243,7 +242,7 @@ func TestHalfLines(t *testing.T) {
 	}
 }
 
-// TestHopelessHelpers: what does not get better by itself is not tried again.
+// TestHopelessHelpers: after an error that is final, the helper is not restarted.
 func TestHopelessHelpers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -264,7 +263,7 @@ func TestHopelessHelpers(t *testing.T) {
 			if !s.Off() || len(f.GPUs) != 0 {
 				t.Errorf("off is %v, fleet %+v", s.Off(), f)
 			}
-			<-s.done // it gave up by itself
+			<-s.done // the monitor ended by itself
 			if n := len(s.processes()); n > 1 {
 				t.Errorf("%d helpers were started", n)
 			}
@@ -276,7 +275,7 @@ func TestHopelessHelpers(t *testing.T) {
 	}
 }
 
-// withoutLoader is a program whose loader is nowhere, as in an image from scratch.
+// withoutLoader returns a program whose loader does not exist, as in an image from scratch.
 func withoutLoader() []byte {
 	loader := "/lib64/ld-linux-x86-64.so.2"
 	if runtime.GOARCH == "arm64" {
@@ -285,8 +284,8 @@ func withoutLoader() []byte {
 	return interpreted(loader[:len(loader)-1] + "9")
 }
 
-// TestUnkillable: a helper that the system does not end is waited for and not
-// doubled, neither by its monitor nor by the next one after Close.
+// TestUnkillable: while a helper cannot be killed, no second one is started, neither by its
+// monitor nor by the next one after Close.
 func TestUnkillable(t *testing.T) {
 	b := quick()
 	b.silence, b.grace = 50*time.Millisecond, 20*time.Millisecond
@@ -302,7 +301,7 @@ func TestUnkillable(t *testing.T) {
 	next.Monitor = start(Options{Interval: 20 * time.Millisecond, Library: s.file, Helper: self()}, quick())
 	defer next.Close()
 	next.untilState(Lost, "^an earlier NVML helper hangs in the driver and cannot be ended$")
-	s.plays(hello(1), "deaf", "repeat", snap(0)) // the hung one hears nobody any more: a broken pipe ends it
+	s.plays(hello(1), "deaf", "repeat", snap(0)) // the hung helper's output is closed, so a broken pipe ends it
 	next.untilState(OK, "")
 	if pids := next.processes(); len(pids) != 2 || alive(pid) {
 		t.Errorf("helpers are %v, %d alive: %v", pids, pid, alive(pid))
@@ -312,8 +311,8 @@ func TestUnkillable(t *testing.T) {
 	}
 }
 
-// TestSuccessor: a monitor in the place of another one knows what that knew, and
-// starts no helper beside its.
+// TestSuccessor: a monitor that replaces another one has its snapshots, and starts no helper
+// beside the old one's.
 func TestSuccessor(t *testing.T) {
 	s := watching(t, quick(), hello(1), "repeat", snap(0))
 	s.until("GPU 0 ok", func(f *Fleet) bool { return f.State == OK && f.GPUs[0].State == OK })
@@ -324,7 +323,7 @@ func TestSuccessor(t *testing.T) {
 		t.Errorf("at first the fleet is %+v", f)
 	}
 	unused := start(Options{Library: s.file, Helper: self(), After: s.Monitor}, quick())
-	unused.Close() // does not wait for the one before
+	unused.Close() // does not wait for the earlier monitor
 	last := s.Fleet(time.Now()).GPUs[0].At
 	s.until("polled again", func(f *Fleet) bool { return f.GPUs[0].At.After(last.Add(200 * time.Millisecond)) })
 	if pids := s.processes(); len(pids) != 1 {
@@ -337,20 +336,20 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestUnkillableEnds: the end of a hang is the end of the wait.
+// TestUnkillableEnds: the wait ends when the hang ends.
 func TestUnkillableEnds(t *testing.T) {
 	b := quick()
 	b.silence, b.grace = 50*time.Millisecond, 20*time.Millisecond
 	b.kill = func(*process) {}
 	s := watching(t, b, "deaf", hello(1), snap(0), "repeat")
 	s.untilState(Lost, "cannot be ended")
-	s.plays("exit 0") // the one that hangs; the next one reads what comes then
+	s.plays("exit 0") // for the helper that hangs; the next helper reads the lines set after this
 	s.until("gone", func(*Fleet) bool { return !alive(s.processes()[0]) })
 	s.plays(hello(1), "repeat", snap(0))
 	s.untilState(OK, "")
 }
 
-// TestCloseWhileStarting: Close waits for nothing but the helper's end.
+// TestCloseWhileStarting: Close waits only for the helper's end.
 func TestCloseWhileStarting(t *testing.T) {
 	for range 10 {
 		s := watching(t, quick(), hello(1), "repeat", snap(0))
@@ -363,8 +362,8 @@ func TestCloseWhileStarting(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWait: neither for a line nor for the next look at the clock,
-// which are a second and more away here.
+// TestCloseDoesNotWait: Close waits neither for a line nor for the next check of the clock, which
+// are a second or more away here.
 func TestCloseDoesNotWait(t *testing.T) {
 	took := time.Hour
 	for try := 0; try < 10 && took > 700*time.Millisecond; try++ { // a busy machine may be slow at times
@@ -380,8 +379,8 @@ func TestCloseDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestThreadsEnd: the parent-death signal comes when the thread that made the
-// helper ends, and nobody starts it on a thread that another goroutine may end.
+// TestThreadsEnd: the parent-death signal comes when the thread that started the helper ends, so
+// the helper must not start on a thread that another goroutine may end.
 func TestThreadsEnd(t *testing.T) {
 	s := watching(t, quick(), hello(1), "repeat", snap(0))
 	s.untilState(OK, "")
@@ -423,8 +422,8 @@ func TestParentDies(t *testing.T) {
 	w.until("dead", func(*Fleet) bool { return !running(pid) })
 }
 
-// running says whether a process is there and no zombie: whose child an orphan
-// becomes may be slow to reap it.
+// running reports whether a process is there and no zombie: whose child an orphan becomes may be
+// slow to reap it.
 func running(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")

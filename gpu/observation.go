@@ -1,4 +1,4 @@
-// Observation: what the monitor knows so far, and how much of it still holds at a moment.
+// Observation: what the monitor knows so far, and how much of it is still valid at a given time.
 
 package gpu
 
@@ -10,28 +10,29 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// staleAfter is how many intervals a snapshot is good for.
+// staleAfter is how many intervals a snapshot stays valid.
 const staleAfter = 4
 
-// An observation is all that the helper has said so far. It is never changed: each line makes a new one.
+// An observation is everything that the helper has reported so far. It never changes: each line
+// makes a new one.
 type observation struct {
 	state  State // Stale: no hello yet; Lost: the driver or the helper is gone
 	why    string
 	driver string
 	gpus   []*seen   // by index
-	since  time.Time // of the last hello
+	since  time.Time // time of the last hello
 }
 
-// seen is the last of one GPU, never changed.
+// seen is the last report on one GPU; it never changes.
 type seen struct {
 	snapshot.GPU
-	at      time.Time // zero: there was no snapshot yet
-	trouble string    // why polls have failed since; empty: they have not
+	at      time.Time // time of the snapshot; zero: none yet
+	trouble string    // why polls have failed since then; empty: they have not
 	lost    bool      // the driver has given up the GPU
 }
 
-// hello is the observation after the driver was found, for the first time or again.
-// What was known of a GPU stays until it is polled anew.
+// hello returns the observation after the driver was found, for the first time or again. The last
+// snapshot of a GPU stays until its next poll.
 func (s *observation) hello(h *snapshot.Hello, now time.Time) *observation {
 	gpus := make([]*seen, h.GPUs)
 	for i := copy(gpus, s.gpus); i < len(gpus); i++ {
@@ -40,12 +41,12 @@ func (s *observation) hello(h *snapshot.Hello, now time.Time) *observation {
 	return &observation{state: OK, driver: h.Driver, gpus: gpus, since: now}
 }
 
-// polled is the observation after a snapshot of a GPU that hello counted.
+// polled returns the observation after a snapshot of a GPU that hello counted.
 func (s *observation) polled(g *snapshot.GPU, now time.Time) *observation {
 	return s.with(g.Index, &seen{GPU: *g, at: now})
 }
 
-// failed is the observation after a poll of one GPU, or of the driver, failed.
+// failed returns the observation after a failed poll of one GPU or of the driver.
 func (s *observation) failed(t *snapshot.Trouble) *observation {
 	why := explain(t)
 	if t.GPU < 0 {
@@ -56,7 +57,7 @@ func (s *observation) failed(t *snapshot.Trouble) *observation {
 	return s.with(t.GPU, &g)
 }
 
-// gone is the observation after the helper or the driver has stopped answering.
+// gone returns the observation after the helper or the driver has stopped answering.
 func (s *observation) gone(why string) *observation {
 	return &observation{state: Lost, why: why, driver: s.driver, gpus: s.gpus}
 }
@@ -68,7 +69,7 @@ func (s *observation) with(index int, g *seen) *observation {
 	return &next
 }
 
-// fleet is what holds now of the observation, if a snapshot is good for that long.
+// fleet returns the part of the observation that is valid now, if a snapshot is valid for good.
 func (s *observation) fleet(now time.Time, good time.Duration) *Fleet {
 	f := &Fleet{State: s.state, Why: s.why, Driver: s.driver, GPUs: make([]GPU, len(s.gpus))}
 	answering, stale := 0, 0
@@ -105,7 +106,7 @@ func (s *observation) fleet(now time.Time, good time.Duration) *Fleet {
 	return f
 }
 
-// stateOf is the state of one GPU and why it is not ok.
+// stateOf returns the state of one GPU, and why it is not ok.
 func (s *observation) stateOf(g *seen, now time.Time, good time.Duration) (State, string) {
 	switch {
 	case g.lost:

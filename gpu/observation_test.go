@@ -1,4 +1,4 @@
-// Tests of what an observation is worth at a moment, with moments that the test makes.
+// Tests of observations at given times.
 
 package gpu
 
@@ -15,7 +15,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(ms int) time.Time { return epoch.Add(time.Duration(ms) * time.Millisecond) }
 
-// states are those of the fleet and of its GPUs, with their ages.
+// states formats the states of the fleet and of its GPUs, with their ages.
 func states(f *Fleet) string {
 	s := string(f.State) + ":"
 	for _, g := range f.GPUs {
@@ -27,7 +27,7 @@ func states(f *Fleet) string {
 func TestSight(t *testing.T) {
 	s := &observation{state: Stale, why: "telemetry is starting"}
 	for _, step := range []struct {
-		line any // what the helper says, or a string: why it is gone
+		line any // a line of the helper, or a string: why it is gone
 		at   int
 		want string // states, and " BECAUSE " why of the fleet
 	}{
@@ -39,19 +39,19 @@ func TestSight(t *testing.T) {
 		{nil, 1011, "ok: stale/1001 ok/811"},
 		{nil, 1201, "stale: stale/1191 stale/1001 BECAUSE no GPU answers; GPU 0: the driver has not answered for 1s; if that lasts, look for NVRM and Xid in dmesg"},
 		{&snapshot.GPU{Index: 0}, 1300, "ok: ok/0 stale/1100"},
-		// A failed poll that may do next time leaves the last snapshot as good as it is.
+		// A failed poll that may succeed next time leaves the last snapshot valid.
 		{&snapshot.Trouble{GPU: 0, Code: "TIMEOUT"}, 1400, "ok: ok/100 stale/1200"},
 		{nil, 2400, "stale: stale/1100 stale/2200 BECAUSE no GPU answers; GPU 0: the driver says TIMEOUT"},
 		{&snapshot.Trouble{GPU: 0, Code: "GPU_IS_LOST"}, 2400, "stale: lost/1100 stale/2200 BECAUSE no GPU answers; GPU 1: the driver has not answered for 1s; if that lasts, look for NVRM and Xid in dmesg"},
 		{&snapshot.Trouble{GPU: 1, Code: "RESET_REQUIRED"}, 2500, "lost: lost/1200 lost/2300 BECAUSE no GPU answers; GPU 0: the driver says GPU_IS_LOST: it fell off the bus or cannot be reached; look for its Xid in dmesg, then restart the host"},
 		{&snapshot.GPU{Index: 1}, 2600, "ok: lost/1300 ok/0"},
-		// Telemetry that is gone says nothing of the GPUs, but what was said of one stays.
+		// Lost telemetry says nothing about the GPUs, but a GPU that was lost before stays lost.
 		{"the helper ended", 2700, "lost: lost/1400 stale/100 BECAUSE the helper ended"},
 		{&snapshot.Hello{Driver: "570", GPUs: 3}, 2800, "ok: lost/1500 ok/200 stale/0"},
 		{&snapshot.GPU{Index: 0}, 2900, "ok: ok/0 ok/300 stale/0"},
 		{&snapshot.Trouble{GPU: -1, Code: "NEW_ERROR", Text: "so new"}, 3000, "lost: stale/100 stale/400 stale/0 BECAUSE the driver says NEW_ERROR (so new)"},
 		{&snapshot.Hello{Driver: "570", GPUs: 1}, 3100, "ok: ok/200"},
-		{nil, 2000, "ok: ok/0"}, // a moment before the snapshot
+		{nil, 2000, "ok: ok/0"}, // a time before the snapshot
 		{&snapshot.Hello{Driver: "570", GPUs: 0}, 3200, "ok: BECAUSE the driver runs, but it shows no GPU; is one given to this container or machine?"},
 	} {
 		before, now := states(s.fleet(at(step.at), time.Second)), at(step.at)
@@ -80,7 +80,7 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// TestFleetIsTheCallers: what one caller writes into its fleet nobody else sees.
+// TestFleetIsTheCallers: changes that one caller makes to its fleet are invisible to others.
 func TestFleetIsTheCallers(t *testing.T) {
 	m := &Monitor{options: Options{Interval: time.Second}}
 	m.observed.Store((&observation{}).hello(&snapshot.Hello{GPUs: 1}, epoch))
@@ -108,7 +108,8 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// TestFleetAllocates: the fleet and its GPUs, whatever is in them.
+// TestFleetAllocates: only the fleet and the slice of its GPUs are allocated, whatever they
+// contain.
 func TestFleetAllocates(t *testing.T) {
 	m := eight()
 	if n := testing.AllocsPerRun(100, func() { m.Fleet(epoch) }); n > 2 {
@@ -116,7 +117,7 @@ func TestFleetAllocates(t *testing.T) {
 	}
 }
 
-// eight is a monitor of eight good GPUs.
+// eight returns a monitor of eight good GPUs.
 func eight() *Monitor {
 	s := (&observation{}).hello(&snapshot.Hello{GPUs: 8}, epoch)
 	for i := range 8 {

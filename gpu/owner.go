@@ -15,62 +15,61 @@ import (
 	"time"
 )
 
-// A Worker is one whose GPUs are wanted.
+// A Worker is a worker whose GPUs are to be found.
 type Worker struct {
 	Name    string
 	Address string   // host:port of its URL
-	GPUs    []string // configured: NVML's index, UUID, or the UUID of a MIG device; empty: find out
+	GPUs    []string // configured: NVML's index, UUID, or the UUID of a MIG device; empty: find them
 }
 
-// Owned is what a worker was found to have.
+// Owned is the GPUs and processes found for a worker.
 type Owned struct {
-	GPUs []int  // positions in the GPUs that were asked about, rising
-	PIDs []int  // its processes on GPUs, rising; empty: not known
-	Why  string // why there is no GPU, or what is wrong with the configured ones
+	GPUs []int  // positions in the list of GPUs passed to Find, ascending
+	PIDs []int  // its processes on GPUs, ascending; empty: unknown
+	Why  string // why no GPU was found, or what is wrong with the configured ones
 
-	instances []string // UUIDs of the MIG devices that were configured
+	instances []string // UUIDs of the configured MIG devices
 }
 
 // Owners finds which GPU serves which worker. The zero value is ready. Not safe
 // for concurrent use.
 //
-// Where nothing is configured, a worker has the GPUs of those processes that
-// come from the one that listens on its address: vLLM's API server is the parent
-// of its engine cores and tensor parallel workers, SGLang's launch_server of its
-// schedulers, trtllm-serve of its MPI children. A process comes from another one
-// by a row of parents. That they were started by one shell, or are of one
-// session, proves nothing, and is not asked: two workers share those as well.
+// If none are configured, a worker has the GPUs of all processes that descend from the process
+// that listens on its address: vLLM's API server is the parent of its engine cores and tensor
+// parallel workers, SGLang's launch_server of its schedulers, trtllm-serve of its MPI children. A
+// common shell or session proves nothing and is not considered, because two workers can share
+// those too.
 //
-// What is read is bounded: /proc/net/tcp and tcp6 up to their listening sockets,
-// every 5 s and when the processes on GPUs are others than before; the parents and
-// open files of those processes and of their ancestors then, when a worker's
-// listener is another one, and every half minute.
+// Reading is bounded. /proc/net/tcp and tcp6 are read up to the end of their listening sockets,
+// every 5 s and when the processes on GPUs change. The parents and open files of those processes
+// and of their ancestors are read when the processes or a worker's listener change, and every
+// half minute.
 type Owners struct {
 	proc  fs.FS // nil: /proc
 	hosts hosts
 
 	seed      maphash.Seed
-	known     uint64     // of what owned was found from, all but the listeners
-	listeners []listener // on workers' ports
-	read      time.Time  // when they were
-	at        time.Time  // when owned was found; zero: never
+	known     uint64     // hash of the inputs of owned, without the listeners
+	listeners []listener // listening sockets on workers' ports
+	read      time.Time  // when the listeners were read
+	at        time.Time  // when owned was computed; zero: never
 	owned     []Owned
 }
 
-// remembered is for how long an answer is good while nothing changes that is looked at each time.
-// What is not (parents, permissions) is looked at again after it.
+// remembered is how long an answer is reused while the inputs that are checked each time do not
+// change. Other inputs (parents, permissions) are read again after that.
 //
-// readEvery is for how long the list of listeners is good: with the whole table of connections
-// behind them, reading them took 2.5 ms on a host with 512 Ki buckets, which would be 0.25 % of a
-// core every second.
+// readEvery is how long the list of listeners is reused. Reading it, with the whole table of
+// connections after it, took 2.5 ms on a host with 512 Ki buckets: done every second, that would
+// be 0.25 % of a core.
 const (
 	remembered = 30 * time.Second
 	readEvery  = 5 * time.Second
 )
 
-// Find says for each worker, in their order, which of the GPUs serve it. It
-// may be asked every second: names are looked up for half a second at most, and
-// kept. Nobody changes what it returns, which may be kept until the next call.
+// Find returns for each worker, in their order, which of the GPUs serve it. It may be called
+// every second: it spends at most half a second on name lookups, and caches them. The caller must
+// not change the result, which is valid until the next call.
 func (o *Owners) Find(gpus []GPU, workers []Worker) []Owned {
 	if o.at.IsZero() {
 		o.seed = maphash.MakeSeed()
@@ -105,8 +104,7 @@ func (o *Owners) Find(gpus []GPU, workers []Worker) []Owned {
 	return o.owned
 }
 
-// key stands for everything that is looked at each time, which is all but the
-// listeners.
+// key hashes the inputs that are checked each time: all except the listeners.
 func (o *Owners) key(gpus []GPU, workers []Worker, found []target) uint64 {
 	var h maphash.Hash
 	h.SetSeed(o.seed)
@@ -187,7 +185,7 @@ func (o *Owners) find(gpus []GPU, seen []user, workers []Worker, found []target)
 	return owned
 }
 
-// configured finds GPUs by what the configuration calls them.
+// configured finds GPUs by their names in the configuration.
 func configured(gpus []GPU, names []string) (o Owned) {
 	var missing []string
 	for _, name := range names {
@@ -209,9 +207,8 @@ func configured(gpus []GPU, names []string) (o Owned) {
 	return o
 }
 
-// called is whether a GPU is the one that is meant: its index, its UUID, or
-// the UUID of one of its MIG devices. Drivers before 470 wrote the latter as
-// MIG-GPU-UUID/instance/instance.
+// called reports whether name means this GPU: its index, its UUID, or the UUID of one of its MIG
+// devices. Drivers before 470 wrote the latter as MIG-GPU-UUID/instance/instance.
 func called(g GPU, name string) bool {
 	if n, err := strconv.Atoi(name); err == nil {
 		return g.Index == n
@@ -233,7 +230,7 @@ func called(g GPU, name string) bool {
 
 // A user is a process on a GPU.
 type user struct {
-	gpu, pid int // position of the GPU
+	gpu, pid int // position of the GPU; process id
 }
 
 func usersOf(gpus []GPU) (seen []user) {

@@ -1,4 +1,5 @@
-// Tests of owners: testdata/owner_*.txt tell of processes, listeners and GPUs, and which worker has which; -update writes the answers.
+// Tests of owners: testdata/owner_*.txt list processes, listeners and GPUs, and which worker has
+// which; -update writes the answers.
 
 package gpu
 
@@ -35,20 +36,20 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// A machine is a /proc, made from what a transcript says.
+// A machine is a fake /proc, built from a transcript.
 type machine struct {
 	t       *testing.T
 	proc    procFS
 	tcp     [2][]string // lines of net/tcp and net/tcp6
 	names   map[string]string
-	asked   int // lookups
+	asked   int // number of lookups
 	own     []string
 	gpus    []GPU
 	workers []Worker
 	owners  Owners
 }
 
-// procFS is a file system some of whose directories cannot be read.
+// procFS is a file system with some unreadable directories.
 type procFS struct {
 	fstest.MapFS
 	denied map[string]bool
@@ -115,7 +116,7 @@ func (h *machine) tell(words []string) (answer string) {
 		h.workers = append(h.workers, Worker{words[1], words[2], words[3:]})
 	case "workers": // none from now on
 		h.workers = nil
-	case "find": // a while later, as some of what a transcript changes is looked at only then
+	case "find": // some time later, because some changes of a transcript are noticed only then
 		time.Sleep(remembered)
 		for i, o := range h.owners.Find(h.gpus, h.workers) {
 			answer += fmt.Sprintf("%s: GPUs %v, processes %v", h.workers[i].Name, o.GPUs, o.PIDs)
@@ -146,7 +147,7 @@ func (h *machine) process(pid, parent, name string, sockets []string) {
 	}
 }
 
-// listen writes the tables as Linux does: those that listen first, then others.
+// listen writes the tables as Linux does: listening sockets first, then others.
 func (h *machine) listen(address, inode string) {
 	if address != "" {
 		at := netip.MustParseAddrPort(address)
@@ -189,7 +190,7 @@ func (h *machine) gpu(uuid string, words []string) {
 	h.gpus = append(h.gpus, g)
 }
 
-// vllmMachine is one worker with a GPU.
+// vllmMachine returns a machine with one worker that has a GPU.
 func vllmMachine(t *testing.T) *machine {
 	h := newMachine()
 	h.t = t
@@ -202,9 +203,9 @@ func vllmMachine(t *testing.T) *machine {
 	return h
 }
 
-// TestOwnersAreRemembered: nothing of a process is read again until the
-// processes on GPUs or the listeners change, or half a minute passed; listeners
-// are read every 5 s, a name is looked up once a minute.
+// TestOwnersAreRemembered: processes are read again only when the processes on GPUs or the
+// listeners change, or after half a minute. Listeners are read every 5 s; a name is looked up
+// once a minute.
 func TestOwnersAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,8 +249,8 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// TestSlowNames: a resolver that does not answer holds one round up for half a
-// second at most, and what it said before stays true.
+// TestSlowNames: a resolver that does not answer delays a round by at most half a second, and its
+// earlier answers stay valid.
 func TestSlowNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -281,8 +282,8 @@ func TestSlowNames(t *testing.T) {
 	})
 }
 
-// TestManyConnections: behind a long row of sockets that do not listen there is
-// nothing to be found, and what is there is not read.
+// TestManyConnections: after a long row of sockets that do not listen, the rest of the table is
+// not read.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	line := "   9: 0100007F:1F40 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 20 4 30 10 -1\n"
@@ -298,7 +299,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// repeated is a table of one line over and over, and a last one.
+// repeated is a table with one line repeated, and a different last line.
 type repeated struct {
 	line, last string
 	left, read int
@@ -320,8 +321,8 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// TestRealProcesses finds a process that listens by its child, which the test
-// takes to be on a GPU, but not by its parent, the test itself.
+// TestRealProcesses finds a listening process through its child, which the test puts on a GPU,
+// but not through its parent, the test itself.
 func TestRealProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc here")
@@ -345,8 +346,8 @@ func TestRealProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := sync.OnceFunc(func() {
-		_ = in.Close()    // it ends then, its child before it
-		_ = server.Wait() // killed, if the test failed
+		_ = in.Close()    // then it ends, after its child
+		_ = server.Wait() // it was killed if the test failed
 	})
 	defer end()
 	var port, child int
@@ -373,8 +374,8 @@ func TestRealProcesses(t *testing.T) {
 	}
 }
 
-// TestActAsServer is no test, but the processes of TestRealProcesses: one that
-// listens, and its child. Both live until their standard input ends.
+// TestActAsServer is not a test, but the code of TestRealProcesses's processes: one that listens,
+// and its child. Both run until their standard input ends.
 func TestActAsServer(t *testing.T) {
 	switch os.Getenv("OWNER_TEST") {
 	case "server":

@@ -1,4 +1,5 @@
-// Listeners: the TCP sockets of this network namespace that wait for connections, and where a worker's address leads.
+// Listeners: the listening TCP sockets of this network namespace, and resolving a worker's
+// address.
 
 package gpu
 
@@ -23,15 +24,15 @@ type listener struct {
 	inode uint64
 }
 
-// Bounds of what is read of one table. Linux lists sockets that listen before all others
-// (tcp_seq_start), so after a long row of others no more will come. Stopping there makes a host
-// with 100,000 connections as cheap as one with none.
+// Bounds on reading one table. Linux lists listening sockets before all others (tcp_seq_start),
+// so after a long row of others no more will come. Stopping there makes a host with 100,000
+// connections as cheap as one with none.
 const (
 	maxListeners = 16 << 10
 	othersInARow = 256
 )
 
-// appendListeners adds those on the given ports, of net/tcp and net/tcp6.
+// appendListeners appends the listeners on the given ports, from net/tcp and net/tcp6.
 func appendListeners(dst []listener, proc fs.FS, ports []uint16) []listener {
 	for _, name := range []string{"net/tcp", "net/tcp6"} {
 		file, err := proc.Open(name)
@@ -39,7 +40,7 @@ func appendListeners(dst []listener, proc fs.FS, ports []uint16) []listener {
 			continue // no /proc, or no IPv6
 		}
 		dst = readListeners(dst, file, ports)
-		_ = file.Close() // it was only read
+		_ = file.Close() // opened only for reading
 	}
 	return dst
 }
@@ -106,9 +107,9 @@ func parseAddress(field []byte) (at netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(number)), true
 }
 
-// reached returns the sockets that a connection meets, of the first address
-// where one listens: those bound to it, else to every address of its family, else
-// to every address of IPv6, which takes IPv4 as well.
+// reached returns the sockets that a connection would reach, for the first address with a
+// listener: those bound to the address, else to all addresses of its family, else to all IPv6
+// addresses, which accept IPv4 too.
 func reached(listeners []listener, addresses []netip.AddrPort) []uint64 {
 	for _, at := range addresses {
 		every := netip.IPv6Unspecified()
@@ -131,10 +132,10 @@ func reached(listeners []listener, addresses []netip.AddrPort) []uint64 {
 	return nil
 }
 
-// A target is where a worker's address leads.
+// A target is a resolved worker address.
 type target struct {
-	at  []netip.AddrPort // of this host, in the order in which they are tried
-	why string           // why there is none
+	at  []netip.AddrPort // addresses of this host, in the order in which they are tried
+	why string           // why there is no address
 }
 
 func ports(targets []target) (ports []uint16) {
@@ -146,24 +147,24 @@ func ports(targets []target) (ports []uint16) {
 	return ports
 }
 
-// Lookups of names. A name that leads to this host does so for long; one that
-// cannot be resolved is asked again soon.
+// Lookups of names. A name of this host rarely changes; one that cannot be resolved is retried
+// soon.
 const (
-	lookupLimit   = 500 * time.Millisecond // all of one round together
+	lookupLimit   = 500 * time.Millisecond // for all lookups of one round
 	resolvedFor   = time.Minute
 	unresolvedFor = 10 * time.Second
 	ownFor        = 10 * time.Second // addresses of this host
 )
 
-// hosts knows the addresses of this host and what names stand for.
+// hosts caches the addresses of this host and of names.
 type hosts struct {
 	interfaces func() ([]net.Addr, error)                                   // nil: net.InterfaceAddrs
-	lookup     func(ctx context.Context, name string) ([]netip.Addr, error) // nil: the resolver's
+	lookup     func(ctx context.Context, name string) ([]netip.Addr, error) // nil: the system resolver
 
 	own   []netip.Addr
 	ownAt time.Time
 	names map[string]resolved
-	left  time.Duration // for lookups of this round
+	left  time.Duration // time left for lookups in this round
 }
 
 type resolved struct {
@@ -174,7 +175,7 @@ type resolved struct {
 // begin begins a round of targets.
 func (h *hosts) begin(now time.Time) {
 	h.left = lookupLimit
-	if h.names == nil || len(h.names) > 4096 { // names come and go with reloads
+	if h.names == nil || len(h.names) > 4096 { // configuration reloads may leave old names behind
 		h.names = map[string]resolved{}
 	}
 	if h.interfaces == nil {
@@ -187,7 +188,7 @@ func (h *hosts) begin(now time.Time) {
 	}
 	if h.ownAt.IsZero() || now.Sub(h.ownAt) >= ownFor {
 		h.ownAt, h.own = now, h.own[:0]
-		addresses, _ := h.interfaces() // without them only loopback is ours
+		addresses, _ := h.interfaces() // if that fails, only loopback counts as ours
 		for _, a := range addresses {
 			if n, ok := a.(*net.IPNet); ok {
 				if ip, ok := netip.AddrFromSlice(n.IP); ok {
@@ -198,8 +199,7 @@ func (h *hosts) begin(now time.Time) {
 	}
 }
 
-// target reads the address of a worker; names are looked up only where lookups
-// is set.
+// target resolves the address of a worker; it looks names up only if lookups is set.
 func (h *hosts) target(now time.Time, address string, lookups bool) target {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		if !h.isOwn(at.Addr()) {
@@ -221,8 +221,7 @@ func (h *hosts) target(now time.Time, address string, lookups bool) target {
 	}
 	var t target
 	for _, a := range addresses {
-		// One of two addresses may be another host's: then nobody knows which
-		// one a request goes to.
+		// If one of two addresses is another host's, it is unknown which host gets a request.
 		if !h.isOwn(a) {
 			return target{why: name + " is " + a.String() + ", not an address of this host"}
 		}
@@ -231,7 +230,7 @@ func (h *hosts) target(now time.Time, address string, lookups bool) target {
 	return t
 }
 
-// reachable is the address that a connection to all zeros reaches: loopback.
+// reachable replaces the unspecified address by loopback, which a connection to it reaches.
 func reachable(at netip.AddrPort) netip.AddrPort {
 	a := at.Addr().Unmap().WithZone("")
 	switch {
@@ -248,14 +247,14 @@ func (h *hosts) isOwn(a netip.Addr) bool {
 	return a.IsLoopback() || a.IsUnspecified() || slices.Contains(h.own, a)
 }
 
-// resolve returns the addresses of a name, remembered or looked up within what
-// is left of this round's time.
+// resolve returns the addresses of a name, cached or looked up within the rest of this round's
+// time.
 func (h *hosts) resolve(now time.Time, name string) []netip.Addr {
 	if r, ok := h.names[name]; ok && now.Before(r.until) {
 		return r.addresses
 	}
 	if h.left <= 0 {
-		return h.names[name].addresses // of before; the next round asks again
+		return h.names[name].addresses // the old ones; the next round tries again
 	}
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), h.left)
@@ -264,7 +263,7 @@ func (h *hosts) resolve(now time.Time, name string) []netip.Addr {
 	h.left -= time.Since(begin)
 	r := resolved{addresses, now.Add(resolvedFor)}
 	if err != nil || len(addresses) == 0 {
-		// A resolver that fails for a moment takes nobody's GPU away.
+		// A short failure of the resolver must not take a worker's GPU away.
 		r = resolved{h.names[name].addresses, now.Add(unresolvedFor)}
 	}
 	h.names[name] = r

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// Bounds of what is looked at.
+// Bounds on reading /proc.
 const (
 	maxAncestors = 64
 	maxFiles     = 64 << 10 // open files of one process
 )
 
-// holders hold listening sockets for others: a socket of theirs says nothing of
-// who answers there, and half of a host's processes come from them. systemd passes
-// sockets to units, sshd listens for forwarded ports.
+// holders hold listening sockets for other processes, so their sockets do not tell which process
+// answers, and half of a host's processes descend from them. systemd passes sockets to units;
+// sshd listens for forwarded ports.
 var holders = []string{"systemd", "init", "supervisord", "circusd", "inetd", "xinetd", "sshd", "sshd-session"}
 
 // A relative is a process on a GPU, or an ancestor of one.
 type relative struct {
 	pid, parent int
-	sockets     []uint64 // wanted ones that it has open, rising
+	sockets     []uint64 // wanted sockets that it has open, ascending
 	denied      bool     // its open files cannot be read
 }
 
-// relatives reads each of them once.
+// relatives reads each process once.
 type relatives struct {
 	proc   fs.FS
 	wanted map[uint64]bool // sockets
@@ -42,7 +42,7 @@ func newRelatives(proc fs.FS, wanted map[uint64]bool) *relatives {
 	return &relatives{proc, wanted, map[int]*relative{}}
 }
 
-// at returns a process, nil where there is none of that number.
+// at returns the process with that id; nil: none.
 func (t *relatives) at(pid int) *relative {
 	p, ok := t.known[pid]
 	if !ok {
@@ -58,7 +58,7 @@ func (t *relatives) read(pid int) *relative {
 	if err != nil {
 		return nil
 	}
-	var b [1024]byte // of some 350
+	var b [1024]byte // a line has about 350 bytes
 	n, err := io.ReadFull(file, b[:])
 	_ = file.Close() // it was only read
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -76,8 +76,8 @@ func (t *relatives) read(pid int) *relative {
 	return p
 }
 
-// parseStat reads the name and the parent out of /proc/PID/stat. The name may
-// hold spaces and parentheses, so it ends at the last one (proc(5)).
+// parseStat reads the name and the parent from /proc/PID/stat. The name may contain spaces and
+// parentheses, so it ends at the last parenthesis (proc(5)).
 func parseStat(b []byte) (name []byte, parent int, ok bool) {
 	begin, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if begin < 0 || end < begin {
@@ -91,7 +91,7 @@ func parseStat(b []byte) (name []byte, parent int, ok bool) {
 	return b[begin+1 : end], parent, err == nil && parent >= 0
 }
 
-// socketsOf returns those of the wanted sockets that are among the open files.
+// socketsOf returns the wanted sockets among the open files in dir.
 func (t *relatives) socketsOf(dir string) (sockets []uint64, err error) {
 	file, err := t.proc.Open(dir)
 	if err != nil {
@@ -131,16 +131,16 @@ func parseSocketLink(link string) (inode uint64, ok bool) {
 	return inode, ok && ok2 && err == nil
 }
 
-// A claim is a process on a GPU and the nearest process that listens, itself or
-// an ancestor.
+// A claim is a process on a GPU together with its holder: the nearest process that listens,
+// itself or an ancestor.
 type claim struct {
 	pid     int
 	holder  *relative
-	through []*relative // from itself up to the holder, both included
+	through []*relative // the processes from itself up to the holder, both included
 }
 
-// claim returns what a process on a GPU comes from; none: holder is nil. A
-// process on the way whose files cannot be read is returned as denied.
+// claim returns the claim of a process on a GPU; without a holder, holder is nil. denied is a
+// process on the way whose files cannot be read.
 func (t *relatives) claim(pid int, sockets []uint64) (c claim, denied int) {
 	c.pid = pid
 	p := t.at(pid)
@@ -164,8 +164,8 @@ func (t *relatives) claim(pid int, sockets []uint64) (c claim, denied int) {
 	return c, denied
 }
 
-// from returns the processes on GPUs that come from one that has any of the
-// sockets, rising, and why there are none if there is a reason to tell.
+// from returns the processes on GPUs that descend from a process with one of the sockets,
+// ascending. If there are none, why gives the reason, if one is known.
 func (t *relatives) from(sockets []uint64, seen []user) (pids []int, why string) {
 	if len(sockets) == 0 {
 		return nil, ""
@@ -202,9 +202,9 @@ func (t *relatives) from(sockets []uint64, seen []user) (pids []int, why string)
 	return pids, why
 }
 
-// certain leaves out what may be somebody else's. Where a process got the socket
-// from its parent and uses a GPU, it is the server, and what else its parent
-// started may be anything.
+// certain drops claims that may belong to another server. If a process inherited the socket from
+// its parent and uses a GPU, that process is the server, and other children of the parent may be
+// unrelated.
 func certain(claims []claim, t *relatives) []claim {
 	above := map[*relative]bool{}
 	for _, c := range claims {

@@ -1,4 +1,4 @@
-// Play: the test binary itself, started as a helper that does what a script says.
+// Play: the test binary itself, started as a helper that follows a script.
 
 package gpu
 
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// parent is a process with telemetry, by a library and if given a helper. It
-// says so once every GPU is well.
+// parent is a process with telemetry, from a given library and, optionally, a given helper. It
+// prints a line once every GPU is ok.
 func parent() {
 	helper := self()
 	if len(os.Args) > 2 {
@@ -43,7 +43,7 @@ func parent() {
 	select {}
 }
 
-// self is this test binary, the program of every stage.
+// self returns this test binary, the helper program of every stage.
 var self = sync.OnceValue(func() []byte {
 	name, err := os.Executable()
 	if err != nil {
@@ -56,8 +56,8 @@ var self = sync.OnceValue(func() []byte {
 	return b
 })
 
-// A stage is the file that plays the driver's library: a helper that is given
-// it plays its lines. Each start leaves its process in a file beside it.
+// A stage is a file in the place of the driver's library: a helper that gets its path plays its
+// lines. Each start records its process id in a file beside it.
 type stage struct {
 	t    *testing.T
 	file string
@@ -69,7 +69,7 @@ func newStage(t *testing.T, lines ...string) *stage {
 	return s
 }
 
-// plays sets what the next helper does and what a helper that waits goes on with.
+// plays sets the lines for the next helper, or for one that waits in repeat.
 func (s *stage) plays(lines ...string) {
 	s.t.Helper()
 	next := s.file + ".next"
@@ -81,7 +81,7 @@ func (s *stage) plays(lines ...string) {
 	}
 }
 
-// processes are those that were started so far, in order.
+// processes returns the ids of the processes started so far, in order.
 func (s *stage) processes() []int {
 	s.t.Helper()
 	b, err := os.ReadFile(s.file + ".started")
@@ -98,7 +98,7 @@ func (s *stage) processes() []int {
 	return pids
 }
 
-// play does the lines of the stage one after the other and ends:
+// play executes the lines of the stage one after the other and ends:
 //
 //	print TEXT    a line
 //	part TEXT     a line without its end
@@ -116,7 +116,7 @@ func play() {
 		os.Exit(8)
 	}
 	library := os.Args[2]
-	script := read(library) // who waits for the start may then set other lines
+	script := read(library) // a test that waits for the start may then set other lines
 	started, err := os.OpenFile(library+".started", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		os.Exit(8)
@@ -131,7 +131,7 @@ func play() {
 		}
 		for script == read(library) {
 			perform(again)
-			time.Sleep(interval) // as a helper does between two polls
+			time.Sleep(interval) // like a helper between two polls
 		}
 		script = read(library)
 	}

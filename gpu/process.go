@@ -15,31 +15,31 @@ import (
 	"time"
 )
 
-// A process is a helper that was started.
+// A process is a started helper.
 type process struct {
 	cmd    *exec.Cmd
-	stdin  *os.File // closed: the helper has to end
+	stdin  *os.File // closing it asks the helper to end
 	stdout *os.File
 	stderr tail
 
-	gone  chan struct{} // closed when it is dead and reaped; ended says how
+	gone  chan struct{} // closed when it is dead and reaped; ended then says how
 	ended error
 	fate  atomic.Int32
 }
 
-// The fates of a process.
+// The ways in which a process can end.
 const (
 	attended = iota
-	left     // it could not be ended, and its monitor was closed
+	left     // it could not be killed, and its monitor was closed
 	reaped
 )
 
-// leftBehind counts the helpers of this process that are left and not dead yet:
-// a new monitor does not start a second one beside them.
+// leftBehind counts the helpers of this process that were left and are not dead yet. While there
+// is one, a new monitor does not start a helper.
 var leftBehind atomic.Int32
 
-// launch starts the program in memory, which takes the time between two polls
-// and the path of the driver's library.
+// launch starts the program in memory. Its arguments are the time between two polls and the path
+// of the driver's library.
 func launch(program *os.File, args ...string) (*process, error) {
 	stdin, ours, err := os.Pipe()
 	if err != nil {
@@ -75,9 +75,9 @@ func launch(program *os.File, args ...string) (*process, error) {
 	return p, nil
 }
 
-// keep starts the helper and reaps it. The parent-death signal comes when the
-// thread ends that made the child, not the process (golang.org/issue/27505), so
-// this goroutine keeps its thread for as long as the helper lives.
+// keep starts the helper and reaps it. The parent-death signal comes when the thread that made
+// the child ends, not the process (golang.org/issue/27505), so this goroutine keeps its thread as
+// long as the helper lives.
 func (p *process) keep(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -93,7 +93,7 @@ func (p *process) keep(started chan<- error) {
 	}
 }
 
-// hush hears it no more. When it writes after that it gets a broken pipe.
+// hush stops reading the helper's output. If the helper writes after that, it gets a broken pipe.
 func (p *process) hush() {
 	p.stdin.Close()
 	p.stdout.Close()
@@ -111,7 +111,7 @@ func (p *process) goneWithin(d time.Duration) bool {
 	}
 }
 
-// ask tells it to end, demand does not ask. An error says that it has ended.
+// ask asks the helper to end; demand kills it. An error means that it has ended already.
 func (p *process) ask() {
 	p.stdin.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -119,7 +119,7 @@ func (p *process) ask() {
 
 func (p *process) demand() { _ = p.cmd.Process.Kill() }
 
-// leave gives it up until the system has ended it.
+// leave abandons the helper; it stays counted until the system has ended it.
 func (p *process) leave() {
 	leftBehind.Add(1)
 	if !p.fate.CompareAndSwap(attended, left) {
@@ -127,7 +127,7 @@ func (p *process) leave() {
 	}
 }
 
-// death says how it ended, in its own last words if it had any. It must be gone.
+// death returns how the helper ended: its last line on stderr, if any. The helper must be gone.
 func (p *process) death() string {
 	how := "exit status 0"
 	if p.ended != nil && !errors.Is(p.ended, exec.ErrWaitDelay) {
@@ -139,8 +139,8 @@ func (p *process) death() string {
 	return how
 }
 
-// environment is what the driver's library and the loader may need; what else
-// Kvasir was given, such as keys of workers, is not the helper's to know.
+// environment returns the variables that the driver's library and the loader may need. The helper
+// does not get the others, such as keys of workers.
 func environment(all []string) []string {
 	var env []string
 	for _, v := range all {
@@ -178,7 +178,7 @@ func (t *tail) written() int {
 	return t.all
 }
 
-// lastLine is the last line that is not empty, fit to print.
+// lastLine returns the last line that is not empty, made printable.
 func (t *tail) lastLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

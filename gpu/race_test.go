@@ -1,6 +1,6 @@
 //go:build race
 
-// Whether the race detector is on: it makes the process that is measured slower.
+// Whether the race detector is on: it slows the measured process down.
 
 package gpu
 

@@ -1,4 +1,4 @@
-// Serving: a fleet with the names of the workers that each GPU serves.
+// Serving: adds the names of the workers that each GPU serves to a fleet.
 
 package gpu
 
@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// Served says which workers each GPU serves: their names by UUID, or by index
-// where the driver gives none.
+// Served maps each GPU, by UUID or by index if it has no UUID, to the names of the workers that
+// it serves.
 type Served map[string][]string
 
-// Serving turns what Owners.Find found of these GPUs and workers around.
+// Serving inverts the result of Owners.Find: from workers to GPUs.
 func Serving(gpus []GPU, workers []Worker, owned []Owned) Served {
 	s := Served{}
 	for i := range workers {
 		for _, at := range owned[i].GPUs {
 			key := gpus[at].key()
-			if !slices.Contains(s[key], workers[i].Name) { // two GPUs may have one UUID while indices move
+			if !slices.Contains(s[key], workers[i].Name) { // two GPUs may have the same UUID while indices change
 				s[key] = append(s[key], workers[i].Name)
 			}
 		}
@@ -30,7 +30,7 @@ func (f *Fleet) With(s Served) *Fleet {
 	all := *f
 	all.GPUs = slices.Clone(f.GPUs)
 	if all.GPUs == nil {
-		all.GPUs = []GPU{} // in JSON a list, never null
+		all.GPUs = []GPU{} // so that JSON has a list, never null
 	}
 	for i := range all.GPUs {
 		g := &all.GPUs[i]

@@ -1,4 +1,4 @@
-// Tests of what is said of the workers that GPUs serve.
+// Tests of the workers listed for each GPU.
 
 package gpu
 
@@ -9,7 +9,8 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// Workers stand at the GPU that they were found on, also after the order changed; what the fleet had is not changed.
+// Workers are listed at the GPU that they were found on, also after the order has changed; the
+// original fleet does not change.
 func TestServing(t *testing.T) {
 	t.Parallel()
 	gpus := []GPU{{GPU: snapshot.GPU{Index: 0, UUID: "GPU-a"}}, {GPU: snapshot.GPU{Index: 1, UUID: "GPU-b"}}, {GPU: snapshot.GPU{Index: 2}}}

@@ -1,4 +1,4 @@
-// Tell: each change of a state is told once.
+// Tell: one notice for each change of a state.
 
 package gpu
 
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tell compares what is with what was told last.
+// tell compares the present states with those of the last notices.
 func (w *watch) tell(now time.Time) {
 	f := w.Fleet(now)
 	if f.State != w.told {
@@ -16,7 +16,7 @@ func (w *watch) tell(now time.Time) {
 		w.notice(fmt.Sprintf("GPU telemetry is %s", f.State), f.State, f.Why, fmt.Sprintf(": driver %s, %s", f.Driver, gpus(len(f.GPUs))))
 	}
 	if f.State != OK {
-		return // that says it of each GPU
+		return // the notice on the fleet covers every GPU
 	}
 	for len(w.toldGPUs) < len(f.GPUs) {
 		w.toldGPUs = append(w.toldGPUs, OK)
@@ -24,14 +24,14 @@ func (w *watch) tell(now time.Time) {
 	fresh := now.Sub(w.observed.Load().since) <= staleAfter*w.options.Interval
 	for i, g := range f.GPUs {
 		if g.State == w.toldGPUs[i] || g.State == Stale && fresh {
-			continue // after a hello the first poll of each is still to come
+			continue // after a hello, this GPU has not been polled yet
 		}
 		w.toldGPUs[i] = g.State
 		w.notice(fmt.Sprintf("GPU %d (%s) is %s", i, g.UUID, g.State), g.State, g.Why, "")
 	}
 }
 
-// notice tells one state: why it is bad, or what is good about it.
+// notice sends one notice: why the state is bad, or that it is good.
 func (w *watch) notice(text string, s State, why, good string) {
 	switch {
 	case w.options.Notice == nil:

@@ -1,4 +1,4 @@
-// Trouble: what NVML's errors mean and what one can do.
+// Trouble: the meaning of NVML's errors, and what to do about them.
 
 package gpu
 
@@ -8,16 +8,16 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// noVerdict are the errors of a poll that say nothing of the GPU: the next poll may succeed, or
-// Kvasir lacks a permission. After one of them the GPU is stale once its last snapshot is too old;
-// after any other error it is lost until a poll succeeds.
+// noVerdict are the errors of a poll that say nothing about the GPU: the next poll may succeed,
+// or Kvasir lacks a permission. After one of them the GPU becomes stale when its last snapshot is
+// too old; after any other error it is lost until a poll succeeds.
 var noVerdict = map[string]bool{
 	"TIMEOUT": true, "IN_USE": true, "MEMORY": true, "NO_DATA": true, "NOT_READY": true,
 	"INSUFFICIENT_SIZE": true, "INSUFFICIENT_RESOURCES": true, "ARGUMENT_VERSION_MISMATCH": true,
 	"NO_PERMISSION": true, "OPERATING_SYSTEM": true,
 }
 
-// advice is what to do about an error (nvmlReturn_t, nvml.h).
+// advice is what to do about each error (nvmlReturn_t, nvml.h).
 var advice = map[string]string{
 	"UNINITIALIZED":           "the driver was unloaded; telemetry comes back with it",
 	"NO_PERMISSION":           "let Kvasir's user open /dev/nvidiactl and /dev/nvidia*",
@@ -35,7 +35,7 @@ var advice = map[string]string{
 	"UNKNOWN":                 "in a container that lost its devices, start it again; else look for NVRM and Xid in dmesg",
 }
 
-// explain says what happened and what to do.
+// explain returns what happened and what to do.
 func explain(t *snapshot.Trouble) string {
 	text := "the driver says " + t.Code
 	if t.Text != "" && !strings.EqualFold(t.Text, t.Code) {

@@ -26,8 +26,7 @@ func AppendEndToEnd(dst, lines []byte, dropped func(name []byte) bool) []byte {
 	return append(dst, lines[start:i]...)
 }
 
-// connectionNames says whether a Connection line names anything but close and
-// keep-alive.
+// connectionNames reports whether a Connection line names anything but close and keep-alive.
 func connectionNames(lines []byte) bool {
 	for len(lines) > 0 {
 		var list []byte
@@ -73,8 +72,8 @@ func cutConnection(lines []byte) (value, rest []byte) {
 	return nil, nil
 }
 
-// HopByHop says whether a header line is for one connection only (RFC 9110,
-// 7.6.1, and the older Keep-Alive and Proxy-*).
+// HopByHop reports whether a header line is for one connection only (RFC 9110, 7.6.1, and the
+// older Keep-Alive and Proxy-*).
 func HopByHop(name []byte) bool {
 	switch len(name) {
 	case 2:

@@ -66,7 +66,7 @@ func CutField(line []byte) (name, value []byte, err error) {
 	return name, value, nil
 }
 
-// ValidValue says whether a header may have this value.
+// ValidValue reports whether a header may have this value.
 func ValidValue(b []byte) bool {
 	for _, c := range b {
 		if !IsValue(c) {
@@ -94,7 +94,7 @@ func CutToken(list []byte) (token, rest []byte) {
 	return trimBlanks(list), nil
 }
 
-// HasToken says whether a list like "close, TE" has an element, given in lower case.
+// HasToken reports whether a list like "close, TE" has an element, given in lower case.
 func HasToken(list []byte, lower string) bool {
 	for len(list) > 0 {
 		var token []byte
@@ -106,13 +106,12 @@ func HasToken(list []byte, lower string) bool {
 	return false
 }
 
-// Is says whether b is the given lower-case ASCII word, in any case.
+// Is reports whether b is the given lower-case ASCII word, in any case.
 func Is(b []byte, lower string) bool {
 	return len(b) == len(lower) && HasPrefix(b, lower)
 }
 
-// HasPrefix says whether b begins with the given lower-case ASCII word, in any
-// case.
+// HasPrefix reports whether b begins with the given lower-case ASCII word, in any case.
 func HasPrefix(b []byte, lower string) bool {
 	if len(b) < len(lower) {
 		return false
@@ -129,8 +128,8 @@ func HasPrefix(b []byte, lower string) bool {
 	return true
 }
 
-// Alike says whether a header's name is the given one, in any case and with _ for -:
-// CGI and WSGI make _ of -, so that both are one header there.
+// Alike reports whether a header's name is the given one, in any case and with _ instead of -:
+// CGI and WSGI turn - into _, so that both are the same header there.
 func Alike(name []byte, of string) bool { return len(name) == len(of) && BeginsAlike(name, of) }
 
 // BeginsAlike is Alike for the beginning of a name.
@@ -147,10 +146,10 @@ func BeginsAlike(name []byte, with string) bool {
 	return true
 }
 
-// IsToken says whether a byte may stand in a header name: RFC 9110, 5.6.2.
+// IsToken reports whether a byte is allowed in a header name: RFC 9110, 5.6.2.
 func IsToken(c byte) bool { return byteClass[c]&classToken != 0 }
 
-// IsValue says whether a byte may stand in a header value: RFC 9110, 5.5.
+// IsValue reports whether a byte is allowed in a header value: RFC 9110, 5.5.
 func IsValue(c byte) bool { return byteClass[c]&classValue != 0 }
 
 const (

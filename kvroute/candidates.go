@@ -24,6 +24,9 @@ var disaggregateNames = [...]string{Auto: "auto", Always: "always", Never: "neve
 
 func (d Disaggregate) String() string { return disaggregateNames[d] }
 
+// DisaggregateNames returns the names of all modes.
+func DisaggregateNames() []string { return slices.Clone(disaggregateNames[:]) }
+
 // ParseDisaggregate reads auto, always or never; empty means auto.
 func ParseDisaggregate(s string) (Disaggregate, error) {
 	if s == "" {
@@ -37,17 +40,18 @@ func ParseDisaggregate(s string) (Disaggregate, error) {
 	return Auto, fmt.Errorf("cannot read disaggregate %q: want auto, always or never", s)
 }
 
-// candidates are the workers that could take a request: by model, by role, by what
-// the request asks for itself. Of these, eligible are those that nothing speaks
-// against at the moment.
+// candidates are the workers that could take a request, by their models and roles and
+// by what the request itself asks for. How they are at the moment is looked at after:
+// those that nothing speaks against now are eligible. With prices each rank of a worker
+// becomes a candidate of its own (placer.go).
 type candidates struct {
 	served   *served
 	workers  []*Worker
 	prefills []*Worker // that could compute its prompt; empty: nobody does but the worker itself
 
-	must   bool // Decode workers take it with a prefill worker only
-	some   bool // some of the workers do, being Helped
-	helpAt bool // the prefill worker is named, and helps a worker of any role
+	must    bool // Decode workers take it with a prefill worker only
+	some    bool // some of the workers do (Worker.NeedsPrefill)
+	anyRole bool // the request names the prefill worker: a worker of any role answers after it
 }
 
 // candidates returns who could take the request.
@@ -59,24 +63,24 @@ func (p *Pool) candidates(s *served, q *Query) (candidates, error) {
 			return candidates{}, err
 		}
 	}
-	c.some = s.decodes && !q.NoPrompt && slices.ContainsFunc(c.workers, (*Worker).Helped)
+	c.some = s.decodes && !q.NoPrompt && slices.ContainsFunc(c.workers, (*Worker).NeedsPrefill)
 	if q.Aggregate {
 		return c.byThemselves()
 	}
 	if q.Pin.Prefill != "" || q.Pin.PrefillRanked {
 		var err error
 		c.prefills, err = pinned(s.prefills, q.Model, cost.PrefillLeg, q.Pin.Prefill, q.Pin.PrefillRanked, q.Pin.PrefillRank)
-		c.must, c.helpAt = true, true
+		c.must, c.anyRole = true, true
 		return c, err
 	}
-	if p.disaggregate == Never || !s.decodes {
+	if p.options.Disaggregate == Never || !s.decodes {
 		return c.byThemselves()
 	}
-	c.prefills, c.must = s.prefills, p.disaggregate == Always
+	c.prefills, c.must = s.prefills, p.options.Disaggregate == Always
 	return c, nil
 }
 
-// byThemselves are the candidates without workers that are Helped.
+// byThemselves are the candidates without workers that need a prefill worker.
 func (c candidates) byThemselves() (candidates, error) {
 	if !c.some {
 		return c, nil
@@ -114,14 +118,14 @@ func pinned(workers []*Worker, model string, leg cost.Leg, name string, ranked b
 
 // whole says whether w may take prompt and answer.
 func (c *candidates) whole(w *Worker) bool {
-	if c.some && w.Helped() {
+	if c.some && w.NeedsPrefill() {
 		return false
 	}
-	return !c.must || w.role == Both && !c.helpAt
+	return !c.must || w.role == Both && !c.anyRole
 }
 
-// helped says whether w may answer after a prefill worker.
-func (c *candidates) helped(w *Worker) bool { return w.role == Decode || c.helpAt }
+// answersAfter says whether w may answer after a prefill worker.
+func (c *candidates) answersAfter(w *Worker) bool { return w.role == Decode || c.anyRole }
 
 // alone are the candidates without prefill workers, after none of them could be had
 // for the reason given: an error where nobody is left.

@@ -76,7 +76,7 @@ func (p *Pool) catalog() *catalog {
 	version := p.line.version.Load()
 	c := p.known.Load()
 	if c == nil || c.version != version {
-		c = newCatalog(p.workers, version)
+		c = newCatalog(p.options.Workers, version)
 		p.known.Store(c)
 	}
 	return c

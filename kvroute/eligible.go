@@ -21,6 +21,12 @@ type eligible struct {
 	narrow  bool // they never are
 }
 
+// eligible returns what a policy picks from for a leg of the request. A policy that needs to know more of the request
+// than this takes it from the Query here.
+func (p *Pool) eligible(q *Query, workers, tried []*Worker, turn *atomic.Uint64) eligible {
+	return eligible{workers: workers, tried: tried, now: q.Now, turn: turn, random: p.options.Random}
+}
+
 // has says whether w is eligible.
 func (e *eligible) has(w *Worker) bool {
 	return (e.wide || !w.aside()) && available(w, e.tried, e.now)

@@ -19,8 +19,8 @@ func (p *Pool) Explain(q Query) ([]Candidate, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !p.policy.Priced() {
-		return nil, of.why(policies[p.policy].name, &q), nil
+	if !p.options.Policy.Priced() {
+		return nil, of.why(policies[p.options.Policy].name, &q), nil
 	}
 	of.name(q.Prompt)
 	q.ahead = p.line.work(q.Model)
@@ -40,10 +40,10 @@ func (p *Pool) Explain(q Query) ([]Candidate, string, error) {
 		return all, "", ErrFull
 	}
 	if at.Why == "" {
-		at.Why = of.why(policies[p.policy].name, &q)
+		at.Why = of.why(policies[p.options.Policy].name, &q)
 	}
 	main, pre := pl.picked()
-	if p.central && pl.shut(q.Now, main, pre) {
+	if p.options.CentralQueue && pl.shut(q.Now, main, pre) {
 		return all, at.Why, ErrFull
 	}
 	return all, at.Why, nil

@@ -10,7 +10,7 @@ import (
 
 // priceByBlocks prices by PoolOptions.KV, with the numbers that the request names itself.
 func priceByBlocks(p *Pool, o *Override, now time.Time, prompt cost.Prompt, c []cost.Candidate) {
-	kv := p.kv
+	kv := p.options.KV
 	if o != nil {
 		if o.Credit != nil {
 			kv.DeviceCredit = *o.Credit

@@ -1,4 +1,4 @@
-// Line: the requests that no worker has a slot for yet.
+// Line: the requests, of all models, that wait in this process until a worker can take them.
 
 package kvroute
 
@@ -68,12 +68,12 @@ func (p *Pool) Start() {
 	l := p.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, w := range l.pool.workers {
-		if !slices.Contains(p.workers, w) {
+	for _, w := range l.pool.options.Workers {
+		if !slices.Contains(p.options.Workers, w) {
 			w.setLeft(true)
 		}
 	}
-	for _, w := range p.workers {
+	for _, w := range p.options.Workers {
 		w.setLeft(false)
 	}
 	l.pool = p
@@ -155,11 +155,11 @@ func (l *line) enter(q Query, placed func(Placement, error)) (*waiter, Placement
 	if !errors.Is(err, ErrFull) {
 		return nil, at, err
 	}
-	if l.pool.central {
+	if l.pool.options.CentralQueue {
 		l.pool.measure(&q)
 	}
 	in := l.queues[q.Model]
-	if in.len() >= l.pool.maxQueued {
+	if in.len() >= l.pool.options.MaxQueued {
 		return nil, Placement{}, ErrQueueFull
 	}
 	if in == nil {
@@ -172,7 +172,7 @@ func (l *line) enter(q Query, placed func(Placement, error)) (*waiter, Placement
 		w.ready = make(chan struct{})
 	}
 	in.of(w).push(w)
-	if l.waiting.Add(1) == 1 || l.pool.central {
+	if l.waiting.Add(1) == 1 || l.pool.options.CentralQueue {
 		// Invariant 1: a slot that became free before waiting was seen. And in the
 		// central queue the newcomer may be the first.
 		l.settle()
@@ -247,7 +247,7 @@ func (l *line) settle() {
 	now := l.now()
 	l.stale.Store(true)
 	for l.stale.Swap(false) { // again if a slot was taken and let go in between
-		if l.pool.central {
+		if l.pool.options.CentralQueue {
 			l.settleCentral(now)
 		} else {
 			l.settleInOrder(now)
@@ -361,7 +361,7 @@ func (l *line) setAlarm(now time.Time) {
 	var next time.Time
 	if l.waiting.Load() > 0 {
 		next = l.pool.nextChange(now)
-		if pulse := now.Add(centralPulse); l.pool.central && (next.IsZero() || pulse.Before(next)) {
+		if pulse := now.Add(centralPulse); l.pool.options.CentralQueue && (next.IsZero() || pulse.Before(next)) {
 			next = pulse
 		}
 	}
@@ -391,7 +391,7 @@ func (l *line) ring() {
 // nextChange returns when the next worker's state changes by time alone; zero: none does.
 func (p *Pool) nextChange(now time.Time) time.Time {
 	var next time.Time
-	for _, w := range p.workers {
+	for _, w := range p.options.Workers {
 		if h := w.sick.Load(); h != nil {
 			if t := h.ends(now); !t.IsZero() && (next.IsZero() || t.Before(next)) {
 				next = t

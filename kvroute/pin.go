@@ -1,4 +1,4 @@
-// Steer: what a request says itself of where it is to go.
+// Pin: the worker or rank that a request itself names, and the weights that it changes.
 
 package kvroute
 

@@ -34,7 +34,8 @@ type group struct {
 	best       int              // the one to pick; -1: none
 }
 
-// A candidate is one data-parallel rank of a worker where a request could go.
+// A candidate is one data-parallel rank of a worker where a request could go, while it is looked at: cost.Candidate is
+// its price, and Candidate what is shown of both.
 type candidate struct {
 	rank  *rank
 	open  bool            // its engine's next pass has room
@@ -59,7 +60,7 @@ func (pl *placer) place(p *Pool, of *candidates, q *Query) (Placement, error) {
 			continue // a slot has become free, or was taken
 		}
 		main, pre := pl.picked()
-		if p.central && at.Why == "" && len(q.Tried) == 0 && pl.shut(q.Now, main, pre) {
+		if p.options.CentralQueue && at.Why == "" && len(q.Tried) == 0 && pl.shut(q.Now, main, pre) {
 			q.prefill = pl.shortest(q.tokens())
 			return Placement{}, ErrFull
 		}
@@ -70,7 +71,7 @@ func (pl *placer) place(p *Pool, of *candidates, q *Query) (Placement, error) {
 			continue
 		}
 		if at.Why == "" {
-			at.Why = of.why(policies[p.policy].name, q)
+			at.Why = of.why(policies[p.options.Policy].name, q)
 		}
 		pl.commit(p, &at, q, main, pre)
 		return at, nil
@@ -133,7 +134,7 @@ func (pl *placer) reset() {
 // against them.
 func (pl *placer) gather(of *candidates, q *Query) (at Placement, err error) {
 	pl.reset()
-	if err := pl.gatherHelpers(of, q); err != nil {
+	if err := pl.gatherPrefillWorkers(of, q); err != nil {
 		return at, err
 	}
 	for _, w := range of.workers {
@@ -174,8 +175,8 @@ func passOver(others int, groups ...*group) {
 	}
 }
 
-// gatherHelpers finds the prefill workers.
-func (pl *placer) gatherHelpers(of *candidates, q *Query) error {
+// gatherPrefillWorkers finds the prefill workers.
+func (pl *placer) gatherPrefillWorkers(of *candidates, q *Query) error {
 	for _, w := range of.prefills {
 		if available(w, q.TriedPrefill, q.Now) {
 			pl.prefill.add(w, q, q.Pin.PrefillRanked, q.Pin.PrefillRank)
@@ -184,7 +185,7 @@ func (pl *placer) gatherHelpers(of *candidates, q *Query) error {
 	if len(pl.prefill.candidates) > 0 || !of.must && !of.some {
 		return nil
 	}
-	w, err := of.anyHelper(q)
+	w, err := of.anyPrefillWorker(q)
 	if err != nil {
 		return of.alone(err)
 	}
@@ -196,7 +197,7 @@ func (pl *placer) gatherWorker(of *candidates, w *Worker, q *Query) {
 	if of.whole(w) {
 		pl.whole.add(w, q, q.Pin.Ranked, q.Pin.Rank)
 	}
-	if len(pl.prefill.candidates) > 0 && of.helped(w) {
+	if len(pl.prefill.candidates) > 0 && of.answersAfter(w) {
 		pl.decode.add(w, q, q.Pin.Ranked, q.Pin.Rank)
 	}
 }
@@ -253,9 +254,9 @@ func (pl *placer) cheapest(p *Pool, q *Query) *Worker {
 			continue
 		}
 		pl.meet(g, p.line.index)
-		policies[p.policy].price(p, q.Override, q.Now, cost.Prompt{Tokens: tokens, Leg: g.leg}, g.priced)
+		policies[p.options.Policy].price(p, q.Override, q.Now, cost.Prompt{Tokens: tokens, Leg: g.leg}, g.priced)
 		if g.eligible > 0 {
-			g.best = cost.Pick(g.priced, p.heat(q), p.random)
+			g.best = cost.Pick(g.priced, p.heat(q), p.options.Random)
 		}
 	}
 	w, a, b := &pl.whole, &pl.decode, &pl.prefill
@@ -286,7 +287,7 @@ func (p *Pool) heat(q *Query) float64 {
 	if q.Override != nil && q.Override.Temperature != nil {
 		return *q.Override.Temperature
 	}
-	return p.temperature
+	return p.options.Temperature
 }
 
 // pays says whether a prefill worker is worth the hand-over. That is a question of
@@ -295,13 +296,13 @@ func (pl *placer) pays(p *Pool, q *Query, tokens int) bool {
 	prompt := cost.Prompt{Tokens: tokens}
 	for i, g := range [...]*group{&pl.whole, &pl.prefill, &pl.decode} {
 		pl.three[i] = g.priced[g.best]
-		if !policies[p.policy].timed {
+		if !policies[p.options.Policy].timed {
 			prompt.Leg = g.leg
 			priceByTime(p, q.Override, q.Now, prompt, pl.three[i:i+1])
 		}
 	}
 	prompt.Leg = cost.Whole
-	_, pays := p.predict.Handed(prompt, &pl.three[0], &pl.three[1], &pl.three[2], pl.whole.waits(q), pl.prefill.waits(q))
+	_, pays := p.options.Predict.Handed(prompt, &pl.three[0], &pl.three[1], &pl.three[2], pl.whole.waits(q), pl.prefill.waits(q))
 	return pays
 }
 

@@ -19,12 +19,12 @@ const (
 	Random                    // any
 	LeastLoaded               // the one with the fewest requests under way, of equals the one that is least slow
 	P2C                       // of two drawn at random, the one that LeastLoaded would take
-	KV                        // the cheapest by blocks held and load (cost.KV)
 	Predict                   // the cheapest by predicted time, and what it costs others (cost.Predict)
+	KV                        // the cheapest by blocks held and load (cost.KV)
 )
 
-// policies is all that the rest of the code knows of them: Pool, kvasir replay and what is said to people go by the
-// row, and never compare a Policy. A new policy is a file, a constant and a row.
+// policies is all that the rest of the code knows of them: Pool, the proxy, the configuration and kvasir replay go by
+// the row, and never compare a Policy or its name. A new policy is a file, a constant and a row.
 var policies = [...]struct {
 	name string
 
@@ -39,13 +39,16 @@ var policies = [...]struct {
 	// timed: prices are milliseconds until the first token and of what others wait longer. They say as they stand
 	// whether a hand-over pays, and requests may wait in the central queue for their cheapest worker.
 	timed bool
+
+	// weighed: prices go by PoolOptions.KV, of which a configuration, a request and kvasir replay may set the weights.
+	weighed bool
 }{
 	RoundRobin:  {name: "round_robin", pick: roundRobin},
 	Random:      {name: "random", pick: random},
 	LeastLoaded: {name: "least_loaded", pick: leastLoaded},
 	P2C:         {name: "p2c", pick: p2c},
-	KV:          {name: "kv", price: priceByBlocks},
 	Predict:     {name: "predict", price: priceByTime, timed: true},
+	KV:          {name: "kv", price: priceByBlocks, weighed: true},
 }
 
 // String returns the policy's name in configurations, logs and metrics.
@@ -57,11 +60,20 @@ func (p Policy) Priced() bool { return policies[p].price != nil }
 // Queues says whether PoolOptions.CentralQueue has an effect.
 func (p Policy) Queues() bool { return policies[p].timed }
 
-// PolicyNames returns the names of all policies, in the order of the constants.
+// Weighed says whether the weights of PoolOptions.KV have an effect.
+func (p Policy) Weighed() bool { return policies[p].weighed }
+
+// PolicyNames returns the names of all policies, those with prices first: what they are listed to people in.
 func PolicyNames() []string {
-	names := make([]string, 0, len(policies))
-	for _, row := range policies {
-		names = append(names, row.name)
+	return append(PoliciesThat(Policy.Priced), PoliciesThat(func(p Policy) bool { return !p.Priced() })...)
+}
+
+// PoliciesThat returns the names of the policies of which a property holds, such as Policy.Priced.
+func PoliciesThat(holds func(Policy) bool) (names []string) {
+	for p, row := range policies {
+		if holds(Policy(p)) {
+			names = append(names, row.name)
+		}
 	}
 	return names
 }

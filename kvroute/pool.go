@@ -52,17 +52,8 @@ type PoolOptions struct {
 // never changed; all its methods may be called at the same time, also
 // after another pool has replaced it.
 type Pool struct {
-	workers   []*Worker
-	policy    Policy
-	maxQueued int
-	random    func() uint64
-	line      *line
-
-	kv           cost.KV
-	predict      cost.Predict
-	temperature  float64
-	disaggregate Disaggregate
-	central      bool // requests wait for an open engine, not just for a slot
+	options PoolOptions // with their defaults; After is let go
+	line    *line
 
 	known atomic.Pointer[catalog]
 	mu    sync.Mutex // held while known is rebuilt
@@ -73,27 +64,8 @@ type Pool struct {
 // belongs to one chain of pools for good; that it comes from another is a
 // panic.
 func NewPool(o PoolOptions) *Pool {
-	p := &Pool{
-		workers:   slices.Clone(o.Workers),
-		policy:    o.Policy,
-		maxQueued: o.MaxQueued,
-		random:    o.Random,
-
-		kv:           o.KV,
-		predict:      o.Predict,
-		temperature:  o.Temperature,
-		disaggregate: o.Disaggregate,
-		central:      o.CentralQueue && o.Policy.Queues() && o.MaxQueued > 0,
-	}
-	if p.kv == (cost.KV{}) {
-		p.kv = cost.DefaultKV()
-	}
-	if p.predict == (cost.Predict{}) {
-		p.predict = cost.DefaultPredict()
-	}
-	if p.random == nil {
-		p.random = rand.Uint64
-	}
+	p := &Pool{options: o}
+	p.options.setDefaults()
 	if o.After != nil {
 		p.line = o.After.line
 	} else {
@@ -102,12 +74,28 @@ func NewPool(o PoolOptions) *Pool {
 	if o.Index != nil && o.Index != p.line.index {
 		panic("BUG: a pool has another index than the one before it")
 	}
-	for _, w := range p.workers {
+	for _, w := range p.options.Workers {
 		if !w.line.CompareAndSwap(nil, p.line) && w.line.Load() != p.line {
 			panic(fmt.Sprintf("BUG: worker %q belongs to another chain of pools", w.name))
 		}
 	}
 	return p
+}
+
+// setDefaults makes the options those of a pool: with what zero values stand for, and
+// nothing that the caller may still change.
+func (o *PoolOptions) setDefaults() {
+	o.Workers, o.After = slices.Clone(o.Workers), nil
+	o.CentralQueue = o.CentralQueue && o.Policy.Queues() && o.MaxQueued > 0
+	if o.KV == (cost.KV{}) {
+		o.KV = cost.DefaultKV()
+	}
+	if o.Predict == (cost.Predict{}) {
+		o.Predict = cost.DefaultPredict()
+	}
+	if o.Random == nil {
+		o.Random = rand.Uint64
+	}
 }
 
 // A Query is what placement has to know of a request.
@@ -123,7 +111,7 @@ type Query struct {
 	Quiet    bool      // tokens show no passes of the engine: the answer comes in one piece, or is of several sequences
 
 	// Aggregate asks for no prefill worker, after one failed. Against Always it
-	// prevails; workers that are Helped do not get it, unless it has no prompt.
+	// prevails; workers that need a prefill worker do not get it, unless it has no prompt.
 	Aggregate    bool
 	NoPrompt     bool      // nothing is generated: whoever serves the model can take it
 	TriedPrefill []*Worker // not to be placed there again for this request's prompt
@@ -182,17 +170,16 @@ func (p *Pool) place(q *Query) (Placement, error) {
 		return Placement{}, err
 	}
 	// Nearly all requests end here where there are no prices. It saves half of the time.
-	if pick := policies[p.policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
-		e := eligible{workers: s.workers, tried: q.Tried, now: q.Now, turn: &s.turn, random: p.random}
-		if w := pick(e); w != nil && w.acquire() {
-			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.policy].name}, nil
+	if pick := policies[p.options.Policy].pick; pick != nil && !s.decodes && q.Pin == (Pin{}) {
+		if w := pick(p.eligible(q, s.workers, q.Tried, &s.turn)); w != nil && w.acquire() {
+			return Placement{Worker: w, Rank: -1, PrefillRank: -1, Why: policies[p.options.Policy].name}, nil
 		}
 	}
 	c, err := p.candidates(s, q)
 	if err != nil {
 		return Placement{}, err
 	}
-	if p.policy.Priced() {
+	if p.options.Policy.Priced() {
 		return p.line.placer.place(p, &c, q)
 	}
 	return p.byLoad(&c, q)
@@ -201,7 +188,7 @@ func (p *Pool) place(q *Query) (Placement, error) {
 // byLoad places a request without prices.
 func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 	for {
-		helper, err := p.helper(c, q)
+		prefill, err := p.prefillWorker(c, q)
 		if err != nil {
 			return Placement{}, err
 		}
@@ -212,8 +199,8 @@ func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 		if at.Worker == nil {
 			continue
 		}
-		if helper != nil && c.helped(at.Worker) {
-			at.Prefill = helper
+		if prefill != nil && c.answersAfter(at.Worker) {
+			at.Prefill = prefill
 		}
 		// Another request may have taken the last slot since: look again. Each
 		// time round somebody else got a slot, so this ends.
@@ -230,9 +217,8 @@ func (p *Pool) byLoad(c *candidates, q *Query) (Placement, error) {
 // pick returns the worker that the policy picks, or makes do; no worker and
 // no error is to be tried again.
 func (p *Pool) pick(c *candidates, q *Query) (Placement, error) {
-	policy := &policies[p.policy]
-	e := eligible{workers: c.workers, tried: q.Tried, now: q.Now, turn: &c.served.turn, random: p.random}
-	if w := policy.pick(e); w != nil {
+	policy := &policies[p.options.Policy]
+	if w := policy.pick(p.eligible(q, c.workers, q.Tried, &c.served.turn)); w != nil {
 		return Placement{Worker: w, Why: c.why(policy.name, q)}, nil
 	}
 	return makeDo(c.workers, q.Tried, q.Strict, q.Now)
@@ -242,22 +228,20 @@ func (p *Pool) pick(c *candidates, q *Query) (Placement, error) {
 // prices to say so (Dynamo's bound of conditional disaggregation).
 const shortPrompt = 2048
 
-// helper returns the prefill worker for the request; nil: none.
-func (p *Pool) helper(c *candidates, q *Query) (*Worker, error) {
+// prefillWorker returns the prefill worker for the request; nil: none.
+func (p *Pool) prefillWorker(c *candidates, q *Query) (*Worker, error) {
 	tokens := q.tokens()
 	if len(c.prefills) > 0 && (c.must || c.some || tokens == 0 || tokens >= shortPrompt) {
-		e := eligible{
-			workers: c.prefills, tried: q.TriedPrefill, now: q.Now, turn: &c.served.prefillTurn, random: p.random,
-			narrow: !c.must && !c.some && c.unaided(q),
-		}
-		if w := policies[p.policy].pick(e); w != nil {
+		e := p.eligible(q, c.prefills, q.TriedPrefill, &c.served.prefillTurn)
+		e.narrow = !c.must && !c.some && c.unaided(q)
+		if w := policies[p.options.Policy].pick(e); w != nil {
 			return w, nil
 		}
 	}
 	if !c.must && !c.some {
 		return nil, nil
 	}
-	w, err := c.anyHelper(q)
+	w, err := c.anyPrefillWorker(q)
 	if err != nil {
 		return nil, c.alone(err)
 	}
@@ -270,10 +254,10 @@ func (c *candidates) unaided(q *Query) bool {
 	return slices.ContainsFunc(c.workers, func(w *Worker) bool { return !w.aside() && c.whole(w) && available(w, q.Tried, q.Now) })
 }
 
-// anyHelper returns a prefill worker that is busy, or one that the request names.
-func (c *candidates) anyHelper(q *Query) (*Worker, error) {
+// anyPrefillWorker returns a prefill worker that is busy, or one that the request names.
+func (c *candidates) anyPrefillWorker(q *Query) (*Worker, error) {
 	for {
-		at, err := makeDo(c.prefills, q.TriedPrefill, !c.helpAt, q.Now)
+		at, err := makeDo(c.prefills, q.TriedPrefill, !c.anyRole, q.Now)
 		switch {
 		case errors.Is(err, ErrFull):
 			return nil, err

@@ -10,5 +10,5 @@ import (
 
 // priceByTime prices by PoolOptions.Predict. Whatever the policy, it says whether a hand-over pays.
 func priceByTime(p *Pool, _ *Override, now time.Time, prompt cost.Prompt, c []cost.Candidate) {
-	p.predict.Price(now, prompt, c)
+	p.options.Predict.Price(now, prompt, c)
 }

@@ -140,8 +140,8 @@ func TestPredictAllocs(t *testing.T) {
 
 func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens int) float64 {
 	p, prompts := warm(t, 8, tokens, PoolOptions{Policy: policy, Disaggregate: disaggregate, CentralQueue: true, MaxQueued: 9})
-	p.workers[0].SetHardware(Hardware{Slow: 2})
-	p.workers[1].SetHardware(Hardware{Aside: true})
+	p.options.Workers[0].SetHardware(Hardware{Slow: 2})
+	p.options.Workers[1].SetHardware(Hardware{Aside: true})
 	var prompt Prompt
 	i, now, text := 0, time.Now(), textOf(prompts[0])
 	place := func() {
@@ -156,7 +156,7 @@ func placeAllocs(t *testing.T, policy Policy, disaggregate Disaggregate, tokens 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(at.Candidates) < len(p.workers) {
+		if len(at.Candidates) < len(p.options.Workers) {
 			t.Fatal("candidates are missing")
 		}
 		at.Prefilled(now, true)

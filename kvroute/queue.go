@@ -1,4 +1,4 @@
-// Queue: who waits for one model, as linked lists by class, and in the central order.
+// Queue: the part of the line that waits for one model: by class in the order of arrival, and in the order of cost.Queue.
 
 package kvroute
 
@@ -9,7 +9,7 @@ import (
 	"kvasir/kvroute/cost"
 )
 
-// A queue is who waits for one model.
+// A queue holds the requests of the line that wait for one model.
 type queue struct {
 	classes [classes]fifo // each in the order of arrival
 

@@ -30,7 +30,7 @@ func stress(t *testing.T, policy Policy) {
 	for _, w := range workers[:3] {
 		w.SetModels([]Model{{Name: "n"}, {Name: "m"}}) // three serve both
 	}
-	for i := range workers[3:] { // of them one is helped by two prefill workers
+	for i := range workers[3:] { // of them one has two prefill workers
 		w := NewWorker(workers[3+i].name, []Role{Decode, Prefill, Prefill}[i], 2)
 		w.SetModels([]Model{{Name: "m"}})
 		workers[3+i] = w
@@ -75,9 +75,9 @@ func stress(t *testing.T, policy Policy) {
 		if rand.N(2) == 0 {
 			at.Worker.Succeeded(time.Now())
 		}
-		helper := make(chan struct{})
+		answering := make(chan struct{})
 		go func() { // as where both legs are under way at once
-			defer close(helper)
+			defer close(answering)
 			if at.Prefill == nil {
 				return
 			}
@@ -93,7 +93,7 @@ func stress(t *testing.T, policy Policy) {
 		at.Cached(rand.N(100))
 		at.Answered(time.Now(), rand.N(100))
 		inside[at.Worker].Add(-1)
-		<-helper
+		<-answering
 		at.Release()
 		return nil
 	}

@@ -71,8 +71,8 @@ func (tw *twin) allowed(q Query) (workers, prefills []*Worker, err error) {
 	if len(workers) == 0 {
 		return nil, nil, ErrUnknownModel
 	}
-	helped := slices.ContainsFunc(workers, func(w *Worker) bool { return w.Role() == Decode })
-	if !helped || q.Aggregate || tw.mode == Never {
+	decodes := slices.ContainsFunc(workers, func(w *Worker) bool { return w.Role() == Decode })
+	if !decodes || q.Aggregate || tw.mode == Never {
 		workers, err = tw.usable(workers, q.Tried, q.Strict)
 		return workers, nil, err
 	}
@@ -153,7 +153,7 @@ func (tw *twin) usable(workers, tried []*Worker, strict bool) ([]*Worker, error)
 // check compares one answer with what is allowed, and takes its slots.
 func (tw *twin) check(what string, q Query, at Placement, err error) {
 	tw.t.Helper()
-	open, helpers, want := tw.allowed(q)
+	open, prefills, want := tw.allowed(q)
 	if errors.Is(err, ErrFull) && want == nil && tw.central && len(q.Tried) == 0 && tw.anyClosed() {
 		return
 	}
@@ -167,7 +167,7 @@ func (tw *twin) check(what string, q Query, at Placement, err error) {
 		tw.t.Fatalf("%s: got worker %s, which is not allowed", what, at.Worker.Name())
 	}
 	switch {
-	case at.Prefill != nil && (at.Worker.Role() != Decode || !slices.Contains(helpers, at.Prefill)):
+	case at.Prefill != nil && (at.Worker.Role() != Decode || !slices.Contains(prefills, at.Prefill)):
 		tw.t.Fatalf("%s: got prefill worker %s for %s, which is not allowed", what, at.Prefill.Name(), at.Worker.Name())
 	case at.Prefill == nil && at.Worker.Role() == Decode && tw.mode == Always && !q.Aggregate:
 		tw.t.Fatalf("%s: got no prefill worker for %s", what, at.Worker.Name())

@@ -21,13 +21,13 @@ import (
 //     and never with mu held.
 type Worker struct {
 	// What Place reads of every worker lies together, in one cache line.
-	active atomic.Int64           // requests under way
-	max    atomic.Int64           // at most so many; 0: no limit
-	sick   atomic.Pointer[health] // nil: a success has nothing to change
-	models atomic.Pointer[[]Model]
-	helped atomic.Bool              // it computes no prompts: a prefill worker must
-	line   atomic.Pointer[line]     // who waits for it; nil before its first pool
-	hard   atomic.Pointer[Hardware] // immutable; nil: nothing is known; written with engine.mu held
+	active       atomic.Int64           // requests under way
+	max          atomic.Int64           // at most so many; 0: no limit
+	sick         atomic.Pointer[health] // nil: a success has nothing to change
+	models       atomic.Pointer[[]Model]
+	needsPrefill atomic.Bool              // it computes no prompts: a prefill worker must
+	line         atomic.Pointer[line]     // who waits for it; nil before its first pool
+	hard         atomic.Pointer[Hardware] // immutable; nil: nothing is known; written with engine.mu held
 
 	// Peer is the caller's own handle of this worker (its connections), so that
 	// a placement leads there without a look-up. Set it before the worker
@@ -64,18 +64,18 @@ func (w *Worker) Active() int { return int(w.active.Load()) }
 // MaxRequests returns the limit of requests under way; 0: none.
 func (w *Worker) MaxRequests() int { return int(w.max.Load()) }
 
-// SetHelped says whether the engine computes no prompts of its own, as SGLang's
+// SetNeedsPrefill says whether the engine computes no prompts of its own, as SGLang's
 // does not that is started for decode: requests go there with a prefill worker or
 // not at all, whatever PoolOptions.Disaggregate says. It concerns workers of role
 // Decode.
-func (w *Worker) SetHelped(helped bool) {
-	if w.helped.Swap(helped) != helped {
+func (w *Worker) SetNeedsPrefill(needs bool) {
+	if w.needsPrefill.Swap(needs) != needs {
 		w.wake()
 	}
 }
 
-// Helped says whether prompts for the worker are computed by another one always.
-func (w *Worker) Helped() bool { return w.role == Decode && w.helped.Load() }
+// NeedsPrefill says whether prompts for the worker are always computed by a prefill worker.
+func (w *Worker) NeedsPrefill() bool { return w.role == Decode && w.needsPrefill.Load() }
 
 // SetMaxRequests changes the limit of a worker whose configuration changed.
 // Requests under way beyond a lower limit are not disturbed.
@@ -111,7 +111,7 @@ func (w *Worker) Models() (models []Model, known bool) {
 }
 
 // takesRequests says whether requests are placed on the worker at all.
-// A prefill worker is only ever the helper of another one.
+// A prefill worker only ever computes prompts for others.
 func (w *Worker) takesRequests() bool { return w.role != Prefill }
 
 // free says whether the worker is below its limit.

@@ -126,7 +126,7 @@ func (l *accessLog) candidates(x *exchange, at *kvroute.Placement) {
 		list.Dict(one)
 	}
 	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
-		Str("policy", x.plan.state.settings.Routing.Policy).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
+		Str("policy", x.plan.state.settings.Routing.Policy.String()).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
 		Array("candidates", list).Msg("placement")
 }
 

@@ -43,7 +43,7 @@ func wayOf(tb testing.TB, body string, change func(*Settings)) (once func(), don
 	s := settingsFor(w.url)
 	change(s)
 	p := startProxy(tb, s)
-	if s.Routing.Policy == "predict" && s.Models[0].Tokenizer != "none" {
+	if s.Routing.Policy == kvroute.Predict && s.Models[0].Tokenizer != "none" {
 		p.waitForTokens(tb)
 	}
 	p.backendOf(tb, "w0").SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 16384, MaxBatchedTokens: 8192, MaxSeqs: 256})

@@ -69,7 +69,7 @@ func TestLostClientIsNoSuccessOfTheWorker(t *testing.T) {
 	waitUntil(t, "it is booked", func() bool { return strings.Contains(p.log.String(), `"end":"client_gone"`) })
 	hang.Store(false)
 	p.ask(t, "/v1/chat/completions", plainChat)
-	if !strings.Contains(p.log.String(), "set aside") {
+	if !strings.Contains(p.log.String(), "worker is ejected") {
 		t.Error("five failures in a row did not eject the worker: a lost client broke the row")
 	}
 }

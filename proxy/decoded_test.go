@@ -8,14 +8,15 @@ import (
 	"testing"
 
 	"kvasir/classify"
-	"kvasir/kvroute/tokenize"
+	"kvasir/kvroute"
+	"kvasir/tokenize"
 )
 
 // tokenizerDir is a model's directory with one of the tokenizers of kvroute's tests.
 func tokenizerDir(t *testing.T, name string) (dir string, read *tokenize.Tokenizer) {
 	t.Helper()
 	dir = t.TempDir()
-	data, err := os.ReadFile(filepath.Join("..", "kvroute", "tokenize", "testdata", name+".json"))
+	data, err := os.ReadFile(filepath.Join("..", "tokenize", "testdata", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +70,7 @@ func TestTokenIDsAreJudgedAsText(t *testing.T) {
 				w := goodWorker(t)
 				s := guarded(classify.Block, w.url)
 				s.Classify.Jailbreak.Action = classify.Off
-				s.Routing.Policy, s.Models[0].Tokenizer = "predict", dir
-				s.Routing.PrefillLoadScale, s.Routing.OverlapCredit = 1, OverlapCredit{1, 0.75, 0.25}
+				s.Routing.Policy, s.Models[0].Tokenizer = kvroute.Predict, dir
 				if c.change != nil {
 					c.change(s)
 				}

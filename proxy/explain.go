@@ -101,7 +101,7 @@ func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placem
 		defer pl.verdict.Release()
 	}
 	pl.answerBy(decidedModel(pl))
-	out := &PlacementExplained{Model: pl.model, Policy: pl.state.settings.Routing.Policy, Candidates: []CandidateExplained{}}
+	out := &PlacementExplained{Model: pl.model, Policy: pl.state.settings.Routing.Policy.String(), Candidates: []CandidateExplained{}}
 	if r := rulingOn(pl.verdict, &pl.state.settings.Guards, pl.model); r.err != nil || r.refusal != nil || r.gone {
 		out.Problem = "no worker is asked: a guard or a decision answers"
 		return out, nil

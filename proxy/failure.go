@@ -89,7 +89,7 @@ func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
 	if b.Failed(now, reason) {
 		st := b.Status(now)
-		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is set aside after failures in a row")
+		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is ejected after failures in a row")
 	}
 }
 

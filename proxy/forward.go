@@ -77,7 +77,7 @@ func (a *attempts) hasRetries() bool {
 // mayAggregate says whether a decode worker may compute the prompt where no
 // prefill worker did, and does not anyway: that one at least which was placed last.
 func (a *attempts) mayAggregate() bool {
-	return !a.aggregate && a.x.plan.state.settings.Routing.Disaggregate != kvroute.Always.String() && !a.x.at.Worker.Helped()
+	return !a.aggregate && a.x.plan.state.settings.Routing.Disaggregate != kvroute.Always && !a.x.at.Worker.NeedsPrefill()
 }
 
 // goesOn takes from the last failure where the next attempt must not go, and says

@@ -19,10 +19,6 @@ const (
 	// with the prompt: a number for each block, and at most each token.
 	saidLimit = 16 << 20
 
-	// saidGood is how long what it said is good. vLLM frees the blocks after
-	// 30 s; who asks for them later gets others' and answers 200 with wrong text.
-	saidGood = 20 * time.Second
-
 	// besideGrace is how long the connection to a prefill worker may outlive the
 	// whole answer, so that it can be kept.
 	besideGrace = 250 * time.Millisecond
@@ -37,7 +33,7 @@ var (
 //
 //  1. Both legs are stopped when the client is lost, whichever is under way.
 //  2. What the prefill worker said goes to one decode worker once, word for
-//     word, within saidGood, and only while the prefill worker lives on.
+//     word, within Connector.Good, and only while the prefill worker lives on.
 //  3. Until commit, whatever fails on either leg fails the attempt. From then
 //     on the prefill worker's end does not matter: its blocks are where they
 //     were needed.
@@ -301,7 +297,7 @@ func (l *leg) Unbind() bool {
 
 // expired says that what the prefill worker said must not be used any more.
 func (h *handover) expired(now time.Time) bool {
-	return !h.said.IsZero() && (now.Sub(h.said) > saidGood || h.from.Life.Load() != h.life)
+	return !h.said.IsZero() && (now.Sub(h.said) > h.by.Good || h.from.Life.Load() != h.life)
 }
 
 // commit says that the client is sent the decode worker's answer now. An error

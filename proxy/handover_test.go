@@ -26,7 +26,7 @@ var (
 // autoSettings is handoverSettings with a decode worker that may compute a prompt itself.
 func autoSettings(engine string, prefills, decodes []string) *Settings {
 	s := handoverSettings(engine, prefills, decodes)
-	s.Routing.Disaggregate = "auto"
+	s.Routing.Disaggregate = kvroute.Auto
 	return s
 }
 
@@ -97,7 +97,7 @@ func TestFailedPrefillWithoutFallback(t *testing.T) {
 			from := startWorker(t, tc.prefil)
 			to := startWorker(t, send(httpReply(200, "application/json", chatReply)))
 			s := autoSettings("vllm", []string{from.url}, []string{to.url})
-			s.Routing.Disaggregate = "always"
+			s.Routing.Disaggregate = kvroute.Always
 			p := startProxy(t, s)
 			if a := p.ask(t, "/v1/chat/completions", handedChat); a.StatusCode != tc.always {
 				t.Errorf("got %d %q, want %d", a.StatusCode, a.body, tc.always)
@@ -114,7 +114,7 @@ func TestFailedPrefillGoesToAnother(t *testing.T) {
 	bad := startWorker(t, die)
 	good := startWorker(t, send(httpReply(200, "application/json", nixlReply)))
 	to := startWorker(t, send(httpReply(200, "application/json", chatReply)))
-	for _, mode := range []string{"auto", "always"} {
+	for _, mode := range []kvroute.Disaggregate{kvroute.Auto, kvroute.Always} {
 		s := autoSettings("vllm", []string{bad.url, good.url}, []string{to.url})
 		s.Routing.Disaggregate = mode
 		p := startProxy(t, s)
@@ -437,8 +437,9 @@ func TestHandoverKeepsConnections(t *testing.T) {
 }
 
 // A hand-over waits neither for ever nor too long: what the prefill worker said
-// is not used after saidGood, nor when it was gone meanwhile.
+// is not used after Connector.Good, nor when it was gone meanwhile.
 func TestWhatWasSaidExpires(t *testing.T) {
+	const good = 20 * time.Second
 	now := time.Now()
 	for _, tc := range []struct {
 		name    string
@@ -448,11 +449,11 @@ func TestWhatWasSaidExpires(t *testing.T) {
 	}{
 		{"fresh", now.Add(-time.Second), 0, false},
 		{"nothing is used of it", time.Time{}, 3, false},
-		{"20 s", now.Add(-saidGood), 0, false},
-		{"later", now.Add(-saidGood - 1), 0, true},
+		{"20 s", now.Add(-good), 0, false},
+		{"later", now.Add(-good - 1), 0, true},
 		{"the server was gone", now, 1, true},
 	} {
-		h := &handover{from: &backend{Worker: &upstream.Worker{}}, said: tc.said}
+		h := &handover{by: &upstream.Connector{Good: good}, from: &backend{Worker: &upstream.Worker{}}, said: tc.said}
 		h.from.Life.Store(tc.life)
 		h.decode.h, h.prefill.h = h, h
 		if got := h.expired(now); got != tc.expired {
@@ -472,8 +473,8 @@ func TestWhatWasSaidExpires(t *testing.T) {
 // An answer to what was sent too late is not the client's, however it looks.
 func TestAnswerToWhatWasSentTooLate(t *testing.T) {
 	x := &exchange{}
-	h := &handover{x: x, from: &backend{Worker: &upstream.Worker{}}, said: time.Now()}
-	x.call.Sent = h.said.Add(saidGood)
+	h := &handover{x: x, by: &upstream.Connector{Good: 20 * time.Second}, from: &backend{Worker: &upstream.Worker{}}, said: time.Now()}
+	x.call.Sent = h.said.Add(h.by.Good)
 	if err := h.commit(); err != nil {
 		t.Errorf("in time: %v", err)
 	}
@@ -541,7 +542,7 @@ func TestDifferentEnginesKeepApart(t *testing.T) {
 	}
 }
 
-// A prefill worker that has died since it computed a prompt stays set aside when that prompt's answer ends. (Each end of
+// A prefill worker that has died since it computed a prompt stays ejected when that prompt's answer ends. (Each end of
 // an answer had it tried again, so that the retries were used up by requests that it could not take.)
 func TestEndOfAnAnswerRaisesNoDead(t *testing.T) {
 	asked, hold := make(chan struct{}), make(chan struct{})

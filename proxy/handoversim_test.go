@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/sim"
 )
 
@@ -168,7 +169,7 @@ func TestSimulatedHandoverSaysTheSame(t *testing.T) {
 // SGLang's decode workers compute no prompts: all is handed over to them, however
 // short it is, and what cannot be is refused with the reason.
 func TestDecodeWorkersThatComputeNoPrompts(t *testing.T) {
-	for policy, named := range map[string]string{"predict": "sglang", "round_robin": ""} { // by the configuration, or found out
+	for policy, named := range map[kvroute.Policy]string{kvroute.Predict: "sglang", kvroute.RoundRobin: ""} { // by the configuration, or found out
 		from, to := startSim(t, sim.Options{Engine: "sglang", Role: "prefill", Speedup: 1000}), startSim(t, sim.Options{Engine: "sglang", Role: "decode", Speedup: 1000})
 		s := autoSettings("sglang", []string{from.url}, []string{to.url})
 		s.Routing.Policy = policy
@@ -177,7 +178,7 @@ func TestDecodeWorkersThatComputeNoPrompts(t *testing.T) {
 		}
 		p := startProxy(t, s)
 		waitUntil(t, "the engines are known", func() bool {
-			return p.backendOf(t, "w0").EngineName() == "sglang" && p.backendOf(t, "w1").Helped()
+			return p.backendOf(t, "w0").EngineName() == "sglang" && p.backendOf(t, "w1").NeedsPrefill()
 		})
 		for _, body := range []string{plainChat, plainChat, longChat("a", "")} {
 			if a := p.ask(t, "/v1/chat/completions", body); a.StatusCode != 200 || a.Header.Get("x-kvasir-prefill-worker") != "w0" {

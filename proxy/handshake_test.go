@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/proxy/respond"
 )
@@ -29,7 +30,7 @@ func handoverSettings(engine string, prefills, decodes []string) *Settings {
 		}
 	}
 	s.Retry.Budget = 1
-	s.Routing.Disaggregate = "always"
+	s.Routing.Disaggregate = kvroute.Always
 	return s
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvasir/admin"
+	"kvasir/kvroute"
 )
 
 // Every goroutine is waited for, but for four of fasthttp's that end by
@@ -44,7 +45,7 @@ func settingsFor(urls ...string) *Settings {
 		},
 		Retry:        Retry{Attempts: 2, Budget: 0.2},
 		ReplyHeaders: true,
-		Routing:      Routing{Policy: "round_robin", Queue: true, MaxQueued: 16, QueueTimeout: 5 * time.Second},
+		Routing:      Routing{PoolOptions: kvroute.PoolOptions{Policy: kvroute.RoundRobin, MaxQueued: 16}, Queue: true, QueueTimeout: 5 * time.Second},
 		Models:       []Model{{Name: "m", Default: true}},
 	}
 	for i, u := range urls {

@@ -45,9 +45,7 @@ func giveIDs(ids *[]uint32) {
 }
 
 // prices says whether the policy asks for what workers hold. The others get no tokens.
-func (s *state) prices() bool {
-	return s.settings.Routing.Policy == "predict" || s.settings.Routing.Policy == "kv"
-}
+func (s *state) prices() bool { return s.settings.Routing.Policy.Priced() }
 
 // locate fills pl.placing.prompt, by which placement knows the blocks that the request
 // would meet: the tokens of the body as it will be sent (pl.edit is done), under the seed

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/sim"
 )
@@ -72,7 +73,7 @@ func TestPrefillLegsTeachThePace(t *testing.T) {
 	from := startSim(t, o)
 	o.Role = "decode"
 	s := autoSettings("vllm", []string{from.url}, []string{startSim(t, o).url})
-	s.Routing.Policy, s.Routing.Disaggregate = "predict", "always"
+	s.Routing.Policy, s.Routing.Disaggregate = kvroute.Predict, kvroute.Always
 	p := startProxy(t, s)
 	p.waitForTokens(t)
 	before := p.predicted(t, "w0", cost.PrefillLeg)

@@ -24,8 +24,7 @@ import (
 // placingSettings are settingsFor with the default policy.
 func placingSettings(urls ...string) *Settings {
 	s := settingsFor(urls...)
-	s.Routing.Policy, s.Routing.Disaggregate, s.Routing.Overrides = "predict", "auto", true
-	s.Routing.PrefillLoadScale, s.Routing.OverlapCredit = 1, OverlapCredit{Device: 1, Host: 0.75, Disk: 0.25}
+	s.Routing.Policy, s.Routing.Disaggregate, s.Routing.Overrides = kvroute.Predict, kvroute.Auto, true
 	for i := range s.Workers {
 		s.Workers[i].Engine = "vllm"
 	}
@@ -466,12 +465,12 @@ func TestBadTemplatesAreSaid(t *testing.T) {
 
 // A reload changes the policy for new requests, also to one that asks for tokens.
 func TestReloadChangesPolicy(t *testing.T) {
-	p, _ := startPlacing(t, 2, func(s *Settings) { s.Routing.Policy = "kv" })
+	p, _ := startPlacing(t, 2, func(s *Settings) { s.Routing.Policy = kvroute.KV })
 	body := wordy("apple", 1000, "")
 	a := p.placed(t, body)
 	p.held(t, a.worker, a.of)
 	plain := *p.state.Load().settings
-	plain.Routing.Policy = "round_robin"
+	plain.Routing.Policy = kvroute.RoundRobin
 	if err := p.Apply(&plain); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +479,7 @@ func TestReloadChangesPolicy(t *testing.T) {
 		t.Errorf("round robin: %+v, %+v", one, two)
 	}
 	predict := plain
-	predict.Routing.Policy = "predict"
+	predict.Routing.Policy = kvroute.Predict
 	if err := p.Apply(&predict); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/gpu"
+	"kvasir/kvroute"
 	"kvasir/proxy/hardware"
 	"kvasir/upstream"
 )
@@ -107,18 +108,15 @@ type Model struct {
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
 }
 
-// Routing is how a worker is chosen among those that serve the model.
+// Routing is how a worker is chosen among those that serve the model: what the pool
+// is told, but for the workers and the pool before it, and what the proxy itself
+// decides.
 type Routing struct {
-	Policy       string        // predict, kv, round_robin, random, least_loaded, p2c
-	Queue        bool          // wait for a free worker instead of refusing at once
-	MaxQueued    int           // requests that may wait at once, for each model
-	QueueTimeout time.Duration // how long one may wait
+	kvroute.PoolOptions
 
-	PrefillLoadScale float64       // of kv: what a block to compute weighs against one to decode
-	OverlapCredit    OverlapCredit // of kv
-	Temperature      float64       // of kv and predict; 0: the cheapest worker, always
-	Disaggregate     string        // auto, always, never: whether a prefill worker prefills
-	Overrides        bool          // clients may name workers and weights
+	Queue        bool          // requests wait for a free worker instead of being refused at once
+	QueueTimeout time.Duration // how long one may wait
+	Overrides    bool          // clients may name workers and weights
 }
 
 // GPU is how this host's GPUs are looked at.
@@ -132,7 +130,3 @@ func (s *Settings) GPUWorkers() []gpu.Worker {
 	}
 	return all
 }
-
-// OverlapCredit is what a block that a worker holds is worth, by where it lies;
-// 1 is a block that need not be computed.
-type OverlapCredit struct{ Device, Host, Disk float64 }

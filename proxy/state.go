@@ -5,7 +5,6 @@ package proxy
 import (
 	"kvasir/classify"
 	"kvasir/kvroute"
-	"kvasir/kvroute/cost"
 	"kvasir/proxy/hardware"
 	"kvasir/proxy/tokens"
 	"kvasir/upstream"
@@ -65,22 +64,15 @@ func (p *Proxy) Apply(s *Settings) error {
 		workers = append(workers, b.Worker.Worker)
 		next.handsOver = next.handsOver || b.Role() == kvroute.Prefill
 	}
-	policy, err := kvroute.ParsePolicy(s.Routing.Policy)
-	if err != nil {
-		return err
-	}
-	disaggregate, err := kvroute.ParseDisaggregate(s.Routing.Disaggregate)
-	if err != nil {
-		return err
-	}
+	var err error
 	if next.classifier, err = classify.New(s.Classify); err != nil {
 		return err
 	}
 	if next.deciding, err = next.classifier.With(withoutBlocks(s.Classify)); err != nil {
 		return err
 	}
-	o := s.Routing.pool(workers)
-	o.Policy, o.Disaggregate = policy, disaggregate
+	o := s.Routing.PoolOptions
+	o.Workers, o.CentralQueue = workers, s.Routing.Queue
 	if old != nil {
 		o.After = old.pool
 	}
@@ -142,18 +134,6 @@ func (s *state) onGPUs() []hardware.Worker {
 func withoutBlocks(o classify.Options) classify.Options {
 	o.Jailbreak.Action, o.PII.Action, o.PII.All = classify.Annotate, classify.Annotate, true
 	return o
-}
-
-// pool is how a pool of these workers places.
-func (r *Routing) pool(workers []*kvroute.Worker) kvroute.PoolOptions {
-	kv := cost.DefaultKV()
-	kv.PrefillLoadScale = r.PrefillLoadScale
-	kv.DeviceCredit, kv.HostCredit, kv.DiskCredit = r.OverlapCredit.Device, r.OverlapCredit.Host, r.OverlapCredit.Disk
-	return kvroute.PoolOptions{
-		Workers: workers, MaxQueued: r.MaxQueued,
-		KV: kv, Predict: cost.DefaultPredict(), Temperature: r.Temperature,
-		CentralQueue: r.Queue,
-	}
 }
 
 func (s *state) budgetFor(next *Settings) *kvroute.Budget {

@@ -13,7 +13,7 @@ rank() {
   case $1 in
     proxy | openai* | wire | header) echo 1 ;;
     upstream | coalesce | zmtp | kvroute/kvevents) echo 2 ;;
-    kvroute/template | kvroute/tokenize | kvroute/prompt) echo 3 ;;
+    kvroute/template | tokenize | kvroute/prompt) echo 3 ;;
     classify*) echo 4 ;;
     cache*) echo 5 ;;
     kvroute*) echo 6 ;;

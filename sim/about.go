@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// serveNothing is /health and /ping: 200 and no body.
+// serveNothing answers /health and /ping: 200 without a body.
 func serveNothing(s *Server, w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
@@ -34,7 +34,7 @@ func serveModels(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, b)
 }
 
-// serveTokenize counts the tokens of a prompt or of a conversation, as the completion routes would.
+// serveTokenize counts the tokens of a prompt or of a conversation as the completion routes do.
 func serveTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	tokens := s.tokenize(f)
@@ -60,7 +60,7 @@ func serveTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, append(b, "]}"...))
 }
 
-// tokenize is the prompt or the conversation of a request as tokens.
+// tokenize returns the prompt or the conversation of a request as tokens.
 func (s *Server) tokenize(f *fields) []uint32 {
 	c := &completion{}
 	if f.get("messages") != nil {

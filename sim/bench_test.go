@@ -1,4 +1,4 @@
-// What a token and a request cost.
+// The cost of a token and of a request.
 
 package sim
 
@@ -43,7 +43,8 @@ func TestEventDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkServer is whole requests of 16 tokens on kept connections, client included.
+// BenchmarkServer measures whole requests of 16 tokens on keep-alive connections, client
+// included.
 func BenchmarkServer(b *testing.B) {
 	for name, fields := range map[string]string{"whole": `"max_tokens":16`, "streamed": `"max_tokens":16,"stream":true`} {
 		b.Run(name, func(b *testing.B) {

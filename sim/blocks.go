@@ -1,44 +1,47 @@
-// The paged KV pool: full blocks named by their hash, shared by count of users, kept when unused until evicted.
+// The paged KV pool: full blocks are named by their hash, shared by reference counting, and
+// cached when unused until they are evicted.
 
 package sim
 
 // pool holds the engine's KV blocks. Invariants:
 //  1. active + idle + free is the size of the pool.
-//  2. An active block is used by at least one sequence; an idle one is cached, in the LRU list and used by none.
-//  3. A hash names at most one cached block. A sequence that computed a block that another one had stored meanwhile
-//     keeps its own copy as a block without a name, which is freed with the sequence.
-//  4. A block has its number for good, from 1 on. Free ones are used again in the order in which they became free,
-//     those that were never used first; what a block holds is there until then.
+//  2. An active block is used by at least one sequence; an idle one is cached, in the LRU list
+//     and used by none.
+//  3. A hash names at most one cached block. If another sequence has stored the same block
+//     meanwhile, a sequence keeps its own copy as a block without a name, which is freed with the
+//     sequence.
+//  4. A block keeps its number, from 1 on. Never used blocks are taken first, then free ones in
+//     the order in which they became free; a block keeps its content until it is taken again.
 type pool struct {
 	size, active, idle, free int
 
 	cached names
-	blocks []block // those ever used; blocks[0] is the head of the LRU ring: blocks[0].next is evicted first
-	hits   []int32 // what the last match found
+	blocks []block // blocks used at least once; blocks[0] is the head of the LRU ring: blocks[0].next is evicted first
+	hits   []int32 // numbers of the blocks that the last match found
 
-	touched uint64 // a sum of what was read ahead, so that it is read
+	touched uint64 // a sum of the values read ahead, so that the compiler keeps the reads
 
-	freeFirst, freeLast int32 // the queue of free blocks that were used before; 0: none
+	freeFirst, freeLast int32 // the queue of free blocks that were used before; 0: empty
 }
 
-// block is one block that was used at least once.
+// block is one block of the pool that was used at least once.
 type block struct {
-	hash       uint64 // its name in the cache, while named
-	content    uint64 // what a hand-over reads from it; 0: nothing that was meant for one
+	hash       uint64 // its name in the cache, if named
+	content    uint64 // what a hand-over reads from it; 0: it holds nothing for a hand-over
 	users      int32
-	prev, next int32 // in the LRU ring while idle; next also in the queue of free ones
-	named      bool  // not: not full yet, a second copy, or free
+	prev, next int32 // links in the LRU ring while idle; next also links the queue of free blocks
+	named      bool  // false: not full yet, a second copy, or free
 }
 
 func newPool(size int) pool {
 	return pool{size: size, free: size, cached: newNames(), blocks: make([]block, 1)}
 }
 
-// find returns the number of the cached block of that name; 0: there is none.
+// find returns the number of the cached block with that hash; 0: none.
 func (p *pool) find(hash uint64) int32 { return p.cached.find(hash, p.blocks) }
 
-// match finds the longest run of leading blocks of s that are cached, at most limit, and says how many of them are
-// active. The run is remembered for the take that follows.
+// match returns how many leading blocks of s are cached, at most limit, and how many of those are
+// active. It remembers them for the next take.
 func (p *pool) match(s *Sequence, limit int) (run, active int) {
 	p.hits = p.hits[:0]
 	for i := range limit {
@@ -54,8 +57,9 @@ func (p *pool) match(s *Sequence, limit int) (run, active int) {
 	return len(p.hits), active
 }
 
-// take gives s blocks until it has want of them, the first hits of them from the last match. It evicts idle blocks
-// where none is free, appends their hashes to removed, and changes nothing if even that is not enough.
+// take gives s blocks until it has `want` of them; the first `hits` come from the last match.
+// When none is free it evicts idle blocks and appends their hashes to removed. If even that is
+// not enough, it changes nothing.
 func (p *pool) take(s *Sequence, want, hits int, removed []uint64) ([]uint64, bool) {
 	fresh := max(want-len(s.blocks)-hits, 0)
 	if fresh == 0 && hits == 0 {
@@ -87,7 +91,7 @@ func (p *pool) take(s *Sequence, want, hits int, removed []uint64) ([]uint64, bo
 	return removed, true
 }
 
-// takeFree takes a block that is free; there must be one.
+// takeFree takes a free block; there must be one.
 func (p *pool) takeFree() int32 {
 	p.free--
 	p.active++
@@ -103,7 +107,7 @@ func (p *pool) takeFree() int32 {
 	return at
 }
 
-// giveFree puts a block that nobody uses and that has no name at the end of the queue.
+// giveFree puts an unused block without a name at the end of the queue of free blocks.
 func (p *pool) giveFree(at int32) {
 	p.free++
 	p.blocks[at].users, p.blocks[at].next = 0, 0
@@ -115,8 +119,8 @@ func (p *pool) giveFree(at int32) {
 	p.freeLast = at
 }
 
-// touch reads where the searches for the names of some blocks of s begin, and touchIdle for those of the blocks that
-// are evicted next, so that they wait for memory together.
+// touch reads the table slots where the searches for some blocks of s will begin, and touchIdle
+// those of the blocks that are evicted next, so that their cache misses overlap.
 func (p *pool) touch(s *Sequence, from, to int) {
 	var read uint64
 	for i := from; i < to; i++ {
@@ -134,7 +138,7 @@ func (p *pool) touchIdle(n int) {
 	p.touched = read
 }
 
-// seal gives the i-th block of s, now full, its name, and reports whether the cache did not know it yet.
+// seal names the i-th block of s, which is now full, and reports whether it is new to the cache.
 func (p *pool) seal(s *Sequence, i int) bool {
 	hash := s.hash(i)
 	if p.find(hash) != 0 {
@@ -147,7 +151,8 @@ func (p *pool) seal(s *Sequence, i int) bool {
 	return true
 }
 
-// release takes all blocks from s, the last first, so that the end of a prompt is evicted before its beginning.
+// release takes all blocks from s, the last one first, so that the end of a prompt is evicted
+// before its beginning.
 func (p *pool) release(s *Sequence) {
 	for i := len(s.blocks) - 1; i >= 0; i-- {
 		at := s.blocks[i]
@@ -170,7 +175,7 @@ func (p *pool) release(s *Sequence) {
 	s.sealed = 0
 }
 
-// use adds a user to a cached block, waking it if it was idle.
+// use adds a user to a cached block, and takes it off the LRU ring if it was idle.
 func (p *pool) use(at int32) {
 	b := &p.blocks[at]
 	if b.users == 0 {
@@ -181,7 +186,7 @@ func (p *pool) use(at int32) {
 	b.users++
 }
 
-// evict forgets the block that has been idle longest and returns its hash.
+// evict drops the block that has been idle longest and returns its hash.
 func (p *pool) evict() uint64 {
 	at := p.blocks[0].next
 	b := &p.blocks[at]

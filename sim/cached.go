@@ -1,24 +1,26 @@
-// The names of the cached blocks: hash -> number of the block, in one open table.
+// The names of the cached blocks: a hash table with open addressing from hash to block number.
 
 package sim
 
-// names finds blocks by their hash. It is a hash table with open addressing, because a map took two fifths of a
-// replay's time by round robin. A slot is 0, or the upper half of the spread hash and below it the block's number; the hash itself is in the
-// block. Slots are looked through from a hash's home on, up to the first empty one; at most half of them are used.
+// names finds blocks by their hash. It is a hash table with open addressing, because a map took
+// two fifths of the time of a round-robin replay. A slot is 0, or has the upper half of the
+// spread hash in its upper half and the block's number in its lower half; the hash itself is in
+// the block. A search goes from the hash's home slot to the first empty one; at most half of the
+// slots are used.
 type names struct {
-	slots []uint64 // a power of two
-	shift uint     // 64 less its logarithm
+	slots []uint64 // length: a power of two
+	shift uint     // 64 - log2(len(slots))
 	n     int
 }
 
 func newNames() names { return names{slots: make([]uint64, 64), shift: 64 - 6} }
 
-// spread makes a number of a hash whose upper bits can be told apart, whatever the caller's hashes are.
+// spread mixes a hash so that its upper bits differ, whatever hashes the caller uses.
 func spread(hash uint64) uint64 { return (hash ^ hash>>32) * 0x9E3779B97F4A7C15 }
 
 const numberBits = 32
 
-// find returns the number of the block named hash; 0: there is none.
+// find returns the number of the block named hash; 0: none.
 func (n *names) find(hash uint64, blocks []block) int32 {
 	h, mask := spread(hash), len(n.slots)-1
 	for i := int(h >> n.shift); ; i = (i + 1) & mask {
@@ -34,10 +36,10 @@ func (n *names) find(hash uint64, blocks []block) int32 {
 	}
 }
 
-// touch reads where the search for hash begins.
+// touch reads the slot where the search for hash begins.
 func (n *names) touch(hash uint64) uint64 { return n.slots[spread(hash)>>n.shift] }
 
-// add names block at, which has no name, by a hash that names none.
+// add gives block number at, which has no name, a hash that names no other block.
 func (n *names) add(hash uint64, at int32) {
 	if n.n++; 2*n.n > len(n.slots) {
 		n.grow()
@@ -64,7 +66,8 @@ func (n *names) grow() {
 	}
 }
 
-// drop takes the name of block at away; those behind it move up, so that no search stops short of them.
+// drop removes the name of block number at. It moves the following entries of the run up, so that
+// no search stops before them.
 func (n *names) drop(hash uint64, at int32) {
 	h, mask := spread(hash), len(n.slots)-1
 	v := h>>numberBits<<numberBits | uint64(at)

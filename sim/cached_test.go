@@ -19,7 +19,8 @@ func cachedHashes(e *Engine) (hashes []uint64) {
 	return hashes
 }
 
-// Few hashes with few different homes: they lie in runs, some around the end of the table, and are dropped within them.
+// Few hashes with few different home slots: they form runs, some around the end of the table, and
+// are dropped from within those.
 func TestNamesEqualAMap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 200 {

@@ -1,4 +1,4 @@
-// The core's part of a hand-over: blocks that are held, blocks that wait for their KV, and what they hold.
+// The core's part of a hand-over: held blocks, blocks that wait for their KV, and their content.
 
 package sim
 
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// handed is an engine of a few blocks of 16 and a way to submit.
+// handed is an engine with a few blocks of 16 tokens, and a way to submit requests.
 type handed struct {
 	*Engine
 	t   *testing.T
@@ -32,7 +32,8 @@ func (h *handed) submit(r Request, key uint64) *Sequence {
 	return s
 }
 
-// rest advances until the engine has nothing to do, and returns how long that took and what was stored.
+// rest advances until the engine has nothing to do, and returns how long that took and how many
+// blocks it stored.
 func (h *handed) rest() (took time.Duration, stored int) {
 	begin := h.now
 	for at, busy := h.Next(); busy; at, busy = h.Next() {
@@ -73,7 +74,8 @@ func TestHeldBlocksStay(t *testing.T) {
 	if !waits.Done {
 		t.Fatal("freed blocks did not reach who waits")
 	}
-	// block 8 was never used, 7 became free, and then the oldest idle one had to go: the last of the prompt
+	// block 8 was never used, 7 became free, and then the oldest idle block was evicted: the last
+	// of the prompt
 	for id, want := range []uint64{0, 11, 12, 13, 14, 15, 0, 0} {
 		if got := h.Content(id); got != want {
 			t.Errorf("later, block %d holds %d, want %d", id, got, want)
@@ -106,7 +108,7 @@ func TestLoadWaitsForItsKV(t *testing.T) {
 	if took != want || !s.Done || s.Generated != 2 {
 		t.Errorf("%d tokens in %v, want 2 in %v: no prefill", s.Generated, took, want)
 	}
-	if stored != 4 { // blocks 2 to 5; 0 and 1 were known
+	if stored != 4 { // blocks 2 to 5; 0 and 1 were cached already
 		t.Errorf("%d blocks stored, want 4", stored)
 	}
 	again := h.submit(Request{PromptTokens: 100}, 1)
@@ -143,7 +145,7 @@ func TestPrefilledCostsNoPrefill(t *testing.T) {
 	}
 }
 
-// A sequence that was put back computes its prompt itself: what it had got is gone.
+// A preempted sequence computes its prompt itself: the KV that it had received is gone.
 func TestPutBackAfterLoad(t *testing.T) {
 	h := newHanded(t, 8)
 	first := h.submit(Request{PromptTokens: 60, MaxTokens: 40}, 1)

@@ -15,7 +15,7 @@ type message struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
-// readChat reads a chat request; f.failure says why it cannot be served.
+// readChat reads a chat request; if it cannot be served, f.failure says why.
 func readChat(d *dialect, o Options, f *fields, requestID string) *completion {
 	c := readCompletion(d, o, f, true, requestID)
 	messages := readMessages(f)
@@ -60,9 +60,10 @@ func readMessages(f *fields) (messages []message) {
 	return messages
 }
 
-// render turns a conversation into prompt tokens by a ChatML template: a mark, the role, a line end, the text, a
-// mark and a line end for each message, tools in a system message before them, and the opening of the answer.
-// Equal beginnings of conversations are equal tokens.
+// render turns a conversation into prompt tokens with a ChatML template: for each message a mark,
+// the role, a line end, the text, a mark and a line end; the tools come first, in a system
+// message; the opening of the answer comes last. Conversations with equal beginnings give equal
+// leading tokens.
 func render(o Options, f *fields, messages []message) []uint32 {
 	var prompt []uint32
 	if tools := f.get("tools"); tools != nil {

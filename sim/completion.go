@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// readPrompts reads a text completion request; f.failure says why it cannot be served.
+// readPrompts reads a text completion request; if it cannot be served, f.failure says why.
 func readPrompts(d *dialect, o Options, f *fields, requestID string) *completion {
 	c := readCompletion(d, o, f, false, requestID)
 	d.model(o, f, c)

@@ -1,4 +1,4 @@
-// The death of an engine, and what its server says about it before it goes.
+// The death of an engine, and the last answers of its server.
 
 package sim
 
@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// engineDead is what every request under way gets, and those that come before the server is gone.
+// engineDead is the error for every request under way, and for those that arrive before the
+// server is gone.
 var engineDead = &failure{http.StatusInternalServerError, "InternalServerError",
 	"EngineCore encountered an issue. See stack trace (above) for the root cause.", ""}
 
-// transferFailed is what the client of a decode worker gets whose KV did not come.
+// transferFailed is the error that a decode worker returns when the KV did not arrive.
 var transferFailed = &failure{http.StatusInternalServerError, "InternalServerError", "Internal server error", ""}
 
-// die is what happens when the engine's process ends by itself: requests under way fail, no connection is taken any
-// more, Serve returns nil, and all sockets are closed. Close is still the caller's to call.
+// die simulates the death of the engine's process: requests under way fail, no more connections
+// are accepted, Serve returns nil, and all sockets are closed. The caller must still call Close.
 func (s *Server) die() {
 	s.dying.Do(func() {
 		s.kill()

@@ -1,4 +1,4 @@
-// Dialects: what differs between the HTTP forms of the engines, one row each.
+// Dialects: the differences between the HTTP APIs of the engines, one row each.
 
 package sim
 
@@ -8,28 +8,28 @@ import (
 	"strconv"
 )
 
-// dialect is how one engine speaks. The text, the time and the cache behind it are the same for all.
+// dialect is the HTTP API of one engine. Text, timing and cache are the same for all engines.
 type dialect struct {
 	routes map[string]route
 	format func(c *completion, created int64) format
 
-	read   func(o Options, f *fields, c *completion, header string) // its own fields, before the prompt is known
-	model  func(o Options, f *fields, c *completion)                // which models it serves
-	finish func(o Options, f *fields, c *completion)                // its own fields, after that
+	read   func(o Options, f *fields, c *completion, header string) // reads the engine's own fields, before the prompt is known
+	model  func(o Options, f *fields, c *completion)                // checks the model
+	finish func(o Options, f *fields, c *completion)                // reads more of its own fields, after the prompt is known
 
-	failure func(*failure) []byte // the body
-	event   func(*failure) []byte // in a stream
+	failure func(*failure) []byte // the body of an error reply
+	event   func(*failure) []byte // an error event in a stream
 
 	noMessages     *failure
 	badTemperature func(v float64) *failure
 	tooLong        func(prompt, context int) *failure
-	tooMany        func(tokens, context int) *failure // asked for
+	tooMany        func(tokens, context int) *failure // error for a request of too many tokens
 
 	pull     func(ctx context.Context, s *Server, c *completion, j *job) error
-	handOver func(c *completion, j *job, at source) []byte // what a prefill worker's reply says, or nil
+	handOver func(c *completion, j *job, at source) []byte // the hand-over parameters in a prefill worker's reply, or nil
 }
 
-// dialects are the engines that can be imitated, by Options.Engine.
+// dialects are the engines that can be simulated, by Options.Engine.
 var dialects = map[string]*dialect{"vllm": &vllm, "sglang": &sglang, "trtllm": &trtllm}
 
 var vllm = dialect{
@@ -48,11 +48,11 @@ var vllm = dialect{
 	pull: pullHeld, handOver: vllmParams,
 }
 
-// servesOne refuses every model but the one served.
+// servesOne refuses every model except the one served.
 func servesOne(o Options, f *fields, _ *completion) { checkModel(f, o.Model) }
 
-// eventStart is what every event of a completion begins with, up to the choices, where they have no fields of an
-// engine's own before.
+// eventStart returns the beginning of every event of a completion, up to the choices, for engines
+// without fields of their own before those.
 func eventStart(c *completion, created int64) []byte {
 	object := `,"object":"text_completion","created":`
 	if c.chat {

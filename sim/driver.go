@@ -1,4 +1,5 @@
-// The engine in real time: one goroutine that sleeps until the next pass ends and tells the requests what they got.
+// The engine in real time: one goroutine sleeps until the next pass ends and delivers its tokens
+// to the requests.
 
 package sim
 
@@ -14,10 +15,10 @@ import (
 // driver runs an engine in real time.
 type driver struct {
 	started   time.Time     // the engine's time 0
-	work      chan struct{} // rings when an idle engine got something to do
+	work      chan struct{} // rings when an idle engine gets work
 	publisher *Publisher    // of KV events, or nil
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	engine  *Engine
 	metrics metrics
 	events  eventWriter
@@ -35,33 +36,33 @@ func newDriver(o Options) *driver {
 	return d
 }
 
-// job is one completion under way: a sequence a choice, and a bell.
+// job is one completion under way: one sequence per choice, and a wake-up channel.
 type job struct {
 	requests []Request
 	tickets  []ticket
-	stream   bool          // ring for every token, else for the last one
+	stream   bool          // ring for every token; otherwise only for the last one
 	left     int           // tickets not done; under driver.mu
-	wake     chan struct{} // holds one ring, so that ringing never waits
+	wake     chan struct{} // holds one ring, so that ringing never blocks
 }
 
-// ticket is one sequence and what a reader may know of it without the lock.
+// ticket is one sequence, and the facts about it that a reader may read without the lock.
 type ticket struct {
 	job      *job
 	sequence *Sequence
-	reason   string   // why it will end
-	prompt   []uint32 // tokens, for KV events; as answer and salt
+	reason   string   // its finish reason
+	prompt   []uint32 // tokens; for KV events, as are answer and salt
 	answer   []uint32
 	salt     string
 	handle   string        // under which its blocks are held for another engine; "" if they are not
-	held     []int32       // those blocks, once it is done
-	lease    *lease        // and how long they are held; both may be read after ended
-	ended    chan struct{} // closed then; nil where nothing is held
-	remote   int           // prompt tokens that the worker which computed it had cached
-	room     chan struct{} // holds a ring once it has blocks for KV from another engine; sequence.Cached may be read then
-	visible  atomic.Int32  // tokens; sequence.Cached may be read once it is above 0
+	held     []int32       // block numbers kept for a hand-over, once it is done
+	lease    *lease        // lease on held; both may be read after ended is closed
+	ended    chan struct{} // closed when held is set; nil if nothing is held
+	remote   int           // prompt tokens that were cached on the worker that computed the prompt
+	room     chan struct{} // rings once it has blocks for KV from another engine; then sequence.Cached may be read
+	visible  atomic.Int32  // visible tokens; sequence.Cached may be read once it is above 0
 }
 
-// usage counts the tokens of a job that is done: prompts once, however many answers each has.
+// usage counts the tokens of a finished job. A prompt counts once, however many answers it has.
 func (j *job) usage(c *completion, blockSize int) (u usage) {
 	for i := range j.tickets {
 		s := j.tickets[i].sequence
@@ -70,7 +71,7 @@ func (j *job) usage(c *completion, blockSize int) (u usage) {
 			continue
 		}
 		u.prompt += s.PromptTokens
-		if c.transfer.loads() { // vLLM says on what the prefill worker had cached, whatever it had itself
+		if c.transfer.loads() { // vLLM reports the prefill worker's cached tokens, whatever it had cached itself
 			u.cached += j.tickets[i].remote
 			continue
 		}
@@ -80,7 +81,7 @@ func (j *job) usage(c *completion, blockSize int) (u usage) {
 	return u
 }
 
-// prepare makes the job of a completion, of which nothing is in the engine yet.
+// prepare makes the job of a completion, without submitting it to the engine.
 func prepare(c *completion, requests []Request) *job {
 	j := &job{requests: requests, tickets: make([]ticket, len(requests)), stream: c.stream, left: len(requests), wake: make(chan struct{}, 1)}
 	for i := range requests {
@@ -98,7 +99,7 @@ func prepare(c *completion, requests []Request) *job {
 	return j
 }
 
-// submit hands the sequences of a job from first on to the engine, all for the same pass.
+// submit submits the sequences of a job, from first on, to the engine, all for the same pass.
 func (d *driver) submit(j *job, first int, requests []Request) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +117,8 @@ func (d *driver) submit(j *job, first int, requests []Request) error {
 	return nil
 }
 
-// leave takes a job out of the engine, wherever it stands; blocks and place are free when it returns.
+// leave removes a job from the engine in any state. Its blocks and its place are free when leave
+// returns.
 func (d *driver) leave(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,9 +134,9 @@ func (d *driver) cancel(j *job) {
 	}
 }
 
-// run runs the engine until ctx is over. It sleeps while nothing is to do. The system may wake it late, by up
-// to a millisecond where the machine is idle: the passes that are over by then are made up for in one go, so virtual
-// time does not slip.
+// run runs the engine until ctx ends. It sleeps while there is nothing to do. The system may wake
+// it late, by up to a millisecond on an idle machine. It then completes all passes that have
+// ended meanwhile, so the engine's time does not fall behind.
 func (d *driver) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -168,8 +170,8 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// deliver publishes what a pass did to the cache, and tells each sequence's job what it made visible. The caller
-// holds the lock.
+// deliver publishes what a pass changed in the cache, and gives each job its new tokens. The
+// caller holds the lock.
 func (d *driver) deliver(p *Pass) {
 	if d.publisher != nil {
 		if payload := d.events.payload(p, time.Now()); payload != nil {
@@ -194,10 +196,10 @@ func (d *driver) deliver(p *Pass) {
 	}
 }
 
-// now is the engine's time: since the driver was made.
+// now returns the engine's time: the time since the driver was made.
 func (d *driver) now() time.Duration { return time.Since(d.started) }
 
-// ring rings a bell that may ring already.
+// ring sends a wake-up, unless one is pending already.
 func ring(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:

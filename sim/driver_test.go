@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Tokens come when the timing model says, however long the engine has rested before, and the engine sleeps between.
+// Tokens come when the timing model says, however long the engine has been idle before, and the
+// engine sleeps between them.
 func TestDriverKeepsTheEnginesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDriver(Options{})
@@ -46,7 +47,7 @@ func TestDriverKeepsTheEnginesTime(t *testing.T) {
 	})
 }
 
-// A pass that takes longer than time can say ends late, not in the past.
+// A pass too long for time.Duration ends in the far future, not in the past.
 func TestPassWithoutEnd(t *testing.T) {
 	for _, millis := range []float64{1e15, 1e300, math.Inf(1)} {
 		if got := passLength(millis, 1); got < 100*365*24*time.Hour {

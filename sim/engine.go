@@ -1,4 +1,4 @@
-// The engine's core: sequences, passes and the scheduler between them, in whatever time the caller keeps.
+// The engine's core: sequences, passes and the scheduler, on the caller's clock.
 
 package sim
 
@@ -9,66 +9,71 @@ import (
 	"time"
 )
 
-// ErrTooLong is wrapped by Submit's error for a prompt that the pool cannot hold.
+// ErrTooLong is wrapped by the error of Submit for a prompt that the pool cannot hold.
 var ErrTooLong = errors.New("more tokens than the KV pool holds")
 
-// Request is what a caller asks of an engine.
+// Request is one request to an engine.
 type Request struct {
-	// Hashes name the full blocks from the start of the prompt, each chained to the one before: equal hash, equal
-	// tokens up to there. len(Hashes) is at least PromptTokens/BlockSize; entries beyond name the blocks of the
-	// answer where the caller knows it already, so that a later prompt can find it cached. The engine keeps the slice.
+	// Hashes name the full blocks from the start of the prompt, each chained to the one before:
+	// equal hash, equal tokens up to there. len(Hashes) is at least PromptTokens/BlockSize;
+	// entries beyond name the blocks of the answer where the caller knows it already, so that a
+	// later prompt can find it cached. The engine keeps the slice.
 	Hashes       []uint64
 	PromptTokens int // at least 1
 	MaxTokens    int // tokens to generate, at least 1
-	Owner        any // the caller's own, untouched
+	Owner        any // for the caller; the engine does not use it
 
-	// The hand-over of a prompt between engines. Hold is its prefill side: after its last token the sequence keeps its
-	// blocks until Free, and they hold Contents, one for each block of the prompt, also the last one that may not be
-	// full. The decode side is Prefilled (the KV of the prompt has come by the time it is admitted, so nothing of it is
-	// computed; once put back, it is) or Load (admission takes its blocks, and then it waits for Loaded).
+	// The hand-over of a prompt between engines. Hold is the prefill side: after its last token
+	// the sequence keeps its blocks until Free. They hold Contents, one number for each block of
+	// the prompt, including a last block that is not full. The decode side is Prefilled or Load.
+	// Prefilled: the KV of the prompt is there at admission, so the engine does not compute it,
+	// except after a preemption. Load: admission takes the blocks, and then the sequence waits
+	// for Loaded.
 	Hold, Prefilled, Load bool
 	Contents              []uint64
 }
 
-// Sequence is one request in an engine. Its fields are the engine's to write and the caller's to read, between calls.
+// Sequence is one request in an engine. The engine writes its fields; the caller may read them
+// between calls.
 type Sequence struct {
 	Request
 	Arrived, FirstToken, LastToken time.Duration
 	Generated                      int  // tokens visible so far
 	Cached                         int  // prompt tokens found in the prefix cache at the first admission
-	Preempted                      int  // how often its blocks were taken back
-	Done                           bool // generated all its tokens, or cancelled
+	Preempted                      int  // how often it was preempted
+	Done                           bool // it has generated all its tokens, or was cancelled
 
 	id        uint64
-	computed  int // tokens whose KV is computed
+	computed  int // tokens whose KV has been computed
 	blocks    []int32
 	sealed    int // leading blocks that are full
 	running   bool
 	admitted  bool
-	held      bool // done, and its blocks are kept
+	held      bool // done, but its blocks are kept
 	elsewhere bool // its prompt's KV comes from another engine
 	loading   bool
 	now       share
 }
 
-// share is a sequence's part in one pass.
+// share is a sequence's part of one pass.
 type share struct {
 	pass   uint64
-	tokens int // computed in it
-	prompt int // of these, prompt tokens
+	tokens int // tokens computed in the pass
+	prompt int // prompt tokens among them
 	start  int // prompt position before it
 }
 
-// Pass is what became visible at the end of one pass. It is valid until the next call of Advance.
+// Pass is the result of one pass, visible at its end. It is valid until the next call of Advance.
 type Pass struct {
 	Start, End time.Duration
-	Tokens     []*Sequence   // each generated one token; Done says that it was the last
-	Preempted  int           // sequences whose blocks were taken back in the pass
-	Removed    []uint64      // hashes evicted; before Stored in the order of things
-	Stored     []StoredBlock // blocks that the cache did not know: the place from which KV events are published
+	Tokens     []*Sequence   // sequences that each generated one token; Done: it was the last
+	Preempted  int           // sequences preempted in the pass
+	Removed    []uint64      // hashes evicted; this happened before Stored
+	Stored     []StoredBlock // blocks new to the cache; KV events are made from these and Removed
 }
 
-// StoredBlock is a block that a pass put into the prefix cache: Sequence.Hash(Index), after Sequence.Hash(Index-1).
+// StoredBlock is a block that a pass put into the prefix cache: Sequence.Hash(Index), after
+// Sequence.Hash(Index-1).
 type StoredBlock struct {
 	Sequence *Sequence
 	Index    int
@@ -77,9 +82,9 @@ type StoredBlock struct {
 // Stats are an engine's gauges and counters.
 type Stats struct {
 	Running, Waiting         int // Waiting counts Loading, too
-	Loading, Held            int // wait for their KV; done and keep their blocks
+	Loading, Held            int // sequences that wait for their KV; finished ones that keep their blocks
 	ActiveBlocks, Blocks     int
-	QueriedTokens, HitTokens int // prompt tokens looked for and found in the prefix cache
+	QueriedTokens, HitTokens int // prompt tokens looked up and found in the prefix cache
 	Preemptions              int
 }
 
@@ -89,36 +94,37 @@ type Engine struct {
 	pool    pool
 
 	running   []*Sequence // in order of admission
-	preempted []*Sequence // wait before all others, the last one first
+	preempted []*Sequence // wait ahead of all others; the last one preempted is first
 	waiting   []*Sequence // in order of arrival
-	loading   []*Sequence // have their blocks and wait for their KV
-	loads     []*Sequence // those of them that Loads has not told yet
-	held      int         // sequences that are done and keep their blocks
+	loading   []*Sequence // sequences that have their blocks and wait for their KV
+	loads     []*Sequence // those of loading that Loads has not returned yet
+	held      int         // finished sequences that keep their blocks
 	slow      float64     // see Slow
-	stuck     bool        // nothing runs, and the head waits for blocks that loading or held ones have
-	woken     bool        // the caller changed what an engine without a pass has to do: the next one starts when it says
+	stuck     bool        // nothing runs, and the head of the queue waits for blocks of loading or held sequences
+	woken     bool        // the caller gave work to an engine without a pass: the next pass starts at now
 
 	now    time.Duration // end of the last pass
 	under  bool          // a pass is under way
 	passes uint64
-	pass   Pass // the one under way, or the one last returned
+	pass   Pass // the pass under way, or the one last returned
 	nextID uint64
 	stats  Stats
 }
 
-// New makes an engine from o; zero fields have their defaults, and o must be valid otherwise.
+// New makes an engine. Zero fields of o mean their defaults; all others must be valid.
 func New(o Options) *Engine {
 	o = o.withDefaults()
 	return &Engine{options: o, pool: newPool(o.Blocks), slow: 1}
 }
 
-// Slow makes the passes that begin from now on take so many times longer, above 0, than Options.Speedup says: a GPU
-// that is throttled, or shared with somebody else. 1: as they are.
+// Slow multiplies the length of all passes that begin from now on by times, which is above 0, on
+// top of Options.Speedup. It simulates a GPU that is throttled or shared. 1 means normal speed.
 func (e *Engine) Slow(times float64) { e.slow = times }
 
-// Submit hands a request in at now, which must not run backwards over calls. It waits for the end of the pass under
-// way; the caller calls Advance (again) after it. At equal times submit before advancing: a request that arrives at
-// the very end of a pass is in the next one. An answer that the pool cannot hold is cut where the pool ends.
+// Submit adds a request at now, which must not decrease between calls. The request waits for the
+// end of the pass under way; call Advance after Submit. At equal times submit before advancing: a
+// request that arrives exactly at the end of a pass is in the next one. An answer that does not
+// fit into the pool is cut.
 func (e *Engine) Submit(now time.Duration, r Request) (*Sequence, error) {
 	room := e.options.Blocks * e.options.BlockSize
 	if r.PromptTokens > room {
@@ -136,8 +142,8 @@ func (e *Engine) Submit(now time.Duration, r Request) (*Sequence, error) {
 	return s, nil
 }
 
-// Cancel ends a sequence at once: its blocks are free (what was computed stays cached) and it is in no later Pass.
-// The pass under way keeps its length, as an engine's does.
+// Cancel ends a sequence at once: its blocks are freed (computed blocks stay cached) and it is in
+// no later Pass. The pass under way keeps its length, as in a real engine.
 func (e *Engine) Cancel(s *Sequence) {
 	if s.Done {
 		return
@@ -158,17 +164,18 @@ func (e *Engine) Cancel(s *Sequence) {
 	}
 }
 
-// Loads appends to dst the sequences that were given blocks since the last call and now wait for Loaded.
-// Sequence.Cached says how much of the prompt the engine holds itself.
+// Loads appends to dst the sequences that got blocks since the last call and now wait for Loaded.
+// Sequence.Cached is the number of prompt tokens that the engine has cached itself.
 func (e *Engine) Loads(dst []*Sequence) []*Sequence {
 	dst = append(dst, e.loads...)
 	e.loads = e.loads[:0]
 	return dst
 }
 
-// Loaded says that the KV of a sequence's prompt has come: it runs from the next pass on, and that pass stores the
-// blocks. Hashes and MaxTokens are as in its Request, from which they may differ behind the prompt: what comes decides
-// what is answered. It does nothing for a sequence that was cancelled.
+// Loaded reports that the KV of a sequence's prompt has arrived: the sequence runs from the next
+// pass on, and that pass stores its blocks. hashes and maxTokens replace those of its Request.
+// They may differ from those after the prompt, because the KV that arrived decides the answer.
+// For a cancelled sequence it does nothing.
 func (e *Engine) Loaded(s *Sequence, hashes []uint64, maxTokens int) {
 	if !s.loading {
 		return
@@ -181,7 +188,7 @@ func (e *Engine) Loaded(s *Sequence, hashes []uint64, maxTokens int) {
 	e.running = append(e.running, s)
 }
 
-// Free gives up the blocks of a sequence that is done and holds them. It does nothing for others.
+// Free releases the blocks of a finished sequence that holds them. For others it does nothing.
 func (e *Engine) Free(s *Sequence) {
 	if s.held {
 		e.woken = e.woken || e.stuck
@@ -191,11 +198,11 @@ func (e *Engine) Free(s *Sequence) {
 	}
 }
 
-// BlockIDs are the numbers of the blocks of a sequence that holds them after its end; valid until Free.
+// BlockIDs returns the numbers of the blocks that a finished sequence holds; valid until Free.
 func (s *Sequence) BlockIDs() []int32 { return s.blocks }
 
-// Content is what a held sequence left in a block: still there after Free, until the block is used again; 0 then, and
-// for numbers that no block has.
+// Content returns what a held sequence left in a block. It stays after Free until the block is
+// used again; then it is 0. It is also 0 for numbers that no block has.
 func (e *Engine) Content(id int) uint64 {
 	if id < 1 || id >= len(e.pool.blocks) {
 		return 0
@@ -203,7 +210,8 @@ func (e *Engine) Content(id int) uint64 {
 	return e.pool.blocks[id].content
 }
 
-// Next says when Advance has something to do next: at the end of the pass under way, or when a request waits for one.
+// Next returns when Advance has something to do next: at the end of the pass under way, or when a
+// waiting request can start.
 func (e *Engine) Next() (at time.Duration, busy bool) {
 	if e.under {
 		return e.pass.End, true
@@ -211,8 +219,8 @@ func (e *Engine) Next() (at time.Duration, busy bool) {
 	return e.nextStart()
 }
 
-// Advance ends the first pass that is over by now and returns it. Call it until it says false: then the pass under
-// way, if any, ends after now.
+// Advance completes the first pass that has ended by now and returns it. Call it until it returns
+// false: then the pass under way, if any, ends after now.
 func (e *Engine) Advance(now time.Duration) (*Pass, bool) {
 	if !e.under {
 		start, ok := e.nextStart()
@@ -243,11 +251,12 @@ func (e *Engine) Stats() Stats {
 // Admitted reports whether the sequence was given blocks at least once.
 func (s *Sequence) Admitted() bool { return s.admitted }
 
-// Hash names the i-th block of the sequence, counted from 0; i is below the number of its full blocks.
+// Hash names the i-th block of the sequence, counted from 0; i is below the number of its full
+// blocks.
 func (s *Sequence) Hash(i int) uint64 { return s.hash(i) }
 
-// nextStart says when the next pass can start: at once if anything is admitted, else when the first request arrives.
-// A stuck engine waits for its caller.
+// nextStart returns when the next pass can start: at once if anything is admitted, else when the
+// first request arrives. A stuck engine waits for its caller.
 func (e *Engine) nextStart() (time.Duration, bool) {
 	if e.stuck {
 		return 0, false
@@ -261,7 +270,8 @@ func (e *Engine) nextStart() (time.Duration, bool) {
 	return 0, false
 }
 
-// end makes the pass under way visible: one token for each sequence that was ready in it and is still there.
+// end makes the result of the pass under way visible: one token for each sequence that was ready
+// in it and was not cancelled.
 func (e *Engine) end() {
 	e.under = false
 	e.now = e.pass.End
@@ -303,7 +313,8 @@ func (e *Engine) finish(s *Sequence) {
 
 func (s *Sequence) tokens() int { return s.PromptTokens + s.Generated }
 
-// hash names block i; blocks that the caller gave no name for have one of their own that no other sequence has.
+// hash returns the name of block i. A block for which the caller gave no name gets one that no
+// other sequence has.
 func (s *Sequence) hash(i int) uint64 {
 	if i < len(s.Hashes) {
 		return s.Hashes[i]

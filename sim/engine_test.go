@@ -1,4 +1,4 @@
-// The core against an independent twin, and its rules one by one.
+// The core against an independent reimplementation, and its rules one by one.
 
 package sim
 
@@ -10,8 +10,8 @@ import (
 	"kvasir/jsonltest"
 )
 
-// twinRow is one request of a trace cut and what the twin, a Python rewrite of the mocker's rules that was checked
-// against dynamo.replay 1.6.1, says about it. Milliseconds.
+// twinRow is one request of a trace excerpt, and the result of the twin: a Python rewrite of the
+// mocker's rules that was checked against dynamo.replay 1.6.1. Times are in milliseconds.
 type twinRow struct {
 	Timestamp    float64  `json:"timestamp"`
 	InputLength  int      `json:"input_length"`
@@ -26,7 +26,7 @@ func TestTwin(t *testing.T) {
 	for _, c := range []struct {
 		file      string
 		workers   int
-		speedup   float64 // of the arrivals
+		speedup   float64 // divides the arrival times
 		options   Options
 		preempted int
 	}{
@@ -54,7 +54,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// replay drives one engine a worker in virtual time, request i on worker i mod workers, one engine after the other.
+// replay drives one engine for each worker in virtual time, one after the other; request i goes
+// to worker i mod workers.
 func replay(t testing.TB, rows []twinRow, workers int, speedup float64, o Options) (out []*Sequence, preempted int) {
 	out = make([]*Sequence, len(rows))
 	for w := range workers {
@@ -91,7 +92,7 @@ func replay(t testing.TB, rows []twinRow, workers int, speedup float64, o Option
 	return out, preempted
 }
 
-// traceHashes names the blocks of a trace's prompt: its ids stand for 512 tokens each.
+// traceHashes names the blocks of a trace's prompt; each id of the trace stands for 512 tokens.
 func traceHashes(r twinRow, size int) []uint64 {
 	hashes := make([]uint64, r.InputLength/size)
 	for i := range hashes {
@@ -141,7 +142,7 @@ func TestAnswerEndsWhereThePoolEnds(t *testing.T) {
 	e := New(Options{Blocks: 4})
 	s := submit(t, e, 0, 60, 1000)
 	drain(t, e)
-	if !s.Done || s.Generated != 5 { // 64 tokens of KV, and the last token's own is never computed
+	if !s.Done || s.Generated != 5 { // 64 tokens of KV; the KV of the last token is never computed
 		t.Errorf("done %v after %d tokens, want 5", s.Done, s.Generated)
 	}
 }
@@ -155,7 +156,7 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	}
 	e.Cancel(running)
 	e.Cancel(waiting)
-	e.Cancel(waiting) // twice is nothing
+	e.Cancel(waiting) // a second time does nothing
 	if s := e.Stats(); s.Running != 1 || s.Waiting != 0 || s.ActiveBlocks != 7 {
 		t.Fatalf("after: %+v", s)
 	}
@@ -200,10 +201,10 @@ func TestPassesTellStoredAndRemovedBlocks(t *testing.T) {
 	}
 }
 
-// A conversation's next turn finds the blocks of the answer where the caller named them.
+// A conversation's next turn finds the cached blocks of the answer if the caller named them.
 func TestNamedAnswerIsFoundAgain(t *testing.T) {
 	e := New(Options{})
-	submit(t, e, 0, 32, 33, 1, 2, 3, 4) // 32 + 33 tokens, of which 64 are computed
+	submit(t, e, 0, 32, 33, 1, 2, 3, 4) // 32 + 33 tokens; the KV of 64 is computed
 	drain(t, e)
 	next := submit(t, e, e.now, 80, 1, 1, 2, 3, 4, 5)
 	drain(t, e)
@@ -236,7 +237,7 @@ func submit(t testing.TB, e *Engine, now time.Duration, prompt, out int, hashes 
 	return s
 }
 
-// drain runs an engine to its end and returns who was in its passes.
+// drain runs an engine until it is idle and returns the sequences of its passes.
 func drain(t testing.TB, e *Engine) (seen []*Sequence) {
 	t.Helper()
 	for {

@@ -1,4 +1,5 @@
-// KV events of the simulated engine: what a pass stored and removed, in vLLM's words, and the routes to them.
+// KV events of the simulated engine: the blocks that a pass stored and removed, in vLLM's format,
+// and the sockets that publish them.
 
 package sim
 
@@ -13,20 +14,24 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// idle is how long a connection of the event sockets may wait before it looks again; nothing happens then.
+// idle is how long a connection of the event sockets waits before it checks again; nothing else
+// happens then.
 const idle = time.Hour
 
-// medium is the only tier that the simulated engine has: there is no host memory or disk behind its pool.
+// medium is the only tier of the simulated engine: there is no host memory or disk behind its
+// pool.
 const medium = "GPU"
 
-// eventWriter turns passes into payloads as vLLM 0.32 writes them: a batch is an array, its events are maps; removes
-// before stores, one block in each remove, one store for a run of a sequence's blocks.
+// eventWriter turns passes into payloads as vLLM 0.32 writes them: a batch is an array, its
+// events are maps. Removes come before stores; a remove has one block, a store has a run of
+// blocks of one sequence.
 type eventWriter struct {
 	blockSize int
-	events    []byte // of the batch under way
+	events    []byte // events of the batch being written
 }
 
-// payload is the batch of a pass that ended at now, nil if it stored and removed nothing. The caller owns it.
+// payload returns the batch of a pass that ended at now; nil: the pass stored and removed
+// nothing. The caller owns it.
 func (w *eventWriter) payload(p *Pass, now time.Time) []byte {
 	if len(p.Removed)+len(p.Stored) == 0 {
 		return nil
@@ -96,7 +101,7 @@ func (w *eventWriter) stored(s *Sequence, first, n int) {
 	w.events = msgp.AppendString(msgp.AppendString(b, "kv_cache_spec_kind"), "full_attention")
 }
 
-// appendHash writes a hash with nine bytes, as engines do, however small it is.
+// appendHash writes a hash in nine bytes, as engines do, however small it is.
 func appendHash(b []byte, hash uint64) []byte {
 	if hash > 1<<32 {
 		return msgp.AppendUint64(b, hash)
@@ -104,7 +109,7 @@ func appendHash(b []byte, hash uint64) []byte {
 	return append(b, 0xcf, 0, 0, 0, 0, byte(hash>>24), byte(hash>>16), byte(hash>>8), byte(hash))
 }
 
-// token is the token at a place of the prompt and its answer.
+// token returns the token at a position of the prompt followed by its answer.
 func (t *ticket) token(at int) uint32 {
 	if at < len(t.prompt) {
 		return t.prompt[at]
@@ -114,26 +119,28 @@ func (t *ticket) token(at int) uint32 {
 
 var errNoEvents = errors.New("Options.Events is off")
 
-// ServeEvents publishes the engine's KV events to who subscribes at ln, a ZeroMQ PUB socket over TCP, until Close,
-// and then returns nil. It closes ln. Options.Events must be set. Call it in a goroutine, as Serve.
+// ServeEvents publishes the engine's KV events to subscribers at ln, a ZeroMQ PUB socket over
+// TCP, until Close, and then returns nil. It closes ln. Options.Events must be set. Like Serve,
+// it blocks: call it in a goroutine.
 func (s *Server) ServeEvents(ln net.Listener) error {
 	return s.serveEvents(ln, &s.eventsAt, (*Publisher).Serve)
 }
 
-// ServeReplay answers at ln, a ZeroMQ ROUTER socket, who missed some of the events. As ServeEvents.
+// ServeReplay sends missed events again to clients at ln, a ZeroMQ ROUTER socket. Otherwise it is
+// like ServeEvents.
 func (s *Server) ServeReplay(ln net.Listener) error {
 	return s.serveEvents(ln, &s.replayAt, (*Publisher).ServeReplay)
 }
 
-// Announce says before anybody serves them where events and missed ones will be had, so that who asks a worker as soon
-// as it answers is told. ServeEvents and ServeReplay say it, too.
+// Announce sets the addresses of the event and replay sockets before they are served, so that a
+// client that asks a new worker at once gets them. ServeEvents and ServeReplay set them, too.
 func (s *Server) Announce(events, replay net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.eventsAt, s.replayAt = announced(events), announced(replay)
 }
 
-// announced is an address as an engine writes one that it listens at.
+// announced formats a listening address as an engine does.
 func announced(at net.Addr) string {
 	if at == nil {
 		return ""
@@ -159,8 +166,8 @@ func (s *Server) serveEvents(ln net.Listener, at *string, serve func(*Publisher,
 	return serve(s.driver.publisher, ln)
 }
 
-// Holds returns how many leading blocks of a prompt the engine has in its prefix cache, and how many blocks there are
-// in it: what a listener to its events should know.
+// Holds returns how many leading blocks of a prompt are in the engine's prefix cache, and how
+// many blocks the cache has in all: a listener to its events should arrive at the same numbers.
 func (s *Server) Holds(prompt []uint32, salt string) (leading, all int) {
 	hashes := appendHashes(nil, hashString(hashString(0, s.options.Model), salt), prompt, s.options.BlockSize)
 	s.driver.mu.Lock()
@@ -172,7 +179,7 @@ func (s *Server) Holds(prompt []uint32, salt string) (leading, all int) {
 	return leading, pool.cached.n
 }
 
-// serveSources says where events are published, as vLLM's GET /kv_event_sources does.
+// serveSources returns where events are published, as vLLM's GET /kv_event_sources does.
 func serveSources(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	events, replay := s.eventsAt, s.replayAt
@@ -189,6 +196,6 @@ func serveSources(s *Server, w http.ResponseWriter, _ *http.Request) {
 	if replay != "" {
 		source["replay_endpoint"] = replay
 	}
-	body, _ := json.Marshal(map[string]any{"0": source}) // plain values
+	body, _ := json.Marshal(map[string]any{"0": source}) // cannot fail: plain values
 	writeJSON(w, http.StatusOK, body)
 }

@@ -18,13 +18,13 @@ import (
 	"kvasir/kvroute/kvevents"
 )
 
-// cache is a sink that keeps what it is told.
+// cache applies events and keeps the resulting set of blocks.
 type cache struct {
 	t      *testing.T
-	tokens map[uint64][]uint32 // of a block and all before it
+	tokens map[uint64][]uint32 // tokens of a block and of all before it
 	stored int
 
-	orphans int // blocks stored after one that is not there
+	orphans int // blocks stored after a parent that is not there
 }
 
 func (c *cache) Stored(s *kvevents.Stored) {
@@ -34,7 +34,8 @@ func (c *cache) Stored(s *kvevents.Stored) {
 	var before []uint32
 	known := true
 	if s.HasParent {
-		// Not known is the parent of which the sequence had a second copy, without a name, while the first was evicted.
+		// The parent may be unknown: the sequence had an unnamed second copy of it, and the first
+		// one was evicted.
 		before, known = c.tokens[s.Parent]
 		known = known && len(before) > 0
 	}
@@ -64,8 +65,8 @@ func (c *cache) Removed(r *kvevents.Removed) {
 
 func (c *cache) Cleared(kvevents.Cleared) { c.t.Fatal("cleared") }
 
-// Prompts of shared beginnings and their answers run through a pool so small that sequences are preempted and blocks
-// evicted all the time.
+// Prompts with shared beginnings, and their answers, run through a pool so small that sequences
+// are preempted and blocks evicted all the time.
 func TestEventsAddUpToTheCache(t *testing.T) {
 	o := Options{BlockSize: 4, Blocks: 24, MaxBatchedTokens: 64}.withDefaults()
 	o.MaxModelLen = 96

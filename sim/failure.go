@@ -1,4 +1,5 @@
-// Refusals in vLLM's forms: its own error body, pydantic's validation errors inside it, and FastAPI's detail.
+// Error replies in vLLM's forms: its own error body, pydantic's validation errors inside it, and
+// FastAPI's detail.
 
 package sim
 
@@ -8,8 +9,9 @@ import (
 	"strings"
 )
 
-// failure is a refused or failed request. vLLM has two bodies: {"error":{...}}, and {"detail":...} from the framework
-// below it; others have {"object":"error",...} in place of the first.
+// failure is a refused or failed request. vLLM has two bodies: {"error":{...}}, and
+// {"detail":...} from the framework below it; others have {"object":"error",...} in place of the
+// first.
 type failure struct {
 	status  int
 	kind    string // the error's type; "" for the detail form
@@ -17,23 +19,24 @@ type failure struct {
 	param   string // "" for null
 }
 
-// refuse is vLLM's own error of a request that is understood and cannot be served.
+// refuse returns vLLM's own error for a valid request that cannot be served.
 func refuse(message, param string) *failure {
 	return &failure{http.StatusBadRequest, "BadRequestError", message, param}
 }
 
-// refuseValue is a refused parameter with its value, in the words vLLM ends such messages with.
+// refuseValue returns the error for a refused parameter; the message ends with the value, as
+// vLLM's does.
 func refuseValue(message, param, value string) *failure {
 	return refuse(message+" (parameter="+param+", value="+value+")", param)
 }
 
-// detail is the framework's own error.
+// detail returns the framework's own error.
 func detail(status int, message string) *failure {
 	return &failure{status: status, message: message}
 }
 
-// invalid is a body that does not fit the request's schema; kind, loc, msg and input are pydantic's, context the
-// reason of a JSON error or "".
+// invalid returns the error for a body that does not fit the request's schema. kind, loc, msg and
+// input are pydantic's; context is the reason of a JSON error, or "".
 func invalid(kind, loc, msg, input, context string) *failure {
 	b := strings.Builder{}
 	b.WriteString("1 validation error:\n  {'type': " + pythonQuote(kind) + ", 'loc': " + pythonQuote(loc) +
@@ -66,7 +69,7 @@ func pythonFloat(v float64) string {
 
 func (f *failure) Error() string { return f.message }
 
-// flat is the body of SGLang and TensorRT-LLM.
+// flat returns the error body of SGLang and TensorRT-LLM.
 func (f *failure) flat() []byte {
 	if f.kind == "" {
 		return f.body()
@@ -76,12 +79,12 @@ func (f *failure) flat() []byte {
 	return append(strconv.AppendInt(append(b, `,"param":null,"code":`...), int64(f.status), 10), '}')
 }
 
-// flatEvent is the failure in the middle of SGLang's or TensorRT-LLM's stream.
+// flatEvent returns the failure as an event in a stream of SGLang or TensorRT-LLM.
 func (f *failure) flatEvent() []byte {
 	return append(append([]byte(`data: {"error":`), f.flat()...), "}\n\n"...)
 }
 
-// body is the failure's JSON as vLLM says it.
+// body returns the failure as vLLM's JSON.
 func (f *failure) body() []byte {
 	if f.kind == "" {
 		return append(appendString([]byte(`{"detail":`), f.message), '}')
@@ -98,7 +101,7 @@ func (f *failure) body() []byte {
 	return append(b, "}}"...)
 }
 
-// event is the failure as it comes in the middle of a stream: with the spaces of Python's own JSON writer.
+// event returns the failure as an event in a stream, with the spaces of Python's JSON encoder.
 func (f *failure) event() []byte {
 	b := appendString([]byte(`data: {"error": {"message": `), f.message)
 	b = appendString(append(b, `, "type": `...), f.kind)
@@ -106,7 +109,7 @@ func (f *failure) event() []byte {
 	return append(b, "}}\n\n"...)
 }
 
-// kindOf is the type that vLLM gives an error of a status.
+// kindOf returns vLLM's error type for a status.
 func kindOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// fault is one x-sim-fault; the zero value is none. The package doc says what each kind does.
+// fault is one x-sim-fault; the zero value means none. The package doc describes each kind.
 type fault struct {
-	server *Server // whose failures they are
+	server *Server // formats the failures
 	kind   string
-	events int           // of die-after, hang-after, error-after
+	events int           // N of die-after, hang-after, error-after
 	wait   time.Duration // of slow
 	status int           // of status
 }
 
-// readFault parses a header value, "" being none.
+// readFault parses a header value; "" means none.
 func readFault(value string) (fault, error) {
 	kind, argument, _ := strings.Cut(value, "=")
 	f := fault{kind: kind}
@@ -51,12 +51,12 @@ func readFault(value string) (fault, error) {
 	return f, nil
 }
 
-// simulated is the error that the error faults and status answer with.
+// simulated returns the error of the error faults and of status.
 func simulated(status int) *failure {
 	return &failure{status, kindOf(status), fmt.Sprintf("Simulated fault: status %d", status), ""}
 }
 
-// before acts on the faults that leave no reply or another one, and reports whether it did.
+// before acts on the faults that replace or suppress the reply, and reports whether it did.
 func (f fault) before(ctx context.Context, w http.ResponseWriter) bool {
 	switch f.kind {
 	case "die":
@@ -72,7 +72,8 @@ func (f fault) before(ctx context.Context, w http.ResponseWriter) bool {
 	return true
 }
 
-// whole acts on the faults of a reply that is not streamed, and reports whether it answered itself.
+// whole acts on the faults of a reply that is not streamed, and reports whether it sent the reply
+// itself.
 func (f fault) whole(ctx context.Context, w http.ResponseWriter, body []byte) bool {
 	switch f.kind {
 	case "die-after":
@@ -99,10 +100,10 @@ func (f fault) whole(ctx context.Context, w http.ResponseWriter, body []byte) bo
 	return true
 }
 
-// endByClose makes the reply one whose end is the end of the connection.
+// endByClose makes the reply end with the connection.
 func endByClose(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	w.Header().Set("Transfer-Encoding", "identity") // net/http's way to ask for no framing; it is not sent
+	w.Header().Set("Transfer-Encoding", "identity") // tells net/http to use no framing; it is not sent
 }
 
 // sleep waits, and aborts the reply if its client or the server goes away meanwhile.
@@ -116,6 +117,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// abort leaves a handler and makes net/http close the connection with nothing more said: no last chunk, no empty 200.
-// To return instead would make a reply that was cut look whole.
+// abort leaves a handler and makes net/http close the connection without sending anything more:
+// no last chunk, no empty 200. Returning instead would make a cut reply look complete.
 func abort() { panic(http.ErrAbortHandler) }

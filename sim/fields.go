@@ -1,4 +1,5 @@
-// Reading a request body field by field, as leniently and with the same complaints as vLLM's schema.
+// Reading a request body field by field, as leniently and with the same error messages as vLLM's
+// schema.
 
 package sim
 
@@ -13,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// fields are the top-level fields of a request body; of a duplicate the last counts. The first complaint is kept in
-// failure, and every read after it gives the zero value.
+// fields are the top-level fields of a request body; of duplicates the last one counts. failure
+// keeps the first error, and every read after it returns the zero value.
 type fields struct {
 	raw     map[string]json.RawMessage
 	failure *failure
 }
 
-// decodeFields reads a body. Its result's failure says what is wrong with the body as a whole.
+// decodeFields reads a body. If the body as a whole is wrong, the result's failure says why.
 func decodeFields(body []byte) *fields {
 	f := &fields{}
 	if !utf8.Valid(body) {
@@ -46,11 +47,12 @@ func decodeFields(body []byte) *fields {
 	return f
 }
 
-// pythonJSONError says where, in characters, and in which words Python's decoder stops at a syntax error.
+// pythonJSONError returns where, in characters, Python's decoder stops at a syntax error, and its
+// message.
 func pythonJSONError(body []byte, err *json.SyntaxError) (at int, reason string) {
 	offset := int(err.Offset) - 1
 	ended := err.Error() == "unexpected end of JSON input"
-	if ended { // ask again with a byte that fits nowhere, to hear what was expected
+	if ended { // parse again with a byte that fits nowhere, to learn what was expected
 		offset = len(body)
 		var v any
 		if e := json.Unmarshal(append(bytes.Clone(body), 1), &v); !errors.As(e, &err) {
@@ -94,7 +96,7 @@ func lastStringStart(body []byte) (start int) {
 	return start
 }
 
-// describe says what a JSON value is, as vLLM puts it into a complaint.
+// describe formats a JSON value as vLLM's error messages do.
 func describe(raw []byte) string {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -115,7 +117,7 @@ func describe(raw []byte) string {
 	return string(bytes.TrimSpace(raw))
 }
 
-// fail keeps the first complaint.
+// fail keeps the first error.
 func (f *fields) fail(failure *failure) {
 	if f.failure == nil {
 		f.failure = failure
@@ -135,7 +137,7 @@ func (f *fields) get(name string) json.RawMessage {
 	return raw
 }
 
-// require complains about a field that is absent.
+// require fails if a field is absent.
 func (f *fields) require(name string) {
 	if _, ok := f.raw[name]; !ok {
 		f.fail(invalid("missing", "body."+name, "Field required", fmt.Sprintf("<dict of %d items>", len(f.raw)), ""))
@@ -236,7 +238,8 @@ func (f *fields) texts(name string) (values []string) {
 	return values
 }
 
-// object reads a field that is an object into v, a pointer to a struct, and reports whether it is there.
+// object reads a field that is an object into v, a pointer to a struct, and reports whether it is
+// there.
 func (f *fields) object(name string, v any) bool {
 	raw := f.get(name)
 	if raw == nil {

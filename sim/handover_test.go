@@ -1,4 +1,5 @@
-// vLLM's hand-over between two simulated workers over HTTP, against what two real ones said.
+// vLLM's hand-over between two simulated workers over HTTP, compared with recordings of two real
+// ones.
 
 package sim
 
@@ -23,7 +24,7 @@ const chat = "/v1/chat/completions"
 type pair struct {
 	t      *testing.T
 	p, d   *Server
-	pa, da string // where they listen
+	pa, da string // their addresses
 }
 
 func newPair(t *testing.T, p, d Options) *pair {
@@ -43,12 +44,12 @@ func newPair(t *testing.T, p, d Options) *pair {
 const prefillParams = `{"do_remote_decode":true,"do_remote_prefill":false,"remote_engine_id":null,` +
 	`"remote_block_ids":null,"remote_host":null,"remote_port":null}`
 
-// ask is a chat request with a prompt of many tokens that starts with name.
+// ask returns a chat request with a long prompt that starts with name.
 func (x *pair) ask(name, fields string) string {
 	return `{"messages":[{"role":"user","content":"` + name + strings.Repeat(" one two three four five", 40) + `"}],` + fields + `}`
 }
 
-// prefill runs the first leg and returns the parameters that it gives.
+// prefill runs the first leg and returns the parameters in its reply.
 func (x *pair) prefill(name string) (params string) {
 	x.t.Helper()
 	r := parseReply(x.t, post(x.t, x.pa, chat, x.ask(name, `"max_tokens":1,"kv_transfer_params":`+prefillParams)))
@@ -72,7 +73,8 @@ func (x *pair) decode(name, params string) reply {
 	return parseReply(x.t, post(x.t, x.da, chat, x.ask(name, `"max_tokens":24,"kv_transfer_params":`+params)))
 }
 
-// plain is the answer of the decode worker alone, from a server of its own that holds nothing.
+// plain returns the answer of a separate decode worker without a hand-over and with an empty
+// cache.
 func (x *pair) plain(name string) string {
 	x.t.Helper()
 	address, s := startServer(x.t, x.d.options)
@@ -91,7 +93,8 @@ func textOf(t *testing.T, r reply) string {
 	return body.Choices[0].Message.Content
 }
 
-// counters are what the two betray themselves by: expired and late of the prefill worker, failed of the decode worker.
+// counters checks the workers' counters: expired and late of the prefill worker, failed of the
+// decode worker.
 func (x *pair) counters(expired, late, failed int) {
 	x.t.Helper()
 	p, d := metricsOf(x.t, x.pa), metricsOf(x.t, x.da)
@@ -128,15 +131,16 @@ func (x *pair) idle() {
 
 var anyParams = regexp.MustCompile(`"kv_transfer_params":\{"do_remote_prefill":true.*\}\}$`)
 
-// TestHandOverWire plays the recorded legs and compares the replies with vLLM's, in the order of the recording. A
-// decode leg is sent the parameters that our own prefill worker gave for the leg before it.
+// TestHandOverWire plays the recorded legs and compares the replies with vLLM's, in the order of
+// the recording. A decode leg is sent the parameters that our own prefill worker gave for the leg
+// before it.
 func TestHandOverWire(t *testing.T) {
 	x := newPair(t, Options{}, Options{})
 	params := ""
 	for _, leg := range []struct {
 		name   string
 		worker string
-		warm   bool // the request was seen before
+		warm   bool // the same request came before
 	}{
 		{name: "1_prefill", worker: x.pa}, {name: "2_decode", worker: x.da}, {name: "5_agg_reference", worker: x.pa},
 		{name: "3_prefill", worker: x.pa}, {name: "4_decode_stream", worker: x.da},
@@ -178,13 +182,13 @@ func TestHandOverWire(t *testing.T) {
 	x.counters(0, 1, 2) // 9 used parameters twice; 23 and 24 failed
 	x.p.driver.mu.Lock()
 	defer x.p.driver.mu.Unlock()
-	if n := len(x.p.driver.leases.held); n != 2 { // of 6, whose parameters nobody got, and of 7's first run
+	if n := len(x.p.driver.leases.held); n != 2 { // those of 6, whose parameters nobody used, and of 7's first run
 		t.Errorf("%d leases are left, want 2", n)
 	}
 }
 
-// checkCached compares what a reply says about the cache with what vLLM said: only whether there was any, as our
-// tokens are others. That of 5 is of a prompt that was prefilled before.
+// checkCached compares the cached_tokens of a reply with vLLM's: only whether there are any,
+// because our tokens differ. Number 5 has a prompt that was prefilled before.
 func checkCached(t *testing.T, name string, got, want reply) {
 	t.Helper()
 	for _, count := range []string{"cached_tokens", "created_cache_tokens"} {
@@ -195,7 +199,8 @@ func checkCached(t *testing.T, name string, got, want reply) {
 	}
 }
 
-// The text is that of one server, the first token with it; nothing of the prompt is computed on the decode worker.
+// The text, including the first token, equals that of one server; the decode worker computes
+// nothing of the prompt.
 func TestHandOverIsTheSameText(t *testing.T) {
 	x := newPair(t, Options{}, Options{Events: true})
 	params := x.prefill("Same.")
@@ -216,13 +221,14 @@ func TestHandOverIsTheSameText(t *testing.T) {
 		}
 	}
 
-	// A longer prompt with the same beginning: the decode worker fetches the rest only, and still says what P had.
+	// A longer prompt with the same beginning: the decode worker fetches only the rest, and still
+	// reports P's cached tokens.
 	params = x.prefill("Same.")
-	if !strings.Contains(x.decode("Same.", params).body, `"cached_tokens":2`) { // 200-odd of P's, not of D's
+	if !strings.Contains(x.decode("Same.", params).body, `"cached_tokens":2`) { // P's cached tokens, about 200; not D's
 		t.Error("the decode worker does not report the prefill worker's cached tokens")
 	}
 
-	// What was pulled is in the cache and in the events, on the device.
+	// Pulled blocks are in the cache and in the events, on the device tier.
 	x.d.driver.mu.Lock()
 	defer x.d.driver.mu.Unlock()
 	heard := &cache{t: t, tokens: map[uint64][]uint32{}}
@@ -238,7 +244,7 @@ func TestHandOverIsTheSameText(t *testing.T) {
 	}
 }
 
-// A text completion is handed over as a chat is.
+// A text completion is handed over like a chat.
 func TestHandOverOfACompletion(t *testing.T) {
 	x := newPair(t, Options{}, Options{})
 	prompt := `"prompt":"` + strings.Repeat("word ", 100) + `"`
@@ -271,7 +277,7 @@ func TestDeadPrefillWorker(t *testing.T) {
 	}
 }
 
-// A worker that starts again at the same port is another engine.
+// A worker restarted at the same port is another engine.
 func TestRestartedPrefillWorker(t *testing.T) {
 	x := newPair(t, Options{}, Options{TransferTimeout: time.Minute})
 	params := x.prefill("Again.")
@@ -280,7 +286,7 @@ func TestRestartedPrefillWorker(t *testing.T) {
 	x.p.Close()
 	again := &pair{t: t, d: x.d, da: x.da}
 	again.pa, again.p = startServer(t, o)
-	until(t, "the port is free", func() bool { // it may be another's for a moment
+	until(t, "the port is free", func() bool { // another process may have it for a moment
 		_, _, err := again.p.openSide()
 		return err == nil
 	})
@@ -315,7 +321,8 @@ func TestExpiredLease(t *testing.T) {
 	x.idle()
 }
 
-// Parameters of one prompt with another prompt: vLLM reads what the block ids say and answers to that.
+// The parameters of one prompt with another prompt: vLLM reads the blocks that the ids name, and
+// answers to their content.
 func TestParametersOfAnotherPrompt(t *testing.T) {
 	x := newPair(t, Options{}, Options{})
 	params := x.prefill("One.")
@@ -326,7 +333,8 @@ func TestParametersOfAnotherPrompt(t *testing.T) {
 	x.counters(0, 0, 0)
 }
 
-// Without a required field the request hangs, and the engine dies with its client: vllm-observed's worst.
+// Without a required field the request hangs, and the engine dies when its client leaves: the
+// worst behaviour observed on vLLM.
 func TestMissingFieldKillsTheEngine(t *testing.T) {
 	for _, field := range []string{"remote_request_id", "remote_engine_id", "remote_host", "remote_port", "remote_block_ids"} {
 		t.Run(field, func(t *testing.T) {
@@ -377,7 +385,7 @@ func (x *pair) open(address, body string) net.Conn {
 	return conn
 }
 
-// A client that leaves frees what it has on both workers, wherever it stands.
+// When a client leaves at any step, both workers free its blocks.
 func TestLostClientOfAHandOver(t *testing.T) {
 	t.Run("in the prefill", func(t *testing.T) {
 		x := newPair(t, Options{Speedup: 0.001}, Options{})
@@ -453,7 +461,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// Wrong fields of the right object are found out when they are used, as in vLLM.
+// Wrong fields of a valid object are noticed only when they are used, as in vLLM.
 func TestWrongParameters(t *testing.T) {
 	x := newPair(t, Options{}, Options{TransferTimeout: 10 * time.Millisecond})
 	for _, change := range [][2]string{
@@ -485,7 +493,7 @@ func TestWrongParameters(t *testing.T) {
 	}
 }
 
-// The side channel refuses what is not its own.
+// The side channel refuses requests that are not for it.
 func TestSideChannel(t *testing.T) {
 	x := newPair(t, Options{}, Options{})
 	params := x.prefill("Side.")

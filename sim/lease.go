@@ -4,25 +4,25 @@ package sim
 
 import "time"
 
-// leases are the requests that are done and keep their blocks, by their handle. driver.mu guards them.
+// leases are the finished requests that keep their blocks, by handle. driver.mu guards them.
 type leases struct {
 	length time.Duration
 	held   map[string]*lease
 
 	expired int // leases that ran out
-	late    int // messages of decode workers about requests that hold nothing any more
+	late    int // messages of decode workers about requests that no longer hold blocks
 }
 
-// lease is one of them.
+// lease is the lease on the blocks of one finished request.
 type lease struct {
 	sequence *Sequence
 	until    time.Duration // the engine's time
-	over     chan struct{} // closed when it is
-	expired  bool          // nobody came; may be read then
+	over     chan struct{} // closed when the lease is over
+	expired  bool          // no decode worker came; may be read after over is closed
 }
 
-// heartbeat says how often a decode worker asks to keep a lease whose blocks it cannot fetch yet, and extension
-// for how long it is then kept: vLLM's parts of a lease.
+// heartbeat returns how often a decode worker asks to keep a lease whose blocks it cannot fetch
+// yet, and extension how long the lease is then kept: the same fractions of a lease as in vLLM.
 func heartbeat(lease time.Duration) time.Duration { return max(lease/6, time.Millisecond) }
 func extension(lease time.Duration) time.Duration { return lease * 2 / 3 }
 
@@ -33,7 +33,8 @@ func (l *leases) hold(handle string, s *Sequence, now time.Duration) *lease {
 	return held
 }
 
-// expire frees what nobody fetched in time and says when to look again, 0 for never.
+// expire frees the blocks that were not fetched in time, and returns when to check again; 0:
+// never.
 func (l *leases) expire(e *Engine, now time.Duration) (next time.Duration) {
 	for handle, held := range l.held {
 		if held.until <= now {
@@ -49,8 +50,9 @@ func (l *leases) expire(e *Engine, now time.Duration) (next time.Duration) {
 	return next
 }
 
-// free ends a lease because its blocks were fetched or are not wanted. One that is over already betrays a reader who
-// may have read what others wrote.
+// free ends a lease because its blocks were fetched or are no longer wanted. If the lease is
+// already over, the reader may have read blocks that another request overwrote: it counts as
+// late.
 func (l *leases) free(e *Engine, handle string) {
 	held := l.held[handle]
 	if held == nil {
@@ -69,8 +71,9 @@ func (l *leases) extend(handle string, now time.Duration) {
 	}
 }
 
-// vllmParams is the kv_transfer_params of a job whose blocks are held, nil if they are not. Of several answers the last
-// one's are named; the others' blocks are held until their leases end.
+// vllmParams returns the kv_transfer_params of a job whose blocks are held; nil: they are not
+// held. With several answers it names the blocks of the last one; the others are held until their
+// leases expire.
 func vllmParams(_ *completion, j *job, at source) []byte {
 	t := &j.tickets[len(j.tickets)-1]
 	if t.handle == "" {
@@ -80,7 +83,7 @@ func vllmParams(_ *completion, j *job, at source) []byte {
 	return appendTransfer(nil, at, t.held, t.sequence.tokens()-1, t.sequence.Cached)
 }
 
-// drop takes a sequence out of the engine, whether it runs or is done and held.
+// drop removes a sequence from the engine, whether it runs or is finished and held.
 func (d *driver) drop(t *ticket) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// meetInRoom is the hand-over of SGLang, either side of it.
+// meetInRoom performs one side of SGLang's hand-over.
 func meetInRoom(ctx context.Context, s *Server, c *completion, j *job) error {
 	return each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if c.transfer.holds() {
@@ -23,8 +23,8 @@ func meetInRoom(ctx context.Context, s *Server, c *completion, j *job) error {
 	})
 }
 
-// hostRoom is the prefill side of one room: wait for the decode leg, compute, and wait until it has all. Nothing is
-// computed for a leg that does not come.
+// hostRoom is the prefill side of one room: it waits for the decode leg, computes, and waits
+// until that leg has fetched every block. It computes nothing if the decode leg does not come.
 func hostRoom(ctx context.Context, s *Server, c *completion, j *job, i int) error {
 	id := c.rooms[i].id
 	m, err := s.rooms.enter(id, hereIn)
@@ -65,7 +65,7 @@ func hostRoom(ctx context.Context, s *Server, c *completion, j *job, i int) erro
 	return nil
 }
 
-// served is what a decode leg is told of the blocks that it came for.
+// served tells a decode leg where the blocks that it came for are.
 type served struct {
 	ask
 	Cached int `json:"cached"`
@@ -82,7 +82,8 @@ func intsOf(ids []int32) []int {
 // errLeft: the decode leg went away.
 var errLeft = errors.New("the decode leg left")
 
-// awaitVisitor waits for what a room's host needs next, or for what makes it vain.
+// awaitVisitor waits for next, the event that a room's host needs, or for an event that makes
+// waiting pointless.
 func awaitVisitor(ctx context.Context, s *Server, m *meeting, next <-chan struct{}) error {
 	select {
 	case <-next:
@@ -94,7 +95,7 @@ func awaitVisitor(ctx context.Context, s *Server, m *meeting, next <-chan struct
 	}
 }
 
-// hostFailure is how a host whose guest left ends; other errors stay what they are.
+// hostFailure returns the error of a host whose guest left; other errors stay unchanged.
 func hostFailure(s *Server, err error, rid string, id int64) error {
 	if !errors.Is(err, errLeft) {
 		return err
@@ -103,8 +104,9 @@ func hostFailure(s *Server, err error, rid string, id int64) error {
 		"Failed to send kv chunk of "+strconv.FormatInt(id, 10))
 }
 
-// visitRoom is the decode side of one room: have blocks, go to the host, wait there, and fetch. It does not hear of a
-// prefill leg that failed or was cancelled: it waits to the end (SGLang's issue 28651).
+// visitRoom is the decode side of one room: it waits for free blocks, joins the host, waits
+// there, and fetches. If the prefill leg failed or was cancelled, it is not told and waits until
+// its timeout (SGLang's issue 28651).
 func visitRoom(ctx context.Context, s *Server, c *completion, j *job, i int) error {
 	t, r := &j.tickets[i], c.rooms[i]
 	if _, taken := s.visiting.LoadOrStore(r.id, true); taken {
@@ -149,14 +151,15 @@ func visitRoom(ctx context.Context, s *Server, c *completion, j *job, i int) err
 	return nil
 }
 
-// quitRoom tells a room's host that its guest has gone.
+// quitRoom tells a room's host that its guest has left.
 func quitRoom(s *Server, r room) {
 	ctx, cancel := context.WithTimeout(s.closed, time.Second)
 	defer cancel()
-	_, _ = s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideLeave, nil) // else the lease ends
+	_, _ = s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideLeave, nil) // if it is not heard, the lease expires
 }
 
-// joinRoom goes to a room's host and waits there. A host that cannot be reached is tried for the time of a transfer.
+// joinRoom joins a room's host and waits until the blocks are ready. If the host cannot be
+// reached, it does not retry: it returns the error when TransferTimeout has passed.
 func joinRoom(ctx context.Context, s *Server, r room) ([]byte, error) {
 	begin := time.Now()
 	answer, err := s.say(ctx, source{"", strconv.FormatInt(r.id, 10), r.host, r.port}, sideJoin, nil)
@@ -166,12 +169,12 @@ func joinRoom(ctx context.Context, s *Server, r room) ([]byte, error) {
 	return answer, err
 }
 
-// roomTimedOut is SGLang's reason for a leg that waited in vain.
+// roomTimedOut returns SGLang's message for a leg that timed out.
 func roomTimedOut(s *Server, id int64, state string) string {
 	return fmt.Sprintf("Request %d timed out after %.1fs in KVPoll.%s", id, s.options.BootstrapTimeout.Seconds(), state)
 }
 
-// roomFailure is SGLang's error of a leg: 500, and the status once more as its type.
+// roomFailure returns SGLang's error for a leg: status 500, which is also its type.
 func roomFailure(format, rid string, id int64, reason string) *failure {
 	return &failure{http.StatusInternalServerError, "500",
 		fmt.Sprintf(format, rid, id) + fmt.Sprintf(" with exception KVTransferError(bootstrap_room=%d): %s", id, reason), ""}

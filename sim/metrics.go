@@ -1,4 +1,5 @@
-// GET /metrics: the part of vLLM's metrics that routers read, in its names, labels and number format.
+// GET /metrics: the part of vLLM's metrics that routers read, in its names, labels and number
+// format.
 
 package sim
 
@@ -12,9 +13,9 @@ import (
 // metrics are the counters that the engine does not keep itself. driver.mu guards them.
 type metrics struct {
 	promptTokens, generatedTokens int
-	finished                      map[string]int // by finish reason; like vLLM's, aborts are not counted
+	finished                      map[string]int // by finish reason; as in vLLM, aborts are not counted
 	firstToken, endToEnd          histogram
-	cached, pulled, computed      int // prompt tokens by where their KV came from
+	cached, pulled, computed      int // prompt tokens by the source of their KV
 	failedTransfers               int
 }
 
@@ -49,7 +50,7 @@ func (m *metrics) token(s *Sequence, reason string) {
 	}
 	if s.Done {
 		if reason != "length" {
-			reason = "stop" // tool_calls is the API's word, not the engine's
+			reason = "stop" // tool_calls exists only in the API, not in the engine
 		}
 		m.finished[reason]++
 		m.endToEnd.observe(s.LastToken - s.Arrived)
@@ -59,7 +60,7 @@ func (m *metrics) token(s *Sequence, reason string) {
 // histogram counts durations by upper bound in seconds.
 type histogram struct {
 	bounds []float64
-	counts []int // one more than bounds
+	counts []int // one for each bound, and one above all
 	sum    float64
 }
 
@@ -77,7 +78,7 @@ func (h *histogram) observe(d time.Duration) {
 	h.sum += v
 }
 
-// serveMetrics writes a scrape.
+// serveMetrics writes the metrics page.
 func serveMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	s.driver.mu.Lock()
 	engine := s.driver.engine.Stats()
@@ -126,9 +127,9 @@ func serveMetrics(s *Server, w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(p.text)
 }
 
-// page is a scrape being written.
+// page is a metrics page being written.
 type page struct {
-	prefix string // of names
+	prefix string // prefix of metric names
 	text   []byte
 	labels string
 }

@@ -1,4 +1,4 @@
-// The sockets of KV events: one that publishes, one that gives messages again.
+// The sockets of KV events: one publishes, one sends missed messages again.
 
 package sim
 
@@ -13,15 +13,15 @@ import (
 	"kvasir/zmtp"
 )
 
-// Publisher publishes messages as an engine does: numbered from 0, to everybody who has subscribed by then, and kept
-// for a while for who missed some. Publish never waits: who is too slow misses messages, as at a real PUB socket.
-// Make it with NewPublisher; it is safe for concurrent use.
+// Publisher publishes messages as an engine does: numbered from 0, to all current subscribers,
+// and kept for a while for those that missed some. Publish never waits: a slow subscriber misses
+// messages, as on a real PUB socket. Make it with NewPublisher; it is safe for concurrent use.
 type Publisher struct {
 	topic string
 	limit int // messages kept
-	water int // messages waiting for one subscriber
+	water int // most messages waiting for one subscriber
 
-	goroutines sync.WaitGroup // connections; added to under mu while not closing
+	goroutines sync.WaitGroup // connections; added under mu while not closing
 
 	mu          sync.Mutex // guards all below
 	closing     bool
@@ -40,14 +40,15 @@ type subscriber struct {
 	topics map[string]int
 }
 
-// NewPublisher makes a publisher that keeps the last buffer messages, and drops messages for a subscriber for which
-// highWater wait already; both are at least 1. The caller must Close it.
+// NewPublisher makes a publisher that keeps the last `buffer` messages, and drops messages for a
+// subscriber that has highWater messages waiting already; both are at least 1. The caller must
+// Close it.
 func NewPublisher(topic string, buffer, highWater int) *Publisher {
 	return &Publisher{topic: topic, limit: buffer, water: highWater, open: map[net.Conn]struct{}{},
 		listeners: map[net.Listener]struct{}{}, subscribers: map[*subscriber]struct{}{}}
 }
 
-// Publish sends a payload, which it keeps, and returns its number.
+// Publish sends a payload and returns its number. It keeps the slice.
 func (p *Publisher) Publish(payload []byte) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,23 +69,24 @@ func (p *Publisher) Publish(payload []byte) uint64 {
 		}
 		select {
 		case s.waiting <- message:
-		default: // its high water mark
+		default: // the subscriber is at its high-water mark
 		}
 	}
 	return seq
 }
 
-// number is a sequence number as it stands in a frame.
+// number encodes a sequence number as in a frame.
 func number(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
 
-// Serve publishes to who connects to ln, until Close, and then returns nil. It closes ln.
+// Serve publishes to the clients of ln until Close, and then returns nil. It closes ln.
 func (p *Publisher) Serve(ln net.Listener) error { return p.accept(ln, p.servePublish) }
 
-// ServeReplay answers who connects to ln and asks for messages again, until Close, and then returns nil. It closes ln.
+// ServeReplay sends messages again to clients of ln that ask for them, until Close, and then
+// returns nil. It closes ln.
 func (p *Publisher) ServeReplay(ln net.Listener) error { return p.accept(ln, p.serveReplay) }
 
-// Close ends all connections and listeners, and returns when the goroutines of connections are gone. Closing twice
-// is fine.
+// Close closes all connections and listeners, and returns when the goroutines of connections have
+// ended. Calling it twice is fine.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	p.closing = true
@@ -134,7 +136,8 @@ func (p *Publisher) accept(ln net.Listener, serve func(net.Conn)) error {
 	}
 }
 
-// servePublish is one connection of the PUB socket: it reads subscriptions while another goroutine writes.
+// servePublish serves one connection of the PUB socket: it reads subscriptions while another
+// goroutine writes.
 func (p *Publisher) servePublish(conn net.Conn) {
 	c, err := zmtp.Open(conn, "PUB")
 	if err != nil {
@@ -159,12 +162,12 @@ func (p *Publisher) servePublish(conn net.Conn) {
 	p.mu.Lock()
 	delete(p.subscribers, s)
 	p.mu.Unlock()
-	close(s.waiting) // nobody publishes to it any more
+	close(s.waiting) // no more messages are sent to it
 	writer.Wait()
 }
 
-// write sends what waits, as much at a time as there is. It ends when waiting is closed; after an error it only
-// empties it.
+// write sends the waiting messages, all at a time. It ends when waiting is closed; after an error
+// it only drains it.
 func (s *subscriber) write(c *zmtp.Conn) {
 	var out []byte
 	var err error
@@ -179,7 +182,7 @@ func (s *subscriber) write(c *zmtp.Conn) {
 		}
 		if err == nil {
 			if err = c.WriteEncoded(out); err != nil {
-				c.Close() // and the reader ends
+				c.Close() // so that the reader ends
 			}
 		}
 	}
@@ -202,7 +205,7 @@ func (s *subscriber) subscribe(frame []byte) {
 	}
 }
 
-// maxTopics bounds what one subscriber may ask for.
+// maxTopics bounds the topics of one subscriber.
 const maxTopics = 1024
 
 func (s *subscriber) wants(topic string) bool {
@@ -216,8 +219,9 @@ func (s *subscriber) wants(topic string) bool {
 	return false
 }
 
-// serveReplay is one connection of the ROUTER socket: a request is an empty frame and a number, the answer every kept
-// message from there on and then one numbered -1. Anything else is not answered, as engines do.
+// serveReplay serves one connection of the ROUTER socket. A request is an empty frame and a
+// number; the answer is every kept message from that number on, and then one numbered -1. As in
+// real engines, other requests get no answer.
 func (p *Publisher) serveReplay(conn net.Conn) {
 	c, err := zmtp.Open(conn, "ROUTER")
 	if err != nil {
@@ -233,7 +237,7 @@ func (p *Publisher) serveReplay(conn net.Conn) {
 			continue
 		}
 		from := uint64(0)
-		for _, b := range m.Frame(1) { // fewer than eight bytes are taken, as by Python's int.from_bytes
+		for _, b := range m.Frame(1) { // fewer than eight bytes are accepted, as by Python's int.from_bytes
 			from = from<<8 | uint64(b)
 		}
 		if err := p.answer(c, from); err != nil {

@@ -1,4 +1,5 @@
-// A decode worker's way to the blocks of its prompt: wait for room, fetch, and answer by what came.
+// How a decode worker gets the blocks of its prompt: it waits for room, fetches, and answers from
+// what arrived.
 
 package sim
 
@@ -11,9 +12,10 @@ import (
 	"time"
 )
 
-// pullBlocks does what a hand-over needs before a job's tokens come: a decode worker brings the blocks of the prompts from
-// where they were computed, a prefill worker of SGLang meets who will fetch them. The job runs when it returns nil. The
-// error is a *failure, or the context's.
+// pullBlocks does the part of a hand-over that comes before a job's tokens: a decode worker
+// fetches the blocks of its prompts from the worker that computed them; a prefill worker of
+// SGLang meets the worker that will fetch them. When it returns nil, the job runs. The error is a
+// *failure, or the context's.
 func pullBlocks(ctx context.Context, s *Server, c *completion, j *job) error {
 	if !c.transfer.loads() && c.rooms == nil {
 		return nil
@@ -28,7 +30,8 @@ func pullBlocks(ctx context.Context, s *Server, c *completion, j *job) error {
 	return err
 }
 
-// each runs work for all answers at once and waits for it. The first error ends the others.
+// each runs work for all answers at the same time and waits for all. The first error cancels the
+// others.
 func each(ctx context.Context, answers int, work func(context.Context, int) error) error {
 	if answers == 1 {
 		return work(ctx, 0)
@@ -47,7 +50,7 @@ func each(ctx context.Context, answers int, work func(context.Context, int) erro
 	return context.Cause(ctx)
 }
 
-// pullHeld brings the blocks of prompts that a prefill worker holds under a lease.
+// pullHeld fetches the blocks of prompts that a prefill worker holds under a lease.
 func pullHeld(ctx context.Context, s *Server, c *completion, j *job) error {
 	err := each(ctx, len(j.tickets), func(ctx context.Context, i int) error {
 		if !c.transfer.complete {
@@ -66,7 +69,7 @@ func pullHeld(ctx context.Context, s *Server, c *completion, j *job) error {
 	return err
 }
 
-// loadBlocks fetches what a sequence lacks of its prompt's blocks and lets it run on what came.
+// loadBlocks fetches the prompt blocks that a sequence lacks, and lets it run with what arrived.
 func loadBlocks(ctx context.Context, s *Server, c *completion, t *ticket, i int, from *transfer) error {
 	all := appendContents(nil, s.options, t.prompt)
 	held := t.sequence.Cached / s.options.BlockSize
@@ -85,17 +88,18 @@ func loadBlocks(ctx context.Context, s *Server, c *completion, t *ticket, i int,
 	return nil
 }
 
-// hangPull waits for ever, as vLLM 0.32 does where a field of the parameters is missing; and where the client leaves, its
-// engine dies of the request that it cannot find.
+// hangPull waits for ever, as vLLM 0.32 does when a field of the parameters is missing. When the
+// client then leaves, the engine dies, because it cannot find the request.
 func hangPull(ctx context.Context, s *Server) error {
 	<-ctx.Done()
 	if s.closed.Err() == nil {
-		s.die() // for the second time where it was dead already
+		s.die() // does nothing if it is dead already
 	}
 	return ctx.Err()
 }
 
-// awaitRoom waits until the engine has blocks for a sequence, and keeps the prefill worker's lease alive meanwhile.
+// awaitRoom waits until the engine has blocks for a sequence, and keeps the prefill worker's
+// lease alive meanwhile.
 func awaitRoom(ctx context.Context, s *Server, from source, room <-chan struct{}) error {
 	beat := time.NewTicker(heartbeat(s.options.Lease))
 	defer beat.Stop()
@@ -107,14 +111,15 @@ func awaitRoom(ctx context.Context, s *Server, from source, room <-chan struct{}
 			return ctx.Err()
 		case <-beat.C:
 			limited, cancel := context.WithTimeout(ctx, s.options.TransferTimeout)
-			_, _ = s.say(limited, from, sideBeat, nil) // a source that is gone shows at the fetch
+			_, _ = s.say(limited, from, sideBeat, nil) // if the source is gone, the fetch will fail
 			cancel()
 		}
 	}
 }
 
-// fetchBlocks reads what the blocks from held to count of a prompt hold at the source, in the time that it would take. A
-// source that cannot be reached is waited for until the time for it is over, one that refuses fails at once.
+// fetchBlocks reads the contents of blocks held to count of a prompt at the source, and takes as
+// long as a real transfer would. It fails at once if the source refuses, and after
+// TransferTimeout if the source cannot be reached.
 func fetchBlocks(ctx context.Context, s *Server, t *transfer, held, count int) ([]uint64, error) {
 	if t.broken != nil {
 		return nil, t.broken
@@ -138,14 +143,14 @@ func fetchBlocks(ctx context.Context, s *Server, t *transfer, held, count int) (
 	return contents, wait(ctx, s.options.transferTime(count-held))
 }
 
-// transferTime is how long the KV of some blocks is under way.
+// transferTime returns how long the transfer of the KV of some blocks takes.
 func (o Options) transferTime(blocks int) time.Duration {
 	bytes := float64(blocks) * float64(o.BlockSize) * float64(o.KVBytes)
 	seconds := bytes / (o.Bandwidth * 1e9) / o.Speedup
 	return time.Duration(min(seconds, 1e9) * float64(time.Second))
 }
 
-// wait sleeps for d unless ctx is over before.
+// wait sleeps for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
@@ -160,8 +165,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mislead makes the i-th answer one to other KV than its prompt's. A forced tool call stays as it is: its form is
-// forced, whatever the model reads.
+// mislead makes the i-th answer fit the KV that arrived instead of its prompt. A forced tool call
+// stays as it is: its form is forced, whatever the model reads.
 func (c *completion) mislead(o Options, i int, contents []uint64) {
 	if c.tool != nil {
 		return
@@ -173,7 +178,7 @@ func (c *completion) mislead(o Options, i int, contents []uint64) {
 	c.answers[i] = writeAnswer(o.Name, mix(key, c.seed), c.limits)
 }
 
-// loaded starts a sequence whose KV has come; r has the names of its blocks.
+// loaded starts a sequence whose KV has arrived; r has the names of its blocks.
 func (d *driver) loaded(t *ticket, a *answer, r Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -182,7 +187,7 @@ func (d *driver) loaded(t *ticket, a *answer, r Request) {
 	ring(d.work)
 }
 
-// failed counts a transfer that did not come off.
+// failed counts a failed transfer.
 func (d *driver) failed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,5 @@
-// The way of one completion: submit it, follow its tokens, and write them as a whole or event by event.
+// Serving one completion: submit it, follow its tokens, and write them as a whole or event by
+// event.
 
 package sim
 
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// serve answers one completion that was read and checked.
+// serve answers one completion, already read and checked.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fault fault) {
 	var side source
 	if c.transfer.holds() {
@@ -25,8 +26,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	requests := c.requests(s.options)
 	job := prepare(c, requests)
 	defer s.driver.leave(job)
-	if c.rooms == nil || !c.transfer.holds() { // else each starts when its room is met
-		if err := s.driver.submit(job, 0, requests); err != nil { // lengths were checked against a context that fits the pool
+	if c.rooms == nil || !c.transfer.holds() { // otherwise each starts when its room is joined
+		if err := s.driver.submit(job, 0, requests); err != nil { // cannot happen: the lengths fit the context, and that fits the pool
 			s.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
 			return
 		}
@@ -56,13 +57,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	_, _ = w.Write(body)
 }
 
-// finish waits for the whole of an answer that is not streamed.
+// finish waits until an answer that is not streamed is complete.
 func (s *Server) finish(ctx context.Context, c *completion, j *job) error {
 	if err := pullBlocks(ctx, s, c, j); err != nil {
 		return err
 	}
 	select {
-	case <-j.wake: // only when all is there
+	case <-j.wake: // rings only when everything is there
 		return nil
 	case <-s.dead:
 		return engineDead
@@ -71,16 +72,17 @@ func (s *Server) finish(ctx context.Context, c *completion, j *job) error {
 	}
 }
 
-// format writes one request's reply or events in an engine's bytes. Each appends to b and returns it.
+// format writes one request's reply or events in the bytes of an engine. Each method appends to b
+// and returns it.
 type format interface {
 	appendRole(b []byte, choice int, u *usage) []byte
 	appendChunk(b []byte, c chunk) []byte
 	appendUsageEvent(b []byte, u usage) []byte
 	appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte
-	endsApart() bool // the end of a choice is an event of its own
+	endsApart() bool // the end of a choice is a separate event
 }
 
-// events writes a stream: one HTTP chunk and one write an event, as soon as it is there.
+// events writes a stream: each event at once, in one HTTP chunk and one write.
 type events struct {
 	server  *Server
 	w       http.ResponseWriter
@@ -90,15 +92,15 @@ type events struct {
 	wire    format
 	request *completion
 	job     *job
-	sent    int // events, comments not counted
+	sent    int // events sent, without comments
 	buffer  []byte
 }
 
-// errFailed ends a stream that a fault has ended in order: with an error event and [DONE].
+// errFailed ends a stream that a fault has already ended with an error event and [DONE].
 var errFailed = errors.New("stream failed as asked")
 
-// run writes the whole stream, and aborts it if the client or the server goes away. The head goes out before the
-// prefill, as vLLM's does: a 200 proves nothing.
+// run writes the whole stream, and aborts it if the client or the server goes away. The head goes
+// out before the prefill, as vLLM's does: a 200 proves nothing.
 func (e *events) run(blockSize int) {
 	e.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	if e.fault.kind == "close" {
@@ -114,7 +116,7 @@ func (e *events) run(blockSize int) {
 	}
 }
 
-// all writes every event, those of the tokens as they become visible.
+// all writes every event, tokens as they become visible.
 func (e *events) all(blockSize int) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -149,7 +151,7 @@ func (e *events) all(blockSize int) error {
 	return e.send(doneEvent)
 }
 
-// begin writes what some faults put before the first event.
+// begin writes what some faults send before the first event.
 func (e *events) begin() error {
 	switch {
 	case e.fault.kind == "keepalive":
@@ -164,8 +166,9 @@ func (e *events) begin() error {
 	return nil
 }
 
-// show writes the events of all tokens that became visible, choice by choice; shown says how many were written of
-// each. left is the number of answers that are not finished; finished how many of them are now.
+// show writes the events of all newly visible tokens, choice by choice. shown holds how many of
+// each choice were written. left is the number of unfinished answers; show returns how many of
+// them finished now.
 func (e *events) show(shown []int, left int) (finished int, err error) {
 	if e.sent == 0 && e.request.chat {
 		if err := e.roles(); err != nil {
@@ -200,7 +203,8 @@ func (e *events) roles() error {
 	return nil
 }
 
-// failTransfer ends a stream whose prompt's KV did not come: vLLM sends the role of a choice all the same.
+// failTransfer ends a stream whose prompt's KV did not arrive. As vLLM does, it still sends the
+// role of each choice first.
 func (e *events) failTransfer(f *failure) error {
 	if f == transferFailed && e.request.chat && e.server.options.Engine == "vllm" {
 		if err := e.roles(); err != nil {
@@ -210,7 +214,8 @@ func (e *events) failTransfer(f *failure) error {
 	return e.fail(f)
 }
 
-// token writes the event of one token of an answer; lastAnswer says that no other answer ends after this one.
+// token writes the event of one token of an answer. lastAnswer means that no other answer ends
+// after this one.
 func (e *events) token(choice, token int, lastAnswer bool) error {
 	a := &e.request.answers[choice]
 	c := chunk{choice: choice, call: e.request.tool, usage: e.usageAfter(choice, token+1)}
@@ -237,7 +242,8 @@ func (e *events) token(choice, token int, lastAnswer bool) error {
 	return e.send(e.buffer)
 }
 
-// usageAfter is the usage that continuous_usage_stats puts on an event: the choice's own tokens so far.
+// usageAfter returns the usage that continuous_usage_stats adds to an event: the choice's own
+// tokens so far.
 func (e *events) usageAfter(choice, tokens int) *usage {
 	if !e.request.every {
 		return nil
@@ -246,7 +252,7 @@ func (e *events) usageAfter(choice, tokens int) *usage {
 	return &usage{prompt: len(prompt), completion: tokens}
 }
 
-// send writes one event, or does what a fault wants in its place.
+// send writes one event, or does what a fault demands instead.
 func (e *events) send(event []byte) error {
 	after := e.sent == e.fault.events
 	switch e.fault.kind {

@@ -1,4 +1,5 @@
-// What the two completion routes have in common: reading a request, checking it, and writing its answers.
+// The common part of the two completion routes: reading a request, checking it, and writing its
+// answers.
 
 package sim
 
@@ -14,7 +15,7 @@ import (
 type completion struct {
 	chat   bool
 	id     string
-	model  string // as the reply says it
+	model  string // model name in the reply
 	stream bool
 	usage  bool // include_usage: a chunk with the usage before [DONE]
 	every  bool // continuous_usage_stats: usage on every chunk
@@ -24,13 +25,13 @@ type completion struct {
 	limits   limits
 	seed     uint64
 	salt     string
-	transfer *transfer // which side of a hand-over it is, or nil
-	rooms    []room    // of SGLang's, one an answer
+	transfer *transfer // its side of a hand-over, or nil
+	rooms    []room    // SGLang's rooms, one per answer
 	tool     *toolCall // the call that the request forces, or nil
-	answers  []answer  // one a prompt and choice, prompt by prompt
+	answers  []answer  // one per prompt and choice, prompt by prompt
 }
 
-// readCompletion reads the fields that both routes have. header is the request's X-Request-Id.
+// readCompletion reads the fields common to both routes. header is the request's X-Request-Id.
 func readCompletion(d *dialect, o Options, f *fields, chat bool, header string) *completion {
 	c := &completion{chat: chat, choices: 1, model: o.Model}
 	c.stream = f.boolean("stream")
@@ -55,14 +56,14 @@ func readCompletion(d *dialect, o Options, f *fields, chat bool, header string) 
 	return c
 }
 
-// readVLLM reads what only vLLM has.
+// readVLLM reads the fields that only vLLM has.
 func readVLLM(_ Options, f *fields, c *completion, header string) {
 	c.transfer = readTransfer(f)
 	c.id, _ = f.text("request_id")
 	c.id = c.prefix() + orDefault(header, orDefault(c.id, fmt.Sprintf("%016x", rand.Uint64())))
 }
 
-// prefix is what OpenAI begins an id with.
+// prefix returns the beginning of OpenAI's ids.
 func (c *completion) prefix() string {
 	if c.chat {
 		return "chatcmpl-"
@@ -85,7 +86,7 @@ func (c *completion) readStreamOptions(f *fields) {
 	c.every = options.IncludeUsage && options.ContinuousUsageStats
 }
 
-// checkModel refuses a model that is not ours; none means ours.
+// checkModel refuses any other model than ours; an absent model means ours.
 func checkModel(f *fields, ours string) {
 	if model, ok := f.text("model"); ok && model != ours {
 		f.fail(&failure{http.StatusNotFound, "NotFoundError",
@@ -93,7 +94,8 @@ func checkModel(f *fields, ours string) {
 	}
 }
 
-// checkSampling refuses what vLLM's sampling parameters refuse. Most of them change nothing here.
+// checkSampling refuses the sampling parameters that vLLM refuses. Most accepted ones have no
+// effect here.
 func (c *completion) checkSampling(d *dialect, f *fields) {
 	if c.choices < 1 {
 		f.fail(refuse(fmt.Sprintf("n must be at least 1, got %d.", c.choices), ""))
@@ -122,11 +124,13 @@ func (c *completion) checkSampling(d *dialect, f *fields) {
 	}
 }
 
-// maxChoices bounds n times the prompts of one request; OpenAI's own bound for n. vLLM's is 16,384.
+// maxChoices bounds n times the number of prompts in one request. It is OpenAI's bound for n;
+// vLLM's is 16,384.
 const maxChoices = 128
 
-// checkLength refuses prompts and answers over the context and cuts the answer to what is left of it. names are the
-// fields that may limit the answer, the first one present counts; standard is the limit without one, 0 for all.
+// checkLength refuses prompts and answers longer than the context, and limits the answer to the
+// rest of the context. names are the fields that may limit the answer; the first one present
+// counts. standard is the limit if none is present; 0: no limit.
 func (c *completion) checkLength(d *dialect, o Options, f *fields, standard int, names ...string) {
 	context := o.MaxModelLen
 	longest := 0
@@ -156,12 +160,12 @@ func (c *completion) checkLength(d *dialect, o Options, f *fields, standard int,
 			c.limits.max, c.limits.min), ""))
 	}
 	c.limits.max = min(c.limits.max, context-longest)
-	if c.transfer.holds() && o.Engine != "vllm" { // the others' prefill workers stop by themselves
+	if c.transfer.holds() && o.Engine != "vllm" { // the prefill workers of other engines stop by themselves
 		c.limits.max, c.limits.min = 1, 0
 	}
 }
 
-// tooLong is vLLM's complaint; it stops counting one token above the limit.
+// tooLong returns vLLM's error, which stops counting one token above the limit.
 func tooLong(prompt, context int) *failure {
 	message := fmt.Sprintf("This model's maximum context length is %d tokens. However, ", context)
 	if prompt > context {
@@ -175,7 +179,7 @@ func tooLong(prompt, context int) *failure {
 	return refuseValue(message, "input_tokens", strconv.Itoa(min(prompt, context+1)))
 }
 
-// write makes the answers: they are the same for the same prompt, seeds, choice and worker.
+// write makes the answers. They depend only on prompt, seeds, choice and worker.
 func (c *completion) write(o Options) {
 	for _, prompt := range c.prompts {
 		key := mix(mix(hashTokens(o.Seed, prompt), c.seed), 0)
@@ -189,15 +193,15 @@ func (c *completion) write(o Options) {
 	}
 }
 
-// request is what the engine is asked for to give the i-th answer.
+// request returns the engine request of the i-th answer.
 func (c *completion) request(o Options, i int) Request {
 	one := *c
 	one.prompts, one.choices, one.answers = c.prompts[i/c.choices:][:1], 1, c.answers[i:][:1]
 	return one.requests(o)[0]
 }
 
-// requests are what the engine is asked for: one a prompt and choice. The blocks of the answer have their names
-// already, so that the next turn of a conversation finds them in the cache.
+// requests returns the engine requests, one per prompt and choice. They already name the blocks
+// of the answers, so that the next turn of a conversation finds them in the cache.
 func (c *completion) requests(o Options) []Request {
 	parent := hashString(hashString(0, o.Model), c.salt)
 	out := make([]Request, 0, len(c.answers))

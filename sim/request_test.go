@@ -1,4 +1,4 @@
-// Reading requests: what is refused and how, beyond what vLLM's recordings show, and that nothing breaks the reader.
+// Reading requests: refusals beyond those in vLLM's recordings, and fuzzing of the reader.
 
 package sim
 
@@ -63,7 +63,8 @@ func TestAnswerIsCutToTheContext(t *testing.T) {
 	}
 }
 
-// One token short of the context leaves no room for any answer: refused, and told apart from a longer prompt.
+// A prompt that fills the context leaves no room for an answer: it is refused, with another
+// message than a longer prompt.
 func TestPromptOfTheWholeContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":[` + strings.Repeat("7,", 4095) + `7]}`))
 	readPrompts(dialects["vllm"], small, f, "")

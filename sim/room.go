@@ -1,4 +1,5 @@
-// The fields that say where the legs of SGLang's hand-over meet: single values, and lists for a batch.
+// The request fields that say where the legs of SGLang's hand-over meet: single values, and lists
+// for a batch.
 
 package sim
 
@@ -8,19 +9,21 @@ import (
 	"math"
 )
 
-// room is one answer's place to meet: bootstrap_host, bootstrap_port and bootstrap_room.
+// room is the meeting place of one answer's legs: bootstrap_host, bootstrap_port and
+// bootstrap_room.
 type room struct {
 	host string
 	port int
 	id   int64
 }
 
-// defaultBootstrapPort is what SGLang takes for a bootstrap_port that is null.
+// defaultBootstrapPort is what SGLang uses for a null bootstrap_port.
 const defaultBootstrapPort = 8998
 
-// readRooms reads the rooms of a request with so many answers to so many prompts. As in SGLang, single values stand for
-// all, rooms counting up from the one given; lists have one for each prompt, again for each further choice. It is nil
-// without a room, which a worker of a pair refuses.
+// readRooms reads the rooms of a request, one for each answer. As in SGLang, a single value
+// serves all answers, and room numbers count up from the given one; a list has one value for each
+// prompt, repeated for each further choice. The result is nil without a room, which a worker of a
+// pair refuses.
 func readRooms(o Options, f *fields, prompts, choices int) []room {
 	raw := f.get("bootstrap_room")
 	if raw == nil || f.failure != nil {
@@ -57,7 +60,7 @@ func readRooms(o Options, f *fields, prompts, choices int) []room {
 	return rooms
 }
 
-// listed is a field that may be one value or a list of them.
+// listed is a field that may be one value or a list of values.
 type listed[T any] struct {
 	values []*T // nil for null
 	single bool
@@ -78,7 +81,7 @@ func readList[T any](f *fields, name, kind, complaint string) (l listed[T]) {
 	return l
 }
 
-// wrong is the length of a list that does not fit, 0 for one that does.
+// wrong returns the length of a list that does not fit; 0: it fits.
 func (l listed[T]) wrong(prompts int) int {
 	if l.single || len(l.values) == prompts {
 		return 0

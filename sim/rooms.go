@@ -1,4 +1,5 @@
-// Rooms: how the two legs of SGLang's hand-over find each other, at the prefill worker's bootstrap server.
+// Rooms: the two legs of SGLang's hand-over find each other at the prefill worker's bootstrap
+// server.
 
 package sim
 
@@ -12,12 +13,12 @@ import (
 
 // meeting is a room that at least one leg is in.
 type meeting struct {
-	here, there bool          // the prefill leg, the decode leg; as gone under rooms.mu
+	here, there bool          // the prefill leg is in; the decode leg is in; guarded by rooms.mu, as is gone
 	gone        bool          // left is closed
 	joined      chan struct{} // closed when the decode leg came
-	left        chan struct{} // closed when it went before it had its blocks
+	left        chan struct{} // closed when the decode leg left before it had its blocks
 	ready       chan struct{} // closed when the blocks are there
-	answer      []byte        // where they are; before ready
+	answer      []byte        // where the blocks are; set before ready is closed
 }
 
 // rooms are the meetings of a prefill worker. The zero value is ready.
@@ -26,10 +27,11 @@ type rooms struct {
 	met map[int64]*meeting
 }
 
-// errRoomTaken: a room that is used twice at a time crashes both of SGLang's schedulers (its issue 40125).
+// errRoomTaken: a room used twice at the same time crashes both of SGLang's schedulers (its issue
+// 40125).
 var errRoomTaken = errors.New("room is taken")
 
-// enter takes a side of a room.
+// enter occupies one side of a room.
 func (r *rooms) enter(id int64, side func(*meeting) *bool) (*meeting, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +54,7 @@ func (r *rooms) enter(id int64, side func(*meeting) *bool) (*meeting, error) {
 	return m, nil
 }
 
-// leave gives a side up; the last one to go clears the room.
+// leave gives up one side; the last one to leave removes the room.
 func (r *rooms) leave(id int64, m *meeting, side func(*meeting) *bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +64,7 @@ func (r *rooms) leave(id int64, m *meeting, side func(*meeting) *bool) {
 	}
 }
 
-// abandon says that the decode leg of a room does not want its blocks any more.
+// abandon records that the decode leg of a room no longer wants its blocks.
 func (r *rooms) abandon(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,11 +77,11 @@ func (r *rooms) abandon(id int64) {
 func hereIn(m *meeting) *bool  { return &m.here }
 func thereIn(m *meeting) *bool { return &m.there }
 
-// hosts reports whether rooms are met here.
+// hosts reports whether this worker hosts rooms.
 func (s *Server) hosts() bool { return s.options.Engine == "sglang" && s.options.Role == "prefill" }
 
-// serveJoin is a decode leg's coming: it is answered when the blocks are there. Who asked leaves by closing the
-// connection.
+// serveJoin serves a decode leg that joins: it replies when the blocks are ready. The decode leg
+// leaves by closing the connection.
 func (s *Server) serveJoin(ctx context.Context, w http.ResponseWriter, a ask) {
 	id, err := strconv.ParseInt(a.Request, 10, 64)
 	if err != nil {
@@ -103,7 +105,8 @@ func (s *Server) serveJoin(ctx context.Context, w http.ResponseWriter, a ask) {
 	}
 }
 
-// serveLeave is a decode leg's going, where the answer may have been on its way.
+// serveLeave serves a decode leg that leaves when the reply to its join may already have been
+// sent.
 func (s *Server) serveLeave(w http.ResponseWriter, a ask) {
 	id, err := strconv.ParseInt(a.Request, 10, 64)
 	if err != nil {

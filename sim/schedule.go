@@ -1,17 +1,20 @@
-// One pass's schedule: who computes how many tokens, who is let in, who is put back, and how long it takes.
+// The schedule of one pass: which sequences compute how many tokens, which are admitted, which
+// are preempted, and how long the pass takes.
 
 package sim
 
 import "time"
 
 // begin schedules the pass that starts at start, by the rules of Dynamo's mocker for vLLM:
-//  1. Running sequences first, in order of admission: one token each, or a chunk of a prompt, out of one budget.
-//  2. Where blocks run out, the last one running is put back to the front of the queue and computed again later;
-//     nobody is let in during such a pass.
-//  3. Then the queue, strictly first come first served, while there is a place and the whole head fits into blocks
-//     that are free, idle or shared with sequences that run.
-//  4. A sequence whose prompt is computed to its end generates its first token from that; every other one that is
-//     computed to its end generates one and is charged decode time.
+//  1. Running sequences first, in order of admission: one token each, or a chunk of a prompt, out
+//     of one budget.
+//  2. When blocks run out, the sequence admitted last is preempted: it goes to the front of the
+//     queue and is computed again later. No sequence is admitted in such a pass.
+//  3. Then the queue, strictly first come first served, while there is a place and the whole
+//     prompt of the head fits into blocks that are free, idle or shared with running sequences.
+//  4. A sequence whose prompt is completed in the pass generates its first token from that. Every
+//     other sequence without uncomputed tokens left generates one token and is charged decode
+//     time.
 func (e *Engine) begin(start time.Duration) {
 	e.passes++
 	e.under = true
@@ -34,8 +37,8 @@ func (e *Engine) begin(start time.Duration) {
 	e.pass.End = start + passLength(e.millis()*e.slow, e.options.Speedup)
 }
 
-// admit lets the head of the queue in and reports whether it did. One whose KV is still to come gets its blocks only:
-// it takes no part in passes before Loaded.
+// admit admits the head of the queue and reports whether it did. A sequence whose KV has not
+// arrived yet only gets its blocks: it takes part in passes after Loaded.
 func (e *Engine) admit(start time.Duration, budget *int) bool {
 	s := e.head(start)
 	if s == nil {
@@ -47,7 +50,7 @@ func (e *Engine) admit(start time.Duration, budget *int) bool {
 		return false
 	}
 	if s.Load && s.elsewhere {
-		e.pass.Removed, _ = e.pool.take(s, blocksOf(tokens, size), hits, e.pass.Removed) // fits, as just seen
+		e.pass.Removed, _ = e.pool.take(s, blocksOf(tokens, size), hits, e.pass.Removed) // fits, as checked above
 		e.pop()
 		s.sealed, s.loading = hits, true
 		e.loading, e.loads = append(e.loading, s), append(e.loads, s)
@@ -71,8 +74,9 @@ func (e *Engine) admit(start time.Duration, budget *int) bool {
 	return true
 }
 
-// compute gives s its tokens of this pass, the first hits blocks of a new one from the cache, and puts others back
-// where blocks are short. It reports false if s itself was put back.
+// compute gives s its tokens of this pass; a new sequence takes its first `hits` blocks from the
+// cache. If blocks are short it preempts other sequences. It returns false if s itself was
+// preempted.
 func (e *Engine) compute(s *Sequence, hits int, budget *int) bool {
 	size := e.options.BlockSize
 	before := s.computed + hits*size
@@ -106,7 +110,8 @@ func (e *Engine) compute(s *Sequence, hits int, budget *int) bool {
 	return true
 }
 
-// preempt takes the blocks of the last one running, puts it to the front of the queue and returns it.
+// preempt takes the blocks of the last running sequence, puts it at the front of the queue and
+// returns it.
 func (e *Engine) preempt(budget *int) *Sequence {
 	last := len(e.running) - 1
 	s := e.running[last]
@@ -124,7 +129,8 @@ func (e *Engine) preempt(budget *int) *Sequence {
 	return s
 }
 
-// millis adds up what the pass computes and lists the sequences that generate a token at its end.
+// millis returns the length of the pass in milliseconds, and lists the sequences that generate a
+// token at its end.
 func (e *Engine) millis() float64 {
 	count, ends, starts, decoding := 0, 0, 0, 0
 	for _, s := range e.running {
@@ -134,7 +140,7 @@ func (e *Engine) millis() float64 {
 			ends += s.now.start + s.now.prompt
 			starts += s.now.start
 		}
-		if !mine || s.computed < s.tokens() { // one whose KV came from elsewhere may find no budget left
+		if !mine || s.computed < s.tokens() { // a sequence whose KV came from elsewhere may find no budget left
 			continue
 		}
 		e.pass.Tokens = append(e.pass.Tokens, s)
@@ -149,7 +155,7 @@ func (e *Engine) millis() float64 {
 	return prefillMillis(count, ends, starts) + decode
 }
 
-// head returns the sequence that waits longest, if it has arrived by start.
+// head returns the first sequence of the queue, if it has arrived by start.
 func (e *Engine) head(start time.Duration) *Sequence {
 	if n := len(e.preempted); n > 0 {
 		return e.preempted[n-1]
@@ -160,7 +166,7 @@ func (e *Engine) head(start time.Duration) *Sequence {
 	return nil
 }
 
-// pop takes the head off its queue.
+// pop removes the head from its queue.
 func (e *Engine) pop() {
 	if n := len(e.preempted); n > 0 {
 		e.preempted = e.preempted[:n-1]

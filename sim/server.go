@@ -14,36 +14,38 @@ import (
 	"time"
 )
 
-// Server is one simulated worker behind HTTP. Make it with NewServer; it is safe for concurrent use.
+// Server is one simulated worker behind HTTP. Make it with NewServer; it is safe for concurrent
+// use.
 type Server struct {
 	options  Options
 	dialect  *dialect
 	driver   *driver
 	http     http.Server
-	side     http.Server    // what other engines fetch KV from
-	client   http.Transport // to theirs
+	side     http.Server    // other engines fetch KV from it
+	client   http.Transport // connects to the side channels of other engines
 	engineID string         // new with each start
 
-	rooms    rooms    // of SGLang's prefill workers
-	visiting sync.Map // rooms that requests of an SGLang decode worker are in, by their id
+	rooms    rooms    // used on a prefill worker of SGLang
+	visiting sync.Map // used on a decode worker of SGLang: ids of the rooms that its requests are in
 
-	alive context.Context // over when the engine dies
+	alive context.Context // cancelled when the engine dies
 	kill  context.CancelFunc
-	dead  <-chan struct{} // alive's
+	dead  <-chan struct{} // alive.Done()
 	dying sync.Once
 
-	closed     context.Context // of every request; over with Close
+	closed     context.Context // parent of every request's context; cancelled by Close
 	close      context.CancelFunc
 	goroutines sync.WaitGroup // the driver, Serve calls and connections
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards the fields below
 	closing  bool
 	sideAt   *net.TCPAddr // nil until the first request is held
-	eventsAt string       // where KV events are published, as engines say it; empty while they are not
+	eventsAt string       // where KV events are published, in an engine's format; empty: not published
 	replayAt string
 }
 
-// NewServer makes a worker and starts its engine, which rests while nobody asks. The caller must Close it.
+// NewServer makes a worker and starts its engine, which is idle until a request arrives. The
+// caller must Close it.
 func NewServer(o Options) (*Server, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -56,7 +58,7 @@ func NewServer(o Options) (*Server, error) {
 	s.client.DisableKeepAlives = true
 	s.listen(&s.http, s.handle)
 	s.listen(&s.side, s.serveSide)
-	if s.hosts() { // decode legs may come first
+	if s.hosts() { // decode legs may arrive first
 		if _, _, err := s.openSide(); err != nil {
 			s.close()
 			return nil, fmt.Errorf("cannot make simulated worker %q: %w", o.Name, err)
@@ -66,20 +68,22 @@ func NewServer(o Options) (*Server, error) {
 	return s, nil
 }
 
-// listen makes an HTTP server of the worker's.
+// listen initialises one of the worker's HTTP servers.
 func (s *Server) listen(h *http.Server, handle http.HandlerFunc) {
 	*h = http.Server{
 		Handler:           handle,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Second, // vLLM's
 		ConnState:         s.countConnection,
-		// net/http does not see a client leave that has sent bytes ahead; the server's own end must reach it all the same.
+		// net/http does not notice that a client leaves if it has pipelined bytes; closing the
+		// server must still end its request.
 		BaseContext: func(net.Listener) context.Context { return s.closed },
 	}
 }
 
-// Serve answers connections of ln until Close, or until the engine dies of a request (death.go), and then returns nil. It closes ln. It may be called for several
-// listeners, each in a goroutine of the caller's.
+// Serve answers connections of ln until Close, or until a request kills the engine (death.go),
+// and then returns nil. It closes ln. It may be called for several listeners, each in its own
+// goroutine.
 func (s *Server) Serve(ln net.Listener) error {
 	s.mu.Lock()
 	if s.closing {
@@ -96,8 +100,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return fmt.Errorf("cannot serve simulated worker %q: %w", s.options.Name, err)
 }
 
-// Close ends the worker as a kill would: streams are cut, requests under way get nothing. It returns when all its
-// goroutines are gone. Closing twice is fine.
+// Close ends the worker as a kill would: streams are cut, and requests under way get no reply. It
+// returns when all its goroutines have ended. Calling it twice is fine.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closing
@@ -115,7 +119,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// countConnection keeps Close waiting for connections. A new one is counted inside Serve, which is counted itself.
+// countConnection makes Close wait for connections. A new connection is counted inside Serve,
+// which is itself counted.
 func (s *Server) countConnection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -125,7 +130,7 @@ func (s *Server) countConnection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// route is a path's one method and who answers it.
+// route is the one method of a path and its handler.
 type route struct {
 	method string
 	serve  func(*Server, http.ResponseWriter, *http.Request)
@@ -175,7 +180,7 @@ func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, readPrompts)
 }
 
-// complete is the way of a completion on either route.
+// complete serves a completion on either route.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*dialect, Options, *fields, string) *completion) {
 	fields := readBody(w, r)
 	fault, err := s.fault(r)
@@ -196,7 +201,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*dia
 	s.serve(w, r, c, fault)
 }
 
-// fault reads the request's fault where faults are allowed.
+// fault reads the request's fault, if faults are allowed.
 func (s *Server) fault(r *http.Request) (fault, error) {
 	if !s.options.Faults {
 		return fault{}, nil
@@ -206,11 +211,11 @@ func (s *Server) fault(r *http.Request) (fault, error) {
 	return f, err
 }
 
-// maxBody bounds a request body in bytes; vLLM itself takes 20 MB and more.
+// maxBody bounds a request body in bytes; vLLM itself accepts 20 MB and more.
 const maxBody = 64 << 20
 
-// readBody reads and decodes a JSON body. The whole of it is read even where it is refused, so that net/http sees
-// the client leave from then on.
+// readBody reads and decodes a JSON body. It reads the whole body even if it refuses it, because
+// only then does net/http notice a client that leaves.
 func readBody(w http.ResponseWriter, r *http.Request) *fields {
 	body := make([]byte, 0, min(max(r.ContentLength, 511), 1<<20)+1)
 	limited := http.MaxBytesReader(w, r.Body, maxBody)
@@ -227,19 +232,19 @@ func readBody(w http.ResponseWriter, r *http.Request) *fields {
 		case errors.As(err, new(*http.MaxBytesError)):
 			return &fields{failure: detail(http.StatusRequestEntityTooLarge, "Request Entity Too Large")}
 		case err != nil:
-			abort() // the client is gone in the middle of its body
+			abort() // the client left in the middle of its body
 		case len(body) == cap(body):
 			body = append(body, 0)[:len(body)]
 		}
 	}
 }
 
-// refuse answers with a failure in the engine's form.
+// refuse replies with a failure in the engine's format.
 func (s *Server) refuse(w http.ResponseWriter, f *failure) {
 	writeJSON(w, f.status, s.dialect.failure(f))
 }
 
-// writeFailure answers with a failure of the framework, which is the same in all engines.
+// writeFailure replies with a failure of the framework, which is the same for all engines.
 func writeFailure(w http.ResponseWriter, f *failure) { writeJSON(w, f.status, f.body()) }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

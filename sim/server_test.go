@@ -50,7 +50,7 @@ func startServer(t testing.TB, o Options) (address string, s *Server) {
 	return ln.Addr().String(), s
 }
 
-// hello is a small chat request with more fields.
+// hello returns a small chat request with additional fields.
 func hello(fields string) string {
 	if fields != "" {
 		fields = "," + fields
@@ -110,7 +110,7 @@ func TestStreamedIsWhole(t *testing.T) {
 	}
 }
 
-// streamText puts a chat stream's text together; every event must be one chunk.
+// streamText joins the text of a chat stream; every event must be one chunk.
 func streamText(t *testing.T, events []string) (text, reason string) {
 	t.Helper()
 	for _, e := range events {
@@ -146,7 +146,7 @@ func TestStopString(t *testing.T) {
 	}
 }
 
-// The end that a model chooses itself is a token without text, as a real engine's EOS.
+// When the model ends by itself, its last token has no text, like a real engine's EOS.
 func TestEndByItself(t *testing.T) {
 	address := start(t, Options{Speedup: 1000})
 	r := parseReply(t, post(t, address, "/v1/chat/completions", hello(`"stream":true`)))
@@ -225,7 +225,7 @@ func stats(s *Server) Stats {
 	return s.driver.engine.Stats()
 }
 
-// until waits for a condition, and gives up after a minute.
+// until waits for a condition, and fails after a minute.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -249,8 +249,8 @@ func TestFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		fault  string
-		events int // in all
-		at     int // of the error event
+		events int // number of events
+		at     int // index of the error event
 	}{{"error-event", 2, 0}, {"error-after=2", 4, 2}, {"role-then-error", 3, 1}, {"error-after=100", 6, -1}, {"slow=1ms", 6, -1}} {
 		r := parseReply(t, post(t, address, path, stream, "x-sim-fault: "+c.fault))
 		if len(r.events) != c.events || !r.ended || r.events[len(r.events)-1] != string(doneEvent) {
@@ -312,7 +312,8 @@ func TestFaultsAreOffByDefault(t *testing.T) {
 	}
 }
 
-// Close cuts streams, also of a client that has sent bytes ahead, whose leaving net/http cannot see.
+// Close cuts streams, also of a client that has pipelined bytes, whose leaving net/http cannot
+// notice.
 func TestCloseWithRunningStreams(t *testing.T) {
 	address, s := startServer(t, Options{Faults: true})
 	var conns []net.Conn

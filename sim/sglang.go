@@ -46,7 +46,7 @@ var sglang = dialect{
 	pull: meetInRoom, handOver: func(*completion, *job, source) []byte { return nil },
 }
 
-// servesAny says on whatever model is asked for, as SGLang 0.5.23 does.
+// servesAny accepts any model and repeats its name in the reply, as SGLang 0.5.23 does.
 func servesAny(_ Options, f *fields, c *completion) {
 	if model, ok := f.text("model"); ok {
 		c.model = model
@@ -59,7 +59,8 @@ func readSGLang(_ Options, f *fields, c *completion, _ string) {
 	c.id = orDefault(c.id, fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
 }
 
-// finishSGLang reads where to meet the other leg. A worker that is not one of a pair does not look.
+// finishSGLang reads where to meet the other leg. A worker that is not part of a pair ignores
+// these fields.
 func finishSGLang(o Options, f *fields, c *completion) {
 	if o.Role == "both" || f.failure != nil {
 		return
@@ -72,7 +73,7 @@ func finishSGLang(o Options, f *fields, c *completion) {
 	c.transfer = &transfer{hold: o.Role == "prefill", load: o.Role == "decode", complete: true}
 }
 
-// disaggregation is the role in SGLang's words.
+// disaggregation returns the role in SGLang's terms.
 func (o Options) disaggregation() string {
 	if o.Role == "both" {
 		return "null"
@@ -101,7 +102,7 @@ func serveSGLangTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, append(b, '}'))
 }
 
-// serveSlowHealth takes the second that SGLang's takes, as it lets a token through the engine.
+// serveSlowHealth takes one second, as SGLang's does, because that generates a token.
 func serveSlowHealth(s *Server, w http.ResponseWriter, r *http.Request) {
 	sleep(r.Context(), time.Duration(float64(time.Second)/max(s.options.Speedup, 1)))
 	serveNothing(s, w, r)
@@ -115,7 +116,7 @@ func serveModelInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// serveServerInfo says what a router asks for: the role, where legs meet, and the sizes.
+// serveServerInfo returns what routers read: the role, where legs meet, and the sizes.
 func serveServerInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	port := defaultBootstrapPort
 	if s.options.Role == "prefill" {

@@ -1,4 +1,4 @@
-// SGLang's form and its hand-over between two simulated workers over HTTP.
+// SGLang's API and its hand-over between two simulated workers over HTTP.
 
 package sim
 
@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// TestSGLangWire sends every recorded request and compares the reply with SGLang's, as TestWire does.
+// TestSGLangWire sends every recorded request and compares the reply with SGLang's, as TestWire
+// does.
 func TestSGLangWire(t *testing.T) {
 	requests, err := filepath.Glob("testdata/sglang/*.request")
 	if err != nil || len(requests) < 20 {
 		t.Fatalf("%d recorded requests: %v", len(requests), err)
 	}
 	address := start(t, Options{Engine: "sglang", Name: "w", Model: "tiny-qwen", BlockSize: 32, MaxModelLen: 4096, Speedup: 1000})
-	count := regexp.MustCompile(`The input \(\d+ tokens\)`) // of another tokenizer
+	count := regexp.MustCompile(`The input \(\d+ tokens\)`) // counted by another tokenizer
 	for _, path := range requests {
 		name := strings.TrimSuffix(filepath.Base(path), ".request")
 		t.Run(name, func(t *testing.T) {
@@ -59,12 +60,12 @@ func newRendezvous(t *testing.T, p, d Options) *rendezvous {
 	return x
 }
 
-// at is the fields of the room.
+// at returns the request fields of the room.
 func (x *rendezvous) at() string {
 	return fmt.Sprintf(`"bootstrap_host":"127.0.0.1","bootstrap_port":%d,"bootstrap_room":%d`, x.port, x.room)
 }
 
-// leg sends a request and gives its reply later.
+// leg sends a request and delivers its reply on the channel.
 func (x *rendezvous) leg(address, path, body string) chan reply {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -125,7 +126,7 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// A prompt that was prefilled before: both legs say so.
+// A prompt that was prefilled before: both legs report it.
 func TestRendezvousCachedTokens(t *testing.T) {
 	x := newRendezvous(t, Options{}, Options{})
 	for i, want := range []bool{false, true} {
@@ -190,7 +191,7 @@ func TestRendezvousOfABatch(t *testing.T) {
 	}
 }
 
-// A room that the other leg never enters ends both with SGLang's words.
+// If the other leg never enters the room, each leg ends with SGLang's message.
 func TestRendezvousNeverMet(t *testing.T) {
 	short := Options{BootstrapTimeout: 50 * time.Millisecond}
 	x := newRendezvous(t, short, short)
@@ -250,7 +251,7 @@ func TestRendezvousLostClient(t *testing.T) {
 		x.idle()
 	})
 	t.Run("prefill", func(t *testing.T) {
-		x := newRendezvous(t, Options{Speedup: 0.001}, Options{BootstrapTimeout: time.Second}) // the prefill runs before it is over
+		x := newRendezvous(t, Options{Speedup: 0.001}, Options{BootstrapTimeout: time.Second}) // the prefill ends within this timeout
 		body := x.ask("Lost.", x.at())
 		conn := x.open(x.pa, body)
 		d := x.leg(x.da, chat, body)
@@ -285,7 +286,7 @@ func TestRendezvousWithADeadHost(t *testing.T) {
 	until(t, "the decode worker is idle", func() bool { st := stats(x.d); return st.ActiveBlocks+st.Loading == 0 })
 }
 
-// Legs with different prompts give a wrong text, not an error.
+// Legs with different prompts give a wrong text, and no error.
 func TestRendezvousOfTwoPrompts(t *testing.T) {
 	x := newRendezvous(t, Options{}, Options{})
 	p := x.leg(x.pa, chat, x.ask("One.", `"max_tokens":24,`+x.at()))

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// sglangWire writes one request's reply or events. Streams carry no mark of the simulation but their text: SGLang's
-// chunks have no field for one. Replies have it as the version of the weights.
+// sglangWire writes one request's reply or events. In streams only the text shows that this is a
+// simulation, because SGLang's chunks have no field for it. Replies show it as weight_version.
 type sglangWire struct {
 	chat  bool
-	start []byte // what every event begins with, up to the choices
+	start []byte // beginning of every event, up to the choices
 }
 
 func newSGLangWire(c *completion, created int64) *sglangWire {
@@ -60,7 +60,7 @@ func appendSGLangDelta(b []byte, c chunk) []byte {
 	return append(appendString(append(b, `,"content":`...), c.text), '}')
 }
 
-// appendMatched appends what ended an answer: the number of a token, a text, or nothing.
+// appendMatched appends what ended an answer: a token id, a stop text, or nothing.
 func appendMatched(b []byte, reason, stop string) []byte {
 	b = append(b, `,"matched_stop":`...)
 	if reason == "stop" && stop == "" {

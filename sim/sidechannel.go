@@ -1,4 +1,5 @@
-// The side channel between simulated engines: what stands in for NIXL's reads of another engine's memory.
+// The side channel between simulated engines: it replaces NIXL's reads of another engine's
+// memory.
 
 package sim
 
@@ -15,9 +16,10 @@ import (
 	"time"
 )
 
-// A simulated engine has no KV to move. What it moves instead is one number a block, which stands for the tokens up to
-// there, so that the reader can tell whether the block still holds what it should. That goes over HTTP on a port
-// of its own, opened when the first request is held:
+// A simulated engine has no KV to transfer. Instead it transfers one number per block, which
+// identifies the tokens up to the block's end, so that the reader can check that the block still
+// holds what it should. The transfer uses HTTP on a separate port, opened when the first request
+// is held:
 //
 //	POST /kvasir-sim/read  {"engine_id":E,"request_id":R,"blocks":[1,2]}  ->  200 {"contents":[1234,0]}
 //	POST /kvasir-sim/free  {"engine_id":E,"request_id":R}                 ->  204
@@ -25,9 +27,10 @@ import (
 //	POST /kvasir-sim/join  {"engine_id":"","request_id":ROOM}             ->  200 when the prefill is done (rooms.go)
 //	POST /kvasir-sim/leave the same, when nobody waits for that any more  ->  204
 //
-// A read asks for blocks and not for a request, as a read of memory does. 409: another engine id; 400: anything else.
+// A read names blocks, not a request, like a read of memory. 409: another engine id; 400: any
+// other error.
 
-// ask is what a decode worker says on the side channel.
+// ask is the body of a decode worker's request on the side channel.
 type ask struct {
 	Engine  string `json:"engine_id"`
 	Request string `json:"request_id"`
@@ -70,7 +73,7 @@ func decodeContents(body []byte, n int) ([]uint64, error) {
 	return answer.Contents, nil
 }
 
-// openSide opens the side channel unless it is open, and says where it is.
+// openSide opens the side channel, unless it is open, and returns its address.
 func (s *Server) openSide() (host string, port int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +92,7 @@ func (s *Server) openSide() (host string, port int, err error) {
 	return s.sideAt.IP.String(), s.sideAt.Port, nil
 }
 
-// serveSide answers other engines.
+// serveSide answers the asks of other engines.
 func (s *Server) serveSide(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Server", Fingerprint)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxAsk))
@@ -164,10 +167,11 @@ func (d *driver) extend(handle string) {
 	d.leases.extend(handle, d.now())
 }
 
-// errUnreachable is wrapped where nothing answers on a side channel, as against one that says no.
+// errUnreachable is wrapped when nothing answers on a side channel, unlike when it answers with a
+// refusal.
 var errUnreachable = errors.New("nothing answers")
 
-// say sends an ask to the source's side channel and returns the answer's body.
+// say sends an ask to the source's side channel and returns the body of the answer.
 func (s *Server) say(ctx context.Context, to source, path string, blocks []int) ([]byte, error) {
 	body, err := json.Marshal(ask{to.engine, to.request, blocks})
 	if err != nil {
@@ -193,9 +197,10 @@ func (s *Server) say(ctx context.Context, to source, path string, blocks []int) 
 	return answer, nil
 }
 
-// release tells a source that its blocks are not wanted any more. It works for a request whose client is gone, too.
+// release tells a source that its blocks are no longer needed. It also works for a request whose
+// client is gone.
 func (s *Server) release(to source) {
 	ctx, cancel := context.WithTimeout(s.closed, time.Second)
 	defer cancel()
-	_, _ = s.say(ctx, to, sideFree, nil) // else its lease ends
+	_, _ = s.say(ctx, to, sideFree, nil) // if it is not heard, the lease expires
 }

@@ -1,9 +1,10 @@
-// The package doc of the simulated engine, its options and their defaults.
+// The simulated engine: package doc, options and their defaults.
 
-// Package sim is a worker without a GPU: an engine that schedules, caches and times requests like vLLM's, and a
-// server that speaks vLLM 0.32's HTTP form, or with Options.Engine SGLang's or TensorRT-LLM's (dialect.go), for people
-// who try Kvasir out, for its tests and for replays. It is honest about being one: every text says so, as do the
-// Server header and, where the form has a field for it, "system_fingerprint":"kvasir-sim" or a weight_version.
+// Package sim is a worker without a GPU: an engine that schedules, caches and times requests like
+// vLLM's, and a server that speaks vLLM 0.32's HTTP form, or with Options.Engine SGLang's or
+// TensorRT-LLM's (dialect.go), for people who try Kvasir out, for its tests and for replays. It
+// never passes for a real engine: every text says that it is simulated, as do the Server header
+// and, where the API has a field for it, "system_fingerprint":"kvasir-sim" or a weight_version.
 //
 //	s, err := sim.NewServer(sim.Options{Name: "decode-0", Model: "sim-model"})
 //	ln, err := net.Listen("tcp", "127.0.0.1:8100")
@@ -13,33 +14,38 @@
 //	curl http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \
 //	  -d '{"model":"sim-model","messages":[{"role":"user","content":"Hello"}],"stream":true}'
 //
-// What is true in it: the time (a pass's length in prompt tokens and KV use, timing.go), continuous batching with
-// chunked prefill and preemption (engine.go), paged KV blocks with a prefix cache and LRU eviction (blocks.go), and so
-// cached_tokens, waiting and the metrics. The rules and constants are those of Dynamo's mocker (aisimulate-core
-// 0.13.0), to which the core agrees request by request (engine_test.go). What is not true: the text (text.go).
-// It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say otherwise, and depends on nothing but
-// the prompt, the seeds and the worker's name; temperature and its kin are checked and have no other effect.
+// Realistic are: the timing (the length of a pass from its prompt tokens and KV use, timing.go),
+// continuous batching with chunked prefill and preemption (engine.go), paged KV blocks with a
+// prefix cache and LRU eviction (blocks.go), and therefore cached_tokens, queueing and the
+// metrics. The rules and constants are those of Dynamo's mocker (aisimulate-core 0.13.0), with
+// which the core agrees request by request (engine_test.go). Not realistic is the text (text.go).
+// It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say otherwise, and
+// depends only on the prompt, the seeds and the worker's name; temperature and similar parameters
+// are checked but have no other effect.
 //
-// With Options.Events it publishes what its cache stores and removes, as vLLM does: over ZeroMQ, with a second socket
-// for missed messages (events.go, publisher.go). Everything it tells is on the device, the one tier that it has.
+// With Options.Events it publishes the blocks that its cache stores and removes, as vLLM does:
+// over ZeroMQ, with a second socket for missed messages (events.go, publisher.go). All blocks are
+// on the device, its only tier.
 //
 //	go s.ServeEvents(events) // listeners, as for Serve
 //	go s.ServeReplay(replay)
 //
 // # Prefill and decode
 //
-// Workers hand prompts over as vLLM's do over NIXL (transfer.go), SGLang's in bootstrap rooms (meet.go) and
-// TensorRT-LLM's by disaggregated_params (trtllm.go). What is not true: the KV. In its place one number a
-// block goes over HTTP on a port of its own (sidechannel.go), which is enough to tell right KV from wrong, and takes
-// the time that KV would take at Options.Bandwidth. Everything around it is as observed on vLLM 0.32: parameters to
-// the byte, leases, 200 with a wrong text where blocks were used again after their lease, 500 from another engine id
-// at once and from a dead port after a time, an engine that hangs and dies of a request without a required field
-// (Serve returns, and nothing else in the process ends), and the counters that betray each.
+// Workers hand prompts over as vLLM does over NIXL (transfer.go), SGLang in bootstrap rooms
+// (meet.go) and TensorRT-LLM with disaggregated_params (trtllm.go). The KV itself is not real.
+// Instead one number per block goes over HTTP on a separate port (sidechannel.go): that is enough
+// to tell right KV from wrong, and it takes as long as real KV would at Options.Bandwidth.
+// Everything else is as observed on vLLM 0.32: parameters to the byte; leases; 200 with a wrong
+// text when blocks were reused after their lease; 500, at once for another engine id and after a
+// timeout for a dead port; an engine that hangs, and then dies, on a request without a required
+// field (Serve returns; nothing else in the process ends); and the counters that reveal each.
 //
 //	curl $P/v1/chat/completions -d '{"messages":[...],"max_tokens":1,"kv_transfer_params":{"do_remote_decode":true}}'
 //	curl $D/v1/chat/completions -d '{"messages":[...],"kv_transfer_params":{ what the first reply says }}'
 //
-// The core does no I/O and takes the time from its caller, so that a replay drives the same Engine in virtual time:
+// The core does no I/O and gets the time from its caller, so that a replay drives the same Engine
+// in virtual time:
 //
 //	e := sim.New(sim.Options{BlockSize: 64})
 //	seq, err := e.Submit(now, sim.Request{Hashes: hashes, PromptTokens: 640, MaxTokens: 20})
@@ -48,8 +54,8 @@
 //
 // # Faults
 //
-// With Options.Faults (kvasir simulate --faults) the request header x-sim-fault makes the worker fail on purpose.
-// An event is one "data:" line block, the role chunk and [DONE] included.
+// With Options.Faults (kvasir simulate --faults) the request header x-sim-fault makes the worker
+// fail on purpose. An event is one "data:" line block, the role chunk and [DONE] included.
 //
 //	die              close the connection before the reply head
 //	die-after=N      cut the stream after N events, without the last chunk; not streamed: like die
@@ -64,7 +70,7 @@
 //	close            no chunked framing and no Content-Length: the body ends when the connection does
 //	truncate-json    not streamed: a Content-Length eight bytes larger than what is sent; streamed: no effect
 //
-// Any other value is refused with 400. Faults act on the two completion routes.
+// Any other value is refused with 400. Faults apply to the two completion routes.
 package sim
 
 import (
@@ -72,39 +78,41 @@ import (
 	"time"
 )
 
-// Fingerprint is the system_fingerprint of every completion: what tells a simulated answer from a real one.
+// Fingerprint is the system_fingerprint of every completion. It distinguishes a simulated answer
+// from a real one.
 const Fingerprint = "kvasir-sim"
 
-// Version is what GET /version says: the vLLM whose HTTP form is spoken, and by whom.
+// Version is the reply of GET /version: the version of the simulated vLLM, and a mark of the
+// simulator.
 const Version = "0.32.0+kvasir.sim"
 
-// Options are what an engine and its server are made of. The zero value of each field means its default.
+// Options configure an engine and its server. The zero value of each field means its default.
 type Options struct {
 	Name   string // the worker's name, said in its text; default "sim-0"
 	Model  string // the one model served; default "kvasir-sim"
-	Engine string // vllm | sglang | trtllm: whose HTTP form is spoken; default vllm
-	Role   string // both | prefill | decode; default both. Said in /metrics; every worker takes either side of a hand-over
+	Engine string // vllm | sglang | trtllm: whose HTTP API is simulated; default vllm
+	Role   string // both | prefill | decode; default both. Shown in /metrics; every worker accepts either side of a hand-over
 
 	BlockSize        int // tokens in one KV block; default 16
 	Blocks           int // KV blocks in the pool; default 16,384
 	MaxBatchedTokens int // tokens one pass may compute; default 8,192
 	MaxSeqs          int // sequences that run at a time; default 256
-	MaxModelLen      int // tokens of prompt and answer; default 32,768. The server refuses longer ones, the core does not ask
+	MaxModelLen      int // tokens of prompt and answer; default 32,768. The server refuses longer ones; the core does not check
 
 	Speedup float64 // divides the length of every pass; default 1
 	Seed    uint64  // changes every answer's text
 	Faults  bool    // honour x-sim-fault
 
 	SideChannel      string        // where other engines fetch KV once a request is held; default "127.0.0.1:0"
-	Lease            time.Duration // how long blocks are held for an engine that does not come; default 30 s, as vLLM's
-	BootstrapTimeout time.Duration // how long one leg of SGLang's hand-over waits for the other; default 300 s, as SGLang's
-	TransferTimeout  time.Duration // how long an engine that does not answer is waited for; default 5 s, as vLLM's
-	KVBytes          int           // of one token, over all layers; default 131,072, a Llama of 8 billion parameters
+	Lease            time.Duration // how long blocks are held for an engine that does not come; default 30 s, as in vLLM
+	BootstrapTimeout time.Duration // how long one leg of SGLang's hand-over waits for the other; default 300 s, as in SGLang
+	TransferTimeout  time.Duration // how long to wait for an engine that does not answer; default 5 s, as in vLLM
+	KVBytes          int           // bytes of one token's KV, all layers; default 131,072, as for a Llama with 8 billion parameters
 	Bandwidth        float64       // of KV between engines in GB/s; default 50, a fast network card. Speedup counts, too
 
 	Events      bool   // publish KV events: Server.ServeEvents and ServeReplay
 	EventTopic  string // their topic; default empty
-	EventBuffer int    // messages kept for who missed some; default 10,000, as vLLM's
+	EventBuffer int    // messages kept for subscribers that missed some; default 10,000, as in vLLM
 }
 
 // withDefaults returns o with every zero field at its default.
@@ -129,7 +137,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate reports the first option that cannot be served, on options that have their defaults.
+// validate returns an error for the first invalid option. o has its defaults filled in.
 func (o Options) validate() error {
 	switch o.Role {
 	case "both", "prefill", "decode":
@@ -148,7 +156,7 @@ func (o Options) validate() error {
 			return fmt.Errorf("%s %d is not between 1 and 2^30", size.name, size.value)
 		}
 	}
-	if !(o.Speedup >= 1e-6) { // also NaN; much slower and a pass does not fit a time.Duration
+	if !(o.Speedup >= 1e-6) { // also NaN; with a smaller one a pass does not fit a time.Duration
 		return fmt.Errorf("speedup %v is not at least 1e-6", o.Speedup)
 	}
 	if _, ok := dialects[o.Engine]; !ok {

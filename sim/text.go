@@ -1,4 +1,5 @@
-// The text of a simulated answer: the same for the same prompt, seeds and worker, and honest about what it is.
+// The text of a simulated answer: the same for the same prompt, seeds and worker. It says that it
+// is simulated.
 
 package sim
 
@@ -8,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// words are what answers are made of after their opening. Some are not ASCII, so that clients meet characters of two
-// to four bytes; those of four are two tokens, the first of which adds no text, as real tokenizers do it.
+// words are the words of answers after their opening. Some are not ASCII, so that clients meet
+// characters of two to four bytes. A character of four bytes is two tokens, and the first of them
+// adds no text, as in real tokenizers.
 var words = []string{
 	"tokens", "blocks", "cached", "prefix", "a", "the", "of", "and", "queue", "batch", "worker", "pass", "nothing",
 	"simulated", "really", "computed", "here", "only", "counted", "in", "time", "with", "river", "copper", "lantern",
@@ -17,7 +19,7 @@ var words = []string{
 	"привет", "π", "→", "🙂", "🚀", "paper", "garden", "between", "small", "bridge", "winter",
 }
 
-// limits say where an answer ends.
+// limits determine where an answer ends.
 type limits struct {
 	max, min    int  // tokens
 	ignoreEnd   bool // never end by itself
@@ -29,12 +31,12 @@ type limits struct {
 type answer struct {
 	tokens     []uint32
 	text       []byte
-	visible    []int  // bytes of text to show after each token; what may become a stop string is held back
+	visible    []int  // bytes of text visible after each token; the beginning of a possible stop string is held back
 	reason     string // stop | length
 	stopString string // the stop string found, else ""
 }
 
-// writeAnswer writes the answer of a worker to the prompt and seeds that key stands for.
+// writeAnswer writes a worker's answer. key identifies the prompt and the seeds.
 func writeAnswer(worker string, key uint64, l limits) answer {
 	length, byItself := 32+int(key%128), true
 	length = max(length, l.min)
@@ -61,7 +63,8 @@ func writeAnswer(worker string, key uint64, l limits) answer {
 	return a
 }
 
-// show fills in the text and what of it is visible after each token, and cuts the answer at a stop string.
+// show sets the text and how much of it is visible after each token, and cuts the answer at a
+// stop string.
 func (a *answer) show(l limits) {
 	longest := 0
 	for _, s := range l.stop {
@@ -85,7 +88,8 @@ func (a *answer) show(l limits) {
 	a.visible[len(a.visible)-1] = len(a.text)
 }
 
-// cut ends the text at the first stop string in it, looking at as much of its end as one token can have completed.
+// cut ends the text at its first stop string. It searches only as much of the end as one token
+// can have completed.
 func (a *answer) cut(l limits, longest int) bool {
 	from := max(len(a.text)-longest-utf8.UTFMax-1, 0)
 	for _, s := range l.stop {
@@ -104,7 +108,8 @@ func (a *answer) cut(l limits, longest int) bool {
 	return false
 }
 
-// wholeCharacters returns the largest number of bytes up to n, at least 0, that splits no character of text.
+// wholeCharacters returns the largest number of bytes, from 0 to n, that splits no character of
+// text.
 func wholeCharacters(text []byte, n int) int {
 	n = max(n, 0)
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
@@ -113,7 +118,7 @@ func wholeCharacters(text []byte, n int) int {
 	return n
 }
 
-// piece is the text that the i-th token makes visible.
+// piece returns the text that the i-th token makes visible.
 func (a *answer) piece(i int) []byte {
 	from := 0
 	if i > 0 {

@@ -1,4 +1,4 @@
-// Answers say what they are, differ with their key, and end where they should.
+// Answers say that they are simulated, differ by key, and end where they should.
 
 package sim
 

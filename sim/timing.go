@@ -1,4 +1,4 @@
-// How long one pass of the engine takes: the polynomials of Dynamo's mocker.
+// The length of one pass of the engine: the polynomials of Dynamo's mocker.
 
 package sim
 
@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// prefillMillis is the time of one pass's prompt tokens in milliseconds, P(t) of aisimulate-core 0.13.0's default
-// timing. t is count times a mean, both means rounded down, as there: count requests compute prompt tokens in the
-// pass; ends and starts are the sums over them of the prompt position after and before it.
+// prefillMillis returns the time, in milliseconds, that one pass needs for its prompt tokens:
+// P(t) of aisimulate-core 0.13.0's default timing. count is the number of requests that compute
+// prompt tokens in the pass; starts and ends are the sums of their prompt positions before and
+// after it. t is about ends - starts, the tokens of the pass: as in that source, count times the
+// difference of the two means, each rounded down.
 func prefillMillis(count, ends, starts int) float64 {
 	if count == 0 {
 		return 0
@@ -21,14 +23,16 @@ func prefillMillis(count, ends, starts int) float64 {
 	return 4.209989e-07*t*t + 1.518344e-02*t + 1.650142e+01
 }
 
-// decodeMillis is the time of one pass's decode in milliseconds, D(a) of the same source: it depends on how full of
-// decoding sequences the pool is (shared blocks counted once a sequence) and not on how many there are.
+// decodeMillis returns the time, in milliseconds, that one pass needs for decoding: D(a) of the
+// same source. It depends on the share a of the pool that decoding sequences fill (a shared block
+// counts once for each sequence), not on the number of sequences.
 func decodeMillis(tokens, poolTokens int) float64 {
 	a := math.Min(float64(tokens)/float64(poolTokens), 1)
 	return math.Max(-25.74*a*a+54.01*a+5.74, 1)
 }
 
-// passLength turns the milliseconds of a pass into time at a speedup; at most 146 years, where time would overflow.
+// passLength divides the length of a pass by speedup and converts it to a time.Duration, at most
+// 146 years so that it cannot overflow.
 func passLength(millis, speedup float64) time.Duration {
 	return time.Duration(min(math.Round(millis/speedup*1e6), 1<<62))
 }

@@ -1,4 +1,5 @@
-// Tokens without a vocabulary: the id of a token is its bytes, and a block of them is named by its chained hash.
+// Tokens without a vocabulary: the id of a token encodes its bytes, and a block of tokens is
+// named by its chained hash.
 
 package sim
 
@@ -7,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// A token is one of these, and its id says which, so that ids turn into text and back without a table:
+// A token is one of the following. Its id encodes the text, so that ids and text convert both
+// ways without a table:
 //
 //	an optional space and one to four ASCII letters or digits   seven bits a byte, the first lowest; bit 28: space
 //	any other ASCII byte                                        the byte
@@ -15,7 +17,8 @@ import (
 //	a character of four bytes: two tokens                       bit 30, bit 21 on the second, and the code point
 //	a mark of the chat template                                 bit 31 and its number
 //
-// The cut depends on nothing but the text from the last mark or start on, so equal beginnings give equal tokens.
+// Tokenizing depends only on the text since the last mark or the start, so equal beginnings give
+// equal tokens.
 const (
 	spaceBit  = 1 << 28
 	wideBit   = 1 << 29
@@ -61,8 +64,8 @@ func appendTokens(dst []uint32, text string) []uint32 {
 	return dst
 }
 
-// appendTokenText appends what a token adds to a text: nothing for the first half of a character. Ids that no text
-// gives have some text too.
+// appendTokenText appends the text of a token: nothing for the first half of a character. Ids
+// that no text produces have some text too.
 func appendTokenText(dst []byte, id uint32) []byte {
 	switch {
 	case id&markBit != 0:
@@ -90,8 +93,8 @@ func wordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// appendHashes appends the chained hash of each full block of tokens. The first is chained to parent, which stands
-// for everything that must not share blocks: the model and the cache salt.
+// appendHashes appends the chained hash of each full block of tokens. The first is chained to
+// parent, which identifies everything that separates caches: the model and the cache salt.
 func appendHashes(dst []uint64, parent uint64, tokens []uint32, size int) []uint64 {
 	for ; len(tokens) >= size; tokens = tokens[size:] {
 		parent = hashTokens(parent, tokens[:size])
@@ -116,10 +119,11 @@ func hashString(h uint64, s string) uint64 {
 	return h
 }
 
-// unnamed starts the hashes of blocks without a name.
+// unnamed seeds the hashes of blocks without a name.
 const unnamed = 0x6b7661736972
 
-// mix folds a 128-bit product, as wyhash does: fast and even, and no defence against somebody who makes collisions.
+// mix folds a 128-bit product, as wyhash does: fast and well distributed, but not safe against
+// deliberate collisions.
 func mix(h, v uint64) uint64 {
 	hi, lo := bits.Mul64(h^0x9e3779b97f4a7c15, v^0xd1b54a32d192ed03)
 	return hi ^ lo

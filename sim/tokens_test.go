@@ -1,4 +1,4 @@
-// Tokens turn into the same text again, and equal beginnings into equal blocks.
+// Tokens convert back to the same text, and equal beginnings give equal blocks.
 
 package sim
 

@@ -1,4 +1,5 @@
-// Forced tool calls: the call that a request demands, with arguments made up to fit its schema.
+// Forced tool calls: the call that a request demands, with invented arguments that fit its
+// schema.
 
 package sim
 
@@ -8,14 +9,14 @@ import (
 	"slices"
 )
 
-// toolCall is the call that answers a request with a forced tool_choice.
+// toolCall is the answer to a request with a forced tool_choice.
 type toolCall struct {
 	name      string
 	arguments []byte // JSON
 	required  bool   // tool_choice "required": finish_reason tool_calls; a named one ends with stop, as in vLLM
 }
 
-// tool is one function of a request.
+// tool is one function in the tools of a request.
 type tool struct {
 	Function struct {
 		Name       string          `json:"name"`
@@ -23,7 +24,7 @@ type tool struct {
 	} `json:"function"`
 }
 
-// readToolChoice returns the call that is forced, or nil where the worker may answer in text, which it then does.
+// readToolChoice returns the forced call; nil: the worker may answer in text, and does.
 func readToolChoice(f *fields) *toolCall {
 	raw := f.get("tool_choice")
 	var tools []tool
@@ -66,7 +67,7 @@ func forced(t tool, required bool) *toolCall {
 	return &toolCall{t.Function.Name, example(nil, t.Function.Parameters, 0), required}
 }
 
-// answer is the call's arguments as an answer of at most most tokens.
+// answer returns the call's arguments as an answer of at most `most` tokens.
 func (t *toolCall) answer(most int) answer {
 	a := answer{tokens: append(appendTokens(nil, string(t.arguments)), imEnd), reason: "stop"}
 	if t.required {
@@ -79,7 +80,7 @@ func (t *toolCall) answer(most int) answer {
 	return a
 }
 
-// schema is the part of a JSON schema that example looks at.
+// schema is the part of a JSON schema that example uses.
 type schema struct {
 	Type       json.RawMessage            `json:"type"`
 	Enum       []json.RawMessage          `json:"enum"`
@@ -90,8 +91,9 @@ type schema struct {
 	AnyOf      []json.RawMessage          `json:"anyOf"`
 }
 
-// example appends a value that fits a JSON schema as far as it is simple: constants and the first of an enum, objects
-// with their required properties, else the plainest value of the type.
+// example appends a value that fits a JSON schema, as far as the schema is simple: the constant,
+// the first of an enum, an object with its required properties, or else the simplest value of the
+// type.
 func example(dst []byte, raw json.RawMessage, depth int) []byte {
 	var s schema
 	if len(raw) == 0 || depth > 16 || json.Unmarshal(raw, &s) != nil {

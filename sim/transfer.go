@@ -1,4 +1,5 @@
-// kv_transfer_params: what a request of vLLM's hand-over over NIXL asks for, and what a prefill worker answers.
+// kv_transfer_params: the parameters of vLLM's hand-over over NIXL, in requests and in a prefill
+// worker's reply.
 
 package sim
 
@@ -9,31 +10,31 @@ import (
 	"strconv"
 )
 
-// transfer is a request's kv_transfer_params, or what another engine has in their place. vLLM's connector is the same on every worker, so each may be asked for
-// either side, whatever its role.
+// transfer is a request's kv_transfer_params, or another engine's equivalent. vLLM's connector is
+// the same on every worker, so a request may ask any worker for either side, whatever its role.
 type transfer struct {
 	hold bool // do_remote_decode: keep the blocks for another worker
 	load bool // do_remote_prefill: another worker has them
 
-	// where they are; of load only
+	// where the blocks are; only with load
 	source   source
-	blocks   []int // remote_block_ids of the one KV group
-	cached   int   // remote_prefill_cached_tokens, said on as our own: as vLLM does
-	complete bool  // none of what a load needs is missing
-	broken   error // a field has the wrong type; vLLM takes it and fails when it is used
+	blocks   []int // remote_block_ids of the only KV group
+	cached   int   // remote_prefill_cached_tokens; reported as our own, as vLLM does
+	complete bool  // all fields that a load needs are there
+	broken   error // a field has the wrong type; vLLM accepts it and fails when it is used
 
-	disagg *int64 // TensorRT-LLM's disagg_request_id, of hold only
-	first  uint32 // its first_gen_tokens, of load only
+	disagg *int64 // TensorRT-LLM's disagg_request_id; only with hold
+	first  uint32 // TensorRT-LLM's first_gen_tokens; only with load
 }
 
-// source is a prefill worker's side channel and the request whose blocks are held there.
+// source is a prefill worker's side channel, and the request whose blocks it holds.
 type source struct {
 	engine, request, host string
 	port                  int
 }
 
-// readTransfer reads kv_transfer_params; nil where the request is an ordinary one. The object is not looked into by
-// vLLM's schema: any other type is refused, wrong fields are not.
+// readTransfer reads kv_transfer_params; nil: the request is an ordinary one. As in vLLM's
+// schema, a value that is not an object is refused, but wrong fields inside it are not.
 func readTransfer(f *fields) *transfer {
 	raw := f.get("kv_transfer_params")
 	if raw == nil {
@@ -71,11 +72,11 @@ func readTransfer(f *fields) *transfer {
 	if len(groups) > 0 {
 		t.blocks = groups[0]
 	}
-	_ = json.Unmarshal(params["remote_prefill_cached_tokens"], &t.cached) // absent in older ones
+	_ = json.Unmarshal(params["remote_prefill_cached_tokens"], &t.cached) // absent in older versions
 	return t
 }
 
-// truthy is Python's notion of a JSON value.
+// truthy reports whether Python treats a JSON value as true.
 func truthy(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "false", "0", "0.0", `""`, "[]", "{}":
@@ -84,11 +85,12 @@ func truthy(raw json.RawMessage) bool {
 	return true
 }
 
-// holds and loads also answer for a request without parameters.
+// holds and loads also work on a nil transfer.
 func (t *transfer) holds() bool { return t != nil && t.hold }
 func (t *transfer) loads() bool { return t != nil && t.load }
 
-// handle makes the id under which a held request is known between engines: its own and eight random digits.
+// handle makes the id of a held request between engines: the request's id and eight random
+// digits.
 func handle(id string) string { return fmt.Sprintf("%s-%08x", id, rand.Uint32()) }
 
 // appendTransfer appends the kv_transfer_params of a prefill worker's reply, in vLLM 0.32's order.
@@ -110,8 +112,9 @@ func appendTransfer(b []byte, at source, blocks []int32, tokens, cached int) []b
 	return append(strconv.AppendInt(b, int64(cached), 10), '}')
 }
 
-// appendContents appends what the blocks of a prompt hold, the last one also where it is not full: equal content,
-// equal tokens up to there. A cache salt names blocks and changes nothing in them.
+// appendContents appends the contents of the blocks of a prompt, also of a last block that is not
+// full. Equal contents mean equal tokens up to the end of the block. A cache salt changes the
+// names of blocks, not their contents.
 func appendContents(dst []uint64, o Options, prompt []uint32) []uint64 {
 	parent := hashString(0, o.Model)
 	dst = appendHashes(dst, parent, prompt, o.BlockSize)
@@ -124,7 +127,7 @@ func appendContents(dst []uint64, o Options, prompt []uint32) []uint64 {
 	return dst
 }
 
-// newEngineID makes the id that an engine has from its start to its end: a random UUID.
+// newEngineID makes the id of an engine for its lifetime: a random UUID.
 func newEngineID() string {
 	a, b := rand.Uint64(), rand.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&(1<<48-1))

@@ -1,4 +1,4 @@
-// TensorRT-LLM's HTTP form, as its protocol module has it: its fields, its hand-over and its routes.
+// TensorRT-LLM's HTTP API, after its protocol module: its fields, its hand-over and its routes.
 
 package sim
 
@@ -41,7 +41,8 @@ var trtllm = dialect{
 	pull: pullHeld, handOver: trtParams,
 }
 
-// trtFields are the fields of a request; any other is refused, as the server's models forbid extra ones.
+// trtFields are the fields of a request; any other is refused, as the server's models forbid
+// extra ones.
 var trtFields = strings.Fields(`model frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed stop stream
 	stream_options temperature top_p user prompt_ignore_length best_of use_beam_search top_k top_p_min min_p
 	repetition_penalty length_penalty early_stopping stop_token_ids include_stop_str_in_output ignore_eos min_tokens
@@ -73,7 +74,8 @@ type handover struct {
 	Thinking  json.RawMessage `json:"resolved_thinking"`
 }
 
-// opaque is what a context server's state holds for whom it is opaque: where the blocks are.
+// opaque is the content of encoded_opaque_state, which routers pass on unread: where
+// the blocks are.
 type opaque struct {
 	Engine  string `json:"engine"`
 	Request string `json:"request"`
@@ -84,7 +86,7 @@ type opaque struct {
 	Cached  int    `json:"cached"`
 }
 
-// readTRT reads what only TensorRT-LLM has.
+// readTRT reads the fields that only TensorRT-LLM has.
 func readTRT(_ Options, f *fields, c *completion, _ string) {
 	c.id = c.prefix() + fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
 	own := trtTextFields
@@ -105,13 +107,13 @@ func readTRT(_ Options, f *fields, c *completion, _ string) {
 	}
 }
 
-// forbidden is pydantic's refusal of a field that a model does not have.
+// forbidden returns pydantic's error for a field that a model does not have.
 func forbidden(name string, raw json.RawMessage) *failure {
 	return refuse("[{'type': 'extra_forbidden', 'loc': ('body', "+pythonQuote(name)+
 		"), 'msg': 'Extra inputs are not permitted', 'input': "+pythonQuote(describe(raw))+"}]", "")
 }
 
-// readHandover reads disaggregated_params; nil where the request is an ordinary one.
+// readHandover reads disaggregated_params; nil: the request is an ordinary one.
 func readHandover(f *fields) *transfer {
 	raw := f.get("disaggregated_params")
 	if raw == nil {
@@ -155,7 +157,8 @@ func readHandover(f *fields) *transfer {
 		source: source{state.Engine, state.Request, state.Host, state.Port}}
 }
 
-// finishTRT takes the prompt as tokens from a generation request, and refuses what is not handed over.
+// finishTRT takes the prompt tokens from a generation request, and refuses requests that cannot
+// be handed over.
 func finishTRT(_ Options, f *fields, c *completion) {
 	if raw := f.get("prompt_token_ids"); raw != nil && c.chat {
 		var tokens []uint32
@@ -170,13 +173,13 @@ func finishTRT(_ Options, f *fields, c *completion) {
 	}
 }
 
-// trtParams is the disaggregated_params of a context server's choice.
+// trtParams returns the disaggregated_params of a context server's choice.
 func trtParams(c *completion, j *job, at source) []byte {
 	t := &j.tickets[0]
 	if t.handle == "" {
 		return nil
 	}
-	context := int64(rand.Uint64()>>2 | 1<<60) // above what a float64 holds, as a server's are
+	context := int64(rand.Uint64()>>2 | 1<<60) // larger than a float64 holds exactly, as a real server's are
 	if c.transfer.disagg != nil {
 		context = *c.transfer.disagg
 	}
@@ -200,7 +203,7 @@ func serveTRTModels(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, append(b, `,"owned_by":"tensorrt_llm"}]}`...))
 }
 
-// TRTVersion is what GET /version says.
+// TRTVersion is the version in the reply of GET /version.
 const TRTVersion = "1.4.0rc1+kvasir.sim"
 
 func serveTRTVersion(s *Server, w http.ResponseWriter, _ *http.Request) {
@@ -212,7 +215,7 @@ func serveTRTInfo(s *Server, w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// serveTRTTokenize takes plain prompts only.
+// serveTRTTokenize accepts only plain prompts.
 func serveTRTTokenize(s *Server, w http.ResponseWriter, r *http.Request) {
 	f := readBody(w, r)
 	f.require("prompt")

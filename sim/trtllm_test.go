@@ -1,4 +1,4 @@
-// TensorRT-LLM's form and its hand-over between two simulated workers over HTTP.
+// TensorRT-LLM's API and its hand-over between two simulated workers over HTTP.
 
 package sim
 
@@ -36,7 +36,7 @@ func (x *pair) context(name, params string) (handedOver, tokens string, whole re
 	return string(got.Choices[0].Params), string(got.Tokens), whole
 }
 
-// generate runs the second leg, with the tokens in place of the messages' where they are given.
+// generate runs the second leg; tokens, if given, replace those of the messages.
 func (x *pair) generate(name, params, tokens string) reply {
 	x.t.Helper()
 	params = strings.Replace(params, `"context_only"`, `"generation_only"`, 1)
@@ -53,7 +53,7 @@ func (x *pair) trtPlain(name string) string {
 	return textOf(x.t, parseReply(x.t, post(x.t, address, chat, x.ask(name, `"model":"tiny-qwen","max_tokens":24`))))
 }
 
-// handedOverForm is a context reply but for its numbers and texts.
+// handedOverForm is a context reply without its numbers and texts.
 const handedOverForm = `{"id":"chatcmpl-ID","object":"chat.completion","created":N,"model":"tiny-qwen","choices":[{"index":0,` +
 	`"message":{"role":"assistant","content":"TEXT","reasoning_content":null,"reasoning":null,"tool_calls":[]},"logprobs":null,` +
 	`"finish_reason":"length","stop_reason":null,"disaggregated_params":{"request_type":"context_only","first_gen_tokens":[N],` +
@@ -84,7 +84,7 @@ func TestContextThenGeneration(t *testing.T) {
 	x.idle()
 	x.trtCounters(0, 0)
 
-	// Streamed, by its messages, and with the caller's id.
+	// Streamed, from messages, and with the caller's id.
 	params, _, _ = x.context("Two legs.", `{"request_type":"context_only","disagg_request_id":4611686018427387905}`)
 	if !strings.Contains(params, `"ctx_request_id":4611686018427387905,`) || !strings.Contains(params, `"disagg_request_id":4611686018427387905`) {
 		t.Error(params)
@@ -119,7 +119,8 @@ func TestContextThenGeneration(t *testing.T) {
 	x.idle()
 }
 
-// trtCounters compares what the two know of leases and transfers; this engine has no metrics for them.
+// trtCounters checks the workers' internal counts of leases and transfers; this engine has no
+// metrics for them.
 func (x *pair) trtCounters(late, failed int) {
 	x.t.Helper()
 	x.p.driver.mu.Lock()
@@ -135,7 +136,7 @@ func (x *pair) trtCounters(late, failed int) {
 
 func TestGenerationRefuses(t *testing.T) {
 	x := newTRTPair(t, Options{}, Options{})
-	hasty := newTRTPair(t, Options{}, Options{TransferTimeout: 20 * time.Millisecond}) // for who does not answer
+	hasty := newTRTPair(t, Options{}, Options{TransferTimeout: 20 * time.Millisecond}) // for a worker that does not answer
 	params, _, _ := x.context("Refused.", `{"request_type":"context_only"}`)
 	state := regexp.MustCompile(`"encoded_opaque_state":"([^"]*)"`)
 	inside, err := base64.StdEncoding.DecodeString(state.FindStringSubmatch(params)[1])
@@ -177,7 +178,8 @@ func TestGenerationRefuses(t *testing.T) {
 			t.Errorf("%s: %s %s", fields, r.status, r.body)
 		}
 	}
-	// Another first token leads to another text, as does another prompt; a lease that is over is betrayed.
+	// Another first token gives another text, as does another prompt; an expired lease is
+	// counted.
 	first := regexp.MustCompile(`"first_gen_tokens":\[\d+\]`).ReplaceAllString(params, `"first_gen_tokens":[97]`)
 	if got := textOf(t, x.generate("Refused.", first, "")); got == x.trtPlain("Refused.") {
 		t.Error("first_gen_tokens has no effect")

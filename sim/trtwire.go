@@ -1,4 +1,5 @@
-// Replies in TensorRT-LLM's form: the fields of its protocol module in their order. No bytes of a real one were at hand.
+// Replies in TensorRT-LLM's format: the fields of its protocol module in their order. No
+// recording of a real server was available.
 
 package sim
 
@@ -7,10 +8,11 @@ import (
 	"strconv"
 )
 
-// trtWire writes one request's reply or events. They have no field for a mark of the simulation: the text has one.
+// trtWire writes one request's reply or events. They have no field that could show the
+// simulation; only the text shows it.
 type trtWire struct {
 	chat  bool
-	start []byte // what every event begins with, up to the choices
+	start []byte // beginning of every event, up to the choices
 }
 
 func newTRTWire(c *completion, created int64) *trtWire {
@@ -25,7 +27,7 @@ func (w *trtWire) appendRole(b []byte, choice int, u *usage) []byte {
 	return append(appendTRTChunkUsage(append(b, `,"delta":{"role":"assistant","content":""}}]`...), u), "}\n\n"...)
 }
 
-// appendChunk appends the event of one token; fields that are null are left out.
+// appendChunk appends the event of one token, without null fields.
 func (w *trtWire) appendChunk(b []byte, c chunk) []byte {
 	b = strconv.AppendInt(append(append(b, w.start...), `{"index":`...), int64(c.choice), 10)
 	if w.chat {
@@ -71,7 +73,8 @@ func appendTRTUsage(b []byte, u usage) []byte {
 	return append(strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), int64(u.cached), 10), "}}"...)
 }
 
-// appendReply appends a whole reply. A context server's has the prompt's tokens, for the generation server.
+// appendReply appends a whole reply. A context server's reply has the prompt's tokens, for the
+// generation server.
 func (w *trtWire) appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte {
 	object := `,"object":"text_completion","created":`
 	if w.chat {

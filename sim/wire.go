@@ -1,4 +1,5 @@
-// Replies in the bytes of vLLM 0.32: key order, null fields and spacing as recorded in testdata/vllm.
+// Replies in the bytes of vLLM 0.32: key order, null fields and spacing as recorded in
+// testdata/vllm.
 
 package sim
 
@@ -18,7 +19,7 @@ type usage struct {
 type wire struct {
 	chat  bool
 	model string
-	start []byte // what every event begins with, up to the choices
+	start []byte // beginning of every event, up to the choices
 }
 
 func newWire(c *completion, model string, created int64) *wire {
@@ -46,14 +47,15 @@ func (w *wire) appendRole(b []byte, choice int, u *usage) []byte {
 	return append(b, `,"prompt_token_ids":null,"prompt_text":null}`+"\n\n"...)
 }
 
-// chunk is one event of a choice: a piece of text, or of a tool call, and the end where reason is not empty.
+// chunk is one event of a choice: a piece of text or of a tool call, and the end of the choice if
+// reason is not empty.
 type chunk struct {
 	choice       int
 	text         []byte
-	call         *toolCall // a piece of this call's arguments
-	callID       string    // the call's first event: its id and name, and no text
+	call         *toolCall // the event is a piece of this call's arguments
+	callID       string    // if not empty, the call's first event: its id and name, without text
 	reason, stop string
-	usage        *usage // of continuous_usage_stats
+	usage        *usage // for continuous_usage_stats
 	last         bool   // the last event before [DONE]
 }
 
@@ -119,7 +121,8 @@ func appendCounts(b []byte, u usage) []byte {
 	return strconv.AppendInt(append(b, `,"completion_tokens":`...), int64(u.completion), 10)
 }
 
-// appendReply appends the whole reply of a request that is not streamed; handOver is its kv_transfer_params or nil.
+// appendReply appends the whole reply of a request that is not streamed; handOver is its
+// kv_transfer_params or nil.
 func (w *wire) appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte {
 	object := `,"object":"text_completion","created":`
 	if w.chat {
@@ -198,8 +201,8 @@ func appendNullable(b []byte, s string) []byte {
 	return appendString(b, s)
 }
 
-// appendString appends s as a JSON string the way pydantic writes it: UTF-8 as it is, nothing escaped but quotes,
-// backslashes and control characters. What is not UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string as pydantic writes it: UTF-8 unescaped; only quotes,
+// backslashes and control characters are escaped. Invalid UTF-8 becomes U+FFFD.
 func appendString[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	from := 0

@@ -1,4 +1,4 @@
-// Whole replies against the bytes that vLLM 0.32 sent to the same requests.
+// Whole replies, compared with the bytes that vLLM 0.32 sent for the same requests.
 
 package sim
 
@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// TestWire sends every recorded request and compares the reply with vLLM's: errors to the byte, others in their
-// form, which is everything but ids, times, texts and counts.
+// TestWire sends every recorded request and compares the reply with vLLM's: errors byte for byte,
+// other replies by their form, which is everything except ids, times, texts and counts.
 func TestWire(t *testing.T) {
 	requests, err := filepath.Glob("testdata/vllm/*.request")
 	if err != nil || len(requests) < 40 {
@@ -52,13 +52,13 @@ func TestErrorInMidStream(t *testing.T) {
 	compareReplies(t, "", got, want)
 }
 
-// reply is one HTTP reply taken apart.
+// reply is one parsed HTTP reply.
 type reply struct {
 	status  string
 	headers map[string]string // lower-case names
 	body    string
-	events  []string // the body's chunks
-	ended   bool     // a chunked body has its end
+	events  []string // chunks of the body
+	ended   bool     // a chunked body has its last chunk
 }
 
 func parseReply(t *testing.T, raw []byte) (r reply) {
@@ -125,7 +125,7 @@ func compareReplies(t *testing.T, name string, got, want reply) {
 		t.Error("the stream has no end")
 	}
 	g, w := forms(got.events), forms(want.events)
-	if strings.HasSuffix(name, "_n2") { // the order of the choices' events is the engine's
+	if strings.HasSuffix(name, "_n2") { // the engine decides the order of the choices' events
 		slices.Sort(g)
 		slices.Sort(w)
 		g, w = slices.Compact(g), slices.Compact(w)
@@ -135,7 +135,7 @@ func compareReplies(t *testing.T, name string, got, want reply) {
 	}
 }
 
-// variable are the parts of a reply that may differ from vLLM's.
+// variable lists the parts of a reply that may differ from vLLM's.
 var variable = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -147,7 +147,7 @@ var variable = []struct {
 	{regexp.MustCompile(`"(created|remote_port|remote_num_tokens|remote_prefill_cached_tokens|prompt_tokens|total_tokens|completion_tokens|cached_tokens|created_cache_tokens|count)":\d+`), `"$1":N`},
 	{regexp.MustCompile(`"id":"[0-9a-f]{32}"`), `"id":"ID"`},
 	{regexp.MustCompile(`"weight_version":"[^"]+","weight_versions":\[\{"version":"[^"]+","start":0,"end":\d+\}\]`), `"weight_version":"W"`},
-	{regexp.MustCompile(`"max_model_len":131072`), `"max_model_len":4096`}, // its tokenizer's own limit
+	{regexp.MustCompile(`"max_model_len":131072`), `"max_model_len":4096`}, // the tokenizer's own limit
 	{regexp.MustCompile(`"(content|text|arguments|prompt|version|root)":"(?:[^"\\]|\\.)+"`), `"$1":"TEXT"`},
 	{regexp.MustCompile(`"system_fingerprint":"[^"]+"`), `"system_fingerprint":"F"`},
 	{regexp.MustCompile(`"(tokens|token_strs)":\[[^\]]+\]`), `"$1":[...]`},
@@ -160,7 +160,7 @@ func form(body string) string {
 	return body
 }
 
-// forms are the forms of events, runs of the same one counted once.
+// forms returns the forms of events; a run of equal forms counts once.
 func forms(events []string) (out []string) {
 	for _, e := range events {
 		out = append(out, form(e))
@@ -168,7 +168,7 @@ func forms(events []string) (out []string) {
 	return slices.Compact(out)
 }
 
-// exchange sends raw bytes and returns all that comes back until the server closes.
+// exchange sends raw bytes and returns everything that comes back until the server closes.
 func exchange(t *testing.T, address string, request []byte) []byte {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

@@ -1,10 +1,10 @@
-// Package unseen finds what stands in a text and no reader sees: zero-width
-// characters, tags, variation selectors, controls of direction, fillers. A model
-// reads them all, so a text can say one thing to a person and another to a model.
+// Package unseen finds characters in a text that no reader sees: zero-width characters, tags,
+// variation selectors, direction controls, fillers. A model reads them all, so a text can say one
+// thing to a person and another to a model.
 //
 //	if n := unseen.Count(text); n > 0 { ... }
 //
-// What is written with such characters by right is not counted: see Count.
+// Legitimate uses of such characters are not counted: see Count.
 package unseen
 
 import (
@@ -12,25 +12,25 @@ import (
 	"unicode/utf8"
 )
 
-// Count is how many characters of the text are unseen: those that Unicode wants
-// ignored where they cannot be drawn (Default_Ignorable_Code_Point), blank Braille
-// cells, controls other than white space, and the marks on one letter beyond those
-// that languages set there, which lie one over the other: two, of Hebrew and Arabic
-// four. Not counted are, one at a time and where they have their place:
+// Count returns how many characters of the text are unseen: those that Unicode says to ignore if
+// they cannot be drawn (Default_Ignorable_Code_Point), blank Braille cells, controls other than
+// white space, and excess combining marks on one letter, which are drawn over each other: more
+// than two, or four in Hebrew and Arabic. It does not count the following, if they stand alone
+// and in a legitimate place:
 //
 //   - a variation selector behind an emoji, a keycap's digit or a Mongolian letter;
 //   - a joiner between two emoji, and a joiner or non-joiner between two letters
 //     of a script that needs them, such as those of Persian and Hindi;
 //   - the tags of the flags of England, Scotland and Wales.
 func Count(text []byte) (n int) {
-	var before rune // what stands directly before and is seen, or has its place; 0: nothing
-	marks := 0      // on the letter before
+	var before rune // the character directly before, if it is visible or legitimate; 0: none
+	marks := 0      // number of marks on the letter before
 	for i := 0; i < len(text); {
 		if b := text[i]; b < utf8.RuneSelf {
 			for i++; i < len(text) && b-' ' <= '~'-' '; i++ {
 				b = text[i]
 			}
-			// b is the first that is no plain one, or the last of the text
+			// b is the first non-ASCII byte, or the last byte of the text
 			if b >= utf8.RuneSelf {
 				i--
 			} else if b < ' ' && b != '\n' && b != '\t' && b != '\r' || b == 0x7f {
@@ -40,7 +40,7 @@ func Count(text []byte) (n int) {
 			continue
 		}
 		r, size := utf8.DecodeRune(text[i:])
-		if r >= 0x3165 && r < 0xfe00 { // most letters of Asia
+		if r >= 0x3165 && r < 0xfe00 { // most East Asian characters
 			before, marks = r, 0
 			i += size
 			continue
@@ -85,7 +85,7 @@ var ignorable = &unicode.RangeTable{
 	LatinOffset: 1,
 }
 
-// hidden says that a character is not drawn, whatever its place. r is not ASCII.
+// hidden reports that a character is not drawn, whatever its place. r is not ASCII.
 func hidden(r rune) bool {
 	switch {
 	case r < 0xa0:
@@ -96,9 +96,9 @@ func hidden(r rune) bool {
 	return unicode.Is(ignorable, r)
 }
 
-// mostMarks is how many marks may stand on a letter, of the kind of r; 0: it is no
-// such mark. Those of India and of South East Asia are vowels and more, each of which
-// is read.
+// mostMarks returns how many marks of the kind of r may stand on one letter; 0: r is not such a
+// mark. Marks of Indian and South East Asian scripts do not count as such: they are vowels and
+// the like, and each is read.
 func mostMarks(r rune) int {
 	switch {
 	case r < 0x300:
@@ -114,8 +114,7 @@ func mostMarks(r rune) int {
 	return 0
 }
 
-// placed says that a hidden character between before and rest is part of how
-// they are written.
+// placed reports that a hidden character between before and rest belongs to their spelling.
 func placed(before, r rune, rest []byte) bool {
 	after, _ := utf8.DecodeRune(rest)
 	switch {
@@ -133,8 +132,8 @@ func placed(before, r rune, rest []byte) bool {
 	return false
 }
 
-// flagTags is how long the tags at the beginning of the text are that make one
-// of the three such flags with the black one before them; 0: they make none.
+// flagTags returns the length, in bytes, of the tags at the beginning of the text if, after a
+// black flag, they make one of the three flags; 0: they do not.
 func flagTags(before rune, text []byte) int {
 	if before != blackFlag {
 		return 0
@@ -151,7 +150,7 @@ func flagTags(before rune, text []byte) int {
 	return 0
 }
 
-// isEmoji says that a character may be drawn as an emoji, or is a skin colour.
+// isEmoji reports that a character may be drawn as an emoji, or is a skin colour.
 func isEmoji(r rune) bool {
 	switch {
 	case r < 0x2000:
@@ -163,8 +162,8 @@ func isEmoji(r rune) bool {
 	return r == 0x3030 || r == 0x303d || r == 0x3297 || r == 0x3299 || r >= 0x1f000 && r <= 0x1faff
 }
 
-// joins says that a letter or mark is of a script whose letters are joined, or
-// kept from it, by characters that are not drawn.
+// joins reports that a letter or mark belongs to a script in which invisible characters join
+// letters or keep them apart.
 func joins(r rune) bool {
 	switch {
 	case r >= 0x0620 && r < 0x0e00, r >= 0x0f00 && r < 0x10a0, r >= 0x1780 && r < 0x18b0, // Arabic to Sinhala, Tibetan, Myanmar, Khmer, Mongolian

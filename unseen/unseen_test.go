@@ -65,7 +65,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// The table is what the standard derives the property from.
+// The table agrees with the properties from which the standard derives it.
 func TestIgnorableIsDefaultIgnorable(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		want := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Cf) &&

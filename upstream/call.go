@@ -59,7 +59,7 @@ type Call struct {
 	Waited time.Duration // spent waiting for the worker, stale connections included
 	Head   Head          // of the reply
 
-	pool     *Pool
+	pool     *Conns
 	conn     *conn // nil: none could be made, or it was let go
 	timeouts Timeouts
 
@@ -91,7 +91,7 @@ type Asker interface {
 // connection that the worker has closed in the meantime is replaced by a new one:
 // the worker has not seen the request. After an error the call may still have a
 // connection: LetGo or Finish is due in any case.
-func (c *Call) Open(by Asker, pool *Pool, t Timeouts) error {
+func (c *Call) Open(by Asker, pool *Conns, t Timeouts) error {
 	waited := time.Duration(0)
 	for {
 		*c = Call{pool: pool, timeouts: t, buf: c.buf, Waited: waited}

@@ -34,21 +34,21 @@ type Timeouts struct {
 	Write     time.Duration // for one write
 }
 
-// A Pool is the connections to one worker. Idle ones are kept for a few seconds;
+// Conns are the connections to one worker. Idle ones are kept for a few seconds;
 // the last one used is lent first.
-type Pool struct {
+type Conns struct {
 	// Spare makes room when this process has no file descriptor left for a new
-	// connection, by closing the idle ones of all pools; nil: nothing can be done. It
-	// is set before the pool is used and not changed after.
+	// connection, by closing the idle ones to all workers; nil: nothing can be done. It
+	// is set before the first use and not changed after.
 	Spare func()
 
 	client *fasthttp.HostClient // keeps the connections; what is sent on them is our own
 }
 
-// NewPool returns a pool that dials address, host:port. conf is for TLS, nil: none.
+// NewConns returns the connections to address, host:port. conf is for TLS, nil: none.
 // Of the timeouts it takes Connect and Write.
-func NewPool(address string, conf *tls.Config, t Timeouts) *Pool {
-	return &Pool{client: &fasthttp.HostClient{
+func NewConns(address string, conf *tls.Config, t Timeouts) *Conns {
+	return &Conns{client: &fasthttp.HostClient{
 		Addr:                address,
 		MaxConns:            maxConns,
 		MaxIdleConnDuration: idleConn,
@@ -60,14 +60,14 @@ func NewPool(address string, conf *tls.Config, t Timeouts) *Pool {
 }
 
 // CloseIdle closes the connections that are not lent.
-func (p *Pool) CloseIdle() { p.client.CloseIdleConnections() }
+func (p *Conns) CloseIdle() { p.client.CloseIdleConnections() }
 
-// Conns is how many connections are open, lent ones among them.
-func (p *Pool) Conns() int { return p.client.ConnsCount() }
+// Open is how many connections are open, lent ones among them.
+func (p *Conns) Open() int { return p.client.ConnsCount() }
 
 // take lends a connection: a kept one, else a new one. It goes back by its keep or
 // its drop.
-func (p *Pool) take() (*conn, error) {
+func (p *Conns) take() (*conn, error) {
 	cc, err := p.client.AcquireConn(0, false)
 	if err != nil && IsShort(err) && p.Spare != nil {
 		p.Spare()

@@ -3,6 +3,8 @@
 package upstream
 
 import (
+	"time"
+
 	"kvasir/openai"
 )
 
@@ -24,6 +26,10 @@ type Connector struct {
 	// tell writes into the decode worker's draft what the prefill worker has answered.
 	// What it adds may be a part of the call's payload. Only with Before.
 	tell func(*Legs, *Call) Told
+
+	// Good is how long what the prefill worker has said may be used: less than its engine
+	// keeps the blocks for the decode worker. Only with Before.
+	Good time.Duration
 
 	// aborted says that a prefill worker's reply of status 200 is none: it has given the
 	// prompt up; nil: there is no such reply.

@@ -12,10 +12,14 @@ import (
 
 // A dialect is one engine: how it is recognised, and what can be had of it. What is
 // nil or zero is what any OpenAI server does. To add an engine is to add its file
-// with its row, to name the row in dialects, and to allow its name in the
-// configuration (workers[].engine).
+// with its row, and to name the row in dialects: the configuration takes its name from
+// there (workers[].engine).
 type dialect struct {
 	name string // as in workers[].engine
+
+	// also is what people call it as well, as wording.Plain writes it: the configuration
+	// asks whether the name was meant.
+	also []string
 
 	// owner is what the owner holds, in lower case, that the engine gives its models in
 	// /v1/models; "": it is not recognised by that.
@@ -29,9 +33,9 @@ type dialect struct {
 	// vLLM's routes to ask for its tokens. Of others only plain text is sure.
 	prompts bool
 
-	// helped says that its decode workers compute no prompts: they refuse a request
+	// needsPrefill says that its decode workers compute no prompts: they refuse a request
 	// that no prefill worker has begun.
-	helped bool
+	needsPrefill bool
 
 	// meet asks what else must be known of a worker before it is sent requests; nil:
 	// nothing.
@@ -55,6 +59,26 @@ type dialect struct {
 
 // dialects are all engines.
 var dialects = [...]*dialect{&vllm, &sglang, &trtllm, &dynamo, &openAI}
+
+// EngineNames are the names of all engines, as in workers[].engine.
+func EngineNames() []string {
+	names := make([]string, len(dialects))
+	for i, d := range dialects {
+		names[i] = d.name
+	}
+	return names
+}
+
+// OtherEngineNames are the names of engines by what else they are called.
+func OtherEngineNames() map[string]string {
+	names := map[string]string{}
+	for _, d := range dialects {
+		for _, other := range d.also {
+			names[other] = d.name
+		}
+	}
+	return names
+}
 
 // dialectOf is the row of an engine's name; of an unknown name one without anything.
 func dialectOf(name string) *dialect {

@@ -48,9 +48,9 @@ func (w *Worker) Counts() Counts {
 
 // Events are what is known of the worker's KV events, one element for each rank that
 // is listened to.
-func (w *Worker) Events() []holdings.Facts {
+func (w *Worker) Events() []holdings.Status {
 	if l := w.heard.listener.Load(); l != nil {
-		return l.Facts()
+		return l.Status()
 	}
 	return nil
 }

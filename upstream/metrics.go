@@ -66,7 +66,7 @@ func (w *Worker) collect(now time.Time, out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, w.Name(), w.Role().String(), st.State.String())
 	out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(w.Active()), w.Name())
-	out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(w.Conns.Conns()), w.Name())
+	out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(w.Conns.Open()), w.Name())
 }
 
 // collectHeard is what the worker's engine says of itself and of its KV cache.
@@ -82,7 +82,7 @@ func (w *Worker) collectHeard(out chan<- prometheus.Metric) {
 	counter(kvLate, counts.Late)
 	counter(kvExpired, counts.Expired)
 	gauge(kvBlockSize, float64(w.Engine().BlockSize))
-	sum := sumFacts(w.Events())
+	sum := sumStatus(w.Events())
 	gauge(kvSources, float64(sum.ranks))
 	gauge(kvConnected, float64(sum.connected))
 	gauge(kvHeld, float64(sum.held))
@@ -117,14 +117,14 @@ type heardSum struct {
 	clears                 map[string]int
 }
 
-func sumFacts(facts []holdings.Facts) (s heardSum) {
+func sumStatus(ranks []holdings.Status) (s heardSum) {
 	s.clears = map[string]int{holdings.HashReused: 0}
 	for why := kvevents.ByEngine; why <= kvevents.Damaged; why++ {
 		s.clears[why.String()] = 0
 	}
-	s.ranks = len(facts)
-	for i := range facts {
-		f := &facts[i]
+	s.ranks = len(ranks)
+	for i := range ranks {
+		f := &ranks[i]
 		if f.Connected {
 			s.connected++
 		}

@@ -14,10 +14,11 @@ import (
 	"kvasir/kvroute"
 )
 
-// maxListed is how many models of one worker are taken, beside those that its
-// configuration names.
+// maxListed bounds the models that are taken from one worker's list. Those that its
+// configuration names are not counted.
 const maxListed = 1000
 
+// named returns models of which only the names are known.
 func named(names []string) []kvroute.Model {
 	models := make([]kvroute.Model, len(names))
 	for i, name := range names {
@@ -35,7 +36,7 @@ func (t *watch) askModels(ctx context.Context) error {
 	}
 	if status != http.StatusOK {
 		if len(w.Settings.Models) > 0 && status == http.StatusNotFound {
-			return nil // the configuration says what it serves
+			return nil // it has no list, and needs none
 		}
 		return refusedModels(status)
 	}
@@ -43,7 +44,7 @@ func (t *watch) askModels(ctx context.Context) error {
 		Data []struct {
 			ID          string `json:"id"`
 			OwnedBy     string `json:"owned_by"`
-			Root        any    `json:"root"` // a string, or what must not spoil the rest
+			Root        any    `json:"root"` // a string; of another type in some servers, which must not spoil the rest
 			Parent      any    `json:"parent"`
 			MaxModelLen int    `json:"max_model_len"`
 			Meta        struct {
@@ -55,7 +56,7 @@ func (t *watch) askModels(ctx context.Context) error {
 		return fmt.Errorf("cannot read /v1/models: %w", err)
 	}
 	models := named(w.Settings.Models)
-	place := make(map[string]int, len(models)) // in models
+	place := make(map[string]int, len(models)) // by name: the index in models
 	for i := range models {
 		place[models[i].Name] = i
 	}
@@ -84,20 +85,20 @@ func (t *watch) askModels(ctx context.Context) error {
 		}
 	}
 	if len(w.Settings.Models) > 0 {
-		leftOut = 0 // others were never wanted
+		leftOut = 0 // the configuration wants no others
 	}
-	w.leftOut.Store(int32(leftOut)) // a reply has room for a million
+	w.leftOut.Store(int32(leftOut)) // it fits: a reply has room for a million at most
 	err = t.askEngine(ctx, owner)
 	if old := w.found.Swap(&findings{t.dialect, listed}); old == nil || !slices.Equal(old.models, listed) {
 		t.news = true
 	}
-	w.SetHelped(w.dialect().helped)
+	w.SetNeedsPrefill(w.dialect().needsPrefill)
 	w.SetModels(models) // from here on requests are sent to it
 	return err
 }
 
-// isName says whether a model that a worker lists may be asked for by that name: it
-// goes into headers, logs and metrics.
+// isName says whether a listed name is fit for headers, logs and metrics, where the
+// names of models go. Models with other names are not served.
 func isName(id string) bool {
 	return id != "" && len(id) <= 256 && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
@@ -112,8 +113,9 @@ func refusedModels(status int) error {
 	return fmt.Errorf("/v1/models answers %d", status)
 }
 
-// askEngine finds out what engine the worker is, by the owner that it gives its
-// models.
+// askEngine finds out what engine the worker is: the configured one, or the one that
+// names itself as the owner of the models. Then it asks what else the engine's row
+// wants to know, and the version, which only people read.
 func (t *watch) askEngine(ctx context.Context, owner string) error {
 	if t.dialect = t.w.named; t.dialect == nil {
 		t.dialect = recognise(owner)
@@ -136,7 +138,7 @@ func (t *watch) askEngine(ctx context.Context, owner string) error {
 	return nil
 }
 
-// ListsTooMany is why not all models of the worker are served; "": they are.
+// ListsTooMany says why not all models that the worker lists are served; "": all are.
 func (w *Worker) ListsTooMany() string {
 	n := w.leftOut.Load()
 	if n == 0 {
@@ -152,8 +154,8 @@ type CheckResult struct {
 	Err    error
 }
 
-// Check asks every worker once, all at the same time: one that is silent must not
-// use up the time of the others. The results are in the order of the workers.
+// Check asks every worker once, and all at the same time, so that a silent one uses up
+// none of the others' time. The results are in the order of the workers.
 func Check(ctx context.Context, workers []Settings, t Timeouts) []CheckResult {
 	results := make([]CheckResult, len(workers))
 	var asking sync.WaitGroup
@@ -180,7 +182,7 @@ func checkOne(ctx context.Context, s Settings, t Timeouts) CheckResult {
 	return r
 }
 
-// describe tells what asking the worker has found.
+// describe says in one line what the worker has answered: its engine, version and models.
 func (t *watch) describe() string {
 	what := t.dialect.name
 	if t.version != "" {

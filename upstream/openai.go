@@ -1,5 +1,5 @@
-// OpenAI servers of which nothing else is known, such as llama.cpp, Ollama and gateways.
+// OpenAI servers of which nothing else is known, such as Ollama, LMDeploy and gateways.
 
 package upstream
 
-var openAI = dialect{name: "openai"}
+var openAI = dialect{name: "openai", also: []string{"ollama", "llama.cpp", "llamacpp", "llama_server", "lmdeploy"}}

@@ -15,7 +15,7 @@ import (
 type Settings struct {
 	Name        string
 	URL         string   // http or https, with an optional base path
-	Engine      string   // vllm, sglang, trtllm, dynamo, openai; "": found out
+	Engine      string   // one of EngineNames; "": found out
 	Role        string   // both, prefill, decode
 	Models      []string // empty: asked at /v1/models
 	MaxRequests int      // 0: no limit

@@ -22,9 +22,9 @@ var sglang = dialect{
 	salts: true,
 	// A decode worker that was started with --disaggregation-mode decode answers 400 to
 	// a request without a room.
-	helped: true,
-	meet:   askBootstrap,
-	facts:  askServerInfo,
+	needsPrefill: true,
+	meet:         askBootstrap,
+	facts:        askServerInfo,
 	sources: func(_ context.Context, w *Worker, f *facts) ([]holdings.Source, error) {
 		return f.published(w.hostname())
 	},

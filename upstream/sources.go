@@ -13,7 +13,8 @@ import (
 	"kvasir/kvroute/kvevents"
 )
 
-// askSources finds out where the engine's ranks publish; none: nowhere.
+// askSources finds out where the engine's ranks publish their events, by the
+// configuration or by asking. No source and no error: they publish nowhere.
 func (w *Worker) askSources(ctx context.Context, f *facts) ([]holdings.Source, error) {
 	if w.Settings.KVEvents != "" {
 		return configuredSources(w.Settings, f.Ranks)
@@ -26,9 +27,9 @@ func (w *Worker) askSources(ctx context.Context, f *facts) ([]holdings.Source, e
 	return w.ownSources(told), err
 }
 
-// ownSources are those of what a worker told that lie on its own host. It may
-// send us nowhere else: what is there may be anybody's. workers[].kv_events
-// names what is right all the same.
+// ownSources are the sources that lie on the worker's own host. The others are dropped:
+// a worker must not be able to make Kvasir connect to other hosts. Where the events
+// really are elsewhere, workers[].kv_events names the address.
 func (w *Worker) ownSources(told []holdings.Source) []holdings.Source {
 	own := told[:0]
 	elsewhere := false
@@ -46,8 +47,8 @@ func (w *Worker) ownSources(told []holdings.Source) []holdings.Source {
 	return own
 }
 
-// isOwn says whether an address is on the worker's own host, as the
-// configuration names it: no other name is looked up.
+// isOwn says whether an address is on the worker's own host. Its host must be written
+// as in the worker's URL, or both must be loopback: no name is looked up.
 func (w *Worker) isOwn(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -62,7 +63,8 @@ func isLoopbackHost(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// configuredSources are those of the configuration: rank 0's, and the ports after it.
+// configuredSources are the sources by workers[].kv_events and kv_replay: these are
+// rank 0's, and each further rank has the next port.
 func configuredSources(s Settings, ranks int) ([]holdings.Source, error) {
 	first := kvevents.Source{Events: s.KVEvents, Replay: s.KVReplay}
 	sources := []holdings.Source{{Rank: 0, Source: first}}

@@ -5,12 +5,14 @@ package upstream
 import (
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"kvasir/openai"
 )
 
 var trtllm = dialect{
 	name:       "trtllm",
+	also:       []string{"tensorrt_llm", "tensorrt", "trt_llm"},
 	owner:      "tensorrt",
 	connectors: []*Connector{&contextFirst},
 }
@@ -20,7 +22,12 @@ var trtllm = dialect{
 // the prompt's tokens, and what it counted. Where that first token was the last one
 // too, the context server's reply is the answer. All this is as TensorRT-LLM's own
 // disaggregated server does it (openai_disagg_service.py).
-var contextFirst = Connector{Name: "disaggregated_params", Ask: Before, begin: beginContext, tell: tellContext}
+var contextFirst = Connector{
+	Name:  "disaggregated_params",
+	Ask:   Before,
+	Good:  20 * time.Second, // how long it keeps the blocks is not known; this is what vLLM allows
+	begin: beginContext, tell: tellContext,
+}
 
 func beginContext(l *Legs) {
 	l.id = strconv.AppendInt(nil, 1<<42+rand.Int64N(1<<63-1-1<<42), 10) // smaller ones are a server's own

@@ -1,4 +1,4 @@
-// What there is to say of the workers' side of the proxy.
+// Package upstream: what it is for, and how one request to a worker goes.
 
 // Package upstream is a worker as a peer: the connections to it, one request and its
 // reply on one of them, and the watch over what the worker is and whether it is well.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"kvasir/kvroute/holdings"
 	"kvasir/openai"
@@ -96,6 +97,7 @@ func askEventSources(ctx context.Context, w *Worker, _ *facts) ([]holdings.Sourc
 var nixl = Connector{
 	Name: "nixl",
 	Ask:  Before,
+	Good: 20 * time.Second, // it frees the blocks after 30 s; who asks later gets others' and answers 200 with wrong text
 	begin: func(l *Legs) {
 		l.Prefill.Unstream()
 		l.Prefill.OneToken()

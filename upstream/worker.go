@@ -25,7 +25,7 @@ type Worker struct {
 	*kvroute.Worker // the worker as placement sees it: its name, role, health, load, and what it holds
 
 	Settings Settings // as the configuration names it
-	Conns    *Pool    // the connections to it
+	Conns    *Conns   // the connections to it
 	Quiet    Hush     // for lines of the log that the worker itself can bring about
 
 	// Life changes whenever the worker's server was gone, or is another process than
@@ -67,7 +67,7 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 	if s.Engine != "" {
 		w.named = dialectOf(s.Engine)
 	}
-	w.SetHelped(w.dialect().helped)
+	w.SetNeedsPrefill(w.dialect().needsPrefill)
 	if len(s.Models) > 0 {
 		w.SetModels(named(s.Models))
 	}
@@ -85,7 +85,7 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 			conf.ServerName = u.Hostname()
 		}
 	}
-	w.Conns = NewPool(hostPort(u), conf, t)
+	w.Conns = NewConns(hostPort(u), conf, t)
 	return w, nil
 }
 

@@ -1,4 +1,4 @@
-// Buffers, lent in a few sizes.
+// Pooled buffers in a few sizes.
 
 package wire
 
@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// SmallBuffer is the size of the smallest buffer, in bytes: what an idle stream
-// holds.
+// SmallBuffer is the size of the smallest buffer, in bytes: an idle stream holds one.
 const SmallBuffer = 1 << smallestBuffer
 
 const (
@@ -21,8 +20,8 @@ const (
 // costs an allocation for its header each time.
 var buffers [largestBuffer - smallestBuffer + 1]sync.Pool
 
-// TakeBuffer lends a buffer of at least n bytes, n > 0. The caller owns it until
-// GiveBuffer. Its bytes are whatever they were.
+// TakeBuffer returns a buffer of at least n bytes, n > 0. The caller owns it until GiveBuffer.
+// Its contents are undefined.
 func TakeBuffer(n int) []byte {
 	class := max(bits.Len(uint(n-1)), smallestBuffer)
 	if class > largestBuffer {
@@ -34,7 +33,7 @@ func TakeBuffer(n int) []byte {
 	return make([]byte, 1<<class)
 }
 
-// BufferSize is the size of the buffer that TakeBuffer lends for n bytes.
+// BufferSize returns the size of the buffer that TakeBuffer returns for n bytes.
 func BufferSize(n int64) int64 {
 	class := max(bits.Len64(uint64(n-1)), smallestBuffer)
 	if class > largestBuffer {
@@ -43,8 +42,8 @@ func BufferSize(n int64) int64 {
 	return 1 << class
 }
 
-// GiveBuffer takes back what TakeBuffer lent, in its full length. Nobody may use
-// it after.
+// GiveBuffer returns a buffer of TakeBuffer, at its full length, to the pool. It must not be used
+// afterwards.
 func GiveBuffer(b []byte) {
 	class := bits.Len(uint(len(b) - 1))
 	if class >= smallestBuffer && class <= largestBuffer && len(b) == 1<<class {
@@ -52,7 +51,7 @@ func GiveBuffer(b []byte) {
 	}
 }
 
-// Offset is where sub begins in b. sub must be a sub-slice of b.
+// Offset returns where sub begins in b. sub must be a sub-slice of b.
 func Offset(b, sub []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(sub))) - uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }

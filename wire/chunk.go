@@ -1,17 +1,17 @@
-// Chunks: bytes framed for a body of our own.
+// Chunks: framing bytes for a chunked body that we send.
 
 package wire
 
 import "strconv"
 
-// Headroom and Tailroom are the bytes to keep free before and behind a payload, so
-// that FrameChunk can frame it where it lies.
+// Headroom and Tailroom are how many bytes to keep free before and after a payload, so that
+// FrameChunk can frame it in place.
 const (
 	Headroom = 16 // chunkHeadroom, rounded up
 	Tailroom = chunkTailroom
 )
 
-// What FrameChunk writes around a payload, in bytes.
+// How many bytes FrameChunk writes around a payload.
 const (
 	chunkHeadroom = 10 // 8 hexadecimal digits and CRLF
 	chunkTailroom = 2  // CRLF
@@ -20,17 +20,16 @@ const (
 // LastChunk ends a chunked body without trailers.
 const LastChunk = "0\r\n\r\n"
 
-// AppendChunkHead appends the size line of a chunk of n bytes, n > 0. The
-// chunk's bytes and CRLF have to follow.
+// AppendChunkHead appends the size line of a chunk of n bytes, n > 0. The chunk's bytes and a
+// CRLF must follow.
 func AppendChunkHead(dst []byte, n int) []byte {
 	return append(strconv.AppendUint(dst, uint64(n), 16), '\r', '\n')
 }
 
-// FrameChunk makes buf[start:end] a chunk: it writes the size line directly before
-// it and CRLF directly behind it. So buf[s:e] can be sent in one write, and the
-// payload was not copied. Up to Headroom bytes before start and Tailroom bytes
-// behind end are overwritten. An empty payload is a bug: its chunk would end the
-// body.
+// FrameChunk makes buf[start:end] a chunk: it writes the size line directly before it and CRLF
+// directly after it. The caller can then send buf[s:e] in one write, without copying the payload.
+// FrameChunk overwrites up to Headroom bytes before start and Tailroom bytes after end. An empty
+// payload is a bug: its chunk would end the body.
 func FrameChunk(buf []byte, start, end int) (s, e int) {
 	if start < chunkHeadroom || end <= start || uint64(end-start) >= 1<<32 {
 		panic("BUG: FrameChunk of an empty or huge payload, or without headroom")

@@ -1,4 +1,4 @@
-// Clocks: late by a little, never early, and never by another wait's measure.
+// Clocks: a little late, never early, and never late by more than their own wait allows.
 
 package wire
 
@@ -10,7 +10,7 @@ import (
 func TestClock(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
-		before, gone, wait time.Duration // a first wait, the time after it, and the wait that is wanted then
+		before, gone, wait time.Duration // a first wait, the time after it, and the wait requested then
 		moved              bool
 	}{
 		{"the same again, soon", 10 * time.Second, 100 * time.Millisecond, 10 * time.Second, false},

@@ -1,4 +1,4 @@
-// Framing: where a body ends, and its bytes taken out of raw reads in place.
+// Framing: finding the end of a body, and extracting its bytes from raw reads in place.
 
 package wire
 
@@ -10,11 +10,11 @@ import (
 
 const (
 	maxChunkLine = 4 << 10  // bytes of a chunk's size line, extensions included
-	maxTrailers  = 64 << 10 // bytes behind the last chunk
+	maxTrailers  = 64 << 10 // bytes after the last chunk
 	maxChunk     = 1 << 40  // bytes of one chunk
 )
 
-// ErrCut is a body that ended before its framing says so: the peer died.
+// ErrCut is returned for a body that ended before its framing says so: the peer died.
 var ErrCut = errors.New("the reply was cut before its end")
 
 var (
@@ -24,22 +24,22 @@ var (
 	errTrailers  = errors.New("broken chunked body: trailers over 64 KiB or malformed")
 )
 
-// A Framing decodes one body (RFC 9112, sections 6 and 7). Every raw read goes in
-// once, in order. Nothing has to be kept between reads, wherever they split the
-// body. Trailers are read and dropped. The zero value is UntilClose.
+// A Framing decodes one body (RFC 9112, sections 6 and 7). Pass every raw read once, in order.
+// The caller need not keep bytes between reads, wherever they split the body. Trailers are read
+// and dropped. The zero value is UntilClose.
 //
 //  1. Done is true exactly when the body has ended as its framing says.
 //  2. After an error nothing more is decoded, and the connection is dead.
-//  3. Dirty is true once bytes came behind the end. Such a connection must not be
-//     used again: they would be taken for the next message.
+//  3. Dirty is true once bytes came after the end. Such a connection must not be used again:
+//     those bytes would be read as the next message.
 type Framing struct {
 	how   frameKind
-	state chunkState // of a chunked body: what the next byte has to be
-	left  int64      // bytes still to come: of the body, or of the chunk
+	state chunkState // of a chunked body: what the next byte must be
+	left  int64      // bytes still to come, of the body or of the chunk
 	line  int        // bytes so far of the size line, or of the trailers
-	ended bool       // the body has ended rightly
-	dirty bool       // bytes came behind its end
-	err   error      // what was wrong with it, for good
+	ended bool       // the body ended as its framing says
+	dirty bool       // bytes came after its end
+	err   error      // the first error; it stays
 }
 
 type frameKind uint8
@@ -54,49 +54,47 @@ type chunkState uint8
 
 const (
 	atSize      chunkState = iota // before the first digit
-	inSize                        // behind a digit
+	inSize                        // after a digit
 	behindSize                    // blanks between the size and ; or CR
-	inExtension                   // behind ;
-	atSizeLF                      // behind the CR of the size line
-	inData                        // in the chunk's bytes
-	atDataCR                      // behind them
+	inExtension                   // after ;
+	atSizeLF                      // after the CR of the size line
+	inData                        // within the chunk's bytes
+	atDataCR                      // after the chunk's bytes
 	atDataLF                      //
 	atTrailer                     // at the start of a trailer line, or of the last CRLF
 	inTrailer                     // in a trailer line
-	atTrailerLF                   // behind its CR
-	atLastLF                      // behind the last CR of the body
+	atTrailerLF                   // after the CR of a trailer line
+	atLastLF                      // after the last CR of the body
 )
 
-// UntilClose is the framing of a body that ends when its connection does.
+// UntilClose returns the framing of a body that ends when its connection does.
 func UntilClose() Framing { return Framing{} }
 
-// Sized is the framing of a body of n bytes, n >= 0. Of 0 bytes it is done.
+// Sized returns the framing of a body of n bytes, n >= 0. With 0 bytes it is done at once.
 func Sized(n int64) Framing { return Framing{how: frameLength, left: n, ended: n == 0} }
 
-// Chunked is the framing of Transfer-Encoding: chunked.
+// Chunked returns the framing of Transfer-Encoding: chunked.
 func Chunked() Framing { return Framing{how: frameChunked} }
 
-// Done says whether the body has ended rightly. A body that ends with its
+// Done reports whether the body has ended as its framing says. A body that ends with its
 // connection is done after AtEOF.
 func (f *Framing) Done() bool { return f.ended }
 
-// Dirty says whether bytes came behind the end of the body.
+// Dirty reports whether bytes came after the end of the body.
 func (f *Framing) Dirty() bool { return f.dirty }
 
-// Left is how many bytes are known to be still to come, of the body or, where it
-// is chunked, of the chunk that has begun.
+// Left returns how many bytes are known to be still to come: of the body or, if it is chunked, of
+// the current chunk.
 func (f *Framing) Left() int64 { return f.left }
 
-// Size is how many bytes are left of a body whose length was given; false: that
-// was not so.
+// Size returns how many bytes are left of a body with a Content-Length; false: it has none.
 func (f *Framing) Size() (int64, bool) { return f.left, f.how == frameLength }
 
-// Plain says whether the next Left bytes are the body's own, with no framing
-// between them.
+// Plain reports whether the next Left bytes are bytes of the body, without framing between them.
 func (f *Framing) Plain() bool { return f.how == frameLength || f.state == inData }
 
-// AtEOF tells what the end of the connection means for the body: nil if it is a
-// right end, else ErrCut or the error that Decode returned.
+// AtEOF returns what the end of the connection means for the body: nil if the body is complete,
+// else ErrCut or the error that Decode returned.
 func (f *Framing) AtEOF() error {
 	if f.err == nil && f.how == frameClose {
 		f.ended = true
@@ -110,11 +108,10 @@ func (f *Framing) AtEOF() error {
 	return nil
 }
 
-// Decode takes one raw read. payload is the bytes of the body in it, a sub-slice
-// of b. Where b holds several chunks they are moved together, over the framing
-// between them; a read inside one chunk is not moved. rest is what b holds behind
-// the end of the body, and then the framing is dirty; before the end it is empty.
-// With an error, payload is what came before the fault.
+// Decode decodes one raw read. payload has the bytes of the body in it, as a sub-slice of b. If b
+// holds several chunks, Decode moves them together, over the framing between them; a read inside
+// one chunk is not moved. rest has the bytes of b after the end of the body, if any; then the
+// framing is dirty. With an error, payload has the bytes before the fault.
 func (f *Framing) Decode(b []byte) (payload, rest []byte, err error) {
 	switch {
 	case f.err != nil:
@@ -167,7 +164,7 @@ func (f *Framing) decodeChunks(b []byte) (payload, rest []byte, err error) {
 	return b[start:end], nil, nil
 }
 
-// step takes one byte of what stands around the chunks' bytes.
+// step processes one byte of the framing around chunks.
 func (f *Framing) step(c byte) error {
 	switch f.state {
 	case atSize, inSize, behindSize, inExtension:
@@ -252,7 +249,7 @@ func (f *Framing) stepTrailer(c byte) error {
 	return nil
 }
 
-// chunkDigit is the value of a hexadecimal digit, -1 for every other byte.
+// chunkDigit maps a byte to its value as a hexadecimal digit; -1: it is none.
 var chunkDigit = func() (t [256]int8) {
 	for c := range 256 {
 		switch {

@@ -32,7 +32,7 @@ func feed(begin Framing, body []byte, ends ...int) (payload string, f Framing, e
 	return string(out), f, nil
 }
 
-// recorded is the body of a recorded reply as it came, with its framing.
+// recorded returns the body of a recorded reply as received, with its framing.
 func recorded(tr answertest.Transcript) []byte { return tr.Response[tr.Head:] }
 
 func TestFraming(t *testing.T) {
@@ -104,8 +104,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// The bytes behind the end come back, an error stays, and a read inside one
-// chunk is not moved.
+// Bytes after the end are returned, an error stays, and a read inside one chunk is not moved.
 func TestFramingInPlace(t *testing.T) {
 	f := Chunked()
 	b := []byte("6\r\nabc")
@@ -157,7 +156,7 @@ func TestFrameChunk(t *testing.T) {
 	}
 }
 
-// A read is decoded, framed anew and ready to send without an allocation.
+// A read is decoded, framed again and ready to send without an allocation.
 func TestFramingAllocs(t *testing.T) {
 	wire := []byte("e\r\ndata: [DONE]\n\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n")
 	buf := make([]byte, chunkHeadroom+len(wire)+chunkTailroom)
@@ -175,8 +174,8 @@ func TestFramingAllocs(t *testing.T) {
 	}
 }
 
-// FuzzFraming: however the reads are split the result is the same, and it is
-// that of net/http's chunked reader.
+// FuzzFraming: the result does not depend on how the reads are split, and equals that of
+// net/http's chunked reader.
 func FuzzFraming(f *testing.F) {
 	for _, name := range []string{"vllm/chat_stream", "vllm/sse_keepalive_queued", "vllm/pd/sigterm_stream"} {
 		f.Add(recorded(answertest.Find(f, name)), uint16(7))
@@ -195,7 +194,7 @@ func FuzzFraming(f *testing.F) {
 		twin, err := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(wire)))
 		switch {
 		case err == nil && (whole != string(twin) || err1 != nil && err1 != errTrailers && err1 != errChunkLine):
-			// The twin stops before the trailers, and takes control characters in extensions.
+			// The twin stops before the trailers, and accepts control characters in extensions.
 			t.Fatalf("%q %v, net/http %q", whole, err1, twin)
 		case errors.Is(err, io.ErrUnexpectedEOF) && err1 == nil && (whole != string(twin) || f1.Done()):
 			t.Fatalf("%q done %v, net/http was cut at %q", whole, f1.Done(), twin)

@@ -1,8 +1,7 @@
 // How messages quote, count and list things, and say what was probably meant.
 
-// Package wording has the turns of phrase that messages share: what a
-// configuration file gets wrong and what a command line does is told in the
-// same way.
+// Package wording has the phrases that messages share, so that errors in a configuration file and
+// on the command line read alike.
 //
 //	wording.Quote("a\x1b[31m")                      // "a\x1b[31m", in quotes
 //	wording.List([]string{"a", "b", "c"}, "or")     // a, b or c
@@ -17,7 +16,7 @@ import (
 	"kvasir/typo"
 )
 
-// DidYouMean is `, did you mean "x"?` for the Nearest candidate, or "".
+// DidYouMean returns `, did you mean "x"?` for the Nearest candidate, or "".
 func DidYouMean(word string, candidates []string) string {
 	if best := Nearest(word, candidates); best != "" {
 		return fmt.Sprintf(", did you mean %q?", best)
@@ -25,12 +24,12 @@ func DidYouMean(word string, candidates []string) string {
 	return ""
 }
 
-// Nearest is the candidate with the fewest edits from word, if they are few
-// enough for a slip: one in three letters. Ties go to the first. It is "" where
-// no candidate is near, or word has more than 64 bytes.
+// Nearest returns the candidate with the fewest edits from word, if they are few enough for a
+// typing error: one in three letters. Ties go to the first. It returns "" if no candidate is
+// near, or word has more than 64 bytes.
 func Nearest(word string, candidates []string) string {
 	if len(word) > 64 {
-		return "" // no slip, and the distance costs its square
+		return "" // not a typing error, and the cost of the distance is quadratic
 	}
 	letters := []rune(Plain(word))
 	best, edits := "", max(1, len(letters)/3)
@@ -42,13 +41,13 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// Plain takes out what people vary without meaning it: capitals, and - for _.
+// Plain removes differences without meaning: capitals, and - for _.
 func Plain(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// Quote makes untrusted text fit for a message: in quotes, with control
-// characters escaped, and at most 80 bytes of it.
+// Quote makes untrusted text safe for a message: in quotes, with control characters escaped, and
+// at most 80 bytes of it.
 func Quote(text string) string {
 	if len(text) > 80 {
 		return strconv.Quote(strings.ToValidUTF8(text[:80], "")) + "..."
@@ -56,7 +55,7 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// List joins a list for a sentence: a, b or c, where last is "or".
+// List joins a list for a sentence: "a, b or c" if last is "or".
 func List(list []string, last string) string {
 	if len(list) < 2 {
 		return strings.Join(list, "")
@@ -65,7 +64,7 @@ func List(list []string, last string) string {
 	return strings.Join(list[:n], ", ") + " " + last + " " + list[n]
 }
 
-// Count is a number with its noun, in the plural where there is not one: 1 worker, 2 workers.
+// Count returns a number with its noun, in the plural unless it is 1: 1 worker, 2 workers.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// MaxMessage bounds the bytes of one message, all frames together. A batch of events of an engine that computes
-// 100,000 tokens a step has under 1 MB.
+// MaxMessage bounds the bytes of one message, all frames together. A batch of events of an engine
+// that computes 100,000 tokens per step has less than 1 MB.
 const MaxMessage = 8 << 20
 
 const (
 	maxCommand = 64 << 10
 	maxFrames  = 16
-	chunk      = 64 << 10 // of a frame, for which memory is made before it has come
-	keep       = 1 << 20  // a message's buffer over this is not used again
+	chunk      = 64 << 10 // bytes of a frame for which memory is allocated before they arrive
+	keep       = 1 << 20  // a larger message buffer is not reused
 )
 
 const (
@@ -29,16 +29,16 @@ const (
 	commandFlag = 4
 )
 
-// Message is what was read last: frames in one buffer. The zero value is ready.
+// Message is the message read last: its frames, in one buffer. The zero value is ready.
 type Message struct {
 	buf  []byte
 	ends []int
 }
 
-// Len is the number of frames.
+// Len returns the number of frames.
 func (m *Message) Len() int { return len(m.ends) }
 
-// Frame is the i-th frame, valid until the next Read into m.
+// Frame returns the i-th frame, valid until the next Read into m.
 func (m *Message) Frame(i int) []byte {
 	start := 0
 	if i > 0 {
@@ -47,9 +47,9 @@ func (m *Message) Frame(i int) []byte {
 	return m.buf[start:m.ends[i]:m.ends[i]]
 }
 
-// Read waits for a message and reads it into m. It says false, and no error, when nothing came within wait, and when
-// what came was a command, which is dealt with. A subscription is a message of one frame in either of its forms:
-// byte 1 (subscribe) or 0 (cancel), then the topic.
+// Read waits for a message and reads it into m. It returns false and no error if nothing arrived
+// within wait, or if a command arrived, which it has handled. A subscription is a message of one
+// frame in either of its forms: byte 1 (subscribe) or 0 (cancel), then the topic.
 func (c *Conn) Read(m *Message, wait time.Duration) (bool, error) {
 	if cap(m.buf) > keep {
 		m.buf = nil
@@ -94,7 +94,8 @@ func (c *Conn) Read(m *Message, wait time.Duration) (bool, error) {
 // Buffered reports whether the beginning of another message is here already.
 func (c *Conn) Buffered() bool { return c.in.Buffered() > 0 }
 
-// readCommand reads a command and answers it; a subscription becomes the message that it is in ZMTP 3.0.
+// readCommand reads a command and answers it; a subscription command becomes the equivalent ZMTP
+// 3.0 message.
 func (c *Conn) readCommand(m *Message) (bool, error) {
 	c.body = c.body[:0]
 	if _, err := c.readFrame(&c.body, maxCommand); err != nil {
@@ -102,7 +103,7 @@ func (c *Conn) readCommand(m *Message) (bool, error) {
 	}
 	name, rest := splitCommand(c.body)
 	switch string(name) {
-	case "PING": // two bytes of how long the peer waits, then at most 16 that it wants back
+	case "PING": // two bytes: how long the peer waits; then at most 16 bytes to send back
 		if len(rest) < 2 {
 			return false, errors.New("cannot read a PING without its time")
 		}
@@ -120,8 +121,8 @@ func (c *Conn) readCommand(m *Message) (bool, error) {
 	return true, nil
 }
 
-// readFrame appends one frame's body to *dst and returns its flags. Memory grows as bytes come, whatever length
-// they claim.
+// readFrame appends one frame's body to *dst and returns its flags. Memory grows with the bytes
+// received, whatever length the frame claims.
 func (c *Conn) readFrame(dst *[]byte, limit int) (flags byte, err error) {
 	if err = c.readFull(c.word[:2]); err != nil {
 		return 0, err
@@ -152,7 +153,7 @@ func (c *Conn) readFrame(dst *[]byte, limit int) (flags byte, err error) {
 	return flags, nil
 }
 
-// readFull reads what must come now.
+// readFull fills p, within stallTimeout.
 func (c *Conn) readFull(p []byte) error {
 	_, err := io.ReadFull(c.in, p)
 	if errors.Is(err, io.EOF) {
@@ -169,7 +170,7 @@ func (c *Conn) Write(frames ...[]byte) error {
 	return c.send(c.out)
 }
 
-// WriteEncoded sends messages that AppendMessage made.
+// WriteEncoded sends messages encoded by AppendMessage.
 func (c *Conn) WriteEncoded(messages []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +195,8 @@ func (c *Conn) send(b []byte) error {
 	return err
 }
 
-// AppendMessage appends a message as it goes over the wire, so that a publisher encodes it once for all.
+// AppendMessage appends a message in wire format, so that a publisher encodes it once for all
+// subscribers.
 func AppendMessage(dst []byte, frames ...[]byte) []byte {
 	for i, frame := range frames {
 		flags := byte(moreFlag)

@@ -1,7 +1,8 @@
-// The package doc, a connection and its handshake.
+// Package doc, connections and their handshake.
 
-// Package zmtp speaks ZeroMQ's wire protocol, ZMTP 3.0 with the NULL mechanism (rfc.zeromq.org/spec/23), over one
-// connection: no more than the KV events of inference engines need, for both of their ends.
+// Package zmtp speaks ZeroMQ's wire protocol, ZMTP 3.0 with the NULL mechanism
+// (rfc.zeromq.org/spec/23), over one connection: no more than the KV events of inference engines
+// need, for both of their ends.
 //
 //	c, err := zmtp.Open(conn, "SUB") // greets, and checks that the peer's socket goes with it
 //	err = c.Subscribe("")
@@ -11,14 +12,14 @@
 //		... m.Len(), m.Frame(0) ...
 //	}
 //
-// There are no sockets with queues and reconnections behind it: who needs them builds what they need out of
-// connections. It is our own because the pure Go library (go-zeromq/zmq4 0.17.0) allocates whatever length a peer
-// claims, so that nine bytes from a worker's port end the process, takes a peer's PING for a message, and does not
-// stop without data races. Here a message is bounded and its memory grows with the bytes that came; frames lie in
-// one buffer that the next message uses again.
+// It has no sockets with queues and reconnection: callers build what they need from connections.
+// We have our own because the pure Go library (go-zeromq/zmq4 0.17.0) allocates whatever length a
+// peer claims, so that nine bytes from a worker's port end the process; it also treats a peer's
+// PING as a message, and cannot stop without data races. Here a message is bounded and its memory
+// grows with the bytes received; the frames lie in one buffer that the next message reuses.
 //
-// No PING is sent: some engines' libraries break a connection over a command that they do not know. A peer's PING is
-// answered; TCP's keep-alive (Dial, and Go's listeners) finds a peer that is gone.
+// It sends no PING: some engines' libraries close a connection on an unknown command. It answers
+// a peer's PING; TCP keep-alive (Dial, and Go's listeners) detects a peer that is gone.
 package zmtp
 
 import (
@@ -37,8 +38,8 @@ import (
 
 const (
 	handshakeTimeout = 10 * time.Second
-	stallTimeout     = 30 * time.Second // of a read inside a message, and of a write
-	bufferSize       = 16 << 10         // of a reader; larger frames go past it
+	stallTimeout     = 30 * time.Second // for a read inside a message, and for a write
+	bufferSize       = 16 << 10         // of a reader; larger frames bypass it
 )
 
 // Conn is one connection after its handshake. One goroutine may read while others write.
@@ -66,7 +67,8 @@ func (r *timedReader) Read(p []byte) (int, error) {
 	return r.conn.Read(p)
 }
 
-// Dial connects to an address as ZeroMQ writes it, tcp://host:port or ipc://path, and opens it as socketType.
+// Dial connects to an address in ZeroMQ's form, tcp://host:port or ipc://path, and opens the
+// connection as socketType.
 func Dial(ctx context.Context, address, socketType string) (*Conn, error) {
 	network, at, err := Split(address)
 	if err != nil {
@@ -89,7 +91,7 @@ func Dial(ctx context.Context, address, socketType string) (*Conn, error) {
 	return c, nil
 }
 
-// Split cuts an address as ZeroMQ writes it into what net.Dial takes.
+// Split turns an address in ZeroMQ's form into the arguments of net.Dial.
 func Split(address string) (network, at string, err error) {
 	scheme, rest, ok := strings.Cut(address, "://")
 	switch {
@@ -108,8 +110,8 @@ func Split(address string) (network, at string, err error) {
 	return "", "", fmt.Errorf("cannot read address %q: want tcp://host:port or ipc://path", address)
 }
 
-// Open makes the handshake as a socket of the type SUB, PUB, DEALER or ROUTER. It owns conn, and closes it when it
-// fails.
+// Open performs the handshake as a socket of the type SUB, PUB, DEALER or ROUTER. It owns conn,
+// and closes it on failure.
 func Open(conn net.Conn, socketType string) (*Conn, error) {
 	reader := &timedReader{conn, handshakeTimeout}
 	c := &Conn{conn: conn, reader: reader, in: bufio.NewReaderSize(reader, bufferSize)}
@@ -121,10 +123,11 @@ func Open(conn net.Conn, socketType string) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends the connection, and with it reads and writes under way.
+// Close closes the connection, which ends reads and writes under way.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// greeting is what each side sends first: signature, version 3.0, mechanism, and that it is no server of a mechanism.
+// greeting returns what each side sends first: signature, version 3.0, mechanism NULL, and
+// as-server false.
 func greeting() []byte {
 	g := make([]byte, 64)
 	g[0], g[9], g[10] = 0xff, 0x7f, 3
@@ -132,7 +135,7 @@ func greeting() []byte {
 	return g
 }
 
-// peers says which types of socket go together.
+// peers lists which socket types may connect to each other.
 var peers = map[string][]string{
 	"SUB":    {"PUB", "XPUB"},
 	"PUB":    {"SUB", "XSUB"},
@@ -141,7 +144,8 @@ var peers = map[string][]string{
 }
 
 func (c *Conn) handshake(socketType string) error {
-	// The peer's greeting may come a few bytes at a time; the whole handshake has one deadline for writing.
+	// The peer's greeting may come a few bytes at a time; the whole handshake has one deadline
+	// for writing.
 	if err := c.conn.SetWriteDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return err
 	}
@@ -221,7 +225,8 @@ func property(b []byte, want string) (string, error) {
 	return "", nil
 }
 
-// splitCommand cuts a command's body into its name and the rest; the name is empty if it is none.
+// splitCommand splits a command's body into its name and the rest; the name is empty if the body
+// is malformed.
 func splitCommand(b []byte) (name, rest []byte) {
 	if len(b) == 0 || len(b) < 1+int(b[0]) {
 		return nil, nil

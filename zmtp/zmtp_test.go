@@ -1,4 +1,4 @@
-// Two ends over loopback, and peers that are wrong in every way.
+// Two ends over loopback, and peers with every kind of error.
 
 package zmtp
 
@@ -143,7 +143,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// libzmq with heartbeats on puts its PING wherever it is due, between the frames of a message too.
+// libzmq with heartbeats sends a PING whenever it is due, even between the frames of a message.
 func TestCommandBetweenFrames(t *testing.T) {
 	pub, sub := link(t, "PUB", "SUB")
 	wire := []byte("\x01\x01a" + "\x04\x07\x04PING\x00\x01" + "\x01\x01b" + "\x04\x05\x04NEWS" + "\x00\x01c")
@@ -159,7 +159,7 @@ func TestCommandBetweenFrames(t *testing.T) {
 	}
 }
 
-// A peer writes bytes of its own; what Dial, or the first Read, says of it.
+// A peer writes given bytes; the error of Dial or of the first Read.
 func TestWrongPeers(t *testing.T) {
 	hello := string(greeting())
 	ready := func(socket string) string {
@@ -228,7 +228,7 @@ func TestWrongPeers(t *testing.T) {
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
-	ln := listen(t) // connects, and greets nobody
+	ln := listen(t) // accepts connections but sends no greeting
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		conn, err := ln.Accept()
@@ -266,7 +266,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// played is a connection from which given bytes come.
+// played is a connection that delivers given bytes.
 type played struct {
 	net.Conn
 	in *bytes.Reader
@@ -290,7 +290,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var m Message
 		total := 0
-		for range len(b) + 1 { // each call reads a byte at least, or ends
+		for range len(b) + 1 { // each call reads at least one byte, or ends
 			ok, err := c.Read(&m, time.Second)
 			if err != nil {
 				return

@@ -1,4 +1,4 @@
-// Benchmarks: looking up, keeping, opening.
+// Benchmarks: lookups, puts, opening.
 
 package embedded
 
@@ -14,7 +14,7 @@ import (
 	"kvasir/cache"
 )
 
-// newEntry returns an entry of a tenant's scope.
+// newEntry returns an entry in a tenant's scope.
 func newEntry(scope cache.Scope, text string, answer int) *cache.Entry {
 	now := time.Now()
 	return &cache.Entry{
@@ -30,7 +30,7 @@ func fill(tb testing.TB, s *Store, n int) (some [][cache.Dim]float32) {
 	return fillCrowded(tb, s, n, 0)
 }
 
-// fillCrowded is fill with vectors of a similarity of 0.7 to one of so many.
+// fillCrowded is fill with vectors in groups: each has similarity 0.7 to one of `crowds` centres.
 func fillCrowded(tb testing.TB, s *Store, n, crowds int) (some [][cache.Dim]float32) {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -53,12 +53,12 @@ func fillCrowded(tb testing.TB, s *Store, n, crowds int) (some [][cache.Dim]floa
 	return some
 }
 
-// BenchmarkLookup100k searches among 100,000 entries of one scope, whose vectors
-// are random and so hardly ever near.
+// BenchmarkLookup100k searches 100,000 entries of one scope. Their vectors are random, so that
+// hardly any is near.
 func BenchmarkLookup100k(b *testing.B) { benchmarkLookup(b, 0) }
 
-// BenchmarkCrowded100k is one in which 5,000 entries are nearly near enough: more
-// than among real questions.
+// BenchmarkCrowded100k is a search in which 5,000 entries are almost near enough: more than among
+// real questions.
 func BenchmarkCrowded100k(b *testing.B) { benchmarkLookup(b, 20) }
 
 func benchmarkLookup(b *testing.B, crowds int) {
@@ -96,8 +96,8 @@ func BenchmarkEqual100k(b *testing.B) {
 	}
 }
 
-// BenchmarkPut keeps entries with an answer of 1,000 bytes in a file; alone, and
-// from 64 goroutines at once.
+// BenchmarkPut stores entries with an answer of 1,000 bytes in a file: from one goroutine, and
+// from 64 at once.
 func BenchmarkPut(b *testing.B) {
 	for _, row := range []struct {
 		name  string
@@ -151,7 +151,7 @@ func BenchmarkOpen100k(b *testing.B) {
 	}
 }
 
-// open opens a store that ends with the test.
+// open opens a store and closes it when the test ends.
 func open(tb testing.TB, o Options) *Store {
 	tb.Helper()
 	s, err := Open(o)

@@ -1,22 +1,22 @@
-// The store's clock, which neither stops nor runs back with the machine's.
+// The store's clock: it never runs backwards, even when the machine's wall clock is set back.
 
 package embedded
 
 import "time"
 
-// A clock counts nanoseconds since the file was made: by Go's monotonic clock
-// while a process has it open, by the wall clock only between two of them. When
-// the wall clock was set back in between, no time has passed: what was expired
-// stays so, and nothing else dies.
+// A clock counts nanoseconds since the file was created: by Go's monotonic clock while a process
+// has the file open, and by the wall clock only between two processes. If the wall clock was set
+// back in between, no time passes on this clock: expired entries stay expired, and no others
+// expire.
 type clock struct {
 	start time.Time
-	at    int64 // when start was
+	at    int64 // this clock's value at start
 	wall  func() time.Time
 }
 
-// A stamp is one moment by both clocks. Every record of the file has one.
+// A stamp is one moment on both clocks. Every record of the file has one.
 type stamp struct {
-	at   int64 // by clock
+	at   int64 // on the store's clock
 	wall int64 // Unix nanoseconds
 }
 
@@ -24,7 +24,7 @@ func (c *clock) now() int64 { return c.at + int64(time.Since(c.start)) }
 
 func (c *clock) stamp() stamp { return stamp{c.now(), c.wall().UnixNano()} }
 
-// goOn makes now follow the last stamp of the file.
+// goOn continues the clock from the last stamp of the file.
 func (c *clock) goOn(last stamp) {
 	c.start = time.Now()
 	c.at = last.at
@@ -33,13 +33,13 @@ func (c *clock) goOn(last stamp) {
 	}
 }
 
-// time returns when the clock was at, by the clock that Go's programs go by.
+// time converts a value of the store's clock to a time.Time.
 func (c *clock) time(at int64) time.Time { return c.start.Add(time.Duration(at - c.at)) }
 
-// longest is how long an entry lives at most: 73 years, far from an overflow.
+// longest is the longest life of an entry: 73 years, far from an overflow.
 const longest = 1 << 61
 
-// moment returns where the clock is at t.
+// moment converts a time.Time to a value of the store's clock.
 func (c *clock) moment(t time.Time) int64 {
 	return c.at + max(-longest, min(int64(t.Sub(c.start)), longest))
 }

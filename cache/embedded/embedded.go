@@ -1,7 +1,6 @@
-// Package embedded keeps answers in memory, and under it in a file that survives
-// a kill at any byte. It finds the nearest questions of a scope exactly enough:
-// halves of sketches of 512 bits are scanned, and what may be near is compared in
-// 16-bit fixed point.
+// Package embedded keeps answers in memory and in a file that survives a kill at any byte. It
+// finds the nearest questions of a scope almost exactly: it scans one half of each 512-bit
+// sketch, and compares the entries that may be near in 16-bit fixed point.
 //
 //	s, err := embedded.Open(embedded.Options{Path: "cache.kvasir", Embedding: classify.EmbeddingVersion()})
 //	defer s.Close()
@@ -16,22 +15,22 @@ import (
 	"kvasir/cache"
 )
 
-// Options are what a Store is made of.
+// Options configure a Store.
 type Options struct {
 	Path       string // of the file; empty: memory only
-	Embedding  string // names what makes the vectors; entries of another one are dropped
+	Embedding  string // name of the model that makes the vectors; entries of another model are dropped
 	MaxEntries int    // 0: 100,000
-	MaxBytes   int64  // of memory for entries, with what it costs to find them; 0: 1 GiB
+	MaxBytes   int64  // memory for entries and their index; 0: 1 GiB
 
 	wall func() time.Time // the machine's clock; tests set it back
 }
 
-// maxShare is the part of MaxBytes that one entry may take, so that a single
-// answer does not drive out all others.
+// maxShare: one entry may take at most 1/maxShare of MaxBytes, so that a single answer does not
+// evict all others.
 const maxShare = 8
 
-// A Store is a cache.Store. Its lookups take no lock but for one access to a map,
-// and none waits for the disk.
+// A Store is a cache.Store. A lookup holds a lock only for one map access, and never waits for
+// the disk.
 type Store struct {
 	o       Options
 	clock   clock
@@ -42,26 +41,26 @@ type Store struct {
 	closed  atomic.Bool
 	failed  atomic.Uint64
 
-	mu    sync.Mutex // one writer at a time: guards what follows, and changes of index
+	mu    sync.Mutex // one writer at a time: guards the fields below, and changes of index
 	ids   map[cache.ID]*item
 	queue queue
 	bytes int64
-	alive int64 // bytes of records in the file that are not dead
+	alive int64 // bytes of live records in the file
 	stats cache.Stats
 }
 
 var _ cache.Store = (*Store)(nil)
 
-// Opened says what Open found in the file.
+// Opened describes what Open found in the file.
 type Opened struct {
 	Entries int
 	Expired int
-	Foreign int   // entries of another embedding: dropped; -1: all of another format
-	Corrupt int   // records that could not be read: passed over
-	Cut     int64 // bytes of a record at the end that was not written whole
+	Foreign int   // entries of another embedding, dropped; -1: the whole file has another format
+	Corrupt int   // unreadable records, skipped
+	Cut     int64 // bytes of an incomplete record at the end, removed
 }
 
-// Open opens or creates the store. Only one process has it open at a time.
+// Open opens or creates the store. Only one process can have it open at a time.
 func Open(o Options) (*Store, error) {
 	if o.MaxEntries == 0 {
 		o.MaxEntries = 100_000
@@ -87,10 +86,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Opened says what Open found in the file.
+// Opened returns what Open found in the file.
 func (s *Store) Opened() Opened { return s.opened }
 
-// Close makes sure that all is on the disk and ends the store.
+// Close syncs the file and closes the store.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	again := s.closed.Swap(true)
@@ -103,12 +102,12 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if behind, _ := s.journal.state(); behind {
-		_ = s.rewrite() // the journal says what is wrong
+		_ = s.rewrite() // the journal keeps the error
 	}
 	return s.journal.close(s.clock.stamp())
 }
 
-// Equal implements cache.Store. It does not wait, and so has no use for until.
+// Equal implements cache.Store. It never waits, so it ignores until.
 func (s *Store) Equal(scope cache.Scope, text []byte, _ time.Time) (*cache.Entry, error) {
 	if s.closed.Load() {
 		return nil, cache.ErrUnavailable
@@ -121,10 +120,10 @@ func (s *Store) Equal(scope cache.Scope, text []byte, _ time.Time) (*cache.Entry
 	return it.entry, nil
 }
 
-// Nearest implements cache.Store. Of the entries whose similarity is just the
-// floor, or just that of the last one that is returned, it misses 1 of 1,000, and
-// of those above hardly any: see margin. Among 100,000 real questions it found all
-// 2,017 of the nearest of 250, and all 749 of similarity 0.8 or more.
+// Nearest implements cache.Store. It misses 1 in 1,000 of the entries whose similarity equals the
+// floor, or equals that of the last entry returned, and hardly any above (see margin). Among
+// 100,000 real questions, for 250 queries, it found all 2,017 nearest entries and all 749 of
+// similarity 0.8 or more.
 func (s *Store) Nearest(dst []cache.Candidate, scope cache.Scope, embedding *[cache.Dim]float32, k int, floor float64, until time.Time) ([]cache.Candidate, error) {
 	if s.closed.Load() {
 		return dst, cache.ErrUnavailable
@@ -148,14 +147,13 @@ func (s *Store) Nearest(dst []cache.Candidate, scope cache.Scope, embedding *[ca
 	return found.dst, nil
 }
 
-// useful is the similarity from which on the nearest entry counts as used. The store
-// is not told whether the entry did answer.
+// useful is the similarity from which the nearest entry counts as used. The store does not learn
+// whether the entry did answer.
 const useful = 0.8
 
-// Put implements cache.Store. It returns when the entry is written to the file, and
-// no lookup finds the entry before that: whatever was answered from the cache is
-// still there after a kill. A store whose file cannot be written keeps the entry in
-// memory, and Stats says so.
+// Put implements cache.Store. It returns when the entry is written to the file, and no lookup
+// finds the entry earlier: every answer given from the cache is still there after a kill. If the
+// file cannot be written, the entry stays in memory and Stats reports the problem.
 func (s *Store) Put(e *cache.Entry, embedding *[cache.Dim]float32) error {
 	it := newItem(e, embedding != nil)
 	if embedding != nil && !it.vector.quantise(embedding) {
@@ -198,7 +196,7 @@ func (s *Store) Put(e *cache.Entry, embedding *[cache.Dim]float32) error {
 	return nil
 }
 
-// keep makes an item findable, in the place of one with the same ID. mu is held.
+// keep adds an item to the store. It replaces an item with the same ID. The caller holds mu.
 func (s *Store) keep(it *item) {
 	if old := s.ids[it.entry.ID]; old != nil {
 		s.forget(old)
@@ -210,7 +208,7 @@ func (s *Store) keep(it *item) {
 	s.alive += it.record
 }
 
-// forget is the reverse of keep. mu is held.
+// forget is the reverse of keep. The caller holds mu.
 func (s *Store) forget(it *item) {
 	delete(s.ids, it.entry.ID)
 	s.queue.remove(it)
@@ -218,7 +216,7 @@ func (s *Store) forget(it *item) {
 	s.alive -= it.record
 }
 
-// evict makes room for what was put last. mu is held.
+// evict makes room for the item put last. The caller holds mu.
 func (s *Store) evict(put *item, at stamp) (written *batch) {
 	for s.queue.len > s.o.MaxEntries || s.bytes > s.o.MaxBytes {
 		it := s.queue.victim(put, at.at)
@@ -236,8 +234,8 @@ func (s *Store) evict(put *item, at stamp) (written *batch) {
 	return written
 }
 
-// Delete implements cache.Store. When the file cannot be written, the entries
-// are gone, but come back with the file at the next start: this is an error.
+// Delete implements cache.Store. If the file cannot be written, it returns an error: the entries
+// are gone now, but the next start reads them from the file again.
 func (s *Store) Delete(f cache.Filter) (int, error) {
 	s.mu.Lock()
 	if s.closed.Load() {

@@ -1,4 +1,4 @@
-// Estimates: how similar a vector is to a sketch.
+// Estimates: the similarity between a query's vector and the sketch of an entry.
 
 package embedded
 
@@ -9,31 +9,30 @@ import (
 	"kvasir/cache"
 )
 
-// An estimate knows the values of a query in 4 bits each, so that its dot
-// product with the signs of a vector is a sum of small numbers: from tables for
-// four signs at a time (Andre et al., Quick ADC, ICMR 2017), or by counting bits.
-// It deviates half as much from the similarity as what two sketches tell (Gao
-// and Long, RaBitQ, SIGMOD 2024), so that far less memory need be touched.
+// An estimate holds the values of a query in 4 bits each. So the query's dot product with the
+// signs of a vector is a sum of small numbers, computed from tables for four signs at a time
+// (Andre et al., Quick ADC, ICMR 2017) or by counting bits. Its error is half that of comparing
+// two sketches (Gao and Long, RaBitQ, SIGMOD 2024), so that a search touches far less memory.
 type estimate struct {
-	planes [valueBits]tail    // bit p of each value of a tail, in two's complement
-	tables [headNibbles]table // for each four bits of a head
-	head   int                // the sum of all values of a head
-	whole  int                // of all
-	step   float64            // what a value of 1 is worth in a vector of length 1
+	planes [valueBits]tail    // bit p of each value of the tail, in two's complement
+	tables [headNibbles]table // one for every four bits of the head
+	head   int                // the sum of the head's values
+	whole  int                // the sum of all values
+	step   float64            // the size of one unit, in a vector of length 1
 }
 
-// A table has, for each way in which four bits can be set, the sum of the values
-// at those that are, + nibbleOffset.
+// A table holds, for each of the 16 patterns of four bits, the sum of the values at the set bits,
+// plus nibbleOffset.
 type table [16]uint8
 
 const (
 	valueBits    = 4
-	top          = 1<<(valueBits-1) - 1 // values are from -top to top
+	top          = 1<<(valueBits-1) - 1 // values range from -top to top
 	nibbleOffset = 4 * top
 	headOffset   = headNibbles * nibbleOffset
 )
 
-// of reads the query.
+// of computes the estimate of a query.
 func (e *estimate) of(query *vector) {
 	values, scale := valuesOf(query)
 	e.step = 1 << 16 / (float64(scale) * unit)
@@ -56,8 +55,8 @@ func (e *estimate) of(query *vector) {
 	}
 }
 
-// fill stores the sums that four values have, 8 at a time: no byte of the result
-// is negative or carries, whatever the products do on the way.
+// fill stores the sums of four values, 8 sums at a time. No byte of the result is negative or
+// carries into the next, whatever the intermediate products do.
 func (t *table) fill(values *[4]byte) {
 	const each = 0x0101010101010101
 	value := func(i int) uint64 { return uint64(int8(values[i])) }
@@ -66,7 +65,7 @@ func (t *table) fill(values *[4]byte) {
 	binary.LittleEndian.PutUint64(t[8:], low+value(3)*each)
 }
 
-// bitsOf returns bit p of each byte.
+// bitsOf gathers bit p of each byte.
 func bitsOf(bytes *[64]byte, p int) (word uint64) {
 	for i := 0; i < len(bytes); i += 8 {
 		eight := binary.LittleEndian.Uint64(bytes[i:]) >> p & 0x0101010101010101
@@ -75,10 +74,10 @@ func bitsOf(bytes *[64]byte, p int) (word uint64) {
 	return word
 }
 
-// valuesOf returns the values, in two's complement: those of the query by scale,
-// which has 16 bits behind the point.
+// valuesOf returns the 4-bit values, in two's complement: the query's values times scale, a
+// fixed-point number with 16 fractional bits.
 func valuesOf(query *vector) (values [cache.Dim]byte, scale int32) {
-	var largest int32 // not 0: the length is 1
+	var largest int32 // not 0, because the length is 1
 	for _, x := range query {
 		largest = max(largest, int32(x), -int32(x))
 	}
@@ -89,36 +88,35 @@ func valuesOf(query *vector) (values [cache.Dim]byte, scale int32) {
 	return values, scale
 }
 
-// signShare is the dot product of a vector of length 1 with its own signs, taken
-// as a vector of length 1, on average.
+// signShare is the mean dot product of a vector of length 1 with the vector of its signs, scaled
+// to length 1.
 var signShare = math.Sqrt(2 / math.Pi)
 
-// margin is how many standard deviations less than expected an estimate may be
-// until an entry is passed over. Of the entries whose similarity is just the
-// floor of the search, each of two bounds misses 1 of 1,030 (the tail of the
-// normal distribution); of those above it far fewer: at a floor of 0.55, an entry
-// of similarity 0.7 is 5 deviations and more within.
+// margin: an entry is skipped when its estimate is more than this many standard deviations below
+// the expected value. Each of the two bounds misses 1 in 1,030 of the entries whose similarity
+// equals the floor of the search (the tail of the normal distribution), and far fewer above it:
+// at a floor of 0.55, an entry of similarity 0.7 clears the bound by 5 deviations and more.
 const margin = 3.1
 
-// bounds returns the sums of values above which, over a head and over a whole
-// sketch, hardly any vector is so similar to the query.
+// bounds returns, for a head and for a whole sketch, the largest sum of values that a vector of
+// this similarity to the query reaches, except for the few that margin allows.
 func (e *estimate) bounds(similarity float64) (head, whole int) {
 	const dim = cache.Dim
 	s := max(-1, min(similarity, 1))
 	share := s * signShare
 	rounded := e.step * e.step / 12
 
-	// A head has a part of the values: each adds its own share of the similarity, and of the error.
+	// A head has some of the values. Each adds its share of the similarity, and of the error.
 	least := headBits*share/math.Sqrt(dim) - margin*math.Sqrt(headBits*((1-share*share)/dim+rounded))
 	head = e.bound(e.head, least)
 
-	// All values together are the similarity, but for what their signs leave out.
+	// All values together give the similarity, except for the part that their signs do not keep.
 	least = share*math.Sqrt(dim) - margin*math.Sqrt(1-signShare*signShare+dim*rounded)
 	return head, e.bound(e.whole, least)
 }
 
-// bound returns the most that the values at the set bits may sum up to. In the estimate these count
-// with a minus, all others with a plus.
+// bound returns the largest allowed sum of the values at the set bits. In the estimate those
+// values count as negative, all others as positive.
 func (e *estimate) bound(all int, least float64) int {
 	return int(math.Floor((float64(all) - least/e.step) / 2))
 }

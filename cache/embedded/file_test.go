@@ -1,4 +1,4 @@
-// The file: what comes back, whatever happened to it.
+// The file: which entries come back after damage of every kind.
 
 package embedded
 
@@ -32,7 +32,7 @@ func closed(t *testing.T, s *Store) {
 	}
 }
 
-// has says whether the store answers question i, and fails if it does wrongly.
+// has reports whether the store answers question i, and fails the test on a wrong answer.
 func has(t *testing.T, s *Store, i int) bool {
 	t.Helper()
 	e, err := s.Equal(cache.Scope{1}, fmt.Append(nil, "question ", i), time.Time{})
@@ -75,7 +75,7 @@ func TestEverythingComesBack(t *testing.T) {
 	if n, err := s.Delete(cache.Filter{ID: &gone.ID}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	putQuestions(t, s, 5, 6) // in the place of another
+	putQuestions(t, s, 5, 6) // replaces another
 	before := s.Stats()
 	closed(t, s)
 
@@ -111,8 +111,8 @@ func TestEverythingComesBack(t *testing.T) {
 	}
 }
 
-// file returns the bytes of a file with n questions that was not closed well,
-// and where its records begin.
+// file returns the bytes of a file with n questions that was not closed cleanly, and where its
+// records begin.
 func file(t *testing.T, n int) (data []byte, starts []int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cache")
@@ -129,7 +129,7 @@ func file(t *testing.T, n int) (data []byte, starts []int) {
 	return data, starts
 }
 
-// with opens a store on a file of these bytes, and says what it found.
+// with opens a store on a file of these bytes and runs check on it.
 func with(t *testing.T, path string, data []byte, check func(s *Store)) {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -154,7 +154,7 @@ func TestFileCutAtEveryByte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	for size := starts[2]; size < len(data); size++ {
 		if from := max(starts[2], starts[3]*min(1, size/starts[3])); size > from+200 && size%29 != 0 {
-			continue // within a vector: one byte is like the others
+			continue // within a vector, where all bytes are alike
 		}
 		with(t, path, data[:size], func(s *Store) {
 			whole := 2
@@ -179,7 +179,7 @@ func TestEveryByteFlipped(t *testing.T) {
 	data, starts := file(t, n)
 	path := filepath.Join(t.TempDir(), "cache")
 	for at := 0; at < starts[2]; at++ {
-		if at > starts[1]+200 && at%37 != 0 { // in a vector or another of one kind
+		if at > starts[1]+200 && at%37 != 0 { // in a run of bytes of one kind, such as a vector
 			continue
 		}
 		if at > starts[0]+200 && at < starts[1] && at%37 != 0 {
@@ -198,7 +198,7 @@ func TestEveryByteFlipped(t *testing.T) {
 				}
 			}
 			want := 1
-			if at < starts[0] { // of the header
+			if at < starts[0] { // in the header
 				want = 0
 			}
 			if lost != want || s.Opened().Corrupt != want {
@@ -208,8 +208,7 @@ func TestEveryByteFlipped(t *testing.T) {
 	}
 }
 
-// An answer that looks like a record is not taken for one when the record
-// around it is corrupt.
+// An answer that looks like a record is not read as one when the record around it is corrupt.
 func TestNoRecordWithinAnAnswer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	s := reopen(t, Options{Path: path})
@@ -252,7 +251,7 @@ func TestCorruptRecordsAreLeftOutByAndBy(t *testing.T) {
 	}
 }
 
-// eventually waits until the keeper has done something.
+// eventually waits until the keeper has made the condition true.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); {
@@ -279,7 +278,7 @@ func TestEntriesOfAnotherEmbeddingAreDropped(t *testing.T) {
 	}
 }
 
-// A link is as good as the file: for the lock, and after a rewrite.
+// A link works as the file itself does: for the lock, and after a rewrite.
 func TestLinksAreFollowed(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -288,7 +287,7 @@ func TestLinksAreFollowed(t *testing.T) {
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	closed(t, open(t, Options{Path: file}))
 	if err := os.Symlink(file, link); err != nil {
-		t.Skip(err) // a system without
+		t.Skip(err) // a system without links
 	}
 	s := open(t, Options{Path: link})
 	if other, err := Open(Options{Path: file}); err == nil {
@@ -331,7 +330,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if err := os.WriteFile(other, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	open(t, Options{Path: other}) // an empty one is taken
+	open(t, Options{Path: other}) // an empty file is accepted
 }
 
 // The wall clock is set while nobody has the file open.
@@ -380,8 +379,9 @@ func TestClockIsSet(t *testing.T) {
 func TestFileIsRewrittenWhenMostOfItIsDead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	s := reopen(t, Options{Path: path, MaxEntries: 100})
-	putQuestions(t, s, 0, 3000) // 4 MB, of which 100 entries are alive
-	// It may be rewritten while they are put: of what came after, up to minDead may be dead.
+	putQuestions(t, s, 0, 3000) // 4 MB; only 100 entries are alive
+	// The rewrite may happen during the puts. Of the records after it, up to minDead bytes may be
+	// dead.
 	eventually(t, func() bool { return s.journal.size.Load() < minDead+1<<19 })
 	putQuestions(t, s, 3000, 3010)
 	alive := map[int]bool{}
@@ -400,7 +400,7 @@ func TestFileIsRewrittenWhenMostOfItIsDead(t *testing.T) {
 	}
 }
 
-// What is put and deleted while the file is rewritten is in the new one.
+// Puts and deletes during a rewrite are in the new file.
 func TestChangesDuringRewrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cache")
 	s := reopen(t, Options{Path: path})
@@ -444,7 +444,8 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 		t.Skip("no /dev/full")
 	}
 	defer func() { _ = full.Close() }()
-	// A file that was written anew meanwhile, beside the full one, is what has all: no other one takes its place.
+	// A file that was rewritten meanwhile, beside the full one, holds everything: it must not be
+	// replaced by the old one.
 	exchange := func(s *Store, from, with *os.File) (before *os.File) {
 		s.journal.disk.Lock()
 		defer s.journal.disk.Unlock()
@@ -455,7 +456,7 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name  string
-		waits int // entries of 1 MB that wait for the disk
+		waits int // entries of 1 MB waiting for the disk
 	}{{"few wait", 3}, {"too many wait", 70}} {
 		t.Run(row.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cache")

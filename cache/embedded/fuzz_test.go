@@ -1,4 +1,4 @@
-// The file's reader on whatever bytes there are.
+// The file's reader on arbitrary bytes.
 
 package embedded
 
@@ -11,8 +11,8 @@ import (
 	"kvasir/cache"
 )
 
-// FuzzReader reads records after a fixed header, so that a fuzzer can make whole
-// ones; what is read whole is written again and read again.
+// FuzzReader reads records after a fixed header, so that the fuzzer can make valid ones. Each
+// valid record is written and read again.
 func FuzzReader(f *testing.F) {
 	h := header{marker: [8]byte{'m', 'a', 'r', 'k', 'e', 'r', 0, 0xff}}
 	e := newEntry(cache.Scope{1}, "question", 10)
@@ -54,7 +54,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzRecord reads bodies whose checksum was right.
+// FuzzRecord reads record bodies, as after a correct checksum.
 func FuzzRecord(f *testing.F) {
 	h := header{}
 	e := newEntry(cache.Scope{1}, "question", 10)

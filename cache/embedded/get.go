@@ -6,8 +6,8 @@ import "kvasir/cache"
 
 var _ cache.Getter = (*Store)(nil)
 
-// Get returns the entry with this ID, nil when there is none. It is for people:
-// it waits for writers, as lookups do not.
+// Get returns the entry with this ID; nil: none. It serves people, not requests: unlike lookups
+// it waits for writers.
 func (s *Store) Get(id cache.ID) (*cache.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"kvasir/cache"
 )
 
-// A chunk has at most chunkSlots entries; one of fewer than sketchedSlots has no
-// sketches, because as many dot products cost less than their memory.
+// A chunk has at most chunkSlots slots. One with fewer than sketchedSlots has no sketches: so few
+// dot products cost less than the memory of the sketches.
 const (
 	chunkSlots    = 1024
 	sketchedSlots = lanes
@@ -23,19 +23,19 @@ const (
 //
 //  1. Slots below n are written before n is raised, and never change afterwards,
 //     except that the item of a removed entry becomes nil.
-//  2. A list of chunks never changes; another one takes its place. An entry that
-//     moves is in its new chunk before its old one leaves the list, so that a
-//     search may see it twice, but not miss it.
-//  3. Of each chunk but the last at least three quarters are alive.
+//  2. A list of chunks never changes; a new list replaces it. An entry that moves is in its new
+//     chunk before its old chunk leaves the list, so that a search may see it twice but cannot
+//     miss it.
+//  3. In each chunk except the last, at least three quarters of the slots are alive.
 type group struct {
 	chunks atomic.Pointer[[]*chunk]
-	items  int // of the scope, with a vector or without
+	items  int // entries of the scope, with or without a vector
 }
 
 // A chunk is a run of entries that are scanned together.
 type chunk struct {
 	n       atomic.Int32 // slots in use
-	removed int          // of them; the writer's
+	removed int          // removed slots among them; used by the writer only
 	heads   []byte       // of the sketches, see kernel.go; nil in a small chunk
 	tails   []tail
 	items   []atomic.Pointer[item]
@@ -56,22 +56,22 @@ func (g *group) list() []*chunk {
 	return nil
 }
 
-// add makes an item with a vector findable.
+// add adds an item with a vector.
 func (g *group) add(it *item) {
 	list := withRoom(g.list())
 	list[len(list)-1].add(it)
 	g.publish(list)
 }
 
-// publish lets searches see the list.
+// publish makes the list visible to searches.
 func (g *group) publish(list []*chunk) {
 	if p := g.chunks.Load(); p == nil || len(*p) == 0 || &(*p)[0] != &list[0] {
 		g.chunks.Store(&list)
 	}
 }
 
-// withRoom returns the list if its last chunk has room, else another one: with
-// the last chunk in twice the slots, or one chunk more.
+// withRoom returns the list if its last chunk has room. Otherwise it returns a new list: the last
+// chunk has twice the slots, or there is one more chunk.
 func withRoom(list []*chunk) []*chunk {
 	if len(list) == 0 {
 		return []*chunk{newChunk(1)}
@@ -87,7 +87,7 @@ func withRoom(list []*chunk) []*chunk {
 	}
 }
 
-// moved adds what is alive in c to a chunk that has room for it.
+// moved copies the live entries of c to a chunk that has room for them.
 func (c *chunk) moved(to *chunk) *chunk {
 	for i := range c.n.Load() {
 		if it := c.items[i].Load(); it != nil {
@@ -112,7 +112,7 @@ func (c *chunk) add(it *item) {
 	c.n.Store(slot + 1)
 }
 
-// remove forgets an item that add was called with.
+// remove removes an item that was added before.
 func (g *group) remove(it *item) {
 	c := it.chunk
 	c.items[it.slot].Store(nil)
@@ -122,7 +122,7 @@ func (g *group) remove(it *item) {
 	}
 }
 
-// dissolve moves what is alive in a chunk to the end of the group.
+// dissolve moves the live entries of a chunk to the end of the group, and drops the chunk.
 func (g *group) dissolve(c *chunk) {
 	list := make([]*chunk, 0, len(g.list()))
 	for _, other := range g.list() {
@@ -130,7 +130,7 @@ func (g *group) dissolve(c *chunk) {
 			list = append(list, other)
 		}
 	}
-	if len(list) == 0 { // in as few slots as hold it, at last in none
+	if len(list) == 0 { // as few slots as are needed, at last none
 		if alive := int(c.n.Load()) - c.removed; alive > 0 {
 			list = append(list, c.moved(newChunk(1<<bits.Len(uint(alive-1)))))
 		}
@@ -148,22 +148,22 @@ func (g *group) dissolve(c *chunk) {
 // A nearest collects the most similar entries, the best first.
 type nearest struct {
 	dst    []cache.Candidate
-	from   int // where they start in dst
+	from   int // where its results start in dst
 	k      int
-	lowest int32 // dot product that counts
+	lowest int32 // lowest dot product of a result
 	now    int64
 	best   *item
 
-	coming  [8]*item // whose memory is on its way
-	waiting int      // how many have come in there
+	coming  [8]*item // items whose memory is being prefetched
+	waiting int      // how many items coming holds
 }
 
-// floorOf returns the least dot product of a similarity.
+// floorOf returns the lowest dot product of vectors with this similarity.
 func floorOf(similarity float64) int32 {
 	return int32(math.Ceil(max(-1, min(similarity, 1)) * square))
 }
 
-// search offers all entries of the group that may be near enough.
+// search offers to found all entries of the group that may be near enough.
 func (g *group) search(found *nearest, query *vector, until time.Time) error {
 	var e estimate
 	e.of(query)
@@ -196,8 +196,8 @@ func (g *group) search(found *nearest, query *vector, until time.Time) error {
 	return nil
 }
 
-// await offers an item a little later, when its memory has arrived in the cache of
-// the processor: without that a search spent a quarter of its time waiting for it.
+// await offers an item a little later, when its memory has arrived in the processor's cache.
+// Without that, a search spent a quarter of its time waiting for memory.
 func (f *nearest) await(it *item, query *vector) {
 	if it != nil {
 		prefetch(it)
@@ -208,27 +208,27 @@ func (f *nearest) await(it *item, query *vector) {
 	*at = it
 }
 
-// settle offers what is still waiting.
+// settle offers the items that still wait.
 func (f *nearest) settle(query *vector) {
 	for range f.coming {
 		f.await(nil, query)
 	}
 }
 
-// offer keeps an item that is alive and among the k nearest.
+// offer keeps an item if it is alive and among the k nearest.
 func (f *nearest) offer(it *item, query *vector) {
 	if it == nil {
 		return
 	}
 	d := dot(query, it.vector)
-	if d < f.lowest || !it.alive(f.now) { // in this order, because most are not near enough
+	if d < f.lowest || !it.alive(f.now) { // in this order, because most fail the first test
 		return
 	}
 	similarity := min(1, float64(d)/square)
 	at := len(f.dst)
 	for i := f.from; i < len(f.dst); i++ {
 		if f.dst[i].Entry == it.entry {
-			return // it has just moved
+			return // the same item, which has just moved to another chunk
 		}
 		if at == len(f.dst) && similarity > f.dst[i].Similarity {
 			at = i

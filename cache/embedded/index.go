@@ -10,32 +10,32 @@ import (
 	"kvasir/cache"
 )
 
-// An item is an entry in the store. All fields but asked belong to whoever
-// writes, or do not change.
+// An item is an entry in the store. Only the writer changes fields, except asked, which lookups
+// set.
 type item struct {
 	entry    *cache.Entry
 	vector   *vector // nil: found by text alone
-	created  int64   // by the store's clock
+	created  int64   // on the store's clock
 	deadline int64
 	record   int64 // bytes in the file
 
-	key   uint64 // of scope and text, by index.find
+	key   uint64 // hash of scope and text, set by index.find
 	alike *item  // the next with the same key
 
 	group *group
 	chunk *chunk
 	slot  int32
 
-	hidden       atomic.Bool // from lookups: not yet written to the file
-	asked        atomic.Bool // since the queue's hand came by
+	hidden       atomic.Bool // invisible to lookups, because it is not yet written to the file
+	asked        atomic.Bool // a lookup used it since the queue's hand last passed
 	older, newer *item
 }
 
-// alive says whether a lookup at this time may find it.
+// alive reports whether a lookup at this time may find it.
 func (it *item) alive(now int64) bool { return it.deadline > now && !it.hidden.Load() }
 
-// newItem returns an item with room for a vector if it is to have one, all in
-// one piece of memory.
+// newItem returns an item, and allocates room for its vector, if it gets one, in the same piece
+// of memory.
 func newItem(e *cache.Entry, withVector bool) *item {
 	if !withVector {
 		return &item{entry: e}
@@ -48,8 +48,8 @@ func newItem(e *cache.Entry, withVector bool) *item {
 	return &both.item
 }
 
-// What is counted for an entry besides text, answer and vector, and for a scope:
-// what a test measured on 100,000 of them, maps and half-full chunks included.
+// Bytes counted for an entry besides its text, answer and vector, and for a scope: measured by a
+// test on 100,000 of them, with the maps and half-full chunks.
 const (
 	itemBytes  = 368
 	slotBytes  = vectorBytes + 96
@@ -66,15 +66,15 @@ func (it *item) bytes() int64 {
 	return n
 }
 
-// use notes that an entry was asked for.
+// use records that a lookup used the entry.
 func (it *item) use() {
 	if !it.asked.Load() {
 		it.asked.Store(true)
 	}
 }
 
-// An index is split into shards, each with a lock that is held for one access to
-// a map. Only one writer at a time changes it.
+// An index is split into shards. Each has a lock, held for one map access. Only one writer at a
+// time changes the index.
 type index struct {
 	seed   maphash.Seed
 	shards [64]struct {
@@ -92,12 +92,12 @@ func (x *index) init() {
 	}
 }
 
-// key hashes what an entry is found by, given the hash of its text.
+// key hashes the scope together with the hash of the text.
 func (x *index) key(scope *cache.Scope, text uint64) uint64 {
 	return maphash.Bytes(x.seed, scope[:]) ^ text*0x9e3779b97f4a7c15
 }
 
-// equal returns the item with this text, nil if there is none.
+// equal returns the item with this text; nil: none.
 func (x *index) equal(scope *cache.Scope, text []byte) *item {
 	key := x.key(scope, maphash.Bytes(x.seed, text))
 	s := &x.shards[key%uint64(len(x.shards))]
@@ -111,7 +111,7 @@ func (x *index) equal(scope *cache.Scope, text []byte) *item {
 	return nil
 }
 
-// find returns the item in whose place another one comes, nil if there is none.
+// find returns the item that other replaces; nil: none.
 func (x *index) find(other *item) *item {
 	scope, text := &other.entry.Scope, other.entry.Text
 	other.key = x.key(scope, maphash.String(x.seed, text))
@@ -126,7 +126,7 @@ func (x *index) find(other *item) *item {
 	return nil
 }
 
-// group returns the entries of a scope, nil if there are none.
+// group returns the entries of a scope; nil: none.
 func (x *index) group(scope *cache.Scope) *group {
 	s := &x.shards[x.shardOf(scope)]
 	s.RLock()
@@ -138,7 +138,7 @@ func (x *index) shardOf(scope *cache.Scope) uint64 {
 	return maphash.Bytes(x.seed, scope[:]) % uint64(len(x.shards))
 }
 
-// add makes an item findable that find was called with, and returns the bytes that it takes.
+// add adds an item, on which find was called first, and returns the bytes that it takes.
 func (x *index) add(it *item) int64 {
 	e, bytes := it.entry, it.bytes()
 	if it.group = x.group(&e.Scope); it.group == nil {

@@ -14,49 +14,48 @@ import (
 	"kvasir/cache"
 )
 
-// A journal appends records to a file. Whoever has a record calls put or drop
-// under the store's lock, which only copies it, and wait after. One goroutine
-// writes what has come together meanwhile.
+// A journal appends records to a file. A writer calls put or drop under the store's lock, which
+// only copies the record, and then calls wait without the lock. One goroutine writes all records
+// that have gathered meanwhile.
 //
-// When the file cannot be written, the records wait in memory for as long as
-// there is room for them; when there is no more, or nobody knows what of the
-// file is safe, the journal is behind, and only a rewrite of the whole file
-// brings it to the state of the store again.
+// When the file cannot be written, the records wait in memory while there is room. When there is
+// none left, or when it is unknown which part of the file is safe, the journal is behind: then
+// only a rewrite of the whole file makes it match the store again.
 type journal struct {
 	path   string
 	header header
 	lock   io.Closer     // keeps other processes away
-	wake   chan struct{} // something is pending
+	wake   chan struct{} // signals that something is pending
 	stop   chan struct{}
 	done   chan struct{}
 
 	size  atomic.Int64 // of the file
-	dirty atomic.Bool  // written, not synced
+	dirty atomic.Bool  // written but not synced
 
-	disk  sync.Mutex // held while the file is written or exchanged; locked before mu
-	file  *os.File   // exchanged by the keeper alone
-	spare []byte     // for pending
+	disk  sync.Mutex // held while the file is written or replaced; locked before mu
+	file  *os.File   // replaced by the keeper only
+	spare []byte     // the buffer that pending gets next
 
-	mu      sync.Mutex // guards what follows, for moments only
+	mu      sync.Mutex // guards the fields below; held only briefly
 	pending []byte
-	batch   *batch // that waits for pending
-	tail    []byte // what came since a rewrite began
-	tailing bool   // a rewrite is under way, and tail is whole
+	batch   *batch // the batch whose records are in pending
+	tail    []byte // records since a rewrite began
+	tailing bool   // a rewrite is under way, and tail is complete
 	behind  bool
-	problem error // why the file is not what the store is
+	problem error // why the file does not match the store
 }
 
-// A batch is what one write makes safe.
+// A batch is the set of records that one write makes safe.
 type batch struct {
 	done chan struct{}
 	err  error
 }
 
 const (
-	maxPending = 64 << 20        // bytes of records that wait for the disk
-	maxTail    = 256 << 20       // that come during a rewrite
-	maxSpare   = 4 << 20         // of a buffer that is kept
-	patience   = 2 * time.Second // with a write, until Put goes on without
+	maxPending = 64 << 20        // bytes of records waiting for the disk
+	maxTail    = 256 << 20       // bytes of records that arrive during a rewrite
+	maxSpare   = 4 << 20         // bytes of a buffer kept for reuse
+	patience   = 2 * time.Second // how long Put waits for a write
 )
 
 func newJournal(path string, h header, lock io.Closer, file *os.File, size int64) *journal {
@@ -68,8 +67,8 @@ func newJournal(path string, h header, lock io.Closer, file *os.File, size int64
 	return j
 }
 
-// put and drop add a record and return what it waits for. A nil journal has no
-// file, and nothing to wait for.
+// put and drop add a record and return the batch to wait for. A nil journal has no file, and
+// nothing to wait for.
 func (j *journal) put(it *item, at stamp) *batch {
 	if j == nil {
 		return nil
@@ -94,11 +93,11 @@ func (j *journal) drop(id cache.ID, at stamp) *batch {
 
 var errFull = errors.New("the disk is too slow: too much waits for it")
 
-// added has the record after from written. mu is held.
+// added schedules the record that begins at from for writing. The caller holds mu.
 func (j *journal) added(from int) *batch {
 	if j.tailing {
 		j.tail = append(j.tail, j.pending[from:]...)
-		j.tailing = len(j.tail) <= maxTail // else the rewrite is in vain
+		j.tailing = len(j.tail) <= maxTail // else the rewrite must be given up
 	}
 	switch {
 	case j.behind:
@@ -115,7 +114,7 @@ func (j *journal) added(from int) *batch {
 	return j.batch
 }
 
-// fallBehind gives up on what is pending: only a rewrite helps. mu is held.
+// fallBehind discards the pending records: only a rewrite helps now. The caller holds mu.
 func (j *journal) fallBehind(err error) {
 	if !j.behind {
 		j.problem = fmt.Errorf("cannot write cache file %q: %w; entries are kept in memory only", j.path, err)
@@ -125,7 +124,7 @@ func (j *journal) fallBehind(err error) {
 	j.release(j.problem)
 }
 
-// release lets the batch go on. mu is held.
+// release ends the wait of all that wait for the batch. The caller holds mu.
 func (j *journal) release(err error) {
 	if j.batch != nil {
 		j.batch.err = err
@@ -134,7 +133,7 @@ func (j *journal) release(err error) {
 	}
 }
 
-// wait returns when the batch is written, or the problem why it is not.
+// wait returns when the batch is written, or the error for which it is not.
 func (j *journal) wait(b *batch) error {
 	if j == nil {
 		return nil
@@ -154,11 +153,11 @@ func (j *journal) wait(b *batch) error {
 	if j.problem == nil {
 		j.problem = fmt.Errorf("cannot write cache file %q: the disk does not answer; entries are kept in memory only", j.path)
 	}
-	j.release(j.problem) // nobody else waits as long
+	j.release(j.problem) // so that no other Put waits as long
 	return j.problem
 }
 
-// trouble returns why the file is not what the store is, nil if it is.
+// trouble returns why the file does not match the store; nil: it does.
 func (j *journal) trouble() error {
 	if j == nil {
 		return nil
@@ -168,13 +167,13 @@ func (j *journal) trouble() error {
 	return j.problem
 }
 
-// write writes what is pending until the journal is stopped.
+// write writes pending records until the journal is stopped.
 func (j *journal) write() {
 	defer close(j.done)
 	for {
 		select {
 		case <-j.wake:
-			if j.trouble() == nil { // else the keeper tries it again
+			if j.trouble() == nil { // else the keeper retries
 				j.flush()
 			}
 		case <-j.stop:
@@ -183,7 +182,7 @@ func (j *journal) write() {
 	}
 }
 
-// flush writes what is pending, once.
+// flush writes the pending records, once.
 func (j *journal) flush() {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -192,7 +191,7 @@ func (j *journal) flush() {
 	j.pending, j.batch = j.spare[:0], nil
 	j.mu.Unlock()
 
-	_, err := j.file.WriteAt(data, j.size.Load()) // over what a failed write left
+	_, err := j.file.WriteAt(data, j.size.Load()) // overwrites the rest of a failed write
 	if err == nil {
 		j.size.Add(int64(len(data)))
 		j.dirty.Store(true)
@@ -225,8 +224,8 @@ func (j *journal) flush() {
 	}
 }
 
-// unwrapped drops the path from an error of a file, or both from one of a rename:
-// they are said already.
+// unwrapped drops the path from a file error, or both paths from a rename error: the caller has
+// named them already.
 func unwrapped(err error) error {
 	var p *os.PathError
 	var l *os.LinkError
@@ -239,28 +238,28 @@ func unwrapped(err error) error {
 	return err
 }
 
-// sync makes what is written survive the machine.
+// sync makes the written records survive a crash of the machine.
 func (j *journal) sync() {
 	if !j.dirty.Swap(false) {
 		return
 	}
 	if err := j.file.Sync(); err != nil {
-		// What was written since the last sync may be lost, and a second sync
-		// would not say so.
+		// The records written since the last sync may be lost, and a second sync would not report
+		// it.
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.fallBehind(unwrapped(err))
 	}
 }
 
-// state says whether only a rewrite helps, and whether records wait for a write.
+// state reports whether only a rewrite helps, and whether records wait to be written.
 func (j *journal) state() (behind, waiting bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.behind, len(j.pending) > 0
 }
 
-// close writes what is left and the moment, and gives the file to others.
+// close writes the remaining records and a time mark, and unlocks the file.
 func (j *journal) close(at stamp) error {
 	close(j.stop)
 	<-j.done

@@ -1,4 +1,4 @@
-// Keeper: what a store does in the background.
+// Keeper: the store's background work.
 
 package embedded
 
@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A keeper drops what has expired, syncs the file, rewrites it when more than half of
-// it is dead, and retries what failed.
+// A keeper removes expired entries, syncs the file, rewrites it when more than half of it is dead
+// records, and retries after failures.
 type keeper struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
-	wanted bool          // a rewrite, though little is dead
-	retry  time.Time     // when a rewrite that failed is tried again
-	delay  time.Duration // until then
+	wanted bool          // a rewrite is wanted although little is dead
+	retry  time.Time     // when to retry a failed rewrite
+	delay  time.Duration // delay before that retry
 
 	mu      sync.Mutex
-	problem string // why the file cannot be made smaller
+	problem string // why the last rewrite failed
 }
 
 const (
-	tick       = time.Second // between two rounds: what a crash of the machine loses at most
-	round      = 64          // ticks in which every entry is looked at
-	minDead    = 1 << 20     // bytes of dead records for which nothing is rewritten
+	tick       = time.Second // between two syncs: a crash of the machine loses at most this much
+	round      = 64          // ticks in which every entry is checked once
+	minDead    = 1 << 20     // a file with fewer bytes of dead records is not rewritten
 	maxBackoff = time.Minute
 )
 
@@ -37,7 +37,7 @@ func (k *keeper) start(s *Store) {
 	}
 }
 
-// end waits for what the keeper is doing.
+// end stops the keeper and waits for its goroutine.
 func (k *keeper) end() {
 	close(k.stop)
 	k.done.Wait()
@@ -60,7 +60,7 @@ func (k *keeper) run(s *Store) {
 	}
 }
 
-// keep is the goroutine that looks after the file.
+// keep is the keeper's goroutine.
 func (k *keeper) keep(s *Store) {
 	j := s.journal
 	behind, waiting := j.state()
@@ -88,7 +88,7 @@ func (k *keeper) trouble() string {
 	return k.problem
 }
 
-// mostlyDead says whether more than half of the file is records that are no longer needed.
+// mostlyDead reports whether more than half of the file is dead records.
 func (s *Store) mostlyDead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Store) mostlyDead() bool {
 	return size-s.alive > max(minDead, size/2)
 }
 
-// sweep drops what is expired among a part of the entries.
+// sweep removes the expired entries among a part of all entries.
 func (s *Store) sweep() {
 	now := s.clock.now()
 	s.mu.Lock()
@@ -107,8 +107,8 @@ func (s *Store) sweep() {
 	}
 }
 
-// sweepSome looks at a few entries, so that nobody waits for long, and returns
-// how many are left.
+// sweepSome checks a few entries, so that writers do not wait long, and returns how many are left
+// to check.
 func (s *Store) sweepSome(n int, now int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// forms returns what this processor can run, the fastest first.
+// forms returns the forms that this processor can run, the fastest first.
 func forms() []form {
 	var all []form
 	x := &cpu.X86
@@ -22,9 +22,8 @@ func forms() []form {
 	return append(all, formGo)
 }
 
-// scanBlocks is scanPlain in the form in use; it does not clear the hits from n
-// on. It calls the assembly directly: through a variable, what is passed would be
-// moved to the heap.
+// scanBlocks is scanPlain in the form in use; it does not clear the hits from n on. It calls the
+// assembly directly: a call through a function variable would move the arguments to the heap.
 func (s *scanned) scanBlocks(c *chunk, n int, e *estimate, bound int) {
 	blocks := (n + lanes - 1) / lanes
 	switch kernel {
@@ -49,8 +48,8 @@ func (s *scanned) refineBlocks(blocks int, c *chunk, e *estimate, bound int) {
 	}
 }
 
-// dot is dotPlain in the form in use. 512-bit registers would gain nothing: it
-// waits for memory.
+// dot is dotPlain in the form in use. 512-bit registers would not make it faster: it waits for
+// memory.
 func dot(a, b *vector) int32 {
 	if kernel == formGo {
 		return dotPlain(a, b)
@@ -58,8 +57,8 @@ func dot(a, b *vector) int32 {
 	return dotAVX2(a, b)
 }
 
-// The scans let the tails of hits come while they go on, and the refinements the
-// places where the items of those that stay are.
+// The scans prefetch the tails of their hits; the refinements prefetch the item pointers of the
+// hits that remain.
 
 //go:noescape
 func scanAVX512(s *scanned, heads *byte, tails *tail, blocks int, tables *[headNibbles]table, bound int)
@@ -76,8 +75,7 @@ func refineAVX2(s *scanned, tails *tail, items *atomic.Pointer[item], blocks int
 //go:noescape
 func dotAVX2(a, b *vector) int32
 
-// prefetch lets the memory of an item that has a vector come while other things
-// are done.
+// prefetch loads the memory of an item with a vector in the background.
 //
 //go:noescape
 func prefetch(it *item)

@@ -6,9 +6,8 @@ import "sync/atomic"
 
 func forms() []form { return []form{formNEON, formGo} }
 
-// scanBlocks is scanPlain in the form in use; it does not clear the hits from n
-// on. It calls the assembly directly: through a variable, what is passed would be
-// moved to the heap.
+// scanBlocks is scanPlain in the form in use; it does not clear the hits from n on. It calls the
+// assembly directly: a call through a function variable would move the arguments to the heap.
 func (s *scanned) scanBlocks(c *chunk, n int, e *estimate, bound int) {
 	if kernel == formGo {
 		s.scanPlain(c, n, e, bound)
@@ -34,8 +33,8 @@ func dot(a, b *vector) int32 {
 	return dotNEON(a, b)
 }
 
-// The scan lets the tails of hits come while it goes on, and the refinement the
-// places where the items of those that stay are.
+// The scan prefetches the tails of its hits; the refinement prefetches the item pointers of the
+// hits that remain.
 
 //go:noescape
 func scanNEON(s *scanned, heads *byte, tails *tail, blocks int, tables *[headNibbles]table, bound int)
@@ -46,8 +45,7 @@ func refineNEON(s *scanned, tails *tail, items *atomic.Pointer[item], blocks int
 //go:noescape
 func dotNEON(a, b *vector) int32
 
-// prefetch lets the memory of an item that has a vector come while other things
-// are done.
+// prefetch loads the memory of an item with a vector in the background.
 //
 //go:noescape
 func prefetch(it *item)

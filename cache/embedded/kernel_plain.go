@@ -1,5 +1,5 @@
-// The inner loops in plain Go: the form that every machine has, and the one the
-// others are held to.
+// The inner loops in plain Go: the form that runs on every machine, and the reference for the
+// others.
 
 package embedded
 
@@ -8,8 +8,7 @@ import (
 	"math/bits"
 )
 
-// scanPlain scans the blocks that the first n entries are in. bound is with
-// headOffset.
+// scanPlain scans the blocks of the first n entries. bound includes headOffset.
 func (s *scanned) scanPlain(c *chunk, n int, e *estimate, bound int) {
 	var both [headBytes]wide
 	for i := range both {
@@ -17,7 +16,7 @@ func (s *scanned) scanPlain(c *chunk, n int, e *estimate, bound int) {
 	}
 	for i := range (n + lanes - 1) / lanes {
 		block := (*[blockBytes]byte)(c.heads[i*blockBytes:])
-		alive := min(lanes, n-i*lanes) // the others may just be being written
+		alive := min(lanes, n-i*lanes) // the other slots may be being written now
 		var room [lanes]uint16
 		sums := room[:alive]
 		for row := 0; row < headBytes; row += 4 {
@@ -39,11 +38,10 @@ func (s *scanned) scanPlain(c *chunk, n int, e *estimate, bound int) {
 	}
 }
 
-// A wide table is two as one, for a byte of a head: half as many steps for an
-// entry.
+// A wide table combines two tables, for one byte of a head: half as many steps per entry.
 type wide [256]uint8
 
-// fill fills it, 8 at a time: no sum is above 255.
+// fill computes the sums, 8 at a time: no sum is above 255.
 func (w *wide) fill(low, high *table) {
 	first, second := binary.LittleEndian.Uint64(low[:]), binary.LittleEndian.Uint64(low[8:])
 	for i, sum := range high {
@@ -53,7 +51,7 @@ func (w *wide) fill(low, high *table) {
 	}
 }
 
-// refinePlain refines the first blocks. bound is with headOffset.
+// refinePlain refines the first blocks. bound includes headOffset.
 func (s *scanned) refinePlain(blocks int, c *chunk, e *estimate, bound int) {
 	for i := range blocks {
 		for left := s.hits[i]; left != 0; left &= left - 1 {
@@ -65,7 +63,7 @@ func (s *scanned) refinePlain(blocks int, c *chunk, e *estimate, bound int) {
 	}
 }
 
-// sum returns the sum of the values at the bits that are set.
+// sum returns the sum of the values at the set bits.
 func (t *tail) sum(planes *[valueBits]tail) (sum int) {
 	for w, word := range t {
 		sum += bits.OnesCount64(word&planes[0][w]) + 2*bits.OnesCount64(word&planes[1][w]) +

@@ -1,4 +1,4 @@
-// The inner loops against slow twins, in every form that this processor has.
+// The inner loops against slow reference versions, in every form that this processor supports.
 
 package embedded
 
@@ -22,8 +22,8 @@ func withForm(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// randomEmbedding returns a vector of length 1, near to if that is given: their
-// cosine is about similarity.
+// randomEmbedding returns a vector of length 1. If to is not nil, their cosine is about
+// similarity.
 func randomEmbedding(rng *rand.Rand, to *[cache.Dim]float32, similarity float64) (v [cache.Dim]float32) {
 	var norm float64
 	for i := range v {
@@ -54,14 +54,14 @@ func randomChunk(rng *rand.Rand, n int) *chunk {
 	for range n {
 		c.add(&item{vector: randomVector(rng)})
 	}
-	for i := n; i < chunkSlots; i++ { // as if one were just being written
+	for i := n; i < chunkSlots; i++ { // as if a slot were being written now
 		c.heads[i/lanes*blockBytes+i%lanes+rng.IntN(headBytes)*lanes] = byte(rng.Uint32())
 	}
 	return c
 }
 
-// sumsOf returns what the query's values at the negative ones of each entry sum
-// up to, of a head and of all.
+// sumsOf returns, for each entry, the sum of the query's values at the entry's negative values:
+// over the head, and over all.
 func sumsOf(c *chunk, query *vector) (heads, wholes []int) {
 	values, _ := valuesOf(query)
 	for i := range c.n.Load() {
@@ -79,7 +79,7 @@ func sumsOf(c *chunk, query *vector) (heads, wholes []int) {
 	return heads, wholes
 }
 
-// randomVector returns one of many kinds: all its length in few values as well.
+// randomVector returns vectors of many kinds, also with most values 0.
 func randomVector(rng *rand.Rand) *vector {
 	v := new(vector)
 	switch rng.IntN(8) {
@@ -113,7 +113,7 @@ func TestScanGivesTheSameInEveryForm(t *testing.T) {
 					withForm(t, func(t *testing.T) {
 						s := new(scanned)
 						for i := range s.hits {
-							s.hits[i] = 0xaaaaaaaaaaaaaaaa // of the scan before
+							s.hits[i] = 0xaaaaaaaaaaaaaaaa // left by the scan before
 						}
 						got := s.scan(c, n, &e, bound)
 						if !slices.Equal(got, near) {
@@ -129,7 +129,7 @@ func TestScanGivesTheSameInEveryForm(t *testing.T) {
 	}
 }
 
-// boundsAround returns bounds that some of the sums are on, and some beyond all.
+// boundsAround returns bounds equal to some of the sums, and some below and above all of them.
 func boundsAround(rng *rand.Rand, sums []int) []int {
 	all := []int{-1 << 20, 1 << 20, -headOffset - 1, -headOffset, 0}
 	for range min(5, len(sums)) {
@@ -139,8 +139,8 @@ func boundsAround(rng *rand.Rand, sums []int) []int {
 	return all
 }
 
-// below sets the bits of sums that are at most bound, of those in of if that is
-// given.
+// below sets the bits of the sums that are at most bound. If of is not nil, only bits set in of
+// count.
 func below(sums []int, bound int, of []uint64) []uint64 {
 	words := make([]uint64, (len(sums)+lanes-1)/lanes)
 	for i, sum := range sums {
@@ -156,7 +156,7 @@ func TestDotGivesTheSameInEveryForm(t *testing.T) {
 	vectors := make([]vector, 40)
 	for i := range vectors {
 		e := randomEmbedding(rng, nil, 0)
-		if i%5 == 0 { // all its length in one value
+		if i%5 == 0 { // only one value is not 0
 			clear(e[:])
 			e[i] = float32(1 - 2*(i/5%2))
 		}
@@ -197,8 +197,7 @@ func TestVectorsKeepTheCosine(t *testing.T) {
 	}
 }
 
-// A sketch and a vector are what the file holds: another rotation is another
-// format.
+// The file holds sketches and vectors, so another rotation would be another file format.
 func TestRotationStaysAsItIs(t *testing.T) {
 	e := [cache.Dim]float32{0: 0.6, 511: -0.8}
 	var v vector
@@ -210,7 +209,7 @@ func TestRotationStaysAsItIs(t *testing.T) {
 	}
 }
 
-// The transform by its definition, to the bit: what it does is the file's format.
+// The transform against its definition, bit for bit, because the file's format depends on it.
 func TestTransformGivesTheSameAsStepByStep(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 20 {
@@ -229,7 +228,7 @@ func TestTransformGivesTheSameAsStepByStep(t *testing.T) {
 	}
 }
 
-// BenchmarkQuery makes of an embedding what a search needs.
+// BenchmarkQuery prepares an embedding for a search.
 func BenchmarkQuery(b *testing.B) {
 	x := randomEmbedding(rand.New(rand.NewPCG(13, 14)), nil, 0)
 	var v vector
@@ -249,7 +248,7 @@ func TestVectorsWithoutALength(t *testing.T) {
 	}
 }
 
-// What the two bounds promise at the floor itself, where most is missed.
+// The two bounds miss no more than promised at the floor itself, where most entries are missed.
 func TestBoundsMissLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, floor := range []float64{0.55, 0.8, 0.95, 0.999, 1} {
@@ -283,12 +282,12 @@ func passedOver(query, v *vector, floor float64) bool {
 	return hits[0] == 0
 }
 
-// The estimate by its definition.
+// The estimate against its definition.
 func TestEstimate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 50 {
 		a, b := randomEmbedding(rng, nil, 0), randomEmbedding(rng, nil, 0)
-		if rng.IntN(8) == 0 { // few values that are not 0
+		if rng.IntN(8) == 0 { // only a few values are not 0
 			b = [cache.Dim]float32{1: 0.6, 500: -0.8}
 		}
 		var query, v vector
@@ -313,7 +312,7 @@ func TestEstimate(t *testing.T) {
 		head := int(s.sums[0][sumAt(0)]) - headOffset
 		gotHead := float64(e.head-2*head) * e.step
 		got := float64(e.whole-2*(head+c.tails[0].sum(&e.planes))) * e.step
-		// Values are off by half a step at most, step/sqrt(12) on average.
+		// A rounded value is off by at most half a step, and by step/sqrt(12) on average.
 		for _, row := range []struct {
 			what      string
 			got, want float64

@@ -1,4 +1,4 @@
-// Kill -9 in the middle of writes.
+// The store survives kill -9 in the middle of writes.
 
 package embedded
 
@@ -17,7 +17,7 @@ import (
 	"kvasir/cache"
 )
 
-// childPath is set in the process that is to be killed.
+// childPath is the environment variable set in the process that will be killed.
 const childPath = "KVASIR_TEST_KILLED_STORE"
 
 func TestMain(m *testing.M) {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeUntilKilled puts and deletes from many goroutines, says so line by line
-// after each, and rewrites the file meanwhile.
+// writeUntilKilled puts and deletes from many goroutines, prints a line after each, and rewrites
+// the file at the same time.
 func writeUntilKilled(path string) {
 	s, err := Open(Options{Path: path})
 	if err != nil {
@@ -117,8 +117,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// deletable says whether the child deletes the entry after it put it: a delete
-// may be done and not yet said.
+// deletable reports whether the child deletes the entry after the put: a delete may be done and
+// not yet printed.
 func deletable(text string) bool {
 	var pid, worker, i int
 	_, err := fmt.Sscan(text, &pid, &worker, &i)

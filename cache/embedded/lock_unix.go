@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile locks a file of its own, because a rewrite exchanges the other one.
-// The lock ends with the process, however that ends; the file stays.
+// lockFile locks a separate lock file, because a rewrite replaces the store's file. The lock ends
+// with the process, however that ends; the lock file stays.
 func lockFile(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,5 +1,4 @@
-// What the search misses and costs on embeddings of real questions. It needs
-// their file:
+// What the search misses and costs on embeddings of real questions. It needs a file of questions:
 //
 //	KVASIR_DATA=../shared/data go test ./cache/embedded -run Measure -v
 
@@ -17,7 +16,7 @@ import (
 	"kvasir/jsonltest"
 )
 
-// realQuestions returns different questions of people, at most n.
+// realQuestions returns at most n different questions that people asked.
 func realQuestions(t *testing.T, n int) (texts []string) {
 	t.Helper()
 	dir := os.Getenv("KVASIR_DATA")
@@ -38,10 +37,9 @@ func realQuestions(t *testing.T, n int) (texts []string) {
 	return texts
 }
 
-// TestMeasureRealQuestions puts up to 100,000 real questions into one scope and
-// asks for some again: how long it takes with the embedding, also on a machine
-// that others keep busy (by the least of some passes for each question), and what
-// is found against an exact search.
+// TestMeasureRealQuestions puts up to 100,000 real questions into one scope and looks some of
+// them up. It measures the time with the embedding, also the fastest of several passes for each
+// question (for a busy machine), and compares the results with an exact search.
 func TestMeasureRealQuestions(t *testing.T) {
 	texts := realQuestions(t, 100_000)
 	m, err := model.Embedded()
@@ -62,7 +60,7 @@ func TestMeasureRealQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const k, floor = 8 + 1, 0.55 // the question itself is one
+	const k, floor = 8 + 1, 0.55 // the question itself is one of them
 	var room [k]cache.Candidate
 	nearest := func(v *[cache.Dim]float32) []cache.Candidate {
 		found, err := s.Nearest(room[:0], cache.Scope{1}, v, k, floor, time.Time{})
@@ -72,7 +70,7 @@ func TestMeasureRealQuestions(t *testing.T) {
 		return found
 	}
 	const passes = 5
-	var took, searched, least []time.Duration // least: with the embedding, of the passes
+	var took, searched, least []time.Duration // least: the fastest pass, with the embedding
 	for pass := range passes {
 		for i := 0; i < len(texts); i += 25 {
 			var v [cache.Dim]float32
@@ -125,7 +123,7 @@ type neighbour struct {
 	similarity float64
 }
 
-// exactly is the search by its definition.
+// exactly is the exact search.
 func exactly(vectors [][cache.Dim]float32, texts []string, query *[cache.Dim]float32, k int, floor float64) (best []neighbour) {
 	for i := range vectors {
 		var d float32

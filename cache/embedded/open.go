@@ -13,8 +13,8 @@ import (
 
 // openFile locks the file, reads it, and makes it the store's journal.
 func (s *Store) openFile() (err error) {
-	// By two links to one file two processes would not find each other's lock, and
-	// a rewrite would take the place of the link.
+	// Through two links to one file, two processes would not see each other's lock, and a rewrite
+	// would replace the link.
 	if target, err := filepath.EvalSymlinks(s.o.Path); err == nil {
 		s.o.Path = target
 	}
@@ -35,7 +35,7 @@ func (s *Store) openFile() (err error) {
 			}
 		}
 	}()
-	_ = os.Remove(beside(path)) // of a rewrite that a crash ended
+	_ = os.Remove(beside(path)) // left by a rewrite that a crash ended
 	h, size, file, err := s.readFile()
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func (s *Store) openFile() (err error) {
 		}
 	}
 	s.journal = newJournal(path, h, lock, file, size)
-	s.keeper.wanted = s.opened.Corrupt > 0 // what cannot be read is left out soon
+	s.keeper.wanted = s.opened.Corrupt > 0 // a rewrite drops the unreadable records
 	return nil
 }
 
-// explained says what to do where an error of the system does not.
+// explained adds what to do to errors of the system that do not say it.
 func explained(err error, path string) error {
 	switch err = unwrapped(err); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,7 +62,7 @@ func explained(err error, path string) error {
 	return err
 }
 
-// create makes a file without records.
+// create makes a file with a header and no records.
 func create(path string, h *header) (*os.File, int64, error) {
 	w, err := newRewriting(path, h)
 	if err == nil {
@@ -76,8 +76,8 @@ func create(path string, h *header) (*os.File, int64, error) {
 	return w.file, w.size, nil
 }
 
-// readFile reads the file, cuts what is torn from its end, and returns it; nil
-// if a new one is to take its place.
+// readFile reads the file, cuts an incomplete record from its end, and returns it; nil: a new
+// file has to replace it.
 func (s *Store) readFile() (h header, size int64, file *os.File, err error) {
 	path := s.o.Path
 	file, err = os.OpenFile(path, os.O_RDWR, 0)
@@ -98,14 +98,14 @@ func (s *Store) readFile() (h header, size int64, file *os.File, err error) {
 	return h, size, file, err
 }
 
-// readOpen is readFile for a file that is open, which stays so; keep says
-// whether records may follow.
+// readOpen is readFile for an open file, which it does not close. keep says whether records may
+// be appended to it.
 func (s *Store) readOpen(file *os.File) (h header, size int64, keep bool, err error) {
 	info, err := file.Stat()
-	if err != nil || info.Size() == 0 { // touched by somebody
+	if err != nil || info.Size() == 0 { // an empty file, made by another program
 		return h, 0, false, err
 	}
-	_ = file.Chmod(0o600) // the answers are no one else's
+	_ = file.Chmod(0o600) // answers are private
 	var head [headersLen]byte
 	n, err := io.ReadFull(file, head[:])
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -152,7 +152,7 @@ func (s *Store) countForeign(r *reader) error {
 	}
 }
 
-// load fills the store with what the records say, and sets its clock.
+// load fills the store from the records, and sets its clock.
 func (s *Store) load(r *reader) error {
 	names := map[string]string{}
 	var last stamp
@@ -181,7 +181,7 @@ func (s *Store) load(r *reader) error {
 	return nil
 }
 
-// apply does what a record says was done.
+// apply applies one record to the store.
 func (s *Store) apply(r *record) {
 	switch r.kind {
 	case kindPut:
@@ -197,8 +197,7 @@ func (s *Store) apply(r *record) {
 	}
 }
 
-// settle drops what expired, and gives the entries their times by this
-// machine's clock.
+// settle removes expired entries, and sets the wall-clock times of the others.
 func (s *Store) settle() {
 	now := s.clock.now()
 	for it := s.queue.oldest; it != nil; {

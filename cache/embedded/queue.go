@@ -1,15 +1,14 @@
-// The queue of entries by age, and which one leaves when there is no room.
+// The queue of entries by age, and the choice of the entry to evict.
 
 package embedded
 
-// A queue drops by SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest
-// entry to the newest, passes over those that were asked for since it came by
-// last, and drops the first that was not. What is asked for again and again
-// stays, as with LRU, but a hit sets a bit and takes no lock.
+// A queue evicts by SIEVE (Zhang et al., NSDI 2024): a hand moves from the oldest entry to the
+// newest, skips entries that were used since it last passed, and evicts the first that was not.
+// Popular entries stay, as with LRU, but a hit only sets a bit and takes no lock.
 type queue struct {
 	newest, oldest *item
-	hand           *item // that is looked at next; nil: the oldest
-	sweep          *item // likewise, for expired entries
+	hand           *item // the next entry to check; nil: the oldest
+	sweep          *item // the same, for the sweep of expired entries
 	len            int
 }
 
@@ -45,8 +44,8 @@ func (q *queue) remove(it *item) {
 	q.len--
 }
 
-// victim returns the entry to drop, never the one that is spared, nil if there
-// is no other. It looks at each entry twice at most, at few on average.
+// victim returns the entry to evict, never spared; nil: there is no other. It checks each entry
+// at most twice, and few on average.
 func (q *queue) victim(spared *item, now int64) *item {
 	for range 2*q.len + 1 {
 		it := q.hand
@@ -67,8 +66,8 @@ func (q *queue) victim(spared *item, now int64) *item {
 	return q.oldest
 }
 
-// expired returns one of the next n entries whose time is over, and how many of
-// the n it left; nil when there is none among them.
+// expired returns the first expired entry among the next n, and how many of the n remain to be
+// checked; nil: none of them is expired.
 func (q *queue) expired(n int, now int64) (*item, int) {
 	for ; n > 0; n-- {
 		it := q.sweep

@@ -1,4 +1,4 @@
-// Reading a file, with whatever happened to it.
+// Reading a file that may be damaged.
 
 package embedded
 
@@ -9,30 +9,30 @@ import (
 	"io"
 )
 
-// A reader finds the whole records of a file and passes over all else.
+// A reader finds the intact records of a file and skips everything else.
 type reader struct {
 	src    io.Reader
 	marker [8]byte
 	size   int64 // of the file
-	at     int64 // in the file, of buf[0]
+	at     int64 // offset of buf[0] in the file
 	buf    []byte
-	room   []byte // that buf lies in
+	room   []byte // the memory that buf is a part of
 
-	good    int64 // after the last whole record
-	corrupt int   // records that are not whole, but for one that the file ends in
+	good    int64 // offset after the last intact record
+	corrupt int   // damaged records, without an incomplete one at the end
 }
 
 const readAhead = 1 << 20
 
-// newReader reads records from offset at on, where src stands.
+// newReader reads records from offset at on; src must be positioned there.
 func newReader(src io.Reader, marker [8]byte, at, size int64) *reader {
 	return &reader{src: src, marker: marker, size: size, at: at, good: at, room: make([]byte, readAhead)}
 }
 
-// next returns the body of the next whole record, valid until the next call, and
-// io.EOF where there is none. The file should be cut at good then.
+// next returns the body of the next intact record, valid until the next call, or io.EOF when
+// there is none. The caller should then truncate the file at good.
 func (r *reader) next() ([]byte, error) {
-	lost, cut := 0, 0 // records that are not whole since good; of these, would be longer than the file
+	lost, cut := 0, 0 // damaged records since good; of these, those that would be longer than the file
 	for {
 		body, torn, err := r.whole()
 		if err != nil {
@@ -58,8 +58,8 @@ func (r *reader) next() ([]byte, error) {
 	}
 }
 
-// whole returns the body of the record here, nil if it is not whole, and whether
-// it would be longer than the file. io.EOF: too little is left.
+// whole returns the body of the record at this offset, nil if it is damaged, and whether it would
+// be longer than the file. io.EOF: too few bytes are left.
 func (r *reader) whole() (body []byte, torn bool, err error) {
 	if r.size-r.at < headLen+bodyMin {
 		return nil, true, io.EOF
@@ -84,7 +84,7 @@ func (r *reader) whole() (body []byte, torn bool, err error) {
 	return record[headLen:], false, nil
 }
 
-// seek goes to the next marker after this place, or to where too little is left.
+// seek moves to the next marker after this offset, or to where too few bytes are left.
 func (r *reader) seek() error {
 	r.skip(1)
 	for r.size-r.at >= headLen+bodyMin {

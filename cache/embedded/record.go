@@ -1,6 +1,6 @@
-// Records of the file: entries that came, entries that went, moments.
+// Records of the file: puts, drops and time marks.
 //
-// A file is a header, twice, and records. All numbers are little endian.
+// A file is two copies of the header, then records. All numbers are little endian.
 //
 //	header  64 bytes: magic 8, format u32, dimension u32, marker u64,
 //	        SHA-256 of the embedding's name 32, CRC-32C of these u32, 4 zeros
@@ -11,8 +11,8 @@
 //	 drop   id u64
 //	 moment nothing
 //
-// The marker is drawn for each file: whoever looks for the next whole record
-// after a corrupt one cannot be led to bytes of an answer that look like one.
+// The marker is random for each file, so that, after a corrupt record, bytes of an answer cannot
+// pass for the next one.
 
 package embedded
 
@@ -34,7 +34,7 @@ const (
 	headersLen = 2 * headerLen
 
 	headLen   = 16      // of a record, before its body
-	bodyMin   = 1 + 16  // a moment
+	bodyMin   = 1 + 16  // a time mark
 	maxRecord = 1 << 25 // bytes of a body
 	putLen    = bodyMin + 8 + 16 + 16 + 1 + 4*4
 )
@@ -48,7 +48,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header says whose records a file holds.
+// A header says which embedding the records of a file belong to.
 type header struct {
 	marker    [8]byte
 	embedding [sha256.Size]byte // of its name
@@ -81,7 +81,7 @@ var (
 	errFormat  = errors.New("it is a cache file of another version")
 )
 
-// readHeader returns the header of which one copy is whole.
+// readHeader returns the first intact copy of the header.
 func readHeader(data []byte) (h header, err error) {
 	err = errNotOurs
 	for ; len(data) >= headerLen; data = data[headerLen:] {
@@ -99,8 +99,7 @@ func readHeader(data []byte) (h header, err error) {
 	return h, err
 }
 
-// begin appends a record's head, to be filled in by end, and what every body
-// begins with.
+// begin appends a record's head, which end fills in, and the fields that every body begins with.
 func (h *header) begin(dst []byte, kind byte, at stamp) []byte {
 	dst = append(dst, h.marker[:]...)
 	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0, kind)
@@ -108,7 +107,7 @@ func (h *header) begin(dst []byte, kind byte, at stamp) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(at.wall))
 }
 
-// end fills in the head of the record that is all of dst.
+// end fills in the head of record, which holds one record and nothing else.
 func end(record []byte) {
 	binary.LittleEndian.PutUint32(record[8:], uint32(len(record)-headLen))
 	binary.LittleEndian.PutUint32(record[12:], checksum(record))
@@ -118,7 +117,7 @@ func checksum(record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(record[:12], castagnoli), castagnoli, record[headLen:])
 }
 
-// put appends the record of an item.
+// put appends the record of a stored item.
 func (h *header) put(dst []byte, it *item, at stamp) []byte {
 	from, e := len(dst), it.entry
 	dst = h.begin(dst, kindPut, at)
@@ -154,7 +153,7 @@ func recordBytes(e *cache.Entry, withVector bool) int64 {
 	return int64(n)
 }
 
-// drop appends the record that an entry is gone.
+// drop appends the record that an entry was removed.
 func (h *header) drop(dst []byte, id cache.ID, at stamp) []byte {
 	from := len(dst)
 	dst = binary.LittleEndian.AppendUint64(h.begin(dst, kindDrop, at), uint64(id))
@@ -162,7 +161,7 @@ func (h *header) drop(dst []byte, id cache.ID, at stamp) []byte {
 	return dst
 }
 
-// moment appends the record of a moment.
+// moment appends a time mark.
 func (h *header) moment(dst []byte, at stamp) []byte {
 	from := len(dst)
 	dst = h.begin(dst, kindMoment, at)
@@ -170,7 +169,7 @@ func (h *header) moment(dst []byte, at stamp) []byte {
 	return dst
 }
 
-// A record is one that was read.
+// A record as it was read from the file.
 type record struct {
 	kind byte
 	at   stamp
@@ -180,8 +179,8 @@ type record struct {
 
 var errRecord = errors.New("the record is not as it should be")
 
-// readRecord reads a body, and keeps nothing of it. names holds the tenants and
-// models that were seen, so that each is in memory once.
+// readRecord reads a body and keeps no reference to it. names holds the tenants and models read
+// so far, so that each is in memory once.
 func readRecord(body []byte, names map[string]string) (r record, err error) {
 	if len(body) < bodyMin {
 		return r, errRecord
@@ -208,8 +207,7 @@ func readRecord(body []byte, names map[string]string) (r record, err error) {
 	return r, errRecord
 }
 
-// readPut reads the body of a put. When the entry was made by the machine's
-// clock is yet to be filled in.
+// readPut reads the body of a put. The caller fills in the wall-clock time of the entry.
 func readPut(body []byte, names map[string]string) (*item, error) {
 	if len(body) < putLen {
 		return nil, errRecord
@@ -244,7 +242,7 @@ func readPut(body []byte, names map[string]string) (*item, error) {
 	return it, nil
 }
 
-// maxNames bounds what is kept of names.
+// maxNames bounds the number of names kept.
 const maxNames = 10_000
 
 func name(text []byte, names map[string]string) string {

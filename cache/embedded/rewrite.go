@@ -1,4 +1,4 @@
-// Rewriting the file: to drop what is dead, to heal what is broken, to begin.
+// Rewriting the file: to drop dead records, to repair damage, to create the first file.
 
 package embedded
 
@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// A rewriting is a new file that grows beside the old one until it takes its
-// place. A crash leaves the old file as it was, and the new one to be removed.
+// A rewriting is a new file that grows beside the old one until it replaces it. After a crash the
+// old file is unchanged, and the next Open removes the new one.
 type rewriting struct {
 	path string
 	file *os.File
@@ -29,7 +29,7 @@ func newRewriting(path string, h *header) (*rewriting, error) {
 	return &rewriting{path: path, file: f, buf: h.append(nil)}, nil
 }
 
-// flush writes what is buffered.
+// flush writes the buffer.
 func (w *rewriting) flush() error {
 	_, err := w.file.WriteAt(w.buf, w.size)
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *rewriting) flush() error {
 	return nil
 }
 
-// finish puts the new file in the place of the old one.
+// finish replaces the old file with the new one.
 func (w *rewriting) finish() error {
 	if err := w.flush(); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (w *rewriting) abandon() {
 	_ = os.Remove(beside(w.path))
 }
 
-// syncDirectory makes a rename survive the machine. Where it cannot, the old
-// file comes back, which is what a crash a moment earlier would leave as well.
+// syncDirectory makes a rename survive a crash of the machine. If it fails, the old file may come
+// back, as after a crash a moment earlier.
 func syncDirectory(path string) {
 	if d, err := os.Open(path); err == nil {
 		_ = d.Sync()
@@ -70,9 +70,8 @@ func syncDirectory(path string) {
 	}
 }
 
-// rewrite writes all that is alive to a new file, and what came meanwhile, and
-// puts it in the place of the journal's. Nobody waits for it, but those that put
-// at its very end.
+// rewrite writes all live entries, and the records that arrive meanwhile, to a new file, and
+// replaces the journal's file with it. Only puts at its very end wait for it.
 func (s *Store) rewrite() error {
 	j := s.journal
 	s.mu.Lock()
@@ -95,7 +94,7 @@ func (s *Store) rewrite() error {
 
 const rewriteBuffer = 1 << 20
 
-// exchange writes items and the tail, and exchanges the files.
+// exchange writes the items and the tail to a new file, and replaces the old one.
 func (j *journal) exchange(items []*item, at stamp) (err error) {
 	w, err := newRewriting(j.path, &j.header)
 	if err != nil {
@@ -129,7 +128,7 @@ func (j *journal) exchange(items []*item, at stamp) (err error) {
 
 var errTail = errors.New("more came than could be written meanwhile")
 
-// takeOver ends a rewrite while nothing else is written.
+// takeOver ends a rewrite. Nothing else is written meanwhile.
 func (j *journal) takeOver(w *rewriting) error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -150,7 +149,7 @@ func (j *journal) takeOver(w *rewriting) error {
 		j.pending = append(pending, j.pending...)
 		if b != nil && j.batch == nil {
 			j.batch = b
-		} else if b != nil { // the next write is waited for by others already
+		} else if b != nil { // other goroutines already wait for the next write
 			b.err = err
 			close(b.done)
 		}

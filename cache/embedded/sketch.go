@@ -1,4 +1,4 @@
-// Sketches: embeddings in few bits, so that a scan touches little memory.
+// Sketches: embeddings in a few bits, so that a scan touches little memory.
 
 package embedded
 
@@ -23,9 +23,8 @@ const (
 // sketches differ in angle/pi of their bits on average.
 type sketch [cache.Dim / 64]uint64
 
-// quantise stores the rotated embedding in v, and says whether there is one:
-// false for a vector without a length. What it does belongs to the format of
-// the file.
+// quantise stores the rotated embedding in v. It returns false for an embedding of length 0,
+// infinity or NaN. The file's format depends on what it does.
 func (v *vector) quantise(embedding *[cache.Dim]float32) bool {
 	x := *embedding
 	for i := range signs {
@@ -37,7 +36,7 @@ func (v *vector) quantise(embedding *[cache.Dim]float32) bool {
 		norm += float64(f) * float64(f)
 	}
 	scale := unit / math.Sqrt(norm)
-	if !(norm > 1e-20 && norm < 1e20) { // a NaN is neither
+	if !(norm > 1e-20 && norm < 1e20) { // also false for NaN
 		return false
 	}
 	for i, f := range x {
@@ -75,10 +74,10 @@ func (v *vector) read(data []byte) {
 
 const vectorBytes = 2 * cache.Dim
 
-// signs of the rotation: three rounds of flipped signs and a Hadamard transform
-// act like a random rotation (Andoni et al., Practical and Optimal LSH for
-// Angular Distance, 2015). Without it the bits of a sketch hang together, and
-// the distance of two says less. They are those of splitmix64 from 1 on.
+// signs are the signs of the rotation: three rounds of flipped signs and a Hadamard transform act
+// like a random rotation (Andoni et al., Practical and Optimal LSH for Angular Distance, 2015).
+// Without it the bits of a sketch are correlated, and the distance of two sketches says less. The
+// signs come from splitmix64 with seed 1.
 var signs = func() (s [3]sketch) {
 	state := uint64(1)
 	for i := range s {
@@ -102,9 +101,9 @@ func flip(x *[cache.Dim]float32, s *sketch) {
 	}
 }
 
-// transform is the Walsh-Hadamard transform; it makes x longer by sqrt(len(x)).
-// It takes three steps of the nine at a time, in registers: a third of the time
-// of one by one, and the same additions.
+// transform is the Walsh-Hadamard transform, without scaling: it multiplies the length of x by
+// sqrt(len(x)). It does three of the nine steps at a time, in registers: that takes a third of
+// the time of single steps, with the same additions.
 func transform(x *[cache.Dim]float32) {
 	for at := 0; at < len(x); at += 8 {
 		transform8(x, at, 1)
@@ -119,9 +118,9 @@ func transform(x *[cache.Dim]float32) {
 	}
 }
 
-// transform8 transforms the 8 values that lie a stride apart from at on.
+// transform8 transforms the 8 values from at on that lie a stride apart.
 func transform8(x *[cache.Dim]float32, at, stride int) {
-	const mask = cache.Dim - 1 // for the compiler: no index is outside
+	const mask = cache.Dim - 1 // tells the compiler that no index is out of range
 	i0, i1, i2, i3 := at&mask, (at+stride)&mask, (at+2*stride)&mask, (at+3*stride)&mask
 	i4, i5, i6, i7 := (at+4*stride)&mask, (at+5*stride)&mask, (at+6*stride)&mask, (at+7*stride)&mask
 	a0, a1, a2, a3 := x[i0]+x[i1], x[i0]-x[i1], x[i2]+x[i3], x[i2]-x[i3]

@@ -1,4 +1,4 @@
-// The store as every store, and what is its own: room, time, memory.
+// The store passes the tests of every store, and its own: capacity, time, memory.
 
 package embedded
 
@@ -28,7 +28,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// The search of many chunks, some of them with holes, against an exact one.
+// The search over many chunks, some with removed slots, against an exact search.
 func TestNearestAgainstAllOfThem(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s := open(t, Options{MaxEntries: 20_000})
@@ -174,7 +174,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// What Stats says of memory, against what the runtime says.
+// The memory in Stats against the memory that the runtime reports.
 func TestBytesAreWhatItTakes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
@@ -241,7 +241,8 @@ func TestExpiredEntriesAreDropped(t *testing.T) {
 	})
 }
 
-// Searches while entries come, go and move: each finds what stays all the time.
+// Searches while entries are added, removed and moved: each finds the entries that stay all the
+// time.
 func TestSearchesDuringChanges(t *testing.T) {
 	s := open(t, Options{MaxEntries: 50_000})
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -312,7 +313,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A scope that shrinks gives back its memory, and its entries stay findable.
+// A scope that shrinks frees its memory, and its remaining entries are still found.
 func TestScopesShrink(t *testing.T) {
 	s := open(t, Options{})
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -1,4 +1,4 @@
-// Breaker: after some failures in a row nobody is asked for a while.
+// Breaker: after several failures in a row, no calls are made for a while.
 
 package milvus
 
@@ -19,20 +19,20 @@ const (
 	stateHalfOpen = "half-open"
 )
 
-// A breaker is closed at first. It opens after breakAfter failures in a row;
-// after breakFor it is half open and lets one call through, whose end closes it
-// or opens it again. Time enters as now.
+// A breaker is closed at first. It opens after breakAfter failures in a row. After breakFor it is
+// half open and lets one call through, whose result closes it or opens it again. It gets the time
+// as now.
 type breaker struct {
 	mu       sync.Mutex // guards the fields below
-	turn     uint64     // counts the changes of state: a call that began before one says nothing about after
+	turn     uint64     // counts the changes of state: a call that began before the last one no longer counts
 	failures int        // in a row, while closed
-	until    time.Time  // not before this; zero: closed
-	trying   bool       // the one call of a half open breaker is on its way
-	why      string     // the last failure, in plain words
+	until    time.Time  // no calls before this time; zero: closed
+	trying   bool       // the one call of a half open breaker is under way
+	why      string     // the last failure, as plain text
 }
 
-// allow says whether a call may be made, and in which turn: that is told to
-// succeed or fail, one of which must follow.
+// allow reports whether a call may be made, and in which turn. The caller must then pass that
+// turn to succeed or to fail.
 func (b *breaker) allow(now time.Time) (turn uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,7 +43,7 @@ func (b *breaker) allow(now time.Time) (turn uint64, ok bool) {
 		return 0, false
 	}
 	b.trying = true
-	b.turn++ // failures of calls that began before the breaker opened do not end this one
+	b.turn++ // failures of calls that began before the breaker opened do not affect this call
 	return b.turn, true
 }
 
@@ -60,7 +60,7 @@ func (b *breaker) succeed(turn uint64) {
 	b.failures, b.until, b.trying, b.why = 0, time.Time{}, false, ""
 }
 
-// fail counts a failure and says whether it has opened the breaker.
+// fail counts a failure and returns whether it has opened the breaker.
 func (b *breaker) fail(turn uint64, now time.Time, why string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *breaker) state(now time.Time) string {
 	return stateHalfOpen
 }
 
-// last returns what failed last, and how often in a row; "": nothing.
+// last returns the last failure, and the number of failures in a row; "": none.
 func (b *breaker) last() (why string, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is one call that ends at once.
+// call makes one call that ends at once.
 func (b *breaker) call(t *testing.T, good bool) (made bool) {
 	t.Helper()
 	turn, ok := b.allow(time.Now())
@@ -28,7 +28,7 @@ func wantState(t *testing.T, b *breaker, want string) {
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b breaker
-		for range 3 { // failures that are not in a row
+		for range 3 { // failures with a success between them
 			for range breakAfter - 1 {
 				b.call(t, false)
 			}
@@ -75,7 +75,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// Calls that began before the breaker opened and end later change nothing.
+// Calls that began before the breaker opened and end afterwards change nothing.
 func TestBreakerLateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b breaker

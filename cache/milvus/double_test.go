@@ -1,5 +1,5 @@
-// A Milvus in Go for what a real one in a test does not do: refuse a token,
-// lack a database, speak TLS, send broken replies.
+// A fake Milvus, for behaviour that a real one does not show in a test: refusing a token, lacking
+// a database, TLS, broken replies.
 
 package milvus
 
@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A double has one collection, which is there. What is not nil answers instead.
+// A double has one existing collection. Functions that are not nil answer instead of the
+// defaults.
 type double struct {
 	milvuspb.UnimplementedMilvusServiceServer
 	connect func(metadata.MD) *commonpb.Status
@@ -97,7 +98,7 @@ func (d *double) Upsert(_ context.Context, r *milvuspb.UpsertRequest) (*milvuspb
 	return &milvuspb.MutationResult{Status: said, IDs: ids}, nil
 }
 
-// found is a reply with these rows.
+// found returns a reply with these rows.
 func found(fields []string, rows ...*row) *milvuspb.QueryResults {
 	reply := &milvuspb.QueryResults{Status: &commonpb.Status{}}
 	for _, field := range fields {
@@ -133,7 +134,7 @@ func (d *double) serve(t *testing.T, options ...grpc.ServerOption) string {
 	server := grpc.NewServer(options...)
 	milvuspb.RegisterMilvusServiceServer(server, d)
 	var group sync.WaitGroup
-	group.Go(func() { _ = server.Serve(listener) }) // ends with Stop
+	group.Go(func() { _ = server.Serve(listener) }) // ends at Stop
 	t.Cleanup(func() {
 		server.Stop()
 		group.Wait()
@@ -151,8 +152,8 @@ func open(t *testing.T, o Options) *Store {
 	return s
 }
 
-// connected waits until nothing is wrong. A machine busy with other tests may
-// need longer for a call than a lookup has.
+// connected waits until the store has no problem. On a busy machine a call may take longer than
+// the budget of a lookup.
 func connected(t *testing.T, d *double) *Store {
 	t.Helper()
 	s := open(t, Options{Address: d.serve(t), Timeout: 20 * time.Second})

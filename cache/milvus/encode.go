@@ -1,4 +1,4 @@
-// Encode: entries as rows of a collection, within what a VarChar holds.
+// Encode: entries as rows of a collection, within the limits of a VarChar.
 
 package milvus
 
@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	maxVarChar = 65535   // bytes, of Milvus
+	maxVarChar = 65535   // bytes; Milvus's limit
 	maxName    = 1024    // bytes of a tenant or model
 	maxPlain   = 8 << 20 // bytes of an answer or text before they are compressed
 )
 
-// A row is one entry as the collection has it. It is never changed.
+// A row is one entry in the form of the collection. It never changes.
 type row struct {
 	key      string // SHA-256 of scope and text, in hexadecimal digits
 	scope    string
@@ -33,16 +33,16 @@ type row struct {
 	answer   string // encoded
 	created  int64  // Unix milliseconds
 	expires  int64
-	semantic bool // vector is the question's: it may be found by it
+	semantic bool // vector is that of the question: searches may find the row
 	vector   []float32
 }
 
-// size is about what the row costs in memory and on the wire.
+// size returns about how many bytes the row takes in memory and on the wire.
 func (r *row) size() int {
 	return len(r.key) + len(r.scope) + len(r.entry) + len(r.tenant) + len(r.model) + len(r.text) + len(r.answer) + 4*cache.Dim + 256
 }
 
-// keyOf is the primary key of the entry with a text in a scope.
+// keyOf returns the primary key of the entry with a text in a scope.
 func keyOf(scope cache.Scope, text []byte) string {
 	h := sha256.New()
 	h.Write(scope[:])
@@ -50,23 +50,22 @@ func keyOf(scope cache.Scope, text []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// nameKey stands for a tenant or model in expressions: any string at all may be
-// a name, and a digest needs no quoting.
+// nameKey returns the digest that replaces a tenant or model in expressions: a name may be any
+// string, and a digest needs no quoting.
 func nameKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// How a text or an answer is written: the first byte says it. Protocol buffers
-// take only UTF-8 in a string.
+// Forms of a text or an answer; the first byte says which. Protocol buffers accept only UTF-8 in
+// a string.
 const (
 	formPlain  = '=' // as it is
 	formZstd   = 'z' // compressed, then base64
-	formAbsent = '#' // too long to be kept: known by the key alone
+	formAbsent = '#' // too long to be stored: identified only by the key
 )
 
-// A codec makes rows of entries and entries of rows. Its methods may be called
-// at the same time.
+// A codec converts entries to rows and rows to entries. It is safe for concurrent use.
 type codec struct {
 	in  *zstd.Encoder
 	out *zstd.Decoder
@@ -74,18 +73,18 @@ type codec struct {
 
 func newCodec() (*codec, error) {
 	in, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(1<<20),
-		zstd.WithAllLitEntropyCompression(true)) // digits and base64 in an answer repeat nothing, but need not 8 bits a character
+		zstd.WithAllLitEntropyCompression(true)) // digits and base64 in an answer have no repetitions, but need less than 8 bits per character
 	if err != nil {
 		return nil, err
 	}
-	// Two at a time: lookups are many, but an answer takes microseconds.
+	// Two at a time: there are many lookups, but decoding an answer takes microseconds.
 	out, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxPlain), zstd.WithDecoderLowmem(true))
 	return &codec{in, out}, err
 }
 
-// encode returns the shorter of the forms, false if none fits.
+// encode returns the shorter form, or false if none fits.
 func (c *codec) encode(plain []byte) (string, bool) {
-	const short = 128 // bytes, at which compressing saves nothing
+	const short = 128 // bytes: below this, compression saves nothing
 	if len(plain) > maxPlain {
 		return "", false
 	}
@@ -106,8 +105,8 @@ func (c *codec) encode(plain []byte) (string, bool) {
 	return string(base64.RawStdEncoding.AppendEncode(encoded, packed)), true
 }
 
-// decode reads what encode wrote. The bytes come from a server: they are not
-// trusted, and never grow beyond maxPlain.
+// decode is the reverse of encode. The bytes come from a server and are not trusted: the result
+// never exceeds maxPlain.
 func (c *codec) decode(encoded string) ([]byte, error) {
 	if encoded == "" {
 		return nil, errors.New("it is empty")
@@ -125,7 +124,7 @@ func (c *codec) decode(encoded string) ([]byte, error) {
 	return nil, fmt.Errorf("the form %q is not known", encoded[0])
 }
 
-// row makes a row of an entry. vector is copied.
+// row converts an entry to a row. It copies vector.
 func (c *codec) row(e *cache.Entry, vector *[cache.Dim]float32) (*row, error) {
 	if len(e.Tenant) > maxName || len(e.Model) > maxName {
 		return nil, fmt.Errorf("cannot keep a tenant or model of more than %d bytes: %w", maxName, cache.ErrTooLarge)
@@ -145,21 +144,21 @@ func (c *codec) row(e *cache.Entry, vector *[cache.Dim]float32) (*row, error) {
 		key: keyOf(e.Scope, []byte(e.Text)), scope: e.Scope.String(), entry: e.ID.String(),
 		tenant: e.Tenant, model: e.Model, text: text, answer: answer,
 		created: e.Created.UnixMilli(), expires: e.Expires.UnixMilli(),
-		// A verifier reads the text: without it an entry is found by equality only.
+		// A verifier needs the text: without it an entry is found only by equality.
 		semantic: vector != nil && ok,
 		vector:   make([]float32, cache.Dim),
 	}
 	if r.semantic {
 		copy(r.vector, vector[:])
 	} else {
-		r.vector[0] = 1 // COSINE has no place for a zero vector; searches leave it out by semantic
+		r.vector[0] = 1 // COSINE does not allow a zero vector; searches exclude the row by its field semantic
 	}
 	return r, nil
 }
 
-// entry reads a row. asked is the text that was asked for, when the row was
-// found by its key: a text too long to be kept is known by that, and without it
-// is empty. now is the clock's, so that Expires has a monotonic part.
+// entry converts a row to an entry. asked is the text of the lookup if the row was found by its
+// key: it replaces a text too long to be stored, which is otherwise empty. now is the present
+// time, so that Expires has a monotonic clock reading.
 func (c *codec) entry(r *row, asked []byte, now time.Time) (*cache.Entry, error) {
 	scope, err := cache.ParseScope(r.scope)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// printable is noise of ASCII letters, that base64 makes longer than it was.
+// printable returns random ASCII letters, which base64 makes longer.
 func printable(n int) []byte {
 	b := noise(n)
 	for i := range b {
@@ -70,7 +70,7 @@ func printable(n int) []byte {
 	return b
 }
 
-// A few bytes that say they are gigabytes.
+// A few bytes that claim to decompress to gigabytes.
 func TestDecodeIsBounded(t *testing.T) {
 	c := codecOf(t)
 	bomb := c.in.EncodeAll(make([]byte, 4*maxPlain), nil)
@@ -123,7 +123,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The key tells scopes and texts apart wherever the border between them lies.
+// The key distinguishes scopes and texts wherever the boundary between them lies.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, scope := range []cache.Scope{{}, {1}, {0, 1}, {15: 1}} {
@@ -170,7 +170,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Of an answer of 6 kB; both ways cost a compression of it, and nothing else that grows with it.
+// An answer of 6 kB, in both directions: the only cost that grows with it is its compression.
 func BenchmarkRow(b *testing.B) {
 	c := codecOf(b)
 	e := entryOf("What is a capital?", strings.Repeat("A capital is a city with a government. It is 1 of many. ", 100))

@@ -1,5 +1,5 @@
-// Expression: what Milvus is asked to filter by. Only hexadecimal digits and
-// numbers enter, so there is nothing to quote and no way out of a string.
+// Expression: filters for Milvus. They contain only hexadecimal digits and numbers from outside,
+// so nothing needs quoting, and no value can break out of a string.
 
 package milvus
 
@@ -11,8 +11,7 @@ import (
 	"kvasir/cache"
 )
 
-// digits returns s if it has hexadecimal digits only. Anything else cannot come
-// here but by a bug.
+// digits returns s if it has only hexadecimal digits. Anything else is a bug.
 func digits(s string) string {
 	if strings.Trim(s, "0123456789abcdef") != "" {
 		panic("BUG: an expression with " + strconv.Quote(s))
@@ -22,7 +21,7 @@ func digits(s string) string {
 
 func equals(field, value string) string { return field + ` == "` + digits(value) + `"` }
 
-// among names the rows with these keys.
+// among selects the rows with these keys.
 func among(keys []string) string {
 	var b strings.Builder
 	b.WriteString(fieldKey + " in [")
@@ -44,12 +43,12 @@ func aliveAt(now time.Time) string {
 	return fieldExpires + " > " + strconv.FormatInt(now.UnixMilli(), 10)
 }
 
-// searchable names the entries of a scope that a vector may find.
+// searchable selects the entries of a scope that a vector may find.
 func searchable(scope cache.Scope, now time.Time) string {
 	return equals(fieldScope, scope.String()) + " && " + fieldSemantic + " == true && " + aliveAt(now)
 }
 
-// named is a Filter; one without a condition names all rows.
+// named converts a Filter; one without a condition selects all rows.
 func named(f *cache.Filter) string {
 	var all []string
 	if f.ID != nil {

@@ -36,7 +36,7 @@ func TestExpressionTakesDigitsOnly(t *testing.T) {
 	among([]string{`" or true`})
 }
 
-// FuzzExpression: no name whatever gets out of its string.
+// FuzzExpression: no name can break out of its string.
 func FuzzExpression(f *testing.F) {
 	f.Add("plain", `" || "" == "`)
 	f.Add(`\`, "\x00\xff")

@@ -1,5 +1,5 @@
-// Keeper: the goroutine that connects, notices when the server works again, and
-// deletes what has expired.
+// Keeper: the goroutine that connects, notices when the server works again, and deletes expired
+// rows.
 
 package milvus
 
@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	beginTime  = 15 * time.Second // to connect, and make and load the collection
+	beginTime  = 15 * time.Second // to connect, and to create and load the collection
 	firstWait  = 100 * time.Millisecond
 	maxWait    = 10 * time.Second
 	lookEvery  = time.Second
@@ -20,11 +20,11 @@ const (
 	sweepEvery = time.Minute
 	sweepTime  = 10 * time.Second
 	sweepRows  = 1000
-	sweepTurns = 20              // times sweepRows a sweep, at most
-	sweepAfter = 1 * time.Minute // replicas' clocks differ
+	sweepTurns = 20              // most batches of sweepRows per sweep
+	sweepAfter = 1 * time.Minute // rows are deleted this long after they expire, because replicas' clocks differ
 )
 
-// keep holds a session for as long as the store lives.
+// keep keeps a session open as long as the store is.
 func (s *Store) keep() {
 	defer close(s.kept)
 	wait := firstWait
@@ -53,14 +53,14 @@ func (s *Store) keep() {
 func (s *Store) begin() (*session, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, beginTime)
 	defer cancel()
-	select { // what the session before had lost
+	select { // drop the message about the previous session
 	case <-s.lost:
 	default:
 	}
 	return begin(ctx, &s.o, s.name)
 }
 
-// sleep says false when the store ends meanwhile.
+// sleep returns false if the store is closed meanwhile.
 func (s *Store) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -72,7 +72,7 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-// watch returns when the session cannot be used any more.
+// watch returns when the session can no longer be used.
 func (s *Store) watch(on *session) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -101,17 +101,16 @@ func (s *Store) watch(on *session) {
 	}
 }
 
-// greet asks, when lookups fail, whether the server is there at all. A server that is
-// only slow is asked again later; with any other the connection is made anew.
+// greet checks, when lookups fail, whether the server is there at all. A server that is only slow
+// is checked again later; otherwise the connection is made again.
 func (s *Store) greet(on *session) error {
 	ctx, cancel := context.WithTimeout(s.ctx, greetTime)
 	defer cancel()
 	return on.greet(ctx)
 }
 
-// try makes the one call that a half open breaker allows, if no request makes it:
-// otherwise a server that works again would be reported as broken until a request
-// comes.
+// try makes the one call that a half open breaker allows, if no request makes it. Otherwise a
+// server that works again would be reported as broken until the next request.
 func (s *Store) try() {
 	_ = s.ask(time.Time{}, func(ctx context.Context, on *session) error {
 		_, err := on.get(ctx, keyOf(cache.Scope{}, nil))
@@ -119,8 +118,7 @@ func (s *Store) try() {
 	})
 }
 
-// sweep deletes what has expired, some thousands of rows at most, and counts
-// the rest.
+// sweep deletes expired rows, at most some thousands, and counts the rest.
 func (s *Store) sweep(on *session, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.ctx, sweepTime)
 	defer cancel()
@@ -130,7 +128,7 @@ func (s *Store) sweep(on *session, now time.Time) {
 		if err != nil || len(keys) == 0 {
 			break
 		}
-		// A key may have been written anew meanwhile: that row is not expired.
+		// A key may have been written again meanwhile: then its row is not expired.
 		if on.delete(ctx, among(keys)+" && "+expired) != nil {
 			break
 		}

@@ -1,20 +1,20 @@
-// Package milvus keeps a cache's entries in Milvus, so that several replicas
-// share them. It never makes a request wait for more than its budget, and never
-// fails one: without a server, or with the wrong one, every lookup ends with
-// cache.ErrUnavailable at once, and Stats.Problem says why in plain words.
+// Package milvus keeps a cache's entries in Milvus, so that several replicas share them. It never
+// makes a request wait longer than its budget, and never fails one: without a server, or with a
+// wrong one, every lookup returns cache.ErrUnavailable at once, and Stats.Problem says why as
+// plain text.
 //
 //	store, err := milvus.Open(milvus.Options{Address: "localhost:19530", Collection: "kvasir_cache", Version: model.Version})
 //	...
 //	defer store.Close()
 //
-// What holds:
-//  1. A collection is named after the form of its rows and the embedding's
-//     version. One of another shape is neither written nor dropped.
-//  2. The primary key is the SHA-256 of scope and text: replicas replace each
-//     other's entries, and a text is never taken for another one.
-//  3. Nothing that a client or a configuration wrote stands in an expression:
-//     only hexadecimal digits and numbers do.
-//  4. One goroutine keeps the connection, one writes. Close ends and awaits both.
+// Invariants:
+//  1. A collection is named after the form of its rows and the embedding's version. A collection
+//     of another shape is neither written nor dropped.
+//  2. The primary key is the SHA-256 of scope and text: replicas replace each other's entries,
+//     and two texts are never confused.
+//  3. No text of a client or a configuration is part of an expression: only hexadecimal digits
+//     and numbers are.
+//  4. One goroutine keeps the connection, and one writes. Close stops both and waits for them.
 package milvus
 
 import (
@@ -31,24 +31,24 @@ import (
 	"kvasir/cache"
 )
 
-// Options say which Milvus, and how long to wait for it.
+// Options say which Milvus to use, and how long to wait for it.
 type Options struct {
 	Address    string        // host:port or host:port/database; https:// in front asks for TLS
 	Collection string        // first part of the collection's name; "": kvasir_cache
 	Token      string        // user:password or an API key; "": none
 	Timeout    time.Duration // of one lookup; 0: 20 ms
 	TLS        *tls.Config   // nil: plain, unless the address begins with https://
-	Version    string        // of the embedding: entries of another one are never read
+	Version    string        // version of the embedding: entries of another version are never read
 }
 
 const (
 	defaultCollection = "kvasir_cache"
 	defaultTimeout    = 20 * time.Millisecond
-	getTime           = 5 * time.Second // of one by ID
-	drainTime         = 5 * time.Second // that Close gives to what waits to be written
+	getTime           = 5 * time.Second // of one lookup by ID
+	drainTime         = 5 * time.Second // how long Close waits for queued writes
 )
 
-// Counters of Stats; the other ones are not known here.
+// Counters of Stats; the others are unknown here.
 type counters struct {
 	stored, expired, deleted, dropped, failed, corrupt atomic.Uint64
 	entries                                            atomic.Int64
@@ -61,7 +61,7 @@ type Store struct {
 	codec *codec
 
 	session   atomic.Pointer[session] // nil: not connected
-	trouble   atomic.Pointer[string]  // why not, in plain words
+	trouble   atomic.Pointer[string]  // why not, as plain text
 	unwritten atomic.Pointer[string]  // why the last batch was not written; "": it was
 	breaker   breaker
 	queue     *queue
@@ -74,7 +74,7 @@ type Store struct {
 	written chan struct{} // closed when the writer has ended
 	kept    chan struct{} // closed when the keeper has ended
 	close   sync.Once
-	closed  error // what Close found
+	closed  error // result of Close
 
 	n counters
 }
@@ -84,14 +84,13 @@ var (
 	_ cache.Getter = (*Store)(nil)
 )
 
-// IsCollection says whether Milvus takes it as the beginning of a name.
+// IsCollection reports whether Milvus accepts name as the beginning of a collection name.
 func IsCollection(name string) bool { return collectionName.MatchString(name) }
 
 var collectionName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
 
-// Open returns a store at once, whether or not a server is there; it connects
-// in the background and tries again for as long as it takes. An error means
-// that the options themselves are wrong.
+// Open returns a store at once, whether or not a server is there. The store connects in the
+// background and retries until it succeeds. An error means that the options are invalid.
 func Open(o Options) (*Store, error) {
 	if o.Collection == "" {
 		o.Collection = defaultCollection
@@ -124,12 +123,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Collection is the name of the collection, which the embedding's version is
-// part of.
+// Collection returns the name of the collection, which includes the embedding's version.
 func (s *Store) Collection() string { return s.name }
 
-// CheckAddress refuses what no dialler could use; a host that is not there is
-// found out later.
+// CheckAddress refuses an address that cannot be dialled; whether the host exists shows later.
 func CheckAddress(address string) error {
 	rest := strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://")
 	host, _, _ := strings.Cut(rest, "/")
@@ -194,8 +191,8 @@ func (s *Store) Nearest(dst []cache.Candidate, scope cache.Scope, vector *[cache
 	return dst, err
 }
 
-// Get implements cache.Getter: it is for people, and waits for a slow server.
-// The text of an entry is empty where it is too long to be kept.
+// Get implements cache.Getter: it serves people, and waits for a slow server. The text of an
+// entry is empty if it was too long to be stored.
 func (s *Store) Get(id cache.ID) (*cache.Entry, error) {
 	on := s.session.Load()
 	if on == nil {
@@ -216,7 +213,7 @@ func (s *Store) Get(id cache.ID) (*cache.Entry, error) {
 	return nil, nil
 }
 
-// ask runs one lookup within its budget, if there is anybody to ask.
+// ask runs one lookup within its budget, if there is a session and the breaker allows it.
 func (s *Store) ask(until time.Time, lookup func(context.Context, *session) error) error {
 	now := time.Now()
 	on := s.session.Load()
@@ -275,7 +272,7 @@ func (s *Store) Put(e *cache.Entry, vector *[cache.Dim]float32) error {
 	return err
 }
 
-// Stats implements cache.Store. Entries is what the server counted last.
+// Stats implements cache.Store. Entries is the server's last count.
 func (s *Store) Stats() cache.Stats {
 	now := time.Now()
 	return cache.Stats{
@@ -287,8 +284,8 @@ func (s *Store) Stats() cache.Stats {
 	}
 }
 
-// Close writes what waits, for some seconds at most, and ends the store. The
-// error says how many entries could not be written.
+// Close writes the queued entries, for a few seconds at most, and closes the store. The error
+// says how many entries could not be written.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.queue.close()

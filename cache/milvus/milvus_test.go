@@ -1,4 +1,4 @@
-// The store and a Milvus that hangs, breaks, lies, or refuses.
+// The store with a Milvus that hangs, breaks, sends wrong rows, or refuses.
 
 package milvus
 
@@ -56,7 +56,7 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-// A budget that is used up before is not the server's fault.
+// A budget that was used up before the call is not the server's fault.
 func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
 	s := connected(t, new(double))
@@ -70,7 +70,7 @@ func TestNoTimeLeft(t *testing.T) {
 	}
 }
 
-// A row of a server that lies: nothing of it reaches an answer.
+// Wrong rows of a server never reach an answer.
 func TestRowsAreNotTrusted(t *testing.T) {
 	t.Parallel()
 	codec, err := newCodec()
@@ -121,7 +121,7 @@ func TestRowsAreNotTrusted(t *testing.T) {
 	}
 }
 
-// The SDK takes the lengths in a reply for granted, and panics.
+// The SDK trusts the lengths in a reply, and panics.
 func TestBrokenReply(t *testing.T) {
 	t.Parallel()
 	d := &double{search: func(context.Context) (*milvuspb.SearchResults, error) {
@@ -134,7 +134,7 @@ func TestBrokenReply(t *testing.T) {
 	}
 }
 
-// What a search finds outside the scope or below the floor is left out.
+// Rows outside the scope or below the floor are dropped from the result of a search.
 func TestNearestIsChecked(t *testing.T) {
 	t.Parallel()
 	codec, err := newCodec()
@@ -168,7 +168,7 @@ func TestNearestIsChecked(t *testing.T) {
 	}
 }
 
-// A batch that the server refuses again and again does not stop those after it.
+// A batch that the server refuses repeatedly does not stop the following ones.
 func TestRefusedWrites(t *testing.T) {
 	t.Parallel()
 	d := &double{upsert: func(r *milvuspb.UpsertRequest) *commonpb.Status {
@@ -193,7 +193,7 @@ func TestRefusedWrites(t *testing.T) {
 	eventually(t, func() bool { got := s.Stats(); return got.Stored == 1 && got.Problem == "" })
 }
 
-// A server that takes no more for now gets it later.
+// A server that refuses a write for now gets it later.
 func TestPutOffWrites(t *testing.T) {
 	t.Parallel()
 	left := writeTries // guarded by the double's mutex
@@ -244,7 +244,7 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	}
 }
 
-// Close gives up what it cannot write, and says so.
+// Close drops the entries that it cannot write, and says so.
 func TestCloseWithoutServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Address: nobody})

@@ -1,4 +1,4 @@
-// Problem: what is wrong with a Milvus, for people: where, what, what to do.
+// Problem: what is wrong with a Milvus, as text for people: where, what, and what to do.
 
 package milvus
 
@@ -28,29 +28,29 @@ const (
 	legacyNoColl      = 4
 	legacyNoIndex     = 11
 	legacyPermission  = 3
-	longestReason     = 300 // bytes of what a server says that are passed on
+	longestReason     = 300 // bytes of a server's message that are shown
 	tokenKey, tlsKeys = "cache.milvus.token", "cache.milvus.tls"
 )
 
-// isFinal: the server will refuse the same again.
+// isFinal reports whether the server would refuse the same call again.
 func isFinal(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && !r.passes
 }
 
-// isMissing: there is no such collection or index.
+// isMissing reports whether the collection or index does not exist.
 func isMissing(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.code == codeNoCollection || r.code == codeNoIndex || r.legacy == legacyNoColl || r.legacy == legacyNoIndex)
 }
 
-// isLost: the collection that was there is no more, or a restart has unloaded it.
+// isLost reports whether the collection has been dropped, or a restart has unloaded it.
 func isLost(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.code == codeNoCollection || r.code == codeNotLoaded || r.legacy == legacyNoColl || r.legacy == codeNotLoaded)
 }
 
-// asStoreError gives an error the shape that callers of a Store know.
+// asStoreError maps an error to the errors of package cache.
 func asStoreError(err error) error {
 	switch status.Code(err) {
 	case codes.DeadlineExceeded:
@@ -64,7 +64,7 @@ func asStoreError(err error) error {
 	return fmt.Errorf("cannot ask Milvus: %w", err)
 }
 
-// words says what an error means and what to do about it.
+// words returns what an error means and what to do about it.
 func (s *Store) words(err error) string {
 	at := "Milvus at " + s.o.Address
 	var m *mismatch
@@ -135,7 +135,7 @@ func connectionWords(said string, timeout bool) string {
 	return "cannot be used: " + short(said)
 }
 
-// short bounds what a server said, and keeps it on one line.
+// short shortens a server's message to one line.
 func short(said string) string {
 	said = strings.Join(strings.Fields(strings.ToValidUTF8(said, "?")), " ")
 	if len(said) > longestReason {
@@ -147,7 +147,7 @@ func short(said string) string {
 func (s *Store) setTrouble(words string)   { s.trouble.Store(&words) }
 func (s *Store) writeTrouble(words string) { s.unwritten.Store(&words) }
 
-// problem is what Stats says: the first of what keeps the store from its work.
+// problem returns the first problem that keeps the store from working, for Stats.
 func (s *Store) problem(now time.Time) string {
 	if s.session.Load() == nil {
 		return *s.trouble.Load()

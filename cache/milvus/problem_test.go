@@ -1,4 +1,4 @@
-// What is said about servers that are not as they should be.
+// The problems reported for faulty servers.
 
 package milvus
 
@@ -29,7 +29,7 @@ import (
 	"kvasir/cache"
 )
 
-// certificate is one that signs itself.
+// certificate returns a self-signed certificate.
 func certificate(t *testing.T, name string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +57,7 @@ func overTLS(c tls.Certificate) grpc.ServerOption {
 	return grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{c}}))
 }
 
-// silent accepts connections and never says a word.
+// silent accepts connections and never sends a byte.
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

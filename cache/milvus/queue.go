@@ -16,7 +16,7 @@ const (
 	batchBytes = 4 << 20
 )
 
-// A queue keeps its rows until somebody says that they are written.
+// A queue keeps its rows until remove is called for them.
 type queue struct {
 	mu     sync.Mutex // guards the fields below, not the channel
 	rows   []*row
@@ -43,9 +43,8 @@ func (q *queue) push(r *row) error {
 	return nil
 }
 
-// batch returns the oldest rows, which stay in the queue, and whether it is
-// closed. No key is twice among them: what Milvus keeps of two equal keys in
-// one upsert is not said.
+// batch returns the oldest rows, which stay in the queue, and whether it is closed. No key is
+// twice among them, because it is undefined which of two equal keys in one upsert Milvus keeps.
 func (q *queue) batch() (rows []*row, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +61,7 @@ func (q *queue) batch() (rows []*row, closed bool) {
 	return rows, q.closed
 }
 
-// remove drops the rows that gone names, and returns how many.
+// remove drops the rows for which gone holds, and returns how many.
 func (q *queue) remove(gone func(*row) bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +85,7 @@ func (q *queue) len() int {
 	return len(q.rows)
 }
 
-// close lets nothing more in.
+// close stops the queue from accepting rows.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

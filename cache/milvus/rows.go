@@ -1,4 +1,4 @@
-// Rows: what is asked of a collection, and written into it.
+// Rows: reading from a collection and writing to it.
 
 package milvus
 
@@ -21,7 +21,7 @@ var (
 	inOrder = client.WithSearchQueryConsistencyLevel(entity.ClStrong)
 )
 
-// searchParam is made anew for each search: the SDK writes into it.
+// searchParam makes a new parameter for each search, because the SDK writes into it.
 func (on *session) searchParam() entity.SearchParam {
 	const breadth = 64 // candidates that HNSW keeps while it looks
 	var p entity.SearchParam
@@ -45,7 +45,7 @@ func (on *session) get(ctx context.Context, key string) ([]*row, error) {
 	return on.find(ctx, among([]string{key}))
 }
 
-// find returns the rows that an expression names, which are few.
+// find returns the rows that an expression selects; they must be few.
 func (on *session) find(ctx context.Context, expression string) (rows []*row, err error) {
 	defer recovered(&err)
 	found, err := on.client.Query(ctx, on.name, nil, expression, readable, atOnce)
@@ -97,7 +97,7 @@ func rowsOf(columns client.ResultSet, n int) ([]*row, error) {
 	return rows, nil
 }
 
-// field is where one of the readable fields stands, of which either is nil.
+// field returns a pointer to one of the readable fields: text or number; the other is nil.
 func (r *row) field(name string) (text *string, number *int64) {
 	switch name {
 	case fieldKey:
@@ -122,7 +122,7 @@ func (r *row) field(name string) (text *string, number *int64) {
 	panic("BUG: no readable field " + name)
 }
 
-// upsert writes rows in the place of those with the same keys.
+// upsert writes rows, and replaces those with the same keys.
 func (on *session) upsert(ctx context.Context, rows []*row) (err error) {
 	defer recovered(&err)
 	texts := map[string][]string{}
@@ -149,8 +149,8 @@ func (on *session) upsert(ctx context.Context, rows []*row) (err error) {
 	return err
 }
 
-// names returns at most limit keys of the rows that an expression names, with
-// what was written and deleted before, and when each expires.
+// names returns the keys of at most limit rows that an expression selects, and when each expires.
+// It sees all earlier writes and deletes.
 func (on *session) names(ctx context.Context, expression string, limit int) (keys []string, expires []int64, err error) {
 	defer recovered(&err)
 	found, err := on.client.Query(ctx, on.name, nil, expression, []string{fieldKey, fieldExpires}, inOrder, client.WithLimit(int64(limit)))
@@ -170,7 +170,7 @@ func (on *session) delete(ctx context.Context, expression string) (err error) {
 	return on.client.Delete(ctx, on.name, "", expression)
 }
 
-// count returns how many rows an expression names.
+// count returns how many rows an expression selects.
 func (on *session) count(ctx context.Context, expression string) (n int64, err error) {
 	defer recovered(&err)
 	const all = "count(*)"

@@ -1,5 +1,4 @@
-// Schema: the shape of a collection, its name, and whether one that is there
-// has it.
+// Schema: the shape of a collection, its name, and the check of an existing collection.
 
 package milvus
 
@@ -13,7 +12,7 @@ import (
 	"kvasir/cache"
 )
 
-// form counts the changes of the fields below and of what stands in them.
+// form is the version of the fields below and of their contents.
 const form = 1
 
 // Fields of a collection.
@@ -33,18 +32,18 @@ const (
 	fieldEmbedding = "embedding"
 )
 
-// readable are the fields that make an entry.
+// readable are the fields of an entry.
 var readable = []string{fieldKey, fieldScope, fieldEntry, fieldTenant, fieldModel, fieldText, fieldAnswer, fieldCreated, fieldExpires}
 
-// nameOf is the collection's name: another form or embedding has another one,
-// so that nothing is ever read by what cannot understand it.
+// nameOf returns the collection's name. Another form or embedding gives another name, so that no
+// version reads rows that it cannot understand.
 func nameOf(collection, version string) string {
 	sum := sha256.Sum256([]byte(version))
 	return fmt.Sprintf("%s_v%d_%x", collection, form, sum[:4])
 }
 
-// schemaOf is the shape of the collection. Partitions: the server keeps the
-// entries of a scope together and searches only there.
+// schemaOf returns the shape of the collection. With partitions, the server keeps the entries of
+// a scope together and searches only there.
 func schemaOf(name, version string, partitions bool) *entity.Schema {
 	text := func(field string, length int64) *entity.Field {
 		return entity.NewField().WithName(field).WithDataType(entity.FieldTypeVarChar).WithMaxLength(length)
@@ -69,13 +68,13 @@ func schemaOf(name, version string, partitions bool) *entity.Schema {
 		WithField(entity.NewField().WithName(fieldEmbedding).WithDataType(entity.FieldTypeFloatVector).WithDim(cache.Dim))
 }
 
-// A mismatch says how a collection differs from what is needed.
+// A mismatch says how a collection differs from the required one.
 type mismatch struct{ how string }
 
 func (m *mismatch) Error() string { return m.how }
 
-// checkSchema compares the collection that is there with the one that is
-// needed. More fields than that are a difference too: no row could be written.
+// checkSchema compares an existing collection with the required one. Additional fields are a
+// mismatch too, because no row could be written.
 func checkSchema(want, have *entity.Schema) error {
 	fields := map[string]*entity.Field{}
 	for _, f := range have.Fields {

@@ -1,5 +1,5 @@
-// Session: one connection to Milvus whose collection is there, of the right
-// shape, and loaded. This file and rows.go call the SDK, no other does.
+// Session: one connection to Milvus whose collection exists, has the right shape, and is loaded.
+// Only this file and rows.go call the SDK.
 
 package milvus
 
@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// A session's methods may be called at the same time.
+// A session is safe for concurrent use.
 type session struct {
 	client *client.GrpcClient
 	name   string           // of the collection
@@ -35,7 +35,8 @@ func dial(ctx context.Context, o *Options) (*client.GrpcClient, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 3 * time.Second,
 		}),
-		// Only while calls are under way, and rarely: servers hang up on those who ping more often.
+		// Only while calls are under way, and rarely: servers disconnect clients that ping more
+		// often.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
 		grpc.WithChainUnaryInterceptor(guarded),
@@ -43,8 +44,8 @@ func dial(ctx context.Context, o *Options) (*client.GrpcClient, error) {
 	if o.TLS != nil {
 		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(o.TLS)))
 	}
-	// The SDK sends a user and password in the same way as a key. It would
-	// connect by itself, but forgets to close what it could not connect.
+	// The SDK sends a user and password in the same way as a key. It could connect by itself, but
+	// does not close a connection that failed.
 	made, err := client.NewClient(ctx, client.Config{
 		Address: o.Address, APIKey: o.Token, DisableConn: true, DialOptions: options,
 		RetryRateLimit: &client.RetryRateLimitOption{},
@@ -55,19 +56,19 @@ func dial(ctx context.Context, o *Options) (*client.GrpcClient, error) {
 	return made.(*client.GrpcClient), nil
 }
 
-// A refusal is what Milvus says instead of an answer.
+// A refusal is an error reply of Milvus.
 type refusal struct {
 	code   int32              // of Milvus 2.3 and later
 	legacy commonpb.ErrorCode // of those before, and of Milvus Lite
 	reason string
-	passes bool // the same may be accepted later: a limit of rates, a node that moves
+	passes bool // the same call may be accepted later: a rate limit, a node that moves
 }
 
 func (r *refusal) Error() string { return r.reason }
 
-// guarded makes one call: without the SDK's retries, which would hide behind
-// the end of the budget why it failed, and with the status' two codes, of which
-// the SDK drops one and does not look at the other.
+// guarded makes one call, without the SDK's retries: those would run until the budget ends and
+// hide why the call failed. It reads both error codes of the status; the SDK drops one and
+// ignores the other.
 func guarded(ctx context.Context, method string, request, reply any, to *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	if err := call(ctx, method, request, reply, to, append(options, retry.Disable())...); err != nil {
 		return err
@@ -84,15 +85,14 @@ func guarded(ctx context.Context, method string, request, reply any, to *grpc.Cl
 	return nil
 }
 
-// recovered turns a panic of the SDK, which takes the lengths in a reply for
-// granted, into an error.
+// recovered turns a panic of the SDK, which trusts the lengths in a reply, into an error.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("cannot read the reply of Milvus: %v", r)
 	}
 }
 
-// begin connects, and makes and loads the collection where that is needed.
+// begin connects, and creates and loads the collection if needed.
 func begin(ctx context.Context, o *Options, name string) (*session, error) {
 	c, err := dial(ctx, o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (on *session) begin(ctx context.Context, version string) (err error) {
 	return on.client.LoadCollection(ctx, on.name, false)
 }
 
-// greet checks that a Milvus is there, the token good and the database known.
+// greet checks that a Milvus is there, that the token is valid and that the database exists.
 func (on *session) greet(ctx context.Context) error {
 	reply, err := on.client.Service.Connect(ctx, &milvuspb.ConnectRequest{ClientInfo: &commonpb.ClientInfo{
 		SdkType: "Golang", User: "kvasir", LocalTime: time.Now().String(),
@@ -126,8 +126,7 @@ func (on *session) greet(ctx context.Context) error {
 	return err
 }
 
-// prepare makes the collection and its index if they are not there, and checks
-// them if they are.
+// prepare creates the collection and its index if they do not exist, and checks them if they do.
 func (on *session) prepare(ctx context.Context, version string) error {
 	have, err := on.client.DescribeCollection(ctx, on.name)
 	if isMissing(err) {
@@ -145,8 +144,8 @@ func (on *session) prepare(ctx context.Context, version string) error {
 	return on.prepareIndex(ctx)
 }
 
-// create makes the collection, without partitions where the server has none.
-// Another replica may have been faster: what is there then is checked next.
+// create creates the collection, without partitions if the server has none. Another replica may
+// have been faster; its collection is checked next.
 func (on *session) create(ctx context.Context, version string) error {
 	var err error
 	for _, partitions := range []bool{true, false} {
@@ -160,10 +159,10 @@ func (on *session) create(ctx context.Context, version string) error {
 	return err
 }
 
-// Kinds of index, the wished one first: the server's own choice is HNSW in most
-// installations and the only one that a hosted Milvus takes. Where few rows pass
-// the filter, Milvus looks at each of those instead; the HNSW of Milvus Lite
-// does not, and then finds nothing in a small scope among large ones.
+// indexes returns the kinds of index to try, the preferred one first. The server's own choice is
+// HNSW in most installations, and the only one that a hosted Milvus accepts. If few rows pass the
+// filter, Milvus compares each of them instead of using the index. The HNSW of Milvus Lite does
+// not, and then finds nothing in a small scope among large ones.
 func (on *session) indexes() []entity.Index {
 	params := func(kind entity.IndexType, more string) entity.Index {
 		p := map[string]string{"index_type": string(kind), "metric_type": string(entity.COSINE)}
@@ -179,7 +178,7 @@ func (on *session) indexes() []entity.Index {
 	return []entity.Index{params(entity.AUTOINDEX, ""), params(entity.HNSW, `{"M":16,"efConstruction":200}`), flat}
 }
 
-// prepareIndex finds the index of the embeddings or makes it.
+// prepareIndex finds the index of the embeddings or creates it.
 func (on *session) prepareIndex(ctx context.Context) error {
 	found, err := on.indexThatIs(ctx)
 	if err != nil || found {
@@ -196,7 +195,7 @@ func (on *session) prepareIndex(ctx context.Context) error {
 	return err
 }
 
-// indexThatIs notes the kind of the index that is there.
+// indexThatIs records the kind of an existing index.
 func (on *session) indexThatIs(ctx context.Context) (bool, error) {
 	have, err := on.client.DescribeIndex(ctx, on.name, fieldEmbedding)
 	if isMissing(err) || err == nil && len(have) == 0 {
@@ -214,4 +213,4 @@ func (on *session) indexThatIs(ctx context.Context) (bool, error) {
 }
 
 // end closes the connection; calls that are under way fail.
-func (on *session) end() { _ = on.client.Close() } // it has only said that it was closed before
+func (on *session) end() { _ = on.client.Close() } // its only error is that it was closed before

@@ -1,4 +1,4 @@
-// Write: the goroutine that writes what is queued, and deleting.
+// Write: the goroutine that writes queued rows, and deleting.
 
 package milvus
 
@@ -11,12 +11,11 @@ import (
 
 const (
 	writeTime  = 10 * time.Second // of one batch
-	writeTries = 5                // of a batch that the server refuses
+	writeTries = 5                // tries for a batch that the server refuses
 	deleteTime = 30 * time.Second
 )
 
-// write sends the queue in batches until the store ends, or it is closed and
-// empty.
+// write sends the queue in batches, until the store ends, or the queue is closed and empty.
 func (s *Store) write() {
 	defer close(s.written)
 	wait, refused := firstWait, 0
@@ -36,7 +35,7 @@ func (s *Store) write() {
 			}
 			continue
 		}
-		// What the server itself refuses it mostly refuses again; a lost server comes back.
+		// A server that refuses a batch mostly refuses it again; a lost server comes back.
 		if isFinal(err) {
 			refused++
 		}
@@ -51,8 +50,8 @@ func (s *Store) write() {
 	}
 }
 
-// writeBatch writes the oldest rows of the queue and says how many. Closed: the
-// queue is, and this was its end.
+// writeBatch writes the oldest rows of the queue and returns how many. closed means that the
+// queue is closed and now empty.
 func (s *Store) writeBatch() (n int, closed bool, err error) {
 	if !s.hold(s.ctx) {
 		return 0, true, nil
@@ -85,7 +84,7 @@ func (s *Store) writeBatch() (n int, closed bool, err error) {
 	return len(rows), false, nil
 }
 
-// drop gives up the batch that the server refuses.
+// drop drops the batch that the server refuses.
 func (s *Store) drop() {
 	if !s.hold(s.ctx) {
 		return
@@ -111,9 +110,8 @@ func (s *Store) hold(ctx context.Context) bool {
 
 func (s *Store) release() { s.writing <- struct{}{} }
 
-// Delete implements cache.Store. It takes seconds where a server does, and what
-// it deleted is found by no lookup after it. Nothing is counted twice: each
-// query sees the deletes before it.
+// Delete implements cache.Store. It may take seconds, as the server does. No later lookup finds a
+// deleted entry. No entry is counted twice, because each query sees all earlier deletes.
 func (s *Store) Delete(f cache.Filter) (int, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, deleteTime)
 	defer cancel()
@@ -121,7 +119,7 @@ func (s *Store) Delete(f cache.Filter) (int, error) {
 		return 0, s.failed(cache.ErrTimeout)
 	}
 	defer s.release()
-	// An entry that waits may replace one that is written: it counts once.
+	// A queued entry may replace a written one: it counts once.
 	waited := map[string]bool{}
 	s.queue.remove(func(r *row) bool {
 		if !r.named(&f) {
@@ -144,8 +142,8 @@ func (s *Store) Delete(f cache.Filter) (int, error) {
 	return n + m, nil
 }
 
-// deleteAll deletes page after page, and counts those that were still alive and
-// are not counted yet.
+// deleteAll deletes page by page, and counts the rows that were still alive and are not in
+// counted yet.
 func deleteAll(ctx context.Context, on *session, expression string, counted map[string]bool) (n int, err error) {
 	now := time.Now().UnixMilli()
 	for {
@@ -164,7 +162,7 @@ func deleteAll(ctx context.Context, on *session, expression string, counted map[
 	}
 }
 
-// named says whether the filter names the row.
+// named reports whether the filter selects the row.
 func (r *row) named(f *cache.Filter) bool {
 	return (f.ID == nil || f.ID.String() == r.entry) && (f.Scope == nil || f.Scope.String() == r.scope) &&
 		(f.Tenant == nil || *f.Tenant == r.tenant) && (f.Model == nil || *f.Model == r.model)

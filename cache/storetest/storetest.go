@@ -1,9 +1,8 @@
-// Package storetest is the table of what every cache.Store must do.
+// Package storetest tests what every cache.Store must do.
 //
 //	func TestStore(t *testing.T) { storetest.Run(t, open) }
 //
-// It waits for what a store makes findable only after a while, and never relies
-// on it being so at once.
+// A store may make entries findable only after a while, so the tests wait for that.
 package storetest
 
 import (
@@ -20,8 +19,8 @@ import (
 	"kvasir/cache"
 )
 
-// Run runs the table, each row on a store of its own: empty, with room for some
-// thousand entries, closed by whoever opened it.
+// Run runs all tests, each on a store of its own: empty, with room for some thousand entries.
+// open must arrange that it is closed.
 func Run(t *testing.T, open func(t *testing.T) cache.Store) {
 	t.Helper()
 	for _, row := range []struct {
@@ -51,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) cache.Store) {
 	}
 }
 
-// patience is how long a store may take to make findable what was put.
+// patience is how long a store may take until a new entry is found.
 const patience = 30 * time.Second
 
 // A fixture is one store under test.
@@ -72,7 +71,7 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	}
 }
 
-// entry returns one for an hour.
+// entry returns an entry that expires in an hour.
 func entry(scope byte, text, answer string) *cache.Entry {
 	now := time.Now()
 	return &cache.Entry{
@@ -81,7 +80,7 @@ func entry(scope byte, text, answer string) *cache.Entry {
 	}
 }
 
-// put puts an entry, again while the store's queue is full.
+// put puts an entry, and retries while the store's queue is full.
 func (f *fixture) put(e *cache.Entry, vector *[cache.Dim]float32) {
 	f.Helper()
 	var err error
@@ -121,7 +120,7 @@ func (f *fixture) found(e *cache.Entry) {
 	})
 }
 
-// gone waits until an entry is not found any more.
+// gone waits until an entry is no longer found.
 func (f *fixture) gone(e *cache.Entry) {
 	f.Helper()
 	f.eventually(fmt.Sprintf("%.40q is gone", e.Text), func() bool {
@@ -130,8 +129,8 @@ func (f *fixture) gone(e *cache.Entry) {
 	})
 }
 
-// at returns the vector of length 1 whose cosine with axis 0 is similarity; its
-// rest lies along another axis.
+// at returns the vector of length 1 whose cosine with axis 0 is similarity; the rest of it lies
+// along the given axis.
 func at(similarity float64, axis int) *[cache.Dim]float32 {
 	v := new([cache.Dim]float32)
 	v[0] = float32(similarity)
@@ -185,7 +184,7 @@ func (f *fixture) wholeEntry() {
 	}
 }
 
-// spread puts entries of similarities 0.99, 0.89, ... to at(1, 1).
+// spread puts entries with similarities of 0.99, 0.89, ... to at(1, 1).
 func (f *fixture) spread(n int) (texts []string) {
 	var last *cache.Entry
 	for i := range n {
@@ -246,8 +245,8 @@ func (f *fixture) noVector() {
 	}
 }
 
-// scopes has the same question with the same vector in scopes that differ in
-// one bit, or only in how they end or begin.
+// scopes puts the same question with the same vector into scopes that differ in one bit, or only
+// at their beginning or end.
 func (f *fixture) scopes() {
 	const n = 2000
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -319,7 +318,7 @@ func (f *fixture) expiry() {
 	}
 	dead := entry(1, "dead already", "c")
 	dead.Expires = time.Now().Add(-time.Second)
-	_ = f.store.Put(dead, at(0.95, 3)) // an error or not
+	_ = f.store.Put(dead, at(0.95, 3)) // may fail
 	if e := f.equal(cache.Scope{1}, "dead already"); e != nil {
 		f.Errorf("it never lived, but answers")
 	}
@@ -440,7 +439,7 @@ func (f *fixture) largeAnswers() {
 	}
 }
 
-// concurrent has everything done at once, and nobody gets what is not his.
+// concurrent calls all methods at once, and checks that no caller gets an entry of another scope.
 func (f *fixture) concurrent() {
 	var all sync.WaitGroup
 	for worker := range 8 {

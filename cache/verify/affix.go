@@ -1,9 +1,9 @@
-// Affix: un-, non-, over- and under-: what stands before a word and makes another
-// of it.
+// Affix: prefixes that turn a word into another one: un-, non-, over-, under-.
 
 package verify
 
-// anyUnmatched says whether an unmatched word of one side and one of the other are so.
+// anyUnmatched reports whether `are` holds for some unmatched word of one side and some unmatched
+// word of the other.
 func anyUnmatched(p *pair, are func(w, u []byte) bool) bool {
 	for _, i := range p.loose[0] {
 		for _, j := range p.loose[1] {
@@ -15,11 +15,11 @@ func anyUnmatched(p *pair, are func(w, u []byte) bool) bool {
 	return false
 }
 
-// prefixes turn a word into its contrary.
+// prefixes turn a word into its opposite.
 var prefixes = [...]string{"un", "in", "im", "il", "ir", "dis", "non", "mis", "a"}
 
-// prefixReverses says whether an unmatched word of one side is one of the other with
-// such a prefix.
+// prefixReverses reports whether an unmatched word of one side is an unmatched word of the other
+// with such a prefix.
 func prefixReverses(p *pair) bool {
 	return anyUnmatched(p, func(long, short []byte) bool {
 		if len(long) < len(short) {
@@ -34,13 +34,13 @@ func prefixReverses(p *pair) bool {
 	})
 }
 
-// contraries are pairs of prefixes that turn a word into two ends.
+// contraries are pairs of prefixes that turn a word into two opposites.
 var contraries = [...][2]string{
 	{"over", "under"}, {"pre", "post"}, {"hyper", "hypo"}, {"macro", "micro"}, {"inter", "intra"}, {"poly", "mono"},
 	{"multi", "uni"}, {"multi", "mono"}, {"super", "sub"}, {"pro", "anti"}, {"maxi", "mini"}, {"up", "down"}, {"in", "out"}, {"homo", "hetero"},
 }
 
-// prefixesOppose says whether unmatched words of both sides are one word with two such
+// prefixesOppose reports whether unmatched words of both sides are the same word with two such
 // prefixes: overpaid, underpaid.
 func prefixesOppose(p *pair) bool {
 	return anyUnmatched(p, func(w, u []byte) bool {
@@ -53,14 +53,14 @@ func prefixesOppose(p *pair) bool {
 	})
 }
 
-// endAlike says whether two words are a prefix each and the same after it.
+// endAlike reports whether the words are the prefixes x and y followed by the same letters.
 func endAlike(w, u []byte, x, y string) bool {
 	return len(w) > len(x)+2 && len(u) > len(y)+2 && string(w[:len(x)]) == x && string(u[:len(y)]) == y && string(stem(w[len(x):])) == string(stem(u[len(y):]))
 }
 
-// prefixApart says whether one side alone has a prefix that stands apart and makes
-// another thing of what follows: non-EU, ex-wife, vice president, 半决赛. It is no
-// negating word by itself, for a side may say it otherwise (nonlinear).
+// prefixApart reports whether only one side has a separate prefix that changes the meaning of the
+// next word: non-EU, ex-wife, vice president, 半决赛. Such a prefix does not count as a negation,
+// because the other side may write it as one word (nonlinear).
 func prefixApart(p *pair) bool {
 	for n, s := range [...]*side{&p.a, &p.b} {
 		for _, i := range p.loose[n] {

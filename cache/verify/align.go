@@ -1,11 +1,11 @@
-// Align: which word of one side is which of the other.
+// Align: matching the words of one side with those of the other.
 
 package verify
 
 import "kvasir/classify/model"
 
-// align finds for each word of a pair the one that it is on the other side, and of
-// those that are none the nearest in meaning.
+// align finds the match of each word on the other side, and for each unmatched word the nearest
+// one in meaning.
 func (p *pair) align() {
 	p.match()
 	p.matchBecoming()
@@ -46,17 +46,16 @@ func (p *pair) match() {
 	p.repeat(p.b.words, true)
 }
 
-// A table of words finds those of b by their concept. Its length is a power of
-// two.
+// A table finds the words of b by their concept. Its length is a power of two.
 type table []slot
 
-// A slot of the table of words: the words of b of one concept, by their next.
+// A slot holds the words of b with one concept, linked by their field next.
 type slot struct {
 	concept     uint64
-	first, last int32 // the first that has no match, -1; the last
+	first, last int32 // the first without a match, -1: none; the last
 }
 
-// find returns the slot of a concept, an empty one if it has none.
+// find returns the slot of a concept, or the empty slot where it belongs.
 func (t table) find(concept uint64) *slot {
 	mask := uint64(len(t) - 1)
 	at := concept >> 7 & mask
@@ -66,9 +65,9 @@ func (t table) find(concept uint64) *slot {
 	return &t[at]
 }
 
-// repeat matches a word that one side, a or the second, says more often than the
-// other with one that is matched already. What counts (numbers, negations,
-// operators) counts each time.
+// repeat matches extra occurrences of a word: words of one side (a, or b if second) that the
+// other side has too, but less often. They match a word that already has a match. Numbers,
+// negations and operators are left unmatched, because each occurrence counts.
 func (p *pair) repeat(words []word, second bool) {
 	for i := range words {
 		w := &words[i]
@@ -87,9 +86,9 @@ func (p *pair) repeat(words []word, second bool) {
 	}
 }
 
-// firstOf returns a matched word of b of the concept of word i, -1: none. Words
-// are matched in their order, so that the one before the first without a match
-// has one; a repeated word follows it.
+// firstOf returns a matched word of b with the concept of word i of a; -1: none. Words are
+// matched in order, so the word before the first unmatched one has a match; the match of a
+// repeated word is that one's.
 func (p *pair) firstOf(s *slot, i int32) int32 {
 	for k := range min(i, 64) {
 		if u := &p.b.words[i-1-k]; u.concept == s.concept && u.match >= 0 {
@@ -99,8 +98,8 @@ func (p *pair) firstOf(s *slot, i int32) int32 {
 	return -1
 }
 
-// compound pairs a word of s with two that stand side by side in t: database,
-// data base. Both of t count as matched.
+// compound pairs a word of s with two adjacent words of t: database, data base. Both words of t
+// count as matched.
 func (p *pair) compound(s, t *side) {
 	for i := range s.words {
 		w := &s.words[i]
@@ -121,8 +120,8 @@ func (p *pair) compound(s, t *side) {
 	}
 }
 
-// matchBecoming matches to be with to become where it is asked how: either is how
-// one comes to be it.
+// matchBecoming matches "to be" with "to become" in a question with how: both ask how one becomes
+// it.
 func (p *pair) matchBecoming() {
 	if p.a.form != how || p.b.form != how || len(p.a.words) < 3 || len(p.b.words) < 3 {
 		return
@@ -135,7 +134,7 @@ func (p *pair) matchBecoming() {
 
 func isBecoming(word []byte) bool { return string(word) == "be" || string(word) == "become" }
 
-// collect gathers the unmatched content words.
+// collect gathers the unmatched content words of both sides.
 func (p *pair) collect() {
 	for n, s := range [2]*side{&p.a, &p.b} {
 		p.loose[n] = p.loose[n][:0]
@@ -147,9 +146,9 @@ func (p *pair) collect() {
 	}
 }
 
-// soften finds for each unmatched word the nearest in meaning on the other side.
-// Names, numbers and code have no such partner, but one that is nearly spelled
-// the same.
+// soften finds for each unmatched word the unmatched word of the other side that is nearest in
+// meaning. Names, numbers and code get no such partner, except a word of nearly the same
+// spelling.
 func (p *pair) soften() {
 	if len(p.loose[0]) > 0 && len(p.loose[1]) > 0 {
 		for n, s := range [2]*side{&p.a, &p.b} {
@@ -178,8 +177,8 @@ func (p *pair) soften() {
 	}
 }
 
-// nearlySpelled says whether two words differ by one slip: a letter too many,
-// too few, another, or two exchanged.
+// nearlySpelled reports whether two words differ by one typing error: a letter inserted, left out
+// or replaced, or two exchanged.
 func nearlySpelled(a, b []byte) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -2,18 +2,18 @@
 
 package verify
 
-// antonymDiffers refuses pairs with a word here and its opposite there.
+// antonymDiffers refuses pairs in which one side has a word and the other its opposite.
 func antonymDiffers(p *pair) bool { return p.opposed(false) || prefixesOppose(p) }
 
-// comparisonDiffers refuses pairs with the largest here and the smallest there,
-// or a superlative here and none there.
+// comparisonDiffers refuses pairs in which one side has "the largest" and the other "the
+// smallest", or only one has a superlative.
 func comparisonDiffers(p *pair) bool { return p.opposed(true) }
 
-// maxOpposed bounds the words with opposites of a side that are looked at.
+// maxOpposed bounds the words with opposites that are compared, per side.
 const maxOpposed = 16
 
-// opposed says whether unmatched words of both sides are two sides of a pair of
-// the lists.
+// opposed reports whether unmatched words of the two sides are opposites in the lists. compared
+// selects the ends of a comparison.
 func (p *pair) opposed(compared bool) bool {
 	var mine, others [maxOpposed]uint64
 	n := p.a.unmatchedOpposites(&mine)

@@ -1,13 +1,13 @@
-// Clause: how the sentence of one side is built, as its small words tell.
+// Clause: the sentence structure of one side, judged by its function words.
 
 package verify
 
-// endsClause says whether word i is the last of its clause.
+// endsClause reports whether word i is the last of its clause.
 func endsClause(s *side, i int) bool {
 	return i+1 == len(s.words) || s.words[i+1].clause
 }
 
-// An inversion is how the words of a question are put.
+// An inversion is the word order of a question.
 type inversion uint8
 
 const (
@@ -17,8 +17,8 @@ const (
 	either             // who will pay the owner, who will the owner pay
 )
 
-// inversionOf tells the order of a question for a person or thing. A passive
-// (whom was it paid by) asks for who acts in either order.
+// inversionOf returns the word order of a question for a person or thing. A passive question
+// (whom was it paid by) asks who acts, in either order.
 func inversionOf(s *side) inversion {
 	if s.form != who && s.form != what || len(s.words) < 3 || s.words[0].class&asks == 0 || s.words[0].class&cjk != 0 {
 		return unclear
@@ -50,11 +50,11 @@ func inversionOf(s *side) inversion {
 	return stated
 }
 
-// taken says whether a question word is a phrase: what is, what are the.
+// taken reports whether a question word is a phrase: what is, what are the.
 func (w *word) taken() bool { return w.end-w.start > 5 }
 
-// asksDeed says whether the main verb of a question is to do: at its end
-// (English), if the other side has no such verb, or beside what (Chinese).
+// asksDeed reports whether the main verb of a question is "to do": in English unmatched at its
+// end, in Chinese beside "what".
 func asksDeed(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
@@ -71,8 +71,8 @@ func asksDeed(s *side) bool {
 	return false
 }
 
-// asksKind says whether a question asks if what word i names is what the word
-// after it, its last, names: is a square a rectangle, are all cats mammals.
+// asksKind reports whether a question asks if word i is a kind of the word after it, its last
+// one: is a square a rectangle, are all cats mammals.
 func asksKind(s *side, i int) bool {
 	if s.form != yesno || i+2 != len(s.words) {
 		return false
@@ -87,7 +87,7 @@ func asksKind(s *side, i int) bool {
 	return false
 }
 
-// isCopular says whether a Chinese question has the verb to be.
+// isCopular reports whether a Chinese question has the verb "to be".
 func isCopular(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {
@@ -98,8 +98,8 @@ func isCopular(s *side) bool {
 	return false
 }
 
-// linked says whether words i and j are of a list, whose order means nothing:
-// "and", "or", "versus" and the like between them, and nothing that points.
+// linked reports whether words i and j are items of a list, whose order means nothing: between
+// them stand words such as "and", "or" or "versus", and none that gives a direction.
 func linked(s *side, i, j int32) bool {
 	linked := false
 	persons := s.words[i].class&s.words[j].class&pronoun != 0
@@ -117,8 +117,8 @@ func linked(s *side, i, j int32) bool {
 	return linked
 }
 
-// articled says whether an article or the like follows raw i: to get a cold, not
-// to get cold.
+// articled reports whether an article or a similar word follows raw i: "to get a cold", unlike
+// "to get cold".
 func articled(s *side, i int) bool {
 	switch string(s.rawText(i + 1)) {
 	case "a", "an", "the", "my", "some":

@@ -1,11 +1,10 @@
-// Code: identifiers, paths, addresses and what stands in backquotes count letter
-// by letter.
+// Code: identifiers, paths, addresses and text in backquotes are compared letter by letter.
 
 package verify
 
 import "bytes"
 
-// maxChunk bounds a piece of code; a longer one is several.
+// maxChunk bounds a piece of code in bytes; a longer one is split.
 const maxChunk = 128
 
 // chunk returns the bytes up to the next white space or character beyond ASCII,
@@ -23,8 +22,7 @@ func (c *scanner) chunk() []byte {
 	return chunk
 }
 
-// beginsCode says whether what follows is code: no word of a language has such
-// signs within.
+// beginsCode reports whether code follows: it has signs inside that no word of a language has.
 func (c *scanner) beginsCode() bool {
 	if c.at > 0 {
 		if b := c.in[c.at-1]; b > ' ' && b < 0x80 && b != '(' && b != '"' && b != '\'' {
@@ -73,8 +71,8 @@ func (c *scanner) addCode(chunk []byte) {
 	c.add(raw{start: int32(start), end: int32(len(c.side.text)), kind: code})
 }
 
-// backquoted reads text in backquotes: one piece for each part between white
-// space, so that the same code laid out in another way is the same.
+// backquoted reads text in backquotes, one piece for each part between white space, so that the
+// same code with another layout is equal.
 func (c *scanner) backquoted() {
 	c.side.marks++
 	fence := 1
@@ -103,13 +101,13 @@ func (c *scanner) backquoted() {
 	}
 }
 
-// codeDiffers refuses pairs with other code or arithmetic in them.
+// codeDiffers refuses pairs whose code or arithmetic differs.
 func codeDiffers(p *pair) bool {
 	return p.a.hasUnmatched(isCode|operator) || p.b.hasUnmatched(isCode|operator)
 }
 
-// keywordDiffers refuses pairs in which small words name two statements of a
-// language: a for loop, a while loop.
+// keywordDiffers refuses pairs in which function words name two different statements of a
+// programming language: a for loop, a while loop.
 func keywordDiffers(p *pair) bool {
 	for i := range p.a.words {
 		m := p.a.words[i].match
@@ -124,8 +122,8 @@ func keywordDiffers(p *pair) bool {
 	return false
 }
 
-// isKeyword says whether word i is one of a programming language, and not one of
-// the other side.
+// isKeyword reports whether word i is a keyword of a programming language without a match on the
+// other side.
 func (s *side) isKeyword(i int) bool {
 	if s.words[i].match >= 0 {
 		return false

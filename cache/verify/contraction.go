@@ -1,4 +1,4 @@
-// Contraction: what an apostrophe has left out: isn't is is not, what's is what is.
+// Contraction: the letters that an apostrophe replaces: isn't means is not, what's means what is.
 
 package verify
 
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// apostrophe adds the word, and the one that it was contracted with.
+// apostrophe adds the word and the word that is contracted with it.
 func (c *scanner) apostrophe(p raw) {
 	tail := contractionAt(c.in[c.at:])
 	c.at += tail.taken
@@ -49,7 +49,8 @@ func (c *scanner) apostrophe(p raw) {
 	}
 }
 
-// contraction is what follows an apostrophe: its kind, and its bytes with it.
+// contraction is the part of a word from its apostrophe on: its kind, and its bytes with the
+// apostrophe.
 type contraction struct {
 	kind  byte
 	taken int
@@ -60,7 +61,7 @@ var contractions = [...]struct {
 	kind byte
 }{{"re", 'r'}, {"ve", 'v'}, {"ll", 'l'}, {"t", 't'}, {"s", 's'}, {"d", 'd'}, {"m", 'm'}}
 
-// contractionAt looks at what follows a word.
+// contractionAt reads the contraction that follows a word, if any.
 func contractionAt(text []byte) contraction {
 	r, n := utf8.DecodeRune(text)
 	if r == '`' || r != '\'' && folded(r) != '\'' {

@@ -1,5 +1,5 @@
-// Fold: what is written in two ways is read as one: case, full-width forms,
-// typographic quotes, accents, traditional characters.
+// Fold: different spellings of the same text become equal: case, full-width forms, typographic
+// quotes, accents, traditional characters.
 
 package verify
 
@@ -14,7 +14,7 @@ import (
 //go:embed lists/simplified.txt
 var simplifiedList string
 
-// simplified are the simplified forms of traditional characters.
+// simplified maps traditional Chinese characters to their simplified forms.
 type simplified map[rune]rune
 
 func readSimplified(list string) simplified {
@@ -54,7 +54,7 @@ func (s simplified) fold(r rune) rune {
 	return unaccented(unicode.ToLower(r))
 }
 
-// folded returns the plain form of a sign, 0 where it has none.
+// folded returns the plain form of a sign; 0: none.
 func folded(r rune) rune {
 	switch r {
 	case '‘', '’', '‛', 'ʼ', '`', '´':
@@ -87,7 +87,7 @@ func folded(r rune) rune {
 	return 0
 }
 
-// accents are the letters of Latin-1 from U+00E0 on without their marks.
+// accents are the Latin-1 letters from U+00E0 on, without their accents.
 const accents = "aaaaaaaceeeeiiiidnooooo/ouuuuyty"
 
 func unaccented(r rune) rune {
@@ -100,8 +100,8 @@ func unaccented(r rune) rune {
 //go:embed lists/composed.txt
 var composedList string
 
-// accented is what letters and accents are together, in one code point; under
-// an accent of 0 what a letter is made of.
+// accented maps a letter and an accent to the code point of both together. With an accent of 0 it
+// maps the composed letter to its parts.
 type accented map[[2]rune][2]rune
 
 func readComposed(list string) accented {
@@ -110,7 +110,7 @@ func readComposed(list string) accented {
 		code, pairs, _ := strings.Cut(line, " ")
 		accent, err := strconv.ParseInt(code, 16, 32)
 		if err != nil {
-			continue // a test counts them
+			continue // a bad line; a test counts the good ones
 		}
 		var letter rune
 		for _, r := range pairs {
@@ -126,8 +126,8 @@ func readComposed(list string) accented {
 	return table
 }
 
-// with is the letter r with an accent, in one code point; 0: there is none. An
-// accent below comes first in Unicode's order, whichever was typed first.
+// with returns the code point of letter r with an accent; 0: none. In Unicode's order an accent
+// below the letter comes first, whichever was typed first.
 func (t accented) with(r, accent rune) rune {
 	r = unicode.ToLower(r)
 	if to, ok := t[[2]rune{r, accent}]; ok {
@@ -143,8 +143,8 @@ func (t accented) with(r, accent rune) rune {
 	return t[[2]rune{t[[2]rune{parts[0], accent}][0], parts[1]}][0]
 }
 
-// isIdeograph says whether a character is of a script that writes no spaces
-// between words; each is read for itself.
+// isIdeograph reports whether a character belongs to a script without spaces between words. Each
+// such character is one piece.
 func isIdeograph(r rune) bool {
 	return r >= 0x0e00 && (r <= 0x0eff || // Thai, Lao
 		0x1780 <= r && r <= 0x17ff || // Khmer

@@ -1,5 +1,5 @@
-// Forest: the pair model, decision trees whose sum is the log-odds that two
-// questions are one, trained by scripts/train/pair.py.
+// Forest: the pair model. The sum of its decision trees is the log-odds that two questions are
+// the same. scripts/train/pair.py trains it.
 
 package verify
 
@@ -17,16 +17,16 @@ var weights []byte
 // forest is the trees, read-only.
 type forest struct {
 	base  float32 // log-odds before any tree
-	slope float32 // log-odds that the cosine adds besides
+	slope float32 // log-odds added per unit of the cosine
 	roots []uint16
 	nodes []node
 	knots []knot // of the calibration: log-odds -> probability, ascending
 }
 
-// A node is a question about one feature, or a leaf.
+// A node is a test of one feature, or a leaf.
 type node struct {
-	threshold   float32 // of a leaf: what it adds to the log-odds
-	left, right uint16  // where feature <= threshold, where not
+	threshold   float32 // of a leaf: the log-odds that it adds
+	left, right uint16  // next node if feature <= threshold, and if not
 	feature     uint8   // leaf: none
 }
 
@@ -80,7 +80,7 @@ func openForest(file []byte) (*forest, error) {
 	return f, nil
 }
 
-// score returns the probability that a pair is one question.
+// score returns the probability that the two questions of a pair are the same.
 func (f *forest) score(x *[features]float32) float64 {
 	sum := f.base + f.slope*x[cosine]
 	for _, at := range f.roots {
@@ -97,7 +97,7 @@ func (f *forest) score(x *[features]float32) float64 {
 	return f.calibrate(sum)
 }
 
-// calibrate turns log-odds into a probability, straight between knots.
+// calibrate turns log-odds into a probability, by linear interpolation between knots.
 func (f *forest) calibrate(odds float32) float64 {
 	k := f.knots
 	if odds <= k[0].odds {

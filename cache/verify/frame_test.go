@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFrames: pairs of nearly the same words in which somebody else acts, or
-// another thing is asked, are refused; the same in other words is a hit.
+// TestFrames: pairs of nearly the same words in which somebody else acts, or that ask for another
+// thing, are refused; the same question in other words is a hit.
 func TestFrames(t *testing.T) {
 	v, e := open(t), newEmbedder(t)
 	type tally struct{ near, answered, same, hits int }

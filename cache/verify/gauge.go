@@ -1,4 +1,4 @@
-// Gauge: how much two questions say alike.
+// Gauge: how similar two questions are, as features.
 
 package verify
 
@@ -8,7 +8,7 @@ import (
 	"kvasir/classify/model"
 )
 
-// measure fills the features, which the model of pairs weighs.
+// measure computes the features, the inputs of the pair model.
 func (p *pair) measure() {
 	f := &p.features
 	*f = [features]float32{}
@@ -17,7 +17,7 @@ func (p *pair) measure() {
 	f[inversions], f[neighbours] = order{x, y}.neighbours()
 	f[cosine] = float32(p.similarity)
 	if f[inversions] == 0 && p.alike() {
-		f[cosine] = 1 // politeness and spelling move an embedding, and mean nothing
+		f[cosine] = 1 // politeness and spelling change an embedding, but not the meaning
 	}
 	f[exactLeast], f[exactMost] = ordered(share(a.matched, a.content), share(b.matched, b.content))
 	f[softLeast], f[softMost] = ordered(share(a.soft, a.content), share(b.soft, b.content))
@@ -47,7 +47,7 @@ func (p *pair) measure() {
 	f[namesShared] = min(a.names, b.names)
 }
 
-// measureForms fills the features of what is asked for.
+// measureForms computes the features of the form of the questions.
 func (p *pair) measureForms() {
 	f, x, y := &p.features, p.a.form, p.b.form
 	either := func(k form) bool { return (x == k) != (y == k) }
@@ -62,8 +62,8 @@ func (p *pair) measureForms() {
 	f[openOther] = same(either(noForm))
 }
 
-// alike says whether both sides say the same, but for its order: all that is more
-// than grammar, and the same grammar but for is and does.
+// alike reports whether both sides have the same words, in any order: all content words match,
+// and the function words too, except forms of "is" and "does".
 func (p *pair) alike() bool {
 	if !sameForm(p.a.form, p.b.form) && !sameForm(p.b.form, p.a.form) {
 		return false
@@ -72,12 +72,12 @@ func (p *pair) alike() bool {
 	return len(a.words) > 0 && len(b.words) > 0 && isImpliedBy(a, b) && isImpliedBy(b, a)
 }
 
-// sameForm says whether a question of form f may be put without a question word
-// or mark, if it is not of the same form: the capital of France.
+// sameForm reports whether the forms are equal, or g has no form and f is one that may be asked
+// without a question word or mark: the capital of France.
 func sameForm(f, g form) bool { return f == g || g == noForm && (f == what || f == yesno) }
 
-// residue is the cosine of the sums of both sides' unmatched words: 1 where
-// there are none, 0 where only one side has some.
+// residue is the cosine between the sums of the two sides' unmatched words: 1 if there are none,
+// 0 if only one side has some.
 func (p *pair) residue() float32 {
 	if len(p.loose[0]) == 0 && len(p.loose[1]) == 0 {
 		return 1
@@ -104,11 +104,11 @@ func (p *pair) residue() float32 {
 	return ab / float32(math.Sqrt(float64(aa)*float64(bb)))
 }
 
-// trigramSlots is the size of the table of trigrams; texts of many more share
-// its slots.
+// trigramSlots is the size of the trigram table. Long texts have more trigrams than slots, and
+// share slots.
 const trigramSlots = 2048
 
-// dice is the Dice coefficient of the bytes of both texts, three by three.
+// dice is the Dice coefficient of the byte trigrams of both texts.
 func dice(a, b []byte) float32 {
 	var counts [trigramSlots]int16
 	slot := func(t []byte, i int) *int16 {
@@ -141,7 +141,7 @@ func same(is bool) float32 {
 
 func ordered(x, y float32) (least, most float32) { return min(x, y), max(x, y) }
 
-// share is 1 where there is nothing to share.
+// share returns part/whole, and 1 if whole is 0.
 func share(part, whole float32) float32 {
 	if whole <= 0 {
 		return 1

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestLinear compares texts that are as long as may be and hard to read: each
-// was once slow, or looks as if it could be. The bound is far above what any
-// takes (7 ms), and far below what a square of the length would.
+// TestLinear compares texts of the greatest length that are hard to read: each was once slow, or
+// looks as if it could be. The bound is far above the time that any takes (7 ms), and far below
+// quadratic time.
 func TestLinear(t *testing.T) {
 	v := open(t)
 	for _, unit := range []string{"(a", "why ", "AB ", "\"a\" ", "a and b ", "1 ", "一", "a'", "`x` ", "5 km to 6 miles ", "not ", "ab_c ", "问"} {

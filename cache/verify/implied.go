@@ -1,10 +1,10 @@
-// Implied: small words that say nothing where they stand.
+// Implied: function words that add no meaning where they stand.
 
 package verify
 
-// isImplied says whether the unmatched small word i of s goes without saying in t:
-// the mood of a condition that both have (what would happen if it broke, what
-// happens if it breaks), a degree that why takes for granted (why is it so loud).
+// isImplied reports whether t implies the unmatched function word i of s: the mood of a condition
+// that both have (what would happen if it broke, what happens if it breaks), or a degree that
+// "why" implies (why is it so loud).
 func isImplied(s *side, i int, t *side) bool {
 	switch string(s.word(i)) {
 	case "would", "will":
@@ -15,8 +15,8 @@ func isImplied(s *side, i int, t *side) bool {
 	return false
 }
 
-// isSilent says whether word i is grammar that a question has or has not by the
-// order of its words.
+// isSilent reports whether word i is grammar that a question may have or lack, depending on its
+// word order.
 func isSilent(s *side, i int) bool {
 	w := &s.words[i]
 	if w.class&asks != 0 || w.class&number != 0 && w.class&light != 0 { // a mile, one mile
@@ -32,7 +32,7 @@ func isSilent(s *side, i int) bool {
 	return false
 }
 
-// isImpliedBy says whether all that s alone says goes without saying in t.
+// isImpliedBy reports whether t implies every unmatched word of s.
 func isImpliedBy(s *side, t *side) bool {
 	for i := range s.words {
 		if s.words[i].match < 0 && !isSilent(s, i) && !isImplied(s, i, t) {

@@ -1,5 +1,4 @@
-// Lexicon: the closed lists, as a tree of pieces in which the longest phrase is
-// found.
+// Lexicon: the word lists, as a tree of pieces that finds the longest phrase.
 
 package verify
 
@@ -16,30 +15,30 @@ import (
 //go:embed lists/*.txt
 var lists embed.FS
 
-// A class says what kinds of word one is.
+// A class is the set of kinds that a word belongs to.
 type class uint32
 
 const (
-	dropped     class = 1 << iota // says nothing
-	edge                          // says nothing at the beginning or end of a clause
+	dropped     class = 1 << iota // has no meaning
+	edge                          // has no meaning at the beginning or end of a clause
 	asks                          // question word
 	small                         // function word
-	light                         // of little meaning
-	pronoun                       // person
-	aux                           // tense
-	negator                       // turns the sentence round
+	light                         // has little meaning
+	pronoun                       // of a person
+	aux                           // auxiliary verb: carries the tense
+	negator                       // negates the sentence
 	date                          // day, month, season
 	unit                          // of measure
 	currency                      // of money
-	closed                        // of a list of names: another one is another question
+	closed                        // of a list of names: another name makes another question
 	name                          // written with a capital
 	number                        // in digits or words
 	ordinal                       // a number that counts places
-	isCode                        // counts letter by letter
+	isCode                        // compared letter by letter
 	operator                      // of arithmetic or code
 	opposite                      // has opposites
 	slip                          // spelled nearly like one of the other side, and long
-	composition                   // of what a thing consists
+	composition                   // asks what a thing consists of
 	cjk                           // of a script without spaces
 )
 
@@ -55,32 +54,32 @@ var sections = map[string]class{
 	"synonym": 0, "composition": composition, "spelling": 0, "plain": 0, "antonym": opposite, "comparison": opposite,
 }
 
-// files are the lists as they are read: of a word in two, the first gives the concept.
+// files are the lists in reading order: if a word is in two, the first sets its concept.
 var files = [...]string{"spelling", "phrases", "function", "negation", "time", "units", "places", "names", "synonyms", "plain", "antonyms"}
 
-// An entry is what the lists say of a phrase.
+// An entry is what the lists contain about a phrase.
 type entry struct {
 	concept uint64
 	class   class
 	form    form // of question
 }
 
-// A lexicon is all lists, read-only.
+// A lexicon holds all lists, read-only.
 type lexicon struct {
-	seed      maphash.Seed // of the process: nobody can make two words one
+	seed      maphash.Seed // random for each process, so that nobody can construct colliding words
 	simple    simplified
 	composed  accented
 	nodes     map[uint64]uint32 // node and piece -> node
 	entries   map[uint32]entry  // node -> the phrase that ends there
 	opposites map[uint64][]int16
-	compared  map[int16]bool // pairs of opposites that are ends of a comparison
+	compared  map[int16]bool // numbers of the opposites that are ends of a comparison
 	contracts map[string]bool
 	numerals  map[uint64]numeral
 	languages map[uint64]uint8
-	fillers   map[uint64]bool // say nothing, not even within a phrase
+	fillers   map[uint64]bool // have no meaning, not even within a phrase
 }
 
-// lines yields the lines of a list that are not empty or comments.
+// lines yields the lines of a list, without empty lines and comments.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := bufio.NewScanner(strings.NewReader(text))
@@ -142,7 +141,7 @@ func (x *lexicon) read(text string) error {
 	return nil
 }
 
-// addLine adds the phrases of a line, which are one concept.
+// addLine adds the phrases of a line, which share one concept.
 func (x *lexicon) addLine(line, section string) {
 	concept := x.known(line, section)
 	for phrase := range strings.SplitSeq(line, ",") {
@@ -162,8 +161,8 @@ func (x *lexicon) addLine(line, section string) {
 	}
 }
 
-// known returns the concept of a line: that of the first phrase that has one, or
-// the first phrase's own.
+// known returns the concept of a line: that of the first phrase that has one already, or else a
+// new one named after the first phrase.
 func (x *lexicon) known(line, section string) uint64 {
 	for phrase := range strings.SplitSeq(line, ",") {
 		if e := x.entries[x.path(strings.TrimSpace(phrase))]; e.concept != 0 {
@@ -171,7 +170,7 @@ func (x *lexicon) known(line, section string) uint64 {
 		}
 	}
 	first, _, _ := strings.Cut(line, ",")
-	if sections[section]&(closed|unit) != 0 { // https is no form of http
+	if sections[section]&(closed|unit) != 0 { // https is not a form of http
 		return x.hash([]byte(strings.TrimSpace(first)))
 	}
 	return x.conceptOf(strings.TrimSpace(first))
@@ -212,7 +211,7 @@ func (x *lexicon) conceptOf(phrase string) uint64 {
 	return x.hash([]byte(phrase))
 }
 
-// path makes the nodes of a phrase and returns the last.
+// path adds the nodes of a phrase and returns the last one.
 func (x *lexicon) path(phrase string) uint32 {
 	node := uint32(0)
 	for _, piece := range pieces(phrase) {
@@ -258,8 +257,8 @@ func edgeKey(node uint32, piece uint64) uint64 {
 	return (piece ^ uint64(node)*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
 }
 
-// longest finds the longest phrase that begins at raws[from], and how many raws
-// it takes; 0: there is none. What actually causes a thing is what causes it.
+// longest finds the longest phrase that begins at raws[from], and how many raws it takes; 0:
+// none. It skips fillers: "what actually causes" is "what causes".
 func (x *lexicon) longest(raws []raw, from int) (e entry, taken int) {
 	node := uint32(0)
 	for i := from; i < len(raws); i++ {
@@ -282,7 +281,7 @@ func (x *lexicon) longest(raws []raw, from int) (e entry, taken int) {
 	return e, taken
 }
 
-// single finds an entry of one piece.
+// single finds the entry of a single piece.
 func (x *lexicon) single(hash uint64) (entry, bool) {
 	node, ok := x.nodes[edgeKey(0, hash)]
 	if !ok {
@@ -292,8 +291,7 @@ func (x *lexicon) single(hash uint64) (entry, bool) {
 	return e, ok
 }
 
-// isSmall says whether a word is one of those that only headings write with a
-// capital.
+// isSmall reports whether a word is one that only headings capitalise.
 func (x *lexicon) isSmall(hash uint64) bool {
 	e, ok := x.single(hash)
 	return ok && e.class&(small|asks|light|dropped) != 0 && e.class&closed == 0

@@ -16,7 +16,7 @@ const report = "I am preparing a report for my manager about the warehouse in Ha
 const minutes = "请根据下面的会议记录写一份总结：市场部提出了新的推广方案，技术部认为需要更多时间。财务部希望下个月再讨论。小王把报告交给小李，预算是三十万元。" +
 	"市场部还说明了去年的销售情况，技术部介绍了系统升级的进度，大家同意周五之前交出第一版。"
 
-// One place deep in a text is the answer's difference, however much the rest agrees.
+// One difference deep in a text changes the answer, however long the equal rest is.
 func TestLongTextsDifferInOnePlace(t *testing.T) {
 	v := open(t)
 	listing := "Fix this:\n" + strings.Repeat("x = x + 1\n", 60)
@@ -48,7 +48,7 @@ func TestLongTextsDifferInOnePlace(t *testing.T) {
 	}
 }
 
-// A sameness is two questions, and whether one answer serves them.
+// A sameness is two questions, and whether one answer serves both.
 type sameness struct {
 	a, b string
 	same bool
@@ -64,7 +64,7 @@ func holdSame(t *testing.T, rows []sameness, similarity float64) {
 	}
 }
 
-// Numbers of a sum may come in any order, those of a difference not.
+// The numbers of a sum may be in any order, those of a difference may not.
 func TestNumbersInOrder(t *testing.T) {
 	holdSame(t, []sameness{
 		{"What is 3 + 5?", "What is 5 + 3?", true},
@@ -75,7 +75,7 @@ func TestNumbersInOrder(t *testing.T) {
 	}, 0.97)
 }
 
-// A negation of a question may stand before its subject or behind it.
+// The negation of a question may stand before or after its subject.
 func TestNegationBeforeTheSubject(t *testing.T) {
 	holdSame(t, []sameness{
 		{"Why is my sourdough bread not rising?", "Why isn't my sourdough bread rising?", true},

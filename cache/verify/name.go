@@ -1,20 +1,20 @@
-// Name: countries, cities, languages, products, people; and what has a capital.
+// Name: countries, cities, languages, products, people, and words with a capital letter.
 
 package verify
 
-// Names are those of s, held against what t says.
+// names compares the names in s with the words of t.
 type names struct{ s, t *side }
 
-// nameDiffers refuses pairs of which one side names what the other does not.
+// nameDiffers refuses pairs in which one side has a name that the other does not have.
 func nameDiffers(p *pair) bool {
 	return names{&p.a, &p.b}.unmatched() || names{&p.b, &p.a}.unmatched()
 }
 
-// unmatched says whether s has a name that t has not, nor its letters. A word
-// that only its capital makes a name has to stand against another word: alone it
-// may be a title, and the model weighs it.
+// unmatched reports whether s has a name that t does not have, not even in other words. A word
+// that is a name only by its capital letter counts only if t has another word in its place:
+// otherwise it may be a title, and the model decides.
 func (n names) unmatched() bool {
-	const most = 16 // names that are looked at: with more unmatched the pair is refused anyhow
+	const most = 16 // names to check: with more unmatched ones the pair is refused anyway
 	looked := 0
 	for i := range n.s.words {
 		w := &n.s.words[i]
@@ -32,8 +32,7 @@ func (n names) unmatched() bool {
 	return false
 }
 
-// isSpelledOut says whether an acronym of s stands for words of t: their first
-// letters are its letters.
+// isSpelledOut reports whether an acronym of s is made of the first letters of words of t.
 func (n names) isSpelledOut(w *word) bool {
 	s, t := n.s, n.t
 	text := s.text[w.start:w.end]

@@ -2,14 +2,13 @@
 
 package verify
 
-// negationDiffers refuses pairs of which one side is turned round.
+// negationDiffers refuses pairs in which only one side is negated.
 func negationDiffers(p *pair) bool {
 	a, b := &p.a, &p.b
 	return negations(a) != negations(b) || prefixReverses(p) || prefixApart(p) || negatesOther(a, b)
 }
 
-// negatesOther says whether a negation that both sides have turns another word
-// round here than there.
+// negatesOther reports whether a negation that both sides have negates different words.
 func negatesOther(a, b *side) bool {
 	for i := range a.words {
 		w := &a.words[i]
@@ -32,7 +31,7 @@ func negatesOther(a, b *side) bool {
 	return false
 }
 
-// turnedBy returns the word that negation i turns round, -1: none.
+// turnedBy returns the word that negation i negates; -1: none.
 func turnedBy(s *side, i int) int {
 	for k := i + 1; k < len(s.words); k++ {
 		if s.words[k].content() {
@@ -42,17 +41,17 @@ func turnedBy(s *side, i int) int {
 	return -1
 }
 
-// beforeSubject says whether negation i stands behind the verb of a question,
-// before its subject: what it turns round comes later.
+// beforeSubject reports whether negation i stands between the verb and the subject of a question:
+// then the word that it negates comes later.
 func beforeSubject(s *side, i int) bool {
 	return i > 0 && s.words[i-1].class&aux != 0 && (i == 1 || s.words[i-2].class&asks != 0)
 }
 
-// behindSubject says whether negation i stands behind a subject, and not beside a
-// verb of its own.
+// behindSubject reports whether negation i stands after a subject and not after an auxiliary
+// verb.
 func behindSubject(s *side, i int) bool { return i > 1 && s.words[i-1].class&aux == 0 }
 
-// hasTwoVerbs says whether a question has two verbs that may each be negated.
+// hasTwoVerbs reports whether a question has two verbs, each of which may be negated.
 func hasTwoVerbs(s *side) bool {
 	n := 0
 	for i := range s.words {
@@ -70,13 +69,13 @@ func hasTwoVerbs(s *side) bool {
 	return n > 1
 }
 
-// beginsQuestion says whether word i is the verb that a clause begins with, in a question.
+// beginsQuestion reports whether word i is the verb with which a clause of a question begins.
 func beginsQuestion(s *side, i int) bool {
 	return s.words[i].clause && s.words[i].class&aux != 0 && string(s.word(i)) != "do"
 }
 
-// negations is how many words negate. The one of a question that begins with its verb
-// (isn't, can't) asks for the same as without it.
+// negations counts the negating words. A question that begins with a negated verb (isn't, can't)
+// asks the same as without the negation, so that one does not count.
 func negations(s *side) int {
 	n := 0
 	for i := range s.words {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// A numeral is a word that is a number, or multiplies one.
+// A numeral is a word that is a number or multiplies one.
 type numeral struct {
 	value   float64
 	times   bool // hundred, thousand, 千
 	ordinal bool // first, third
-	alone   bool // too common to be a number by itself: 一
+	alone   bool // too common to count as a number on its own: 一
 }
 
 func (x *lexicon) readNumerals() {
@@ -29,7 +29,7 @@ func (x *lexicon) readNumerals() {
 	}
 	for n := 2; n < 60; n++ {
 		switch r := roman(n); r {
-		case "v", "x", "l", "vi", "xi", "xl", "xx", "xxx", "li", "lv": // an editor, a name, sizes, a tag
+		case "v", "x", "l", "vi", "xi", "xl", "xx", "xxx", "li", "lv": // not numbers: an editor, a name, sizes, a tag
 		default:
 			put(r, numeral{value: float64(n)})
 		}
@@ -55,7 +55,7 @@ func (x *lexicon) readNumerals() {
 	put("十", numeral{value: 10, times: true})
 }
 
-// roman writes a number below 60 in Roman numerals.
+// roman formats a number below 60 in Roman numerals.
 func roman(n int) (text string) {
 	for _, r := range []struct {
 		value int
@@ -68,8 +68,7 @@ func roman(n int) (text string) {
 	return text
 }
 
-// readNumber reads a number at raw i, and says how many raws it takes; 0: there is
-// none.
+// readNumber reads a number at raw i, and returns how many raws it takes; 0: none.
 func readNumber(r *reader, i int) (value float64, c class, taken int) {
 	p := &r.raws[i]
 	if p.kind == ideograph {
@@ -111,8 +110,8 @@ func readNumber(r *reader, i int) (value float64, c class, taken int) {
 	return value, c, taken
 }
 
-// parseDigits returns the value of digits. One with more than one point, or with a
-// zero behind the point that may count (version 3.10), has a value of its own.
+// parseDigits returns the value of digits. A number with more than one point, or with a trailing
+// zero that may matter (version 3.10), gets a unique value.
 func parseDigits(r *reader, p *raw) float64 {
 	text := r.text[p.start:p.end]
 	value, err := strconv.ParseFloat(string(text), 64)
@@ -169,8 +168,8 @@ func numberOf(value float64, n numeral, taken int) (float64, class, int) {
 	return value, number, taken
 }
 
-// readIdeographNumber reads a number in Chinese: 三十五, 二〇二四, 第三. A single
-// small one counts only where nothing else begins.
+// readIdeographNumber reads a number in Chinese: 三十五, 二〇二四, 第三. A single small numeral counts
+// only where no other word begins.
 func readIdeographNumber(r *reader, i int) (value float64, c class, taken int) {
 	if _, phrase := r.v.words.longest(r.raws, i); phrase > 0 {
 		return 0, 0, 0
@@ -222,8 +221,8 @@ func readIdeographNumber(r *reader, i int) (value float64, c class, taken int) {
 	return value, c, at - i
 }
 
-// sumSign returns the sign that the word at raw i stands for between two numbers:
-// two plus two, 3加5; "" if none.
+// sumSign returns the operator that the word at raw i means between two numbers: two plus two,
+// 3加5; "": none.
 func sumSign(r *reader, i int) string {
 	if n := len(r.words); n == 0 || i+1 >= len(r.raws) || r.gap >= 0 || r.words[n-1].class&number == 0 {
 		return ""
@@ -246,7 +245,7 @@ func sumSign(r *reader, i int) string {
 	return sign
 }
 
-// addNumber adds a number as a word. An ordinal is another word than the number.
+// addNumber adds a number as a word. An ordinal is not the same word as its number.
 func addNumber(r *reader, i, taken int, value float64, c class) {
 	if c&ordinal != 0 && value == math.Trunc(value) && besideMonth(r, i, taken) {
 		c &^= ordinal // the 3rd of May, 3 May
@@ -261,7 +260,7 @@ func addNumber(r *reader, i, taken int, value float64, c class) {
 	r.add(word{concept: bits*0x9e3779b97f4a7c15 | 1, class: c, value: value}, i, taken)
 }
 
-// besideMonth says whether a month stands before or behind a number.
+// besideMonth reports whether a month stands before or after a number.
 func besideMonth(r *reader, i, taken int) bool {
 	if n := len(r.words); n > 0 && r.words[n-1].class&date != 0 {
 		return true

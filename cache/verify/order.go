@@ -1,31 +1,30 @@
-// Order: from A to B is not from B to A, and a dog that bites a man is not a man
-// that bites a dog.
+// Order: "from A to B" is not "from B to A", and a dog that bites a man is not a man that bites a
+// dog.
 
 package verify
 
-// An order is where the matched words of both sides stand.
+// An order compares the positions of the matched words of both sides.
 type order struct{ a, b *side }
 
-// orderDiffers refuses pairs in which two words have exchanged their places, and
-// long ones in which anything has moved.
+// orderDiffers refuses pairs in which two words have changed places, and long pairs in which any
+// word has moved.
 func orderDiffers(p *pair) bool {
 	a, b := p.sides()
 	o := order{a, b}
 	return o.numbersMoved() || len(a.words) > maxLoosely && (o.wordsMoved() || lettersMoved(a.text, b.text)) || o.wordsExchanged()
 }
 
-// maxLoosely is how many words may be put in another order at all. Of a longer
-// text two words that are exchanged deep within hardly change the score.
+// maxLoosely is the length, in words, up to which the word order may differ. In a longer text,
+// two exchanged words would hardly change the score.
 const maxLoosely = 40
 
-// mutual says whether word i of a and the one that it is matched with are each
-// other's.
+// mutual reports whether the match of word i of a is matched with word i in turn.
 func (o order) mutual(i int) bool {
 	m := o.a.words[i].match
 	return m >= 0 && o.b.words[m].match == int32(i)
 }
 
-// moved says whether words that are so come in another order.
+// moved reports whether the words for which `are` holds come in another order.
 func (o order) moved(are func(*word) bool) bool {
 	last := int32(-1)
 	for i := range o.a.words {
@@ -41,16 +40,15 @@ func (o order) moved(are func(*word) bool) bool {
 	return false
 }
 
-// contentMoved says whether the words with a meaning come in another order.
+// contentMoved reports whether the content words come in another order.
 func (o order) contentMoved() bool { return o.moved((*word).content) }
 
-// wordsMoved says whether words that count come in another order.
+// wordsMoved reports whether words whose place matters come in another order.
 func (o order) wordsMoved() bool {
 	return o.moved(func(w *word) bool { return w.counts() || w.class&(number|isCode|operator) != 0 })
 }
 
-// numbersMoved says whether two neighbouring numbers have exchanged their places,
-// but for those of a list.
+// numbersMoved reports whether two neighbouring numbers have changed places, except in a list.
 func (o order) numbersMoved() bool {
 	last := int32(-1)
 	for i := range o.a.words {
@@ -66,16 +64,15 @@ func (o order) numbersMoved() bool {
 	return false
 }
 
-// listed says whether words i and j of a, which are k and l of b, are of a list on
+// listed reports whether words i and j of a, which match k and l of b, are items of a list on
 // both sides.
 func (o order) listed(i, j, k, l int32) bool { return linked(o.a, i, j) && linked(o.b, k, l) }
 
-// maxOrdered bounds the words whose order is compared: pairs of them are looked
-// at.
+// maxOrdered bounds the words whose order is compared, because every pair of them is checked.
 const maxOrdered = 24
 
-// wordsExchanged says whether two words stand where the other stood, before or
-// behind the same word. Words that only moved (France's capital, the capital of
+// wordsExchanged reports whether two words have changed places: each stands where the other
+// stood, before or after the same word. Words that only moved (France's capital, the capital of
 // France) have other neighbours.
 func (o order) wordsExchanged() bool {
 	var moved [maxOrdered]int32
@@ -97,8 +94,8 @@ func (o order) wordsExchanged() bool {
 	return false
 }
 
-// exchanged says whether words i and j of a, which are mi and mj of b, stand in
-// each other's places.
+// exchanged reports whether words i and j of a, which match mi and mj of b, stand in each other's
+// places.
 func (o order) exchanged(i, j, mi, mj int32) bool {
 	if j == i+1 && mi == mj+1 && asksKind(o.a, int(i)) && asksKind(o.b, int(mj)) {
 		return true
@@ -106,14 +103,14 @@ func (o order) exchanged(i, j, mi, mj int32) bool {
 	if j == i+1 || mi == mj+1 || o.listed(i, j, mj, mi) {
 		return false
 	}
-	if o.a.words[i].class&o.a.words[j].class&unit != 0 { // from miles to kilometers, however it is put
+	if o.a.words[i].class&o.a.words[j].class&unit != 0 { // from miles to kilometers, in any wording
 		return true
 	}
 	return o.samePlace(i, mj, j, mi) && o.samePlace(j, mi, i, mj)
 }
 
-// samePlace says whether word i of a and word k of b have the same word before
-// or behind them, besides the two that may have been exchanged, or are the last.
+// samePlace reports whether word i of a and word k of b have the same word before or after them,
+// not counting the two that may have been exchanged, or are the last.
 func (o order) samePlace(i, k, otherA, otherB int32) bool {
 	for _, d := range [2]int32{-1, 1} {
 		x, y := i+d, k+d
@@ -130,9 +127,8 @@ func (o order) samePlace(i, k, otherA, otherB int32) bool {
 	return false
 }
 
-// neighbours gives the shares of the neighbours among the matched words that
-// stand the other way round on the other side, and that are neighbours there: the
-// means of both sides.
+// neighbours returns two shares of the neighbouring matched pairs, each the mean of both sides:
+// those in reversed order on the other side, and those that are neighbours there too.
 func (o order) neighbours() (inverted, kept float32) {
 	i, k := o.neighboursOfA()
 	j, l := order{o.b, o.a}.neighboursOfA()
@@ -164,8 +160,8 @@ func (o order) neighboursOfA() (inverted, kept float32) {
 	return inverted / pairs, kept / pairs
 }
 
-// lettersMoved says whether two texts are the same characters in another order,
-// spaces aside: a - b and b - a in the middle of a program.
+// lettersMoved reports whether two texts have the same characters in another order, without
+// spaces: a - b and b - a in the middle of a program.
 func lettersMoved(a, b []byte) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -182,7 +178,7 @@ func lettersMoved(a, b []byte) bool {
 	return false
 }
 
-// sameLetters says whether two texts are the same characters, spaces aside.
+// sameLetters reports whether two texts are the same characters, without spaces.
 func sameLetters(a, b []byte) bool {
 	var count [256]int
 	for _, c := range a {

@@ -1,4 +1,4 @@
-// Pair: two questions, read and laid side by side.
+// Pair: two questions under comparison.
 
 package verify
 
@@ -8,10 +8,10 @@ import (
 	"kvasir/classify/model"
 )
 
-// A pair is two questions under comparison, and the memory for it. It is read and
-// aligned, which finds for each word the one that it is on the other side, and
-// measured for the model. Then rules look at it, each for one kind of difference
-// (see rules): they are functions of the pair, or of its two sides.
+// A pair is two questions under comparison, and the memory for it. The comparison reads both
+// texts, aligns their words (finds the match of each word on the other side), and computes the
+// model's features. Then each rule checks for one kind of difference (see rules); rules are
+// functions of the pair or of its two sides.
 type pair struct {
 	v          *Verifier
 	a, b       side
@@ -31,8 +31,8 @@ type pair struct {
 	row     [model.Dim]float32
 }
 
-// maxLoose is how many unmatched words of a side are compared by meaning: a pair
-// with more is another question anyhow.
+// maxLoose is how many unmatched words of a side are compared by meaning: a pair with more is not
+// the same question anyway.
 const maxLoose = 8
 
 // read reads both texts and aligns their words.
@@ -50,5 +50,5 @@ func (p *pair) read(v *Verifier, a, b []byte, similarity float64) {
 	p.measure()
 }
 
-// sides are both sides.
+// sides returns both sides.
 func (p *pair) sides() (a, b *side) { return &p.a, &p.b }

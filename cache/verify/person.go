@@ -1,8 +1,8 @@
-// Person: whom one sentence speaks of, and who of them acts.
+// Person: the persons that a sentence names, and which of them acts.
 
 package verify
 
-// asksOfWhom says whether 谁的 and a thing stand in a side, or 谁 with no 的.
+// asksOfWhom reports whether 谁的 and a thing stand in a side, or 谁 with no 的.
 func asksOfWhom(s *side, owner bool) bool {
 	for i := range s.raws {
 		if string(s.rawText(i)) == "谁" && (string(s.rawText(i+1)) == "的") == owner && (!owner || s.rawText(i+2) != nil) {
@@ -12,7 +12,7 @@ func asksOfWhom(s *side, owner bool) bool {
 	return false
 }
 
-// isGoverned says whether a Chinese preposition stands before word i.
+// isGoverned reports whether a Chinese preposition stands before word i.
 func isGoverned(s *side, i int) bool {
 	if i == 0 || s.words[i-1].raw+1 != s.words[i].raw {
 		return false
@@ -24,7 +24,7 @@ func isGoverned(s *side, i int) bool {
 	return false
 }
 
-// personsIn counts the pronouns that can only act, and those that cannot.
+// personsIn counts the pronouns that can only be a subject, and those that cannot be one.
 func personsIn(s *side) (acts, suffers int) {
 	for i := range s.words {
 		switch string(s.word(i)) {
@@ -37,7 +37,7 @@ func personsIn(s *side) (acts, suffers int) {
 	return acts, suffers
 }
 
-// lends says whether a side lends or lets to somebody.
+// lends reports whether a side lends or lets something to somebody.
 func lends(s *side) bool {
 	lends, to := false, false
 	for i := range s.words {
@@ -53,7 +53,7 @@ func lends(s *side) bool {
 	return lends && to
 }
 
-// borrows says whether a side borrows or hires from somebody.
+// borrows reports whether a side borrows or hires something from somebody.
 func borrows(s *side) bool {
 	from := false
 	for i := range s.words {
@@ -69,8 +69,8 @@ func borrows(s *side) bool {
 	return false
 }
 
-// takesObject says whether what follows the verb at raw i is who or what it is
-// done to. Without an article it may be what does it: bleeding gums.
+// takesObject reports whether the words after the verb at raw i are its object. Without an
+// article they may be its subject: bleeding gums.
 func takesObject(s *side, i int) bool {
 	switch string(s.rawText(i + 1)) {
 	case "a", "an", "the", "my", "your", "his", "her", "their", "our", "its", "this", "that", "these", "those",
@@ -80,7 +80,7 @@ func takesObject(s *side, i int) bool {
 	return false
 }
 
-// speaksOfSelf says whether one acts on oneself.
+// speaksOfSelf reports whether somebody acts on himself or herself.
 func speaksOfSelf(s *side) bool {
 	for i := range s.words {
 		switch t := s.word(i); {
@@ -91,7 +91,7 @@ func speaksOfSelf(s *side) bool {
 	return false
 }
 
-// speaksOfOthers says whether others than the one who acts are spoken of.
+// speaksOfOthers reports whether a side mentions persons other than the one who acts.
 func speaksOfOthers(s *side) bool {
 	for i := range s.words {
 		switch string(s.word(i)) {

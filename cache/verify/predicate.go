@@ -1,14 +1,14 @@
-// Predicate: what a question wants to know of a thing: what it is, what it is
-// made of, what it does, how it is.
+// Predicate: what a question asks about a thing: what it is, what it is made of, what it does,
+// how it is.
 
 package verify
 
 import "bytes"
 
-// A predicate is what s wants to know, held against what t wants to know.
+// A predicate compares what s asks about a thing with what t asks.
 type predicate struct{ s, t *side }
 
-// predicateDiffers refuses pairs that want to know other things of the same.
+// predicateDiffers refuses pairs that ask different things about the same thing.
 func predicateDiffers(p *pair) bool {
 	a, b := p.sides()
 	return predicate{a, b}.differs() || predicate{b, a}.differs()
@@ -18,20 +18,20 @@ func (q predicate) differs() bool {
 	return q.composes() || q.acts() || q.evaluates() || q.becomes()
 }
 
-// composes says whether s alone asks what a thing consists of. What something is
-// made of is a material, how it is made is a process, what it is a definition.
+// composes reports whether only s asks what a thing consists of. "What is it made of" asks for a
+// material, "how is it made" for a process, "what is it" for a definition.
 func (q predicate) composes() bool {
 	return q.s.hasUnmatched(composition) && !q.t.saysOther("made", "make")
 }
 
-// acts says whether s asks what somebody does and t what something is.
+// acts reports whether s asks what somebody does and t what something is.
 func (q predicate) acts() bool {
 	s, t := q.s, q.t
 	return s.form == what && t.form == what && asksDeed(s) && !asksDeed(t) && !t.saysOther()
 }
 
-// evaluates says whether s asks how a thing is and t what it is, with the same
-// words: how is the new office, what is the new office.
+// evaluates reports whether s asks how a thing is and t what it is, with the same words: how is
+// the new office, what is the new office.
 func (q predicate) evaluates() bool {
 	s, t := q.s, q.t
 	if s.form != how || t.form != what || len(s.words) < 3 || string(s.word(0)) != "how" {
@@ -46,7 +46,7 @@ func (q predicate) evaluates() bool {
 		return false
 	}
 	for i := range t.words {
-		if i > 0 && t.words[i].class&asks != 0 { // asks that besides
+		if i > 0 && t.words[i].class&asks != 0 { // it also asks what
 			return false
 		}
 		switch string(t.word(i)) {
@@ -62,7 +62,7 @@ func (q predicate) evaluates() bool {
 	return true
 }
 
-// isWhatIs says whether a phrase is "what is", "what are" and the like.
+// isWhatIs reports whether a phrase is "what is", "what are" or similar.
 func isWhatIs(phrase []byte) bool {
 	rest, ok := bytes.CutPrefix(phrase, []byte("what"))
 	if !ok {
@@ -75,8 +75,8 @@ func isWhatIs(phrase []byte) bool {
 	return false
 }
 
-// becomes says whether s asks how to be somebody and t how to get or treat one:
-// become a guide, hire a guide. The verb follows the question word.
+// becomes reports whether s asks how to be somebody and t how to get or treat one: become a
+// guide, hire a guide. The verb follows the question word.
 func (q predicate) becomes() bool {
 	s, t := q.s, q.t
 	if s.form != how || t.form != how || len(s.words) < 3 || len(t.words) < 3 || s.words[1].match >= 0 || t.words[1].match >= 0 {

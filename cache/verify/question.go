@@ -1,4 +1,4 @@
-// Question: what is asked for: a person, a time, a reason, a number, yes or no.
+// Question: what a question asks for: a person, a time, a reason, a number, yes or no.
 
 package verify
 
@@ -24,15 +24,14 @@ const (
 	opinion
 )
 
-// forms are the forms of the lists' sections.
+// forms maps sections of the lists to forms.
 var forms = map[string]form{
 	"yesno": yesno, "how": how, "why": why, "when": when, "where": where, "who": who, "whose": whose,
 	"howmany": howMany, "howlong": howLong, "howfar": howFar, "howoften": howOften, "howold": howOld,
 	"howbig": howBig, "what": what, "opinion": opinion,
 }
 
-// ask notes what a side asks for: its first question word says so, or a verb
-// before all else.
+// ask sets the form of a side, from its first question word or from a verb at the beginning.
 func (r *reader) ask(f form, taken int) {
 	if f != noForm && (r.form == noForm || r.form == yesno && f != yesno && r.words[0].class&aux == 0 && r.words[len(r.words)-1].clause) {
 		r.form = f
@@ -43,7 +42,8 @@ func (r *reader) ask(f form, taken int) {
 	}
 }
 
-// aNotA says whether a Chinese verb is asked about at raw i: 好不好.
+// aNotA reports whether a Chinese yes-or-no question of the form verb-not-verb begins at raw i:
+// 好不好.
 func (r *reader) aNotA(i int) bool {
 	if i+2 >= len(r.raws) || r.raws[i].kind != ideograph || r.raws[i].hash != r.raws[i+2].hash {
 		return false
@@ -53,15 +53,15 @@ func (r *reader) aNotA(i int) bool {
 	return text == "不" || text == "没"
 }
 
-// polite says whether raw i begins a phrase that says nothing, and is more than
-// such a verb: 能不能告诉我.
+// polite reports whether raw i begins a phrase without meaning that is longer than such a verb:
+// 能不能告诉我.
 func (r *reader) polite(i int) bool {
 	e, taken := r.v.words.longest(r.raws, i)
 	return taken > 3 && e.class&(edge|dropped) != 0
 }
 
-// spokenOf says whether a greeting or thanks at raw i is not said but asked
-// about: good night in French, 谢谢用日语, how to say sorry, translate: hello.
+// spokenOf reports whether the question is about the greeting or thanks at raw i instead of being
+// polite: good night in French, 谢谢用日语, how to say sorry, translate: hello.
 func (r *reader) spokenOf(i, taken int) bool {
 	text := func(k int) string {
 		if k < 0 || k >= len(r.raws) {
@@ -85,7 +85,7 @@ func (r *reader) spokenOf(i, taken int) bool {
 	return i > 1 && r.raws[i-1].kind == stop && r.raws[i-1].colon && (text(i-2) == "translate" || text(i-2) == "译" || text(i-2) == "语" || text(i-2) == "文" || r.named(i-2))
 }
 
-// named says whether raw i is the name of a language or country.
+// named reports whether raw i is the name of a language or country.
 func (r *reader) named(i int) bool {
 	e, ok := r.v.words.single(r.raws[i].hash)
 	return ok && e.class&closed != 0
@@ -97,15 +97,15 @@ func questionDiffers(p *pair) bool {
 	switch {
 	case a == b:
 		return a == howBig && p.a.hasUnmatched(asks) && p.b.hasUnmatched(asks)
-	case a == how && p.b.bare, b == how && p.a.bare: // what elephants eat, how they do
+	case a == how && p.b.bare, b == how && p.a.bare: // "what elephants eat", "how they eat"
 		return true
 	}
 	return excludes(a, &p.b) && excludes(b, &p.a)
 }
 
-// excludes says whether form f is never asked in the form of a side. A what asks
-// for most things by their name: what place, what time; and whether one can do a
-// thing is answered by how.
+// excludes reports whether a question of form f can never be asked in the form of a side. "What"
+// can ask for most things by their name (what place, what time), and "how" also answers whether
+// one can do a thing.
 func excludes(f form, s *side) bool {
 	switch f {
 	case noForm, opinion, howBig:

@@ -1,14 +1,14 @@
-// Quote: what stands between quotation marks is asked about as it is.
+// Quote: text between quotation marks is compared word for word.
 
 package verify
 
-// quoteDiffers refuses pairs of which one quotes what the other does not hold.
+// quoteDiffers refuses pairs in which one quotes a text that the other does not contain.
 func quoteDiffers(p *pair) bool {
 	return p.a.quotesBeyond(&p.b) || p.b.quotesBeyond(&p.a)
 }
 
-// quotesBeyond says whether a quotation of s is nowhere in t. Case and
-// punctuation within do not count.
+// quotesBeyond reports whether some quotation of s is nowhere in t, ignoring case and
+// punctuation.
 func (s *side) quotesBeyond(t *side) bool {
 	for _, q := range s.quotes {
 		if !t.holds(s.raws[q.from:q.to]) {
@@ -18,7 +18,7 @@ func (s *side) quotesBeyond(t *side) bool {
 	return false
 }
 
-// holds says whether the raws stand in s, one after another.
+// holds reports whether s contains the raws, one after another.
 func (s *side) holds(raws []raw) bool {
 	const most = 256 // raws of a quotation that are compared
 	for from := range s.raws {

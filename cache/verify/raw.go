@@ -1,4 +1,4 @@
-// Raw: a text cut at what anybody can see: letters, digits, characters, signs, code.
+// Raw: a text cut into runs of letters, digits, single characters, signs and code.
 
 package verify
 
@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// A kind is what a raw piece is written in.
+// A kind is the kind of a raw piece.
 type kind uint8
 
 const (
 	letters   kind = iota // a run of letters
-	digits                // a number, or the first part of one
+	digits                // a number, or its first part
 	ideograph             // one character of a script without spaces
 	sign                  // an operator
 	code                  // an identifier, path, address, or text in backquotes
-	stop                  // the end of a clause: nothing to compare
+	stop                  // the end of a clause; not compared
 )
 
 // A raw is a piece of a text.
@@ -24,12 +24,12 @@ type raw struct {
 	hash       uint64
 	start, end int32 // in side.text
 	kind       kind
-	capital    bool // begins with a capital, and not because a sentence does
+	capital    bool // begins with a capital, but not because a sentence begins
 	acronym    bool // two or more letters, capitals only
 	glued      bool // no space before it
 	first      bool // begins a sentence
-	colon      bool // a stop, and what it announces follows
-	owns       bool // what follows is this one's: dog's
+	colon      bool // a stop that is a colon
+	owns       bool // possessive: dog's
 }
 
 // scanner reads a text into a side.
@@ -38,8 +38,8 @@ type scanner struct {
 	words *lexicon
 	in    []byte
 	at    int
-	first bool // what comes begins a sentence
-	space bool // white space came before
+	first bool // the next piece begins a sentence
+	space bool // white space precedes the next piece
 	quote int32
 }
 
@@ -97,7 +97,7 @@ func (c *scanner) addRune(r rune, k kind) {
 	c.add(raw{start: int32(start), end: int32(len(c.side.text)), kind: k})
 }
 
-// ideograph adds a character, or the two that it is short for.
+// ideograph adds a character, or the two characters that it abbreviates.
 func (c *scanner) ideograph(r rune) {
 	c.side.ideographs++
 	switch r {
@@ -111,7 +111,7 @@ func (c *scanner) ideograph(r rune) {
 	c.addRune(r, ideograph)
 }
 
-// addWord adds a word that the text does not hold as such.
+// addWord adds a word that is not in the text in this form.
 func (c *scanner) addWord(word string) {
 	c.side.text = append(c.side.text, ' ')
 	start := len(c.side.text)
@@ -126,7 +126,7 @@ func (c *scanner) clause() {
 	}
 }
 
-// word reads letters, and what an apostrophe adds to them.
+// word reads letters, and a contraction after them.
 func (c *scanner) word() {
 	begin := len(c.side.text)
 	capitals, count := 0, 0
@@ -176,7 +176,7 @@ func (c *scanner) word() {
 	c.apostrophe(p)
 }
 
-// dotted reads on in an abbreviation whose letters have points: U.S., p.m.
+// dotted reads the rest of an abbreviation with points: U.S., p.m.
 func (c *scanner) dotted(count, capitals int) (int, int) {
 	for c.at+1 < len(c.in) && c.in[c.at] == '.' && isLetter(c.in[c.at+1]) && (c.at+2 == len(c.in) || !isLetter(c.in[c.at+2])) {
 		b := c.in[c.at+1]
@@ -219,7 +219,7 @@ func (c *scanner) number() {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// hasThousands says whether a text begins with exactly three digits.
+// hasThousands reports whether a text begins with exactly three digits.
 func hasThousands(text []byte) bool {
 	n := 0
 	for n < len(text) && n < 4 && isDigit(rune(text[n])) {
@@ -228,8 +228,8 @@ func hasThousands(text []byte) bool {
 	return n == 3
 }
 
-// isTitled says whether a text is written as a heading: small words have
-// capitals where no sentence begins.
+// isTitled reports whether a text is written as a heading: function words have capitals where no
+// sentence begins.
 func (s *side) isTitled(words *lexicon) bool {
 	for i := range s.raws {
 		if p := &s.raws[i]; p.capital && !p.acronym && p.end-p.start > 1 && (words.isSmall(p.hash) || string(s.text[p.start:p.end]) == "to") {

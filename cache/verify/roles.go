@@ -2,12 +2,11 @@
 
 package verify
 
-// Roles are the parts that people and things have in s, held against those that
-// they have in t.
+// roles compares the roles that people and things have in s with those in t.
 type roles struct{ s, t *side }
 
-// rolesDiffer refuses pairs whose words are the same and have other parts. Some
-// of it shows only together with other words out of their order.
+// rolesDiffer refuses pairs with the same words in different roles. Some of the checks apply only
+// if the content words have moved too.
 func rolesDiffer(p *pair) bool {
 	a, b := p.sides()
 	r, back := roles{a, b}, roles{b, a}
@@ -15,32 +14,31 @@ func rolesDiffer(p *pair) bool {
 		order{a, b}.contentMoved() && (r.subjectMoved() || r.personsMoved() || r.endsMoved() || back.endsMoved())
 }
 
-// partMoved says whether somebody or something has a part in s that it cannot have
-// in t. It is asked of both sides, the order of the other words aside.
+// partMoved reports whether somebody or something has a role in s that it cannot have in t,
+// whatever the order of the other words. It is called for both sides.
 func (r roles) partMoved() bool {
 	return r.whoMoved() || r.whoseMoved() || r.transferMoved() || r.actorMoved() || r.relativeMoved()
 }
 
-// subjectMoved says whether who is asked for acts here and is acted upon there.
-// A question for its subject keeps the order of a statement (who paid the
-// owner), one for anything else puts a verb before the subject (whom did the
-// owner pay): so the same words stand the other way round.
+// subjectMoved reports whether the person asked for is the subject in s and the object in t. A
+// question for its subject keeps the order of a statement (who paid the owner). A question for
+// anything else puts a verb before the subject (whom did the owner pay), so the same words come
+// in reversed order.
 func (r roles) subjectMoved() bool {
 	s, t := inversionOf(r.s), inversionOf(r.t)
 	return s != unclear && t != unclear && (s != t || s == either)
 }
 
-// personsMoved says whether somebody who acts here is acted upon there: if I
-// report to my boss, if my boss reports to me.
+// personsMoved reports whether a person is the subject in s and the object in t: if I report to
+// my boss, if my boss reports to me.
 func (r roles) personsMoved() bool {
 	acts, suffers := personsIn(r.s)
 	actsThere, suffersThere := personsIn(r.t)
 	return acts != actsThere && suffers != suffersThere && acts+suffers == actsThere+suffersThere
 }
 
-// endsMoved says whether a Chinese question begins with the one who acts, as part
-// of its question word or not, and the other ends with the same one: 我怎么起诉老板,
-// 老板怎么起诉我.
+// endsMoved reports whether a Chinese question begins with the person who acts, which may be part
+// of its question word, and the other question ends with the same person: 我怎么起诉老板, 老板怎么起诉我.
 func (r roles) endsMoved() bool {
 	s, t := r.s, r.t
 	m := len(t.words) - 1
@@ -50,8 +48,7 @@ func (r roles) endsMoved() bool {
 	return s.words[0].class&(asks|pronoun) != 0
 }
 
-// governedMoved says whether a Chinese pronoun stands behind a preposition here
-// alone: 我怎么跟你, 你怎么跟我.
+// governedMoved reports whether a Chinese pronoun follows a preposition only in s: 我怎么跟你, 你怎么跟我.
 func (r roles) governedMoved() bool {
 	for i := range r.s.words {
 		if w := &r.s.words[i]; w.class&pronoun != 0 && w.class&cjk != 0 && w.match >= 0 && isGoverned(r.s, i) != isGoverned(r.t, int(w.match)) {
@@ -61,8 +58,7 @@ func (r roles) governedMoved() bool {
 	return false
 }
 
-// ownerMoved says whether what owns here is owned there: the dog's owner, the
-// owner's dog.
+// ownerMoved reports whether the owner in s is the owned in t: the dog's owner, the owner's dog.
 func (r roles) ownerMoved() bool {
 	s, t := r.s, r.t
 	for i := 0; i+1 < len(s.words); i++ {
@@ -76,26 +72,26 @@ func (r roles) ownerMoved() bool {
 	return false
 }
 
-// whoMoved says whether a Chinese who stands first in s, where it acts, and last
-// in t, where it is acted upon.
+// whoMoved reports whether a Chinese "who" stands first in s, as the subject, and last in t, as
+// the object.
 func (r roles) whoMoved() bool {
 	s, t := r.s, r.t
 	return len(s.words) > 2 && len(t.words) > 2 && string(s.word(0)) == "谁" && string(t.word(len(t.words)-1)) == "谁" && !isCopular(s) && !isCopular(t)
 }
 
-// whoseMoved says whether s asks who a thing is of and t who it is: 他是谁的老师,
-// 谁是他的老师. What follows 的 is what both speak of.
+// whoseMoved reports whether s asks whose somebody is and t who it is: 他是谁的老师, 谁是他的老师. The word
+// after 的 is the topic of both.
 func (r roles) whoseMoved() bool {
 	s, t := r.s, r.t
 	return asksOfWhom(s, true) && asksOfWhom(t, false) && !asksOfWhom(t, true) && isCopular(s) && !s.saysOther() && !t.saysOther()
 }
 
-// transferMoved says whether s gives what t takes. Chinese verbs of lending go
-// either way, and the preposition tells: 借给他, 向他借.
+// transferMoved reports whether s lends and t borrows. Chinese verbs of lending mean both, and
+// the preposition decides: 借给他, 向他借.
 func (r roles) transferMoved() bool { return lends(r.s) && borrows(r.t) }
 
-// actorMoved says whether s keeps somebody from doing what t stops doing to
-// somebody: stop the neighbour from watching, stop watching the neighbour.
+// actorMoved reports whether s stops somebody from doing a thing that t stops doing to that
+// person: stop the neighbour from watching, stop watching the neighbour.
 func (r roles) actorMoved() bool {
 	s, t := r.s, r.t
 	for i := 2; i+1 < len(s.words); i++ {
@@ -117,9 +113,8 @@ func (r roles) actorMoved() bool {
 	return false
 }
 
-// relativeMoved says whether s names what is to be done with a thing and t what
-// somebody does with it: a song to sing, a song you sing. The first asks for
-// advice, the second for a fact.
+// relativeMoved reports whether s says what can be done with a thing and t what somebody does
+// with it: a song to sing, a song you sing. The first asks for advice, the second for a fact.
 func (r roles) relativeMoved() bool {
 	s, t := r.s, r.t
 	for i := 1; i < len(s.words); i++ {
@@ -142,8 +137,8 @@ func (r roles) relativeMoved() bool {
 	return false
 }
 
-// selfDiffers refuses pairs of which one speaks of the one who acts and the other
-// of others: forgive yourself, forgive others.
+// selfDiffers refuses pairs in which one is about the person who acts and the other about other
+// persons: forgive yourself, forgive others.
 func selfDiffers(p *pair) bool {
 	a, b := p.sides()
 	return speaksOfSelf(a) != speaksOfSelf(b) && speaksOfOthers(a) != speaksOfOthers(b)

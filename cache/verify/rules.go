@@ -1,8 +1,8 @@
-// Rules: each refuses pairs for a difference that changes the answer.
+// Rules: each refuses pairs for one kind of difference that changes the answer.
 
 package verify
 
-// rules are asked in this order; the first that refuses gives its name.
+// rules run in this order; the first that refuses a pair gives its name.
 var rules = [...]struct {
 	name    string
 	refuses func(*pair) bool
@@ -29,7 +29,7 @@ var rules = [...]struct {
 	{"sign", signsDiffer},
 }
 
-// refused returns the name of the first rule that refuses the pair, "" if none.
+// refused returns the name of the first rule that refuses the pair; "": none.
 func (p *pair) refused() string {
 	for i := range rules {
 		if rules[i].refuses(p) {
@@ -39,12 +39,11 @@ func (p *pair) refused() string {
 	return ""
 }
 
-// wordDiffers refuses pairs of which one side says much that the other does not,
-// and long ones of which it says anything: one word among a hundred hardly
-// changes the score, and may be all that the answer hangs on.
+// wordDiffers refuses pairs in which one side has many unmatched words, and long pairs with any:
+// one word among a hundred hardly changes the score, but the whole answer may depend on it.
 func wordDiffers(p *pair) bool {
 	return p.features[softLeast] < leastShared || len(p.a.words) > maxLoosely && (p.a.saysMore() || p.b.saysMore())
 }
 
-// leastShared is the share of the meaning of each side that the other must have.
+// leastShared is the share of each side's content, by weight, that the other must have.
 const leastShared = 0.4

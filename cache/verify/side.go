@@ -1,19 +1,18 @@
-// Side: one text of a pair as it was read, and what of it the other side lacks.
+// Side: one text of a pair, cut into words, and the words that the other side lacks.
 
 package verify
 
-// A side is one text of a pair. Its slices grow to the text's size, and are
-// reused.
+// A side is one text of a pair. Its slices grow with the text and are reused.
 type side struct {
 	text   []byte // folded, contractions written out
 	raws   []raw
-	quotes []span // of raws, between quotation marks
+	quotes []span // ranges of raws between quotation marks
 	words  []word
-	signs  []byte // characters that are no words, in UTF-8: see unread
-	marks  int    // of punctuation; one that is repeated counts once
+	signs  []byte // characters that are not part of words, in UTF-8; see unread
+	marks  int    // punctuation marks; a repeated one counts once
 
-	accents int // on letters that are compared without
-	oddCase int // words with capitals behind the first letter, and small ones
+	accents int // accents that the comparison ignores
+	oddCase int // words with a capital after the first letter and also small letters
 
 	letters, capitals, ideographs int // counted characters
 	titled                        bool
@@ -23,13 +22,13 @@ type side struct {
 	tongues                       tally
 }
 
-// A span is the raws from from to to.
+// A span is the range of raws from from to to.
 type span struct{ from, to int32 }
 
 // maxQuotes bounds the quotations of a text that are compared.
 const maxQuotes = 16
 
-// word returns the text of word i, "" where there is none.
+// word returns the text of word i; "": there is no word i.
 func (s *side) word(i int) []byte {
 	if i < 0 || i >= len(s.words) {
 		return nil
@@ -37,8 +36,7 @@ func (s *side) word(i int) []byte {
 	return s.text[s.words[i].start:s.words[i].end]
 }
 
-// rawText returns the text of raw i, "" where there is none and at the end of a
-// clause.
+// rawText returns the text of raw i; "": there is no raw i, or it ends a clause.
 func (s *side) rawText(i int) []byte {
 	if i < 0 || i >= len(s.raws) || s.raws[i].kind == stop {
 		return nil
@@ -46,7 +44,7 @@ func (s *side) rawText(i int) []byte {
 	return s.text[s.raws[i].start:s.raws[i].end]
 }
 
-// says says whether a side has a word.
+// says reports whether a side has a word.
 func (s *side) says(word string) bool {
 	for i := range s.words {
 		if string(s.word(i)) == word {
@@ -56,7 +54,7 @@ func (s *side) says(word string) bool {
 	return false
 }
 
-// hasUnmatched says whether a side has a word of a class that the other has not.
+// hasUnmatched reports whether a side has an unmatched word of a class.
 func (s *side) hasUnmatched(c class) bool {
 	for i := range s.words {
 		if w := &s.words[i]; w.class&c != 0 && w.match < 0 {
@@ -66,7 +64,7 @@ func (s *side) hasUnmatched(c class) bool {
 	return false
 }
 
-// hasLoose says whether a side has an unmatched word of some weight.
+// hasLoose reports whether a side has an unmatched word of some weight.
 func (s *side) hasLoose() bool {
 	for i := range s.words {
 		if w := &s.words[i]; w.match < 0 && w.content() && w.class&light == 0 {
@@ -76,7 +74,7 @@ func (s *side) hasLoose() bool {
 	return false
 }
 
-// saysMore says whether a side has a word that counts and that the other has not.
+// saysMore reports whether a side has an unmatched word that counts.
 func (s *side) saysMore() bool {
 	for i := range s.words {
 		if w := &s.words[i]; w.match < 0 && w.counts() {
@@ -86,7 +84,7 @@ func (s *side) saysMore() bool {
 	return false
 }
 
-// saysOther says whether a side has an unmatched word of content besides some.
+// saysOther reports whether a side has an unmatched content word other than those in but.
 func (s *side) saysOther(but ...string) bool {
 	for i := range s.words {
 		w := &s.words[i]

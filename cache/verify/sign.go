@@ -1,4 +1,4 @@
-// Sign: operators, quotation marks, and what ends a clause.
+// Sign: operators, quotation marks, and the ends of clauses.
 
 package verify
 
@@ -46,7 +46,7 @@ func (c *scanner) punctuation(r rune) {
 	c.space = true
 }
 
-// operator adds a sign where it means something.
+// operator adds a sign if it has a meaning where it stands.
 func (c *scanner) operator(r rune) {
 	before, after := byte(' '), byte(' ')
 	if c.at > 0 {
@@ -97,8 +97,8 @@ func (c *scanner) quotation() {
 	c.quote = -1
 }
 
-// closesSingle says whether the apostrophe at hand begins a quotation: a space
-// before it, and another one with none before it later.
+// closesSingle reports whether this apostrophe begins a quotation: a space stands before it, and
+// a later apostrophe has none before it.
 func (c *scanner) closesSingle() bool {
 	if !c.space {
 		return false

@@ -1,4 +1,4 @@
-// Stem: the forms of an English word are one word.
+// Stem: all forms of an English word become one word.
 
 package verify
 
@@ -49,8 +49,8 @@ func has(w []byte, suffix string) bool {
 
 func hasVowel(w []byte) bool { return bytes.ContainsAny(w, "aeiouy") }
 
-// bases tries the dictionary forms that a word may come from: each call of try
-// gets one; the bytes are scratch's.
+// bases calls try with each dictionary form that a word may come from; the bytes belong to
+// scratch.
 func bases(w, scratch []byte, try func([]byte) bool) bool {
 	n := len(w)
 	cut := func(k int, add string) bool {

@@ -1,8 +1,8 @@
-// Sums: what one side says, counted and weighed.
+// Sums: counts and weights of the words of one side.
 
 package verify
 
-// sums are what one side is counted to.
+// sums are the counts and weights of one side.
 type sums struct {
 	content, matched, soft  float32 // weights
 	loose, heaviest         float32
@@ -15,7 +15,7 @@ type sums struct {
 	first, last             int32 // content words
 }
 
-// sum counts what s says, held against t.
+// sum computes the sums of s, compared with t.
 func sum(s, t *side) (u sums) {
 	u.first, u.last, u.farthest = -1, -1, 1
 	for i := range s.words {
@@ -61,7 +61,7 @@ func sum(s, t *side) (u sums) {
 	return u
 }
 
-// addSmall counts a word of grammar.
+// addSmall counts a function word.
 func (u *sums) addSmall(w *word) {
 	if w.class&asks != 0 {
 		return

@@ -2,15 +2,15 @@
 
 package verify
 
-// letterDiffers refuses pairs of which one side has a letter that the other has
-// not: vitamin K, plan B, type I. A letter that stands alone is a name or a
-// symbol. Not one is what may be short for a word, nor an initial within a name.
+// letterDiffers refuses pairs in which one side has a single letter that the other does not have:
+// vitamin K, plan B, type I. Such a letter is a name or a symbol, unless it may be short for a
+// word, or is an initial within a name.
 func letterDiffers(p *pair) bool {
 	a, b := p.sides()
 	return hasOwnLetter(a) || hasOwnLetter(b)
 }
 
-// hasOwnLetter says whether a side has a symbol that the other has not.
+// hasOwnLetter reports whether a side has a symbol that the other does not have.
 func hasOwnLetter(s *side) bool {
 	for i := range s.words {
 		w := &s.words[i]
@@ -24,8 +24,8 @@ func hasOwnLetter(s *side) bool {
 	return false
 }
 
-// isNumeral says whether an I at the end of a clause is no pronoun: one stands
-// there only behind a verb of grammar or a word that joins (am I, you and I).
+// isNumeral reports whether an I at the end of a clause is not the pronoun. The pronoun stands
+// there only after an auxiliary verb or a conjunction (am I, you and I).
 func isNumeral(s *side, i int) bool {
 	r := int(s.words[i].raw)
 	if i == 0 || !endsClause(s, i) || r+1 < len(s.raws) && s.raws[r+1].kind != stop || s.words[i-1].class&(small|asks|negator) != 0 {
@@ -34,7 +34,7 @@ func isNumeral(s *side, i int) bool {
 	return s.words[i-1].raw+1 == s.words[i].raw
 }
 
-// isShort says whether a letter may be a word: u for you, the rest of what's.
+// isShort reports whether a letter may be short for a word: u for you, the s of what's.
 func isShort(s *side, w *word) bool {
 	switch s.text[w.start] {
 	case 'a', 'd', 'm', 'n', 'o', 'r', 's', 't', 'u', 'y':
@@ -45,12 +45,11 @@ func isShort(s *side, w *word) bool {
 	return false
 }
 
-// isInitial says whether word i stands between two words of a name: George W.
-// Bush.
+// isInitial reports whether word i stands between two words of a name: George W. Bush.
 func isInitial(s *side, i int) bool {
 	if i == 0 || i+1 == len(s.words) {
 		return false
 	}
-	before, after := &s.words[i-1], &s.words[i+1] // behind its point a sentence seems to begin
+	before, after := &s.words[i-1], &s.words[i+1] // after its point a sentence seems to begin
 	return (after.class&(name|closed) != 0 || s.raws[after.raw].first && before.class&name != 0) && (before.class&(name|closed) != 0 || s.raws[before.raw].first && before.class&asks == 0)
 }

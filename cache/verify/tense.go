@@ -1,8 +1,8 @@
-// Tense: who is president is not who was.
+// Tense: "who is president" is not "who was president".
 
 package verify
 
-// A tense is when a verb says that something is.
+// A tense is the time that a verb speaks of.
 type tense uint8
 
 const (
@@ -12,14 +12,14 @@ const (
 	future
 )
 
-// tenseDiffers refuses pairs of which one asks what is and the other what was or
-// will be.
+// tenseDiffers refuses pairs in which one asks about the present and the other about the past or
+// future.
 func tenseDiffers(p *pair) bool {
 	a, b := tenseOf(&p.a), tenseOf(&p.b)
 	return a != b && a != timeless && b != timeless
 }
 
-// tenseOf is that of the first verb of a side that the other has not.
+// tenseOf returns the tense of the first unmatched verb of a side.
 func tenseOf(s *side) tense {
 	for i := range s.words {
 		w := &s.words[i]

@@ -1,10 +1,10 @@
-// Tongue: the language that a text is written in.
+// Tongue: the language of a text.
 
 package verify
 
 import "strings"
 
-// tongues are words that only one of these languages has, and has often.
+// tongues lists, for each language, frequent words that no other of these languages has.
 var tongues = [...]string{
 	"the is are what how why does can which with of and should where when do",
 	"der das ist und wie nicht ein eine warum welche wann kann mit von für auf ich kannst",
@@ -28,7 +28,7 @@ func (x *lexicon) readLanguages() {
 	}
 }
 
-// A tally counts the words of each of tongues that a text has.
+// A tally counts, for each language of tongues, how many of its words a text has.
 type tally [len(tongues)]int
 
 func (t *tally) count(raws []raw, x *lexicon) {
@@ -40,7 +40,7 @@ func (t *tally) count(raws []raw, x *lexicon) {
 	}
 }
 
-// surest returns the language that a text is surely written in, -1: none.
+// surest returns the language that a text is certainly written in; -1: none.
 func (t *tally) surest() int {
 	best, second := 0, -1
 	for k := 1; k < len(t); k++ {
@@ -57,7 +57,7 @@ func (t *tally) surest() int {
 	return best
 }
 
-// languageDiffers refuses pairs in two languages, whose answers are, too.
+// languageDiffers refuses pairs in two languages, because their answers are in two languages too.
 func languageDiffers(p *pair) bool {
 	if a, b := p.a.ideographs >= 2, p.b.ideographs >= 2; a != b {
 		return p.a.ideographs == 0 || p.b.ideographs == 0

@@ -1,4 +1,4 @@
-// Unread: what a text has beside words, numbers, operators and code.
+// Unread: characters of a text that are not words, numbers, operators or code.
 
 package verify
 
@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// signsDiffer refuses pairs of which one side has a sign that no other rule reads
-// and the other side has not, or many more marks, accents, or words in odd case: a
-// model reads words in letters drawn as signs, in emoji, in ancient numerals and in
-// Morse, while an embedding sees hardly any of it, so that such a question lies
-// right beside the plain one.
+// signsDiffer refuses pairs in which only one side has a sign that no other rule reads, or has
+// many more marks, accents or words in odd case. A language model can read words written in
+// look-alike signs, emoji, ancient numerals or Morse, but an embedding hardly sees them, so such
+// a question lies right beside the plain one.
 func signsDiffer(p *pair) bool {
 	a, b := &p.a, &p.b
 	return !bytes.Equal(a.signs, b.signs) || apart(a.marks, b.marks) > mostMoreMarks ||
@@ -21,26 +20,25 @@ func signsDiffer(p *pair) bool {
 
 func apart(a, b int) int { return max(a-b, b-a) }
 
-// How many more one of two questions that are the same may have: marks of
-// punctuation, or accents; words such as iPhone. Of 4,354 public pairs of the same
-// question it costs none that would be a hit at 0.9.
+// How many more of these one of two equal questions may have: punctuation marks or accents; words
+// such as iPhone. Of 4,354 public pairs of equal questions, these limits refuse none that would
+// be a hit at 0.9.
 const (
 	mostMoreMarks = 8
 	mostMoreOdd   = 2
 )
 
-// unread keeps a sign that nothing else reads, but for the marks of punctuation that
-// people type, which are counted: they mean little, and people set them as they
-// like. What joins emoji or says how they are drawn means as little; elsewhere it
-// makes a question literal.
+// unread keeps a sign that nothing else reads. It only counts punctuation marks that people type,
+// because they mean little and people use them freely. It also ignores characters that join emoji
+// or select their style; elsewhere those make a question literal.
 func (c *scanner) unread(r rune) {
 	if r >= utf8.RuneSelf && !c.typed(r) && !unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
 		c.side.signs = utf8.AppendRune(c.side.signs, r)
 	}
 }
 
-// typedMarks are marks of punctuation that keyboards and word processors set, in
-// any text; others only among letters of their own script.
+// typedMarks are punctuation marks that keyboards and word processors produce, accepted in any
+// text. Others are accepted only among letters of their own script.
 var typedMarks = func() map[rune]bool {
 	set := make(map[rune]bool)
 	for _, r := range "‐‑‒–—―‘’‚‛“”„‟‹›«»…•·¡¿、。〈〉《》「」『』【】〔〕〖〗〜・！（），．：；？［］｛｝～｡｢｣､･" {
@@ -49,8 +47,8 @@ var typedMarks = func() map[rune]bool {
 	return set
 }()
 
-// typed says whether r is a mark of punctuation that people type where it stands:
-// an Arabic comma behind an Arabic letter.
+// typed reports whether r is a punctuation mark that people type at this place: an Arabic comma
+// after an Arabic letter.
 func (c *scanner) typed(r rune) bool {
 	if !unicode.IsPunct(r) {
 		return false
@@ -67,15 +65,15 @@ func (c *scanner) typed(r rune) bool {
 	return false
 }
 
-// scriptsWithMarks are scripts that have marks of punctuation of their own, and
-// where the two are encoded.
+// scriptsWithMarks are scripts with punctuation marks of their own: the code points of the marks
+// and of the letters.
 var scriptsWithMarks = [...]struct{ marks, letters [2]rune }{
 	{[2]rune{0x37e, 0x387}, [2]rune{0x370, 0x3ff}},     // Greek
 	{[2]rune{0x55a, 0x58a}, [2]rune{0x531, 0x587}},     // Armenian
 	{[2]rune{0x5be, 0x5f4}, [2]rune{0x5d0, 0x5f2}},     // Hebrew
 	{[2]rune{0x60c, 0x61f}, [2]rune{0x620, 0x8ff}},     // Arabic, Syriac
 	{[2]rune{0x66a, 0x6d4}, [2]rune{0x620, 0x8ff}},     //
-	{[2]rune{0x964, 0x970}, [2]rune{0x900, 0xdff}},     // of India
+	{[2]rune{0x964, 0x970}, [2]rune{0x900, 0xdff}},     // scripts of India
 	{[2]rune{0xf04, 0xfda}, [2]rune{0xf00, 0xfff}},     // Tibetan
 	{[2]rune{0x104a, 0x104f}, [2]rune{0x1000, 0x109f}}, // Myanmar
 	{[2]rune{0x1361, 0x1368}, [2]rune{0x1200, 0x139f}}, // Ethiopic
@@ -85,8 +83,8 @@ var scriptsWithMarks = [...]struct{ marks, letters [2]rune }{
 
 func inRange(r rune, between [2]rune) bool { return between[0] <= r && r <= between[1] }
 
-// composed reads the accents behind the letter r that make one letter with it:
-// whether a client sends a letter in one code point or in two says nothing.
+// composed reads the accents after the letter r that form one letter with it: a client may send a
+// letter as one code point or as two.
 func (c *scanner) composed(r rune) rune {
 	for c.at+1 < len(c.in) && (c.in[c.at] == 0xcc || c.in[c.at] == 0xcd) { // U+0300 to U+037F
 		accent, n := utf8.DecodeRune(c.in[c.at:])
@@ -100,15 +98,15 @@ func (c *scanner) composed(r rune) rune {
 	return r
 }
 
-// mark reads a combining mark behind a letter, within a word, that makes no letter
-// with it.
+// mark reads a combining mark after a letter, within a word, that does not form one letter with
+// it.
 func (c *scanner) mark(r rune) {
 	letter, _ := utf8.DecodeLastRune(c.side.text)
 	switch {
-	case letter < 0x590 || unicode.Is(unicode.Inherited, r): // an accent that the letter is not written with, letters over letters, rings
+	case letter < 0x590 || unicode.Is(unicode.Inherited, r): // an accent that this letter never has, letters over letters, rings
 		c.side.signs = utf8.AppendRune(c.side.signs, r)
 	case inRange(r, [2]rune{0x591, 0x5c7}) && inRange(letter, [2]rune{0x5d0, 0x5f2}),
-		inRange(r, [2]rune{0x610, 0x74a}) && inRange(letter, [2]rune{0x620, 0x77f}): // points of Hebrew, Arabic and Syriac, mostly left out
+		inRange(r, [2]rune{0x610, 0x74a}) && inRange(letter, [2]rune{0x620, 0x77f}): // vowel points of Hebrew, Arabic and Syriac, usually left out
 	default: // a vowel, as in Hindi
 		c.side.text = utf8.AppendRune(c.side.text, r)
 	}

@@ -1,4 +1,4 @@
-// What no rule reads, and a model does.
+// Signs that a language model reads and no other rule does.
 
 package verify
 
@@ -11,9 +11,9 @@ import (
 	"kvasir/cache"
 )
 
-// TestNoSignPassesBesideAQuestion writes a message beside a question, in the
-// characters of each block of Unicode in turn and in several ways: either only the
-// same bytes answer it, or it answers none but its like.
+// TestNoSignPassesBesideAQuestion writes a message beside a question, in the characters of every
+// Unicode block and in several ways. Each must be either literal, so that only the same bytes
+// answer it, or not a hit for the plain question.
 func TestNoSignPassesBesideAQuestion(t *testing.T) {
 	const plain = "How do I reset my password if I do not have access to my e-mail any more?"
 	v, e := open(t), newEmbedder(t)
@@ -87,7 +87,7 @@ func TestOddLettersPassNotBesideAQuestion(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"What is the difference between a naïve café and a crème brûlée?", "What is the difference between a nai\u0308ve cafe\u0301 and a cre\u0300me bru\u0302le\u0301e?"},
 		{"Thủ đô của nước Pháp là gì vậy?", "Thu\u0309 đo\u0302 cu\u0309a nu\u031bo\u031b\u0301c Pha\u0301p la\u0300 gi\u0300 va\u0323\u0302y?"},
-		{"Thủ đô của nước Pháp là gì vậy?", "Thu\u0309 đô cu\u0309a nươ\u0301c Pha\u0301p la\u0300 gi\u0300 vâ\u0323y?"}, // as Windows writes it
+		{"Thủ đô của nước Pháp là gì vậy?", "Thu\u0309 đô cu\u0309a nươ\u0301c Pha\u0301p la\u0300 gi\u0300 vâ\u0323y?"}, // in the form that Windows produces
 		{"Какой город столица Франции?", "Какои\u0306 город столица Франции?"},
 		{"Does JavaScript work on an iPhone?", "does javascript work on an iphone?"},
 		{"What does an e‑mail say – “hello”?", "What does an e-mail say - \"hello\"?"},
@@ -128,7 +128,7 @@ func answers(v *Verifier, e *embedder, plain, text string) string {
 	}
 	for _, pair := range [2][2]string{{plain, text}, {text, plain}} {
 		if score, why := v.Compare([]byte(pair[0]), []byte(pair[1]), 1); why != "" || score < threshold {
-			continue // however near
+			continue // literal, so its similarity does not matter
 		}
 		if score, why := v.Compare([]byte(pair[0]), []byte(pair[1]), e.similarity(pair[0], pair[1])); why == "" && score >= threshold {
 			return fmt.Sprintf("score %.2f", score)

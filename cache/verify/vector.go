@@ -1,4 +1,4 @@
-// Vector: what a word means, as the mean of its tokens' rows.
+// Vector: the meaning of a word, as the mean of its tokens' embedding rows.
 
 package verify
 
@@ -24,7 +24,7 @@ func (p *pair) vector(dst *[model.Dim]float32, w *word) bool {
 	return normalise(dst)
 }
 
-// normalise gives a vector the length 1, and says whether it has any.
+// normalise scales a vector to length 1. It returns false for a vector of length 0.
 func normalise(v *[model.Dim]float32) bool {
 	n := model.Dot(v, v)
 	if n <= 1e-12 {

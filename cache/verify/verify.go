@@ -1,15 +1,14 @@
-// Package verify says how surely one answer serves two questions.
+// Package verify computes how likely it is that one answer serves two questions.
 //
-// An embedding finds questions that sound alike, and takes another number, name
-// or negation for the same question. So the words are compared here: first rules,
-// each of which refuses a kind of difference that changes the answer, then a
-// small model, trained on pairs of questions, that weighs what is left.
+// An embedding finds questions that sound alike, but hardly sees a different number, name or
+// negation. So this package compares the words: first by rules, each of which refuses one kind of
+// difference that changes the answer, then by a small model, trained on pairs of questions.
 //
 //	v, err := verify.Embedded()
 //	score, why := v.Compare([]byte("how tall is k2"), []byte("How high is K2?"), 0.93)
 //
-// English and Chinese are known well. In other languages the rules that need no
-// words (numbers, quotes, code, capitals, order) and rarity are what is left.
+// It covers English and Chinese well. For other languages it has only the rules that need no word
+// lists (numbers, quotes, code, capitals, order) and the rarity of words.
 package verify
 
 import (
@@ -19,11 +18,11 @@ import (
 	"kvasir/classify/model"
 )
 
-// MaxText is how many bytes of a question are compared. Longer ones are the same
-// question only if all their bytes are.
+// MaxText is how many bytes of a question are compared. Longer questions are the same only if all
+// their bytes are equal.
 const MaxText = 4096
 
-// A Verifier compares questions. All its methods may be called at the same time.
+// A Verifier compares questions. It is safe for concurrent use.
 type Verifier struct {
 	words   *lexicon
 	tokens  *model.Model
@@ -31,7 +30,7 @@ type Verifier struct {
 	scratch sync.Pool // of *pair
 }
 
-// Embedded returns the verifier that the binary carries. It is opened once.
+// Embedded returns the verifier embedded in the binary. It is opened once.
 func Embedded() (*Verifier, error) { return embedded() }
 
 var embedded = sync.OnceValues(func() (*Verifier, error) {
@@ -52,8 +51,8 @@ func New(tokens *model.Model) (*Verifier, error) {
 	return v, err
 }
 
-// Untrained returns a verifier without its pair model, which training makes
-// anew. It has Features, but cannot Compare.
+// Untrained returns a verifier without a pair model, for training a new one. It offers Features,
+// but not Compare.
 func Untrained(tokens *model.Model) (*Verifier, error) {
 	words, err := openLexicon()
 	if err != nil {
@@ -64,11 +63,11 @@ func Untrained(tokens *model.Model) (*Verifier, error) {
 	return v, nil
 }
 
-// Compare returns how likely the answer to the stored question a serves the new
-// question b, from 0 to 1, and the name of the rule that refused the pair, or
-// "": number, date, unit, negation, antonym, name, quote, code, order,
-// comparison, language, question, word, sign; long for texts beyond MaxText.
-// similarity is the cosine of their embeddings. The texts are only read.
+// Compare returns how likely it is that the answer to the stored question a serves the new
+// question b, from 0 to 1, and the name of the rule that refused the pair, or "": number, date,
+// unit, negation, antonym, name, quote, code, order, comparison, language, question, word, sign;
+// "long" for texts beyond MaxText. similarity is the cosine of their embeddings. Compare does not
+// keep or change the texts.
 func (v *Verifier) Compare(a, b []byte, similarity float64) (score float64, why string) {
 	if len(a) > MaxText || len(b) > MaxText {
 		if bytes.Equal(a, b) {
@@ -85,6 +84,6 @@ func (v *Verifier) Compare(a, b []byte, similarity float64) (score float64, why 
 	return v.forest.score(&p.features), ""
 }
 
-// refusedShare is what a refusal leaves of the score: such a pair is never above
-// a threshold of 0.5, and still in the order of its likeness.
+// refusedShare is the factor by which a refusal multiplies the score: refused pairs stay at or
+// below 0.5, and are still ordered by similarity.
 const refusedShare = 0.5

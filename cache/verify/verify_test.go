@@ -11,7 +11,7 @@ import (
 	"kvasir/classify/model"
 )
 
-// threshold is the shipped one of cache.threshold.
+// threshold is the default of cache.threshold.
 const threshold = 0.9
 
 func open(t testing.TB) *Verifier {
@@ -23,7 +23,7 @@ func open(t testing.TB) *Verifier {
 	return v
 }
 
-// embedder gives the similarity of two texts as the cache does.
+// embedder computes the similarity of two texts as the cache does.
 type embedder struct {
 	m      *model.Model
 	s      model.Scratch
@@ -76,7 +76,7 @@ func readPairs(t testing.TB, path string) (pairs [][3]string) {
 	return pairs
 }
 
-// expand returns what a line with {one|another} stands for.
+// expand returns all lines that a line with {one|another} stands for.
 func expand(line string) []string {
 	before, rest, _ := strings.Cut(line, "{")
 	inner, after, _ := strings.Cut(rest, "}")
@@ -87,13 +87,13 @@ func expand(line string) []string {
 	return all
 }
 
-// TestNearMisses holds the share of near-misses that would be answered.
+// TestNearMisses bounds the share of near-misses that would be answered.
 func TestNearMisses(t *testing.T) {
 	v, e := open(t), newEmbedder(t)
 	for _, set := range []struct {
 		file  string
-		pairs int     // at least so many
-		most  float64 // per cent, of all and of each kind with 20 pairs and more
+		pairs int     // at least this many
+		most  float64 // per cent, of all and of each kind with 20 or more pairs
 	}{{"testdata/near-en.txt", 250, 2}, {"testdata/near-zh.txt", 200, 3}} {
 		answered, all := make(map[string]int), make(map[string]int)
 		for _, line := range readLines(t, set.file) {
@@ -123,7 +123,7 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-// frames put a question in other words. They are not those of the training.
+// frames rephrase a question. Training does not use them.
 var frames = map[string][]func(string) string{
 	"testdata/same-en.txt": {
 		func(q string) string { return strings.ToUpper(q) },
@@ -153,7 +153,7 @@ var frames = map[string][]func(string) string{
 	},
 }
 
-// TestRewordings holds the share of trivial rewordings that are answered.
+// TestRewordings bounds the share of trivial rewordings that are answered.
 func TestRewordings(t *testing.T) {
 	v, e := open(t), newEmbedder(t)
 	for file, least := range map[string]float64{"testdata/same-en.txt": 90, "testdata/same-zh.txt": 85} {
@@ -180,7 +180,7 @@ func TestRewordings(t *testing.T) {
 	}
 }
 
-// TestRules names the rule that refuses a pair; "" where none does.
+// TestRules checks which rule refuses a pair; "": none does.
 func TestRules(t *testing.T) {
 	v := open(t)
 	for _, fields := range readPairs(t, "testdata/rules.txt") {
@@ -196,7 +196,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestLong compares texts beyond MaxText by their bytes.
+// TestLong: texts beyond MaxText are compared by their bytes.
 func TestLong(t *testing.T) {
 	v := open(t)
 	long := bytes.Repeat([]byte("why "), MaxText)
@@ -208,7 +208,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// TestConcurrent compares from many goroutines: every one has its own memory.
+// TestConcurrent compares from many goroutines, each with its own memory.
 func TestConcurrent(t *testing.T) {
 	v := open(t)
 	a, b := []byte("How do I sort a list in Python?"), []byte("how can i sort a list in python")
@@ -227,8 +227,8 @@ func TestConcurrent(t *testing.T) {
 	done.Wait()
 }
 
-// FuzzCompare compares any two texts: no panic, a score from 0 to 1, and the
-// same whichever was asked first.
+// FuzzCompare compares any two texts: no panic, a score from 0 to 1, and the same score when they
+// are swapped.
 func FuzzCompare(f *testing.F) {
 	for _, pair := range [][2]string{
 		{"What is 2+2?", "what's 2 + 3"}, {"北京到上海多远", "上海到北京多远"}, {"`rm -rf /`", "rm \"x\" 'y' it's"},

@@ -1,10 +1,10 @@
-// Weight: how much a word says.
+// Weight: how much meaning a word carries.
 
 package verify
 
 import "math/bits"
 
-// Weights of words. The rarity of the others is read from the tokenizer, whose
+// Weights of words. The weight of other words is their rarity, read from the tokenizer, whose
 // pieces are numbered by how often they occur.
 const (
 	smallWeight = 0.1
@@ -49,11 +49,11 @@ func (r *reader) weigh(w *word) {
 	}
 }
 
-// maxIDs bounds the tokens of a pair that are looked at.
+// maxIDs bounds the tokens of a pair that are looked up.
 const maxIDs = 1024
 
-// rarity of a token, from 0.35 to 1.2: its number counts how many occur more
-// often.
+// rarity returns the rarity of a token, from 0.35 to 1.2: its number is how many tokens occur
+// more often.
 func rarity(id int32) float32 {
 	const first, last = 8, 17 // powers of two
 	n := float32(bits.Len32(uint32(id)))

@@ -1,28 +1,28 @@
-// Word: what is compared: phrases of the lists, stems, numbers, code, and pieces
-// of scripts that write no spaces.
+// Word: the units of comparison: phrases of the lists, stems, numbers, code, and pieces of
+// scripts without spaces.
 
 package verify
 
 // A word is one or more raws.
 type word struct {
-	concept    uint64 // equal for what means the same
+	concept    uint64 // equal for words of the same meaning
 	start, end int32  // in side.text
-	raw        int32  // the first
-	match      int32  // the word of the other side, -1
-	next       int32  // the next of the same concept, -1: set in b alone
+	raw        int32  // its first raw
+	match      int32  // matching word of the other side; -1: none
+	next       int32  // next word of the same concept; -1: none; set only in b
 	class      class
 	value      float64 // of a number
-	weight     float32 // how much it says, 0..2
+	weight     float32 // how much meaning it carries, 0..2
 	token      int32   // its first token, -1: not looked up
-	tokens     int32   // how many
-	sim        float32 // of the best partner where there is no match
-	clause     bool    // a clause begins with it
+	tokens     int32   // how many tokens
+	sim        float32 // similarity of the best partner, if there is no match
+	clause     bool    // it begins a clause
 }
 
-// content says whether a word is more than grammar.
+// content reports whether a word is a content word, not grammar.
 func (w *word) content() bool { return w.class&(small|asks) == 0 || w.class&(negator|closed) != 0 }
 
-// counts says whether the place of a word among others means something.
+// counts reports whether the position of a word among the others matters.
 func (w *word) counts() bool { return w.content() || w.class&pronoun != 0 }
 
 // reader makes words of raws.
@@ -31,8 +31,8 @@ type reader struct {
 	v      *Verifier
 	p      *pair
 	lead   bool // only dropped words since the clause began
-	begins bool // no word since the clause began
-	gap    int  // first raw of the ideographs that no list has, -1
+	begins bool // no word yet since the clause began
+	gap    int  // first raw of a run of ideographs that no list has; -1: none
 }
 
 // read makes the words of a side.
@@ -71,7 +71,7 @@ func (r *reader) next(i int) int {
 	}
 	e, taken := r.entry(i)
 	if taken == 1 && e.form == what && r.form == how && string(r.text[p.start:p.end]) == "define" {
-		e = entry{} // how do I define a macro asks for no definition
+		e = entry{} // "how do I define a macro" does not ask for a definition
 	}
 	if taken == 0 && p.kind == ideograph {
 		if r.gap < 0 {
@@ -106,8 +106,7 @@ func (r *reader) next(i int) int {
 	return max(taken, 1)
 }
 
-// entry finds the longest phrase at raw i, in the form that it is written in, as
-// an acronym, or as a dictionary has it.
+// entry finds the longest phrase at raw i: as written, as an acronym, or in its dictionary form.
 func (r *reader) entry(i int) (entry, int) {
 	x, p := r.v.words, &r.raws[i]
 	if p.acronym && !r.shouted {
@@ -138,7 +137,7 @@ func (r *reader) entry(i int) (entry, int) {
 	return e, taken
 }
 
-// drops says whether a phrase says nothing where it stands.
+// drops reports whether a phrase has no meaning where it stands.
 func (r *reader) drops(e entry, i, taken int) bool {
 	if e.class&dropped != 0 {
 		return !r.raws[i].capital || r.titled || r.shouted // vitamin A
@@ -153,7 +152,7 @@ func (r *reader) drops(e entry, i, taken int) bool {
 	return r.lead || after >= len(r.raws) || r.raws[after].kind == stop
 }
 
-// stemmed returns the concept of a word that no list has. -ise and -ize are one.
+// stemmed returns the concept of a word that no list has. Spellings in -ise and -ize are equal.
 func (r *reader) stemmed(p *raw) uint64 {
 	if p.kind != letters {
 		return p.hash
@@ -198,7 +197,7 @@ func (r *reader) add(w word, i, n int) {
 	r.words = append(r.words, w)
 }
 
-// isModal says whether a month's name is the verb: may.
+// isModal reports whether the name of a month is the verb "may".
 func (r *reader) isModal(p *raw, i int) bool {
 	if string(r.text[p.start:p.end]) != "may" || p.capital {
 		return false
@@ -217,8 +216,8 @@ func (r *reader) isModal(p *raw, i int) bool {
 	return q.kind != digits
 }
 
-// closeGap makes words of the ideographs since the gap began: the pieces that
-// the tokenizer knows.
+// closeGap turns the ideographs since the gap began into words: the pieces that the tokenizer
+// knows.
 func (r *reader) closeGap(to int) {
 	if r.gap < 0 {
 		return

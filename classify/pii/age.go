@@ -19,8 +19,8 @@ func age(s *scan, d *digits) match {
 	return match{start: d.groups[0].start, end: end}
 }
 
-// ageBefore says whether the number directly follows a word such as "age" or
-// "turned", and counts nothing else.
+// ageBefore reports whether the number directly follows a word such as "age" or "turned", and is
+// not a count of something else.
 func ageBefore(s *scan, d *digits, v, end int) bool {
 	if s.label != lAge || d.start-s.labelEnd > 10 || !fillers(s.text, s.labelEnd, d.start) {
 		return false
@@ -58,7 +58,7 @@ func hashAfter(s *scan, i int) uint64 {
 	return hash
 }
 
-// fillers says whether text[i:end] holds no words but such as "is" and "of".
+// fillers reports whether text[i:end] has only words such as "is" and "of".
 func fillers(text []byte, i, end int) bool {
 	for i < end {
 		hash, stop := wordAt(text[:end], i)
@@ -114,8 +114,8 @@ func wordAfter(text []byte, i int) (hash uint64, end int) {
 	return hash, end
 }
 
-// oldAfter says whether what follows text[:i] makes the number before it an
-// age: "-year-old", " years old", " Jahre alt", "岁".
+// oldAfter reports whether what follows text[:i] makes the number before it an age: "-year-old",
+// " years old", " Jahre alt", "岁".
 func oldAfter(s *scan, i int) bool {
 	if c, size := char(s.text, i); c == ideo || c == ' ' && charAt(s.text, i+size) == ideo {
 		if c == ' ' {
@@ -144,7 +144,7 @@ func oldAfter(s *scan, i int) bool {
 
 var hashYO = hashWord("yo")
 
-// haves are the words by which Romance languages say an age: one has years.
+// haves are the words with which Romance languages give an age: "to have" years.
 var haves = func() map[uint64]bool {
 	m := make(map[uint64]bool)
 	for _, w := range []string{"ai", "a", "as", "avait", "aura", "avons", "ont", "tengo", "tiene", "tienes", "tenía", "tienen", "con", "cumplí", "cumplió", "tenho", "tem", "tinha", "ho", "ha", "hai", "aveva", "com", "âgé", "âgée", "de", "di"} {
@@ -153,7 +153,7 @@ var haves = func() map[uint64]bool {
 	return m
 }()
 
-// haveBefore says whether the number that ends at i follows such a word.
+// haveBefore reports whether the number that ends at i follows such a word.
 func haveBefore(s *scan, i int) bool {
 	return s.label == lAge && i-s.labelEnd < 16 || s.priorEnd >= 0 && i-s.priorEnd <= 5 && haves[s.prior] && s.prior != hashDe && s.prior != hashDi
 }

@@ -1,43 +1,42 @@
-// Values written apart: a card number with a group on each line, with commas,
-// or with a character between any two digits is the same number to whoever reads it.
+// Values written apart: a card number with one group on each line, with commas, or with a
+// character between any two digits is still the same number to a reader.
 
 package pii
 
 import "bytes"
 
-// What stands between two groups of digits that are written apart. Numbers of a
-// list, a table and a formula are parted in the same way, so that less is believed
-// of those.
+// Kinds of separators between two groups of digits. The last three also separate numbers of
+// lists, tables and formulas, so values with them must meet stricter conditions.
 const (
 	gapPlain = 1 << iota // spaces, dots, dashes, slashes, quotes, marks
 	gapLine              // the end of a line
-	gapList              // commas, bars, tabs: of lists and tables
-	gapMath              // signs of formulas, times and money
+	gapList              // commas, bars, tabs: as in lists and tables
+	gapMath              // signs as in formulas, times and amounts
 )
 
 const (
-	maxGap    = 16      // characters between two groups; one that is repeated counts once
+	maxGap    = 16      // characters between two groups; a repeated one counts once
 	maxLeader = 1 << 10 // bytes between two groups
-	maxApart  = 40      // digits of a run that are held
+	maxApart  = 40      // digits of a run that are kept
 )
 
-// apart is a run of groups of digits with anything but letters between them.
+// apart is a run of groups of digits with anything except letters between them.
 type apart struct {
 	d      [maxApart]byte
 	groups [maxApart]group // sep is not used
 	n, g   int
 	end    int  // of the last group that was read
 	gaps   int  // all kinds of gaps in it
-	loose  bool // the pass itself does not read it as one number
-	whole  bool // no digits are joined to it on either side
+	loose  bool // the normal pass does not read it as one number
+	whole  bool // no digits touch it on either side
 }
 
-// apartTypes are looked for in digits that are written apart, in this order: those
-// that a check digit decides about, and those that need a word before them.
+// apartTypes are the types searched for in digits written apart, in this order: types with a
+// check digit, then types that need a word before them.
 var apartTypes = [...]Type{CNResidentID, CreditCard, USSSN, Aadhaar, NHS, BankNumber, PhoneNumber}
 
-// findApart finds a value that begins with the digits at i and is written apart.
-// It returns where it ends, i if there is none.
+// findApart finds a value that begins with the digits at i and is written apart. It returns where
+// it ends; i: none.
 func (s *scan) findApart(i int) int {
 	if i < s.apartEnd {
 		return i
@@ -51,7 +50,7 @@ func (s *scan) findApart(i int) int {
 		if m := s.apartValue(a, t); m.end > m.start {
 			s.emit(t, m)
 			if t == CreditCard && s.label == lCard {
-				s.labelEnd = m.end // it may announce a list of them
+				s.labelEnd = m.end // the word may announce a list of values
 			} else {
 				s.spend(m.end)
 			}
@@ -105,7 +104,7 @@ func (s *scan) readApart(a *apart, i int) {
 	}
 }
 
-// digitBefore says whether digits stand before i with no letter between.
+// digitBefore reports whether digits stand before i with no letter between.
 func (s *scan) digitBefore(i int) bool {
 	for range maxGap {
 		c, size := foldBefore(s.text, i)
@@ -120,15 +119,15 @@ func (s *scan) digitBefore(i int) bool {
 	return false
 }
 
-// gap reads what stands between the digits before i and the next ones. next is -1
-// where there are none, or something else comes first.
+// gap reads the separator between the digits before i and the next ones. next is -1 if no digits
+// follow, or if anything else comes first.
 func (s *scan) gap(i int) (next, kinds int) {
 	from := i
 	last := byte(0xff)
 	for n := 0; n <= maxGap && i < min(len(s.text), from+maxLeader); n++ {
 		c, size := fold(s.text, i)
 		if c == last {
-			n-- // of a line of dots
+			n-- // in a row of dots
 		}
 		last = c
 		switch {
@@ -156,16 +155,16 @@ func (s *scan) gap(i int) (next, kinds int) {
 	return -1, 0
 }
 
-// isCurrency says whether the text begins with a pound, a yen or one of the block
-// of currency signs, or a sign of multiplication or division.
+// isCurrency reports whether the text begins with a pound, a yen or one of the block of currency
+// signs, or a sign of multiplication or division.
 func isCurrency(text []byte) bool {
 	return len(text) > 2 && (text[0] == 0xC2 && (text[1] == 0xA3 || text[1] == 0xA5) || text[0] == 0xE2 && text[1] == 0x82 && text[2] >= 0xA0 ||
 		text[0] == 0xC3 && (text[1] == 0x97 || text[1] == 0xB7))
 }
 
-// apartValue asks the rule of a type. After a word that announces the type its
-// groups may be any, from one of the first three on; else the run must be written
-// as such values are, and be all that is there.
+// apartValue applies the rule of a type. After a word that announces the type, the value may be
+// any groups, from one of the first three on. Without such a word, the run must have the usual
+// form of such values, and stand alone.
 func (s *scan) apartValue(a *apart, t Type) match {
 	l := table[t].label
 	if !s.near(l, a.groups[0].start) {
@@ -193,7 +192,7 @@ func (s *scan) apartValue(a *apart, t Type) match {
 	return match{}
 }
 
-// fits says whether values of the type have so many digits.
+// fits reports whether values of the type can have n digits.
 func fits(t Type, n int) bool {
 	switch t {
 	case CNResidentID:
@@ -208,13 +207,13 @@ func fits(t Type, n int) bool {
 	return n == 9 // of the United States: a social security or a routing number
 }
 
-// total is how many digits the groups from to to (without it) have.
+// total returns how many digits the groups from from up to, but not including, to have.
 func (a *apart) total(from, to int) int {
 	return a.groups[to-1].first + a.groups[to-1].n - a.groups[from].first
 }
 
-// askApart asks the rule of the type about the digits of some groups, as if they
-// were written in one. An announced phone number keeps its groups.
+// askApart applies the rule of the type to the digits of some groups, as if they were written
+// together. An announced phone number keeps its groups.
 func (s *scan) askApart(a *apart, t Type, from, to int) match {
 	d := &s.number
 	d.n, d.g, d.paren, d.more, d.joined, d.money = copy(d.d[:], a.d[a.groups[from].first:][:min(a.total(from, to), maxDigits)]), 1, false, false, sepNone, false
@@ -239,12 +238,12 @@ func (s *scan) askApart(a *apart, t Type, from, to int) match {
 	return m
 }
 
-// phoneLike says whether the groups are those of phone numbers, or single digits.
+// phoneLike reports whether the groups are those of phone numbers, or single digits.
 func (a *apart) phoneLike() bool {
 	return a.sizes(1) || a.shaped(3, 3, 4) || a.shaped(1, 3, 3, 4) || a.shaped(3, 4, 4) || a.shaped(3, 4)
 }
 
-// sizes says whether all groups have n digits.
+// sizes reports whether all groups have n digits.
 func (a *apart) sizes(n int) bool {
 	for _, g := range a.groups[:a.g] {
 		if g.n != n {
@@ -266,9 +265,9 @@ func (a *apart) shaped(sizes ...int) bool {
 	return true
 }
 
-// standsOut says whether a run that no word announces is written as a value of the
-// type, and not as the numbers of a list, a row or a formula: of four such numbers
-// one in forty has the first digits and the check digit of a card.
+// standsOut reports whether an unannounced run has the form of a value of the type, and not that
+// of numbers in a list, a row or a formula. This is needed because one in forty runs of four such
+// numbers has the first digits and the check digit of a card.
 func (s *scan) standsOut(a *apart, t Type) bool {
 	if !a.whole || a.gaps&gapMath != 0 {
 		return false
@@ -280,7 +279,7 @@ func (s *scan) standsOut(a *apart, t Type) bool {
 	switch {
 	case a.gaps == gapPlain:
 		return printed || a.sizes(1)
-	case a.gaps == gapLine && a.sizes(1): // a digit a line, and as many as most cards have
+	case a.gaps == gapLine && a.sizes(1): // one digit per line, and as many as most cards have
 		return t == CreditCard && (a.n == 15 || a.n == 16) && s.ownLines(a)
 	case !printed || a.sorted():
 		return false
@@ -290,8 +289,7 @@ func (s *scan) standsOut(a *apart, t Type) bool {
 	return s.ownLines(a)
 }
 
-// sorted says whether the groups rise or fall from each to the next, as those of a
-// list often do.
+// sorted reports whether the groups rise or fall throughout, as numbers of a list often do.
 func (a *apart) sorted() bool {
 	up, down := true, true
 	for i := 1; i < a.g; i++ {
@@ -302,8 +300,8 @@ func (a *apart) sorted() bool {
 	return up || down
 }
 
-// ownLines says whether nothing else stands in the lines of the run. It may be the
-// one row of a table that has no other: those of figures have a head above them.
+// ownLines reports whether nothing else stands in the lines of the run. The run may also be the
+// only row of a table, unless a header line above shows that it is a row of figures.
 func (s *scan) ownLines(a *apart) bool {
 	bars := false
 	i := a.groups[0].start
@@ -327,5 +325,5 @@ func (s *scan) ownLines(a *apart) bool {
 	return true
 }
 
-// maxRow is how much of the line above a row is looked at, in bytes.
+// maxRow is how many bytes of the line above a row are checked.
 const maxRow = 256

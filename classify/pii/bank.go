@@ -26,8 +26,8 @@ func iban(s *scan, c *code) match {
 	return s.ibanOf([2]byte{c.buf[0], c.buf[1]}, c.start, 4)
 }
 
-// spelledIBAN finds one behind its word, with something between all its
-// characters. It returns where it ends, i if there is none.
+// spelledIBAN finds an IBAN after its word, with a separator between any two characters. It
+// returns where it ends; i: none.
 func (s *scan) spelledIBAN(i int) int {
 	if !s.near(lIBAN, i) {
 		return i
@@ -48,8 +48,8 @@ func (s *scan) spelledIBAN(i int) int {
 	return i
 }
 
-// ibanOf reads one that begins at start; other characters may stand before its
-// apart-th and all that follow.
+// ibanOf reads an IBAN that begins at start. Separators may stand before its apart-th character
+// and before all later ones.
 func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 	length := ibanLengths[[2]byte{country[0] &^ 0x20, country[1] &^ 0x20}]
 	if length == 0 {
@@ -60,7 +60,7 @@ func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 	head := 0            // the first four characters, six digits of it that come last
 	i, gaps := start, 0
 	even, upper, lower := true, false, false // gaps after each four; the case of the letters
-	loose := apart < 4                       // they are other than one space or dash
+	loose := apart < 4                       // gaps may be other than one space or dash
 	near := s.near(lIBAN, start)
 	for n := 0; n < length; n++ {
 		b, size := char(s.text, i)
@@ -100,13 +100,13 @@ func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 	m.end = i
 	m.bad = (rest*1_000_000+head)%97 != 1
 	if m.bad && loose || m.bad && (!even || upper && lower) {
-		return match{} // other words, which happen to be as long
+		return match{} // other words that happen to have this length
 	}
 	return m
 }
 
-// routed says whether nine digits are a routing number of the American
-// Bankers Association: a district, and a check digit with weights 3, 7, 1.
+// routed reports whether nine digits are a routing number of the American Bankers Association: a
+// district, and a check digit with weights 3, 7, 1.
 func routed(d []byte) bool {
 	if district := int(d[0]-'0')*10 + int(d[1]-'0'); district > 12 && (district < 21 || district > 32) && (district < 61 || district > 72) && district != 80 {
 		return false

@@ -40,7 +40,7 @@ var issuers = [...]issuer{
 	{56, 69, 2, lengths(12, 13, 14, 15, 16, 17, 18, 19)}, // Maestro
 }
 
-// issued says whether cards of that length begin with these digits.
+// issued reports whether cards of that length begin with these digits.
 func issued(d []byte) bool {
 	for i := range issuers {
 		is := &issuers[i]
@@ -58,7 +58,7 @@ func issued(d []byte) bool {
 	return false
 }
 
-// luhn says whether the last digit checks the others (ISO/IEC 7812-1, annex B).
+// luhn reports whether the last digit checks the others (ISO/IEC 7812-1, annex B).
 func luhn(d []byte) bool {
 	sum := 0
 	for i, c := range d {
@@ -93,7 +93,7 @@ func card(s *scan, d *digits) match {
 	m := match{start: d.groups[0].start, end: d.end(k)}
 	switch {
 	case !same(v) && issued(v) && luhn(v):
-		// Thirteen digits and fewer are as often a time or an article.
+		// Thirteen digits and fewer are as often a time or an article number.
 		if len(v) < 14 && !near {
 			return match{}
 		}
@@ -105,8 +105,8 @@ func card(s *scan, d *digits) match {
 	return match{}
 }
 
-// isFigure says whether nothing but a point and zeros follows the first k groups:
-// a table's program has made a figure of the number.
+// isFigure reports whether only a point and zeros follow the first k groups: a spreadsheet has
+// formatted the number as a figure.
 func (d *digits) isFigure(k int) bool {
 	if k+1 != d.g || d.more || d.joined != sepNone && d.joined != sepSpace || d.groups[k].sep != sepDot || d.groups[k].n > 2 {
 		return false
@@ -144,7 +144,7 @@ func (d *digits) cardGroups() (k int, printed bool) {
 	return 0, false
 }
 
-// same says whether all digits are one: such numbers are placeholders.
+// same reports whether all digits are equal: such numbers are placeholders.
 func same(d []byte) bool {
 	for _, c := range d {
 		if c != d[0] {

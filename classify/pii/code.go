@@ -3,7 +3,7 @@
 
 package pii
 
-// maxCode is the most characters of a token that are held folded.
+// maxCode is how many characters of a token are kept folded.
 const maxCode = 64
 
 // code is a token of letters and digits, with '-' and '_' within.
@@ -18,8 +18,8 @@ type code struct {
 	spread     [maxCode]byte    // the characters of groupsAt or compact, upper case
 }
 
-// code reads the token at i and asks the scanners. It returns where the pass
-// goes on, i if nothing was found.
+// code reads the token at i and calls the scanners. It returns where the pass continues; i:
+// nothing was found.
 func (s *scan) code(i int) int {
 	if i < s.codeEnd || !begins(s.text, i) {
 		return i
@@ -96,8 +96,7 @@ func readCode(text []byte, c *code, i int) {
 	}
 }
 
-// whole says whether buf holds all of the token, with nothing that would
-// continue it.
+// whole reports whether buf holds all of the token, with nothing that would continue it.
 func (c *code) whole(s *scan) bool { return c.n < maxCode && ends(s.text, c.end) }
 
 // groupsAt matches pattern (L a letter, N a digit, A either) from the token's
@@ -136,7 +135,7 @@ func (c *code) groupsAt(s *scan, first int, pattern string) int {
 	return i
 }
 
-// char is fold that may stand at the end of the text.
+// char is fold that also works at the end of the text.
 func char(text []byte, i int) (c byte, size int) {
 	if i >= len(text) {
 		return 0, 0
@@ -167,8 +166,7 @@ func mixed(s *scan, i, end int) int {
 	return host(s, i)
 }
 
-// residentX lets a resident number of China that ends with X be read as
-// digits.
+// residentX reads a Chinese resident number that ends with X as digits.
 func residentX(s *scan, i, end int) int {
 	if end-i < 18 || charAt(s.text, end-1)&^0x20 != 'X' && charAt(s.text, end-3)&^0x20 != 'X' {
 		return i

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// label is the type of value that a word announces.
+// label is the kind of value that a word announces.
 type label uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 	lOther // a number of another kind: an order, a ticket, an ISBN
 )
 
-// Further uses of a word, beside announcing a value.
+// Other uses of a word, besides announcing a value.
 const (
 	wSecond  = 1 << iota // ends a phrase of two words, whose first is the word before
 	wFiller              // may stand between an announcing word and its value
@@ -99,8 +99,7 @@ func newVocabulary() *vocabulary {
 	return v
 }
 
-// forms returns the ways to write a word that hashing does not fold: hash
-// lower-cases ASCII alone.
+// forms returns the spellings of a word that hashing does not fold: it lower-cases only ASCII.
 func forms(text string) []string {
 	ascii := true
 	for i := range len(text) {
@@ -123,7 +122,7 @@ func (v *vocabulary) addPhrase(text string, w word) {
 	v.add(w)
 }
 
-// add puts w into the table, or adds what it says to an entry that is there.
+// add adds w to the table, or merges it into an existing entry.
 func (v *vocabulary) add(w word) {
 	v.filter[w.hash>>54] |= 1 << (w.hash >> 48 & 63)
 	for i := w.hash % vocabularySize; ; i = (i + 1) % vocabularySize {
@@ -254,8 +253,7 @@ func glyphSlot(a, b, c byte) int {
 	return (int(a)<<7 ^ int(b&63)<<6 ^ int(c&63)) % glyphSlots
 }
 
-// glyphAt returns the longest entry at text[i] and its length in bytes, 0 if
-// there is none.
+// glyphAt returns the longest entry at text[i] and its length in bytes; 0: none.
 func glyphAt(text []byte, i int) (w word, size int) {
 	if i+3 > len(text) {
 		return word{}, 0
@@ -268,13 +266,13 @@ func glyphAt(text []byte, i int) (w word, size int) {
 	return w, size
 }
 
-// near says whether a value that begins at i is announced by l.
+// near reports whether a word of label l announces a value that begins at i.
 func (s *scan) near(l label, i int) bool {
 	return l != lNone && (s.label == l || l == lBank && s.label == lRouting) && i-s.labelEnd <= reach
 }
 
-// foreign says whether a value that begins at i is announced as an identity
-// number or another number that is not of kind l.
+// foreign reports whether a word announces the value that begins at i as an identity number or
+// another number that is not of kind l.
 func (s *scan) foreign(l label, i int) bool {
 	return s.label != lNone && s.label != l && i-s.labelEnd <= reach
 }

@@ -53,9 +53,9 @@ var base58 = func() (t [256]byte) {
 	return t
 }()
 
-// base58check says whether the token is 25 bytes in base 58: a version that a
-// well-known chain uses, a hash, and the first four bytes of the double
-// SHA-256 of both (Bitcoin's developer reference).
+// base58check reports whether the token is 25 bytes in base 58: a version that a well-known chain
+// uses, a hash, and the first four bytes of the double SHA-256 of both (Bitcoin's developer
+// reference).
 func base58check(token []byte) bool {
 	var raw [25]byte
 	ones, leading := 0, true
@@ -108,9 +108,8 @@ var bech32 = func() (t [256]byte) {
 // bech32Prefixes are the human-readable parts that are looked for.
 var bech32Prefixes = [...]string{"bc", "tb", "ltc"}
 
-// segwit finds a segregated-witness address at the word at i, which is one of
-// the prefixes (BIP 173 and 350). It returns where the pass goes on, i if
-// there is none.
+// segwit finds a segregated-witness address at the word at i, which is one of the prefixes (BIP
+// 173 and 350). It returns where the pass continues; i: none.
 func segwit(s *scan, i int) int {
 	for _, prefix := range bech32Prefixes {
 		n := len(prefix)
@@ -159,8 +158,8 @@ func bech32Step(sum uint32) uint32 {
 	return sum
 }
 
-// eip55 says whether forty hexadecimal digits are in one case, or in the
-// mixed case that the hash of the lower-cased address gives (EIP-55).
+// eip55 reports whether forty hexadecimal digits are in one case, or in the mixed case that the
+// hash of the lower-cased address gives (EIP-55).
 func eip55(address []byte) bool {
 	var lowered [40]byte
 	upper, small := false, false
@@ -186,15 +185,15 @@ func eip55(address []byte) bool {
 	return true
 }
 
-// A keccak hashes as Ethereum does: Keccak-256 with the padding of before FIPS
-// 202; SHA-3 of the standard library pads otherwise.
+// A keccak hashes as Ethereum does: Keccak-256 with the padding from before FIPS 202; the
+// standard library's SHA-3 uses another padding.
 type keccak struct {
 	state   sponge
 	message [40]byte
 	digest  [32]byte
 }
 
-// A sponge is read of, which gives what Sum does without a copy of the state.
+// A sponge can be read, which gives the result of Sum without a copy of the state.
 type sponge interface {
 	hash.Hash
 	io.Reader
@@ -207,7 +206,7 @@ var keccaks = sync.Pool{New: func() any {
 	return k
 }}
 
-// of is the hash of an address, valid until the next.
+// of returns the hash of an address, valid until the next call.
 func (k *keccak) of(address *[40]byte) *[32]byte {
 	k.message = *address
 	k.state.Reset()

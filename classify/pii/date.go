@@ -3,7 +3,7 @@
 
 package pii
 
-// validDay says whether the day exists. The year 2000 stands for any.
+// validDay reports whether the day exists. The year 2000 stands for any.
 func validDay(year, month, day int) bool {
 	if month < 1 || month > 12 || day < 1 {
 		return false
@@ -78,8 +78,7 @@ func numericDate(s *scan, d *digits) int {
 	return end
 }
 
-// timeAfter returns where a time of the day after a date ends, i if there is
-// none.
+// timeAfter returns where a time of the day after a date ends; i: none.
 func timeAfter(text []byte, i int) int {
 	at := i
 	switch c := charAt(text, at); {
@@ -99,7 +98,7 @@ func timeAfter(text []byte, i int) int {
 	return i
 }
 
-// hhmm reads "15:04" at i and returns where it ends, 0 if it is not there.
+// hhmm reads "15:04" at i and returns where it ends; 0: it is not there.
 func hhmm(text []byte, i int) int {
 	end := i
 	for end < i+2 && isDigit(charAt(text, end)) {
@@ -123,9 +122,8 @@ func asciiDigits(d []byte) bool {
 	return true
 }
 
-// clockEnd reads a time of the day that cannot be a ratio or a verse: with
-// seconds, or with "am", "pm", "Uhr". It returns where it ends, 0 if there is
-// none.
+// clockEnd reads a time of the day that cannot be a ratio or a verse: with seconds, or with "am",
+// "pm", "Uhr". It returns where it ends; 0: none.
 func clockEnd(text []byte, i int) int {
 	at := hhmm(text, i)
 	whole := false
@@ -195,7 +193,7 @@ func clock(s *scan, i int) int {
 	return end
 }
 
-// lonelyYear says whether the digits are a year after a word such as "in".
+// lonelyYear reports whether the digits are a year after a word such as "in".
 func lonelyYear(s *scan, d *digits) bool {
 	if d.groups[0].n != 4 || d.joined != sepNone || d.g > 1 && d.groups[1].sep != sepSpace || d.paren {
 		return false

@@ -37,7 +37,7 @@ type digits struct {
 	plus   bool // '+' stands before the first digit
 	paren  bool // '(' stands before the first group
 	more   bool // the run goes on with more digits than are held here
-	joined byte // how the run hangs on digits before it in which nothing was found; 0: it does not
+	joined byte // what joins the run to digits before it in which nothing was found; 0: nothing
 	money  bool // a currency sign or '#' stands before it
 }
 
@@ -52,8 +52,8 @@ func (d *digits) end(k int) int { return d.groups[k-1].end }
 // total returns how many digits the first k groups have.
 func (d *digits) total(k int) int { return d.groups[k-1].first + d.groups[k-1].n }
 
-// shape says whether the run begins with groups of just these lengths, all
-// joined by the same separator among seps.
+// shape reports whether the run begins with groups of just these lengths, all joined by the same
+// separator among seps.
 func (d *digits) shape(seps string, lengths ...int) bool {
 	if d.g < len(lengths) {
 		return false
@@ -69,8 +69,8 @@ func (d *digits) shape(seps string, lengths ...int) bool {
 	return true
 }
 
-// alone says whether the first k groups are a number of their own: nothing
-// joins them to digits before or after but a space or a parenthesis.
+// alone reports whether the first k groups are a number of their own: nothing joins them to
+// digits before or after but a space or a parenthesis.
 func (d *digits) alone(k int) bool {
 	switch d.joined {
 	case sepNone, sepSpace, sepWide, sepParen: // sepParen: "1) 4111 ..."
@@ -83,7 +83,7 @@ func (d *digits) alone(k int) bool {
 	return d.groups[k].sep == sepSpace || d.groups[k].sep == sepWide || d.groups[k].sep == sepParen
 }
 
-// whole says whether the first k groups are all of the run.
+// whole reports whether the first k groups are all of the run.
 func (d *digits) whole(k int) bool { return k == d.g && !d.more && d.joined == sepNone }
 
 func hasByte(text string, c byte) bool {
@@ -95,8 +95,7 @@ func hasByte(text string, c byte) bool {
 	return false
 }
 
-// digits reads the number at i and asks the scanners. It returns where the
-// pass goes on.
+// digits reads the number at i and calls the scanners. It returns where the pass continues.
 func (s *scan) digits(i int) int {
 	if to := s.findApart(i); to > i {
 		return to
@@ -135,7 +134,7 @@ func (s *scan) digits(i int) int {
 	return d.groups[0].end
 }
 
-// askDigits asks the rows in the order of their strength.
+// askDigits calls the rows' scanners in the order of strength.
 func (s *scan) askDigits(d *digits) int {
 	claimed := 0
 	for _, t := range askDigits {
@@ -162,8 +161,7 @@ func (s *scan) askDigits(d *digits) int {
 	return claimed
 }
 
-// spend uses up the announcing word: it speaks for one value, but for a list
-// of phone numbers.
+// spend uses up the announcing word: it counts for one value, or for a list of phone numbers.
 func (s *scan) spend(end int) {
 	if s.label == lPhone {
 		s.labelEnd = end
@@ -223,10 +221,9 @@ func (s *scan) read(d *digits, i int) bool {
 	return d.g > 0
 }
 
-// nextField says whether the comma before the run ends a field of a table, as
-// in "17,4111111111111111": what follows is neither three digits, as between
-// thousands, nor the decimals of a number below one, or it goes on as no amount
-// does.
+// nextField reports whether the comma before the run ends a field of a table, as in
+// "17,4111111111111111": the digits after it are neither a group of thousands nor the decimals of
+// a number below one, or they continue as no amount does.
 func (s *scan) nextField(d *digits) bool {
 	comma, size := foldBefore(s.text, d.groups[0].start)
 	if comma != ',' {
@@ -241,7 +238,7 @@ func (s *scan) nextField(d *digits) bool {
 	return d.groups[0].n > 3 && !(zero == '0' && !isDigit(digit))
 }
 
-// readBefore looks at what stands before the first digit.
+// readBefore checks the characters before the first digit.
 func (s *scan) readBefore(d *digits, i int) bool {
 	c, size := foldBefore(s.text, i)
 	if c == ' ' && i > size && s.text[i-size-1] == '(' {

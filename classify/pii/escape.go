@@ -1,4 +1,4 @@
-// Escapes: what characters are written as in programs, addresses, mails and TeX.
+// Escapes: how programs, URLs, mails and TeX encode characters.
 
 package pii
 
@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// mostBackslashes is how many may stand before an escape: a text of JSON in a text
-// of JSON, and so on, has 1, 2, 4.
+// mostBackslashes is how many backslashes may begin an escape: JSON nested in JSON strings has 1,
+// 2, 4.
 const mostBackslashes = 4
 
-// escaped is what the escape at i stands for, which begins with a backslash or
-// more, and its bytes; size 0: there is none. The arguments of a call are such a
-// text, and a model is shown them read. What moves the place of writing counts
-// behind a digit alone: paths have \n in them, too.
+// escaped returns the character for the escape at i, which begins with one or more backslashes,
+// and its size in bytes; size 0: none. Such text occurs in the arguments of tool calls, and a
+// model sees it decoded. Escapes of white space count only after a digit, because paths contain
+// \n too.
 func escaped(text []byte, i int) (to rune, size int) {
 	at := i + 1
 	for at < len(text) && text[at] == '\\' && at-i < mostBackslashes {
@@ -35,7 +35,7 @@ func escaped(text []byte, i int) (to rune, size int) {
 		if end < 0 {
 			return 0, 0
 		}
-		if rest[0] == 'N' { // the name of a character; of those that stand between digits nothing else matters
+		if rest[0] == 'N' { // the name of a character; of the names, only those that can separate digits matter
 			return ' ', at + end + 1 - i
 		}
 		return coded(rest[2:end], at+end+1-i)
@@ -47,11 +47,11 @@ func escaped(text []byte, i int) (to rune, size int) {
 	return byBytes(text, i)
 }
 
-// maxName is how long what stands in the braces of an escape may be, in bytes.
+// maxName bounds the text in the braces of an escape, in bytes.
 const maxName = 40
 
-// behindDigit says whether a digit stands before the escape at i, or one and other
-// escapes.
+// behindDigit reports whether a digit stands before the escape at i, perhaps with other escapes
+// between.
 func behindDigit(text []byte, i int) bool {
 	for range 4 {
 		if i == 0 || isDigit(text[i-1]) {
@@ -68,8 +68,8 @@ func behindDigit(text []byte, i int) bool {
 	return false
 }
 
-// coded is the character with a code in hexadecimal digits, where it takes size
-// bytes; halves of pairs are none.
+// coded returns the character with a hexadecimal code, for an escape of size bytes; surrogate
+// halves are not characters.
 func coded(hex []byte, size int) (rune, int) {
 	n, err := strconv.ParseUint(string(hex), 16, 32)
 	if err != nil || n > 0x10ffff || n >= 0xd800 && n < 0xe000 {
@@ -78,8 +78,8 @@ func coded(hex []byte, size int) (rune, int) {
 	return drawn(rune(n)), size
 }
 
-// drawn is what a character is drawn as where it was written as an escape: a
-// control is the end of a line, a blank or nothing.
+// drawn returns how an escaped character is drawn: a control character is a line end, a blank or
+// nothing.
 func drawn(r rune) rune {
 	switch {
 	case r >= '\n' && r <= '\r':
@@ -92,7 +92,7 @@ func drawn(r rune) rune {
 	return r
 }
 
-// byBytes is the character whose bytes in UTF-8 are written one by one from i on.
+// byBytes returns the character whose UTF-8 bytes are written as escapes from i on.
 func byBytes(text []byte, i int) (to rune, size int) {
 	var utf [utf8.UTFMax]byte
 	b, size := byteAt(text, i)
@@ -100,7 +100,7 @@ func byBytes(text []byte, i int) (to rune, size int) {
 		return 0, 0
 	}
 	if b < utf8.RuneSelf {
-		if text[i] == '%' && b < ' ' && (b < '\t' || b > '\r') { // 18%12 is a share
+		if text[i] == '%' && b < ' ' && (b < '\t' || b > '\r') { // 18%12 is a percentage or a remainder
 			return 0, 0
 		}
 		return drawn(rune(b)), size
@@ -123,8 +123,8 @@ func byBytes(text []byte, i int) (to rune, size int) {
 	return rune(utf[0]), size // as in Latin-1
 }
 
-// byteAt is the byte that is written at i: %2D, where the sign may be written so
-// itself, \x2d, \055, and =2D behind a digit, as in mails. size 0: there is none.
+// byteAt returns the byte escaped at i: %2D (the % may itself be escaped), \x2d, \055 and, after
+// a digit, =2D as in mails. size 0: none.
 func byteAt(text []byte, i int) (b byte, size int) {
 	if i >= len(text) {
 		return 0, 0
@@ -166,7 +166,7 @@ func hexValue(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// commands of TeX that dress a text, or set a space.
+// commands are TeX commands that only style a text, or set a space.
 var commands = []struct {
 	name string
 	to   rune
@@ -175,7 +175,7 @@ var commands = []struct {
 	{"emph", 0}, {"underline", 0}, {"quad", ' '}, {"qquad", ' '}, {"enspace", ' '}, {"thinspace", ' '}, {"space", ' '}, {"hfill", ' '},
 }
 
-// command reads the name of a command, with a brace or a blank behind it.
+// command reads the name of a command, with a brace or a blank after it.
 func command(text []byte) (to rune, size int) {
 	end := 0
 	for end < len(text) && end < 10 && isLetter(text[end]) {
@@ -195,8 +195,8 @@ func command(text []byte) (to rune, size int) {
 	return 0, 0
 }
 
-// plusOfForm says whether the plus at i is a blank between digits of a value in a
-// query string: ?name=4111+1111.
+// plusOfForm reports whether the plus at i encodes a space between digits of a value in a query
+// string: ?name=4111+1111.
 func plusOfForm(text []byte, i int) bool {
 	if i == 0 || i+1 == len(text) || !isDigit(text[i-1]) || !isDigit(text[i+1]) {
 		return false

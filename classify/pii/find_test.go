@@ -1,4 +1,4 @@
-// What holds for every text: order, borders, no allocation, linear time.
+// Properties of every result: order, boundaries, no allocation, linear time.
 
 package pii
 
@@ -46,8 +46,7 @@ func checkSpans(t *testing.T, text []byte, spans []Span) {
 	}
 }
 
-// A find at the end of a long text has the offsets of its place, and what is
-// before it in dst stays.
+// A find at the end of a long text has the right offsets, and earlier elements of dst stay.
 func TestFindAppends(t *testing.T) {
 	long := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2500) + "Card 4111 1111 1111 1111."
 	kept := Span{Start: 1, End: 2, Type: Person, Score: 1}
@@ -86,8 +85,8 @@ var adversaries = []string{
 	"<!-- >", "<!-- <", "<a \"", "<a '<a \"", "[b=", "[^", "][", "](1", "%25", "1%25", "\\N{", "\\u{", "?a=1+1+1+", "\n- 1", "1\n1. ", "1=2", "1¹",
 }
 
-// The work grows with the text, not with its square, and no text costs more
-// than a fixed work for each byte. Counted, not timed.
+// The work is linear in the text, not quadratic, and bounded for each byte. It is counted, not
+// timed.
 func TestLinear(t *testing.T) {
 	for _, text := range adversaries {
 		small := workOf(strings.Repeat(text, 20_000/len(text)))
@@ -101,8 +100,8 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// Nor does the reading of the text grow more than the text: it is timed, loosely, as
-// what it looks at is not counted.
+// Building the reading is also linear in the text. It is timed, with a loose bound, because its
+// work is not counted.
 func TestReadingIsLinear(t *testing.T) {
 	for _, text := range adversaries {
 		var r reading

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// What fold returns for characters that have no ASCII form.
+// Results of fold for characters without an ASCII form.
 const (
 	foreign = 1 // a letter or mark of another script than Latin's ASCII part
 	nothing = 2 // drawn as nothing: zero-width characters, soft hyphen
 	ideo    = 3 // a character of a script written without spaces
 )
 
-// fold returns the character at text[i] as ASCII and how many bytes it
-// takes; 0 is a character that stands for none.
+// fold returns the character at text[i] as ASCII and how many bytes it takes; 0: a character
+// without an ASCII form that ends words.
 func fold(text []byte, i int) (c byte, size int) {
 	if b := text[i]; b < utf8.RuneSelf {
 		return b, 1
@@ -87,7 +87,7 @@ func foldRune(r rune) byte {
 	case 0x2044, 0x2215:
 		return '/'
 	}
-	if r >= 0xE0000 && r <= 0xE0FFF { // tags and what is set aside to be ignored
+	if r >= 0xE0000 && r <= 0xE0FFF { // tags and code points reserved as ignorable
 		return nothing
 	}
 	if r >= 0xFE00 && r <= 0xFE0F { // variation selectors: digits are drawn with and without
@@ -120,12 +120,11 @@ func isLetter(c byte) bool { return c|0x20-'a' <= 25 }
 func isAlnum(c byte) bool  { return isDigit(c) || isLetter(c) }
 func isHex(c byte) bool    { return isDigit(c) || c|0x20-'a' <= 5 }
 
-// wordy says whether c (as fold returns it) would continue a word or number
-// that it touches. Ideographs do not: Chinese text writes a number directly
-// after a word.
+// wordy reports whether c (a result of fold) would continue a word or number that it touches.
+// Ideographs do not: Chinese text writes a number directly after a word.
 func wordy(c byte) bool { return isAlnum(c) || c == '_' || c == foreign }
 
-// ends says whether a value that ends at text[:i] is whole there.
+// ends reports whether a value that ends at text[:i] is complete there.
 func ends(text []byte, i int) bool {
 	if i >= len(text) {
 		return true
@@ -134,7 +133,7 @@ func ends(text []byte, i int) bool {
 	return !wordy(c)
 }
 
-// begins says whether a value that begins at text[i] is whole there.
+// begins reports whether a value that begins at text[i] is complete there.
 func begins(text []byte, i int) bool {
 	c, _ := foldBefore(text, i)
 	return !wordy(c)

@@ -99,8 +99,8 @@ var provinces = func() (p [100]bool) {
 	return p
 }()
 
-// birthDate says whether yyyymmdd is a day on which a living person can be
-// born. The core reads no clock: the last year is far enough ahead.
+// birthDate reports whether yyyymmdd is a day on which a living person can be born. The core
+// reads no clock: the last year is far enough ahead.
 func birthDate(v []byte) bool {
 	return validDay(number(v[:4]), number(v[4:6]), number(v[6:8])) && number(v[:4]) >= 1900 && number(v[:4]) <= 2040
 }

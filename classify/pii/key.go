@@ -1,21 +1,20 @@
-// Keys and tokens of programs: by the prefixes that their makers give them,
-// and by chance-like text after a word such as "api key".
+// Keys and tokens of programs: found by the prefixes of their issuers, and as random-looking text
+// after a word such as "api key".
 
 package pii
 
 import "bytes"
 
-// keyForm is how the keys of one maker begin, and what follows.
+// keyForm is the prefix of one issuer's keys, and the form of the rest.
 type keyForm struct {
 	prefix string
 	min    int  // characters after the prefix, at least
 	upper  bool // only capitals and digits follow
 	hex    bool // only hexadecimal digits follow
-	dots   bool // '.' may be within
+	dots   bool // the rest may contain '.'
 }
 
-// keyForms are the forms that the makers document, so that scanners of source
-// code can find them.
+// keyForms are the forms that issuers document so that scanners of source code can find them.
 var keyForms = []keyForm{
 	{prefix: "sk-ant-", min: 20}, {prefix: "sk-proj-", min: 20}, {prefix: "sk-or-", min: 20}, {prefix: "sk-", min: 20},
 	{prefix: "sk_live_", min: 16}, {prefix: "sk_test_", min: 16}, {prefix: "rk_live_", min: 16}, {prefix: "rk_test_", min: 16},
@@ -52,9 +51,8 @@ var keyPairs = func() (set [1 << 10]uint64) {
 	return set
 }()
 
-// prefixed finds a key with a known prefix, or a segregated-witness address,
-// at the word text[i:end]. It returns where the pass goes on, i if there is
-// none.
+// prefixed finds a key with a known prefix, or a segregated-witness address, at the word
+// text[i:end]. It returns where the pass continues; i: none.
 func prefixed(s *scan, i, end int) int {
 	if end < len(s.text) && s.text[end] == '1' {
 		if to := segwit(s, i); to > i {
@@ -120,12 +118,13 @@ stop:
 	return end
 }
 
-// stands are words that documentation puts where a key goes. Of keys of 50 characters, drawn by chance, one in
-// eight million has one.
+// stands are words that documentation puts in the place of a key. One in eight million random
+// keys of 50 characters contains one.
 var stands = [...]string{"your-", "your_", "yourkey", "yourapi", "example", "placeholder", "xxxxx"}
 
-// standsForKey says whether what follows a prefix says that it is none, as in "sk-your-api-key-123". What
-// providers show as an example in the form of a key, such as AKIAIOSFODNN7EXAMPLE, is taken for one.
+// standsForKey reports whether the text after a prefix shows that it is not a key, as in
+// "sk-your-api-key-123". A provider's example in the form of a key, such as AKIAIOSFODNN7EXAMPLE,
+// still counts as a key.
 func standsForKey(d []byte) bool {
 	for _, word := range stands {
 		if bytes.Contains(d, []byte(word)) {
@@ -148,7 +147,7 @@ func dash(s *scan, i int) int {
 	if !bytes.HasSuffix(s.text[i:line], []byte("PRIVATE KEY")) && !bytes.HasSuffix(s.text[i:line], []byte("PRIVATE KEY BLOCK")) || !bytes.HasPrefix(s.text[line:], []byte(rule)) {
 		return line
 	}
-	// The body holds no rule, so that no byte is read for two beginnings.
+	// The body contains no such line, so that no byte is read twice.
 	body := line + len(rule)
 	n := bytes.Index(s.text[body:], []byte(rule))
 	if n < 0 {
@@ -184,8 +183,8 @@ func secret(s *scan, i int) {
 	s.emit(APIKey, match{start: v.start, end: v.end, score: 0.85})
 }
 
-// chanceLike says whether a token looks drawn by chance: letters and digits
-// change places often, as in no word, path or identifier.
+// chanceLike reports whether a token looks random: it alternates between letters and digits more
+// often than any word, path or identifier.
 func chanceLike(token []byte) bool {
 	var seen [128]bool
 	digits, letters, distinct, turns := 0, 0, 0, 0

@@ -25,7 +25,7 @@ func labelledDigits(s *scan, d *digits, seps string, least, most int) match {
 	if n := d.total(k); n < least || n > most || countsThings(s.text, d.end(k)) {
 		return match{}
 	}
-	// A year or a date after the word is when, not what.
+	// A year or a date after the word is a time, not a value.
 	if n := d.total(k); k == 1 && n <= 4 {
 		if v := number(d.value(0, 1)); n == 4 && v >= 1900 && v <= 2100 {
 			return match{}
@@ -34,8 +34,8 @@ func labelledDigits(s *scan, d *digits, seps string, least, most int) match {
 	return match{start: d.groups[0].start, end: d.end(k)}
 }
 
-// Driver's licences: every state and country has a form of its own, from
-// seven digits to eighteen with letters, and of few the check digit is public.
+// Driver's licences: every state and country has its own form, from seven digits to eighteen
+// characters with letters, and for only a few is the check digit public.
 func licenceDigits(s *scan, d *digits) match { return labelledDigits(s, d, "- ", 5, 18) }
 func licenceCode(s *scan, c *code) match     { return labelled(s, c, 5, 20) }
 
@@ -101,7 +101,7 @@ func stateZip(text []byte, d *digits) match {
 	if !d.alone(k) || !ends(text, d.end(k)) {
 		return match{}
 	}
-	// A comma must part the state from the city: "IN 12345" is also a text.
+	// A comma must separate the state from the city: "IN 12345" also occurs in ordinary text.
 	j := i - 4
 	if text[j] == ' ' {
 		j--

@@ -3,9 +3,10 @@
 package pii
 
 // Merge appends to dst the spans of rules and of names, each sorted by Start and not overlapping,
-// and returns it, sorted and not overlapping. Of two that overlap the stronger type stays: what has
-// a form of its own before addresses and postal codes, these before names; of equal ones the
-// longer; an address of the web gives up what stands in it and has a check digit. dst must not lie in the memory of rules or names.
+// and returns it, sorted and not overlapping. Of two spans that overlap, the stronger type stays:
+// types with a distinctive form before addresses and postal codes, and these before names. Of
+// equally strong ones the longer stays. A URL yields to a value inside it that has a check digit.
+// dst must not share memory with rules or names.
 func Merge(dst, rules, names []Span) []Span {
 	base := len(dst)
 	for len(rules) > 0 || len(names) > 0 {
@@ -28,7 +29,7 @@ func Merge(dst, rules, names []Span) []Span {
 	return dst
 }
 
-// Beats says whether s stays where it overlaps other.
+// Beats reports whether s stays if it overlaps other.
 func (s Span) Beats(other Span) bool {
 	a, b := s.Type.strength(), other.Type.strength()
 	return a > b || a == b && s.End-s.Start > other.End-other.Start

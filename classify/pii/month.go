@@ -3,8 +3,8 @@
 
 package pii
 
-// ordinal finds a date that begins with "3rd" or "1er". It returns where the
-// pass goes on, i if there is none.
+// ordinal finds a date that begins with "3rd" or "1er". It returns where the pass continues; i:
+// none.
 func ordinal(s *scan, i int) int {
 	at, day := i, 0
 	for ; at < i+2 && isDigit(charAt(s.text, at)) && s.text[at] < 0x80; at++ {
@@ -24,8 +24,7 @@ func ordinal(s *scan, i int) int {
 // hashMars is a month in French, and a planet.
 var hashMars = hashWord("mars")
 
-// glyphDate reads "2020年3月12日" and "3月12日" and returns where it ends, 0
-// if it is not there.
+// glyphDate reads "2020年3月12日" and "3月12日" and returns where it ends; 0: it is not there.
 func glyphDate(text []byte, d *digits) int {
 	if charAt(text, d.groups[0].end) != ideo {
 		return 0
@@ -80,8 +79,8 @@ func counted(text []byte, i int) (n, end int, sign string) {
 	return n, i, ""
 }
 
-// dayMonth reads "12 March 2020", "12. März 2020", "3rd of May", "12 de marzo
-// de 2020" and returns where it ends, 0 if it is not there.
+// dayMonth reads "12 March 2020", "12. März 2020", "3rd of May", "12 de marzo de 2020" and
+// returns where it ends; 0: it is not there.
 func dayMonth(text []byte, d *digits) int {
 	day := number(d.value(0, 1)[:min(2, d.groups[0].n)])
 	if d.groups[0].n > 2 || day < 1 || day > 31 {
@@ -131,7 +130,7 @@ func monthAfter(text []byte, i, day int) int {
 	return 0
 }
 
-// yearAfter returns where a year after text[:i] ends, i if there is none.
+// yearAfter returns where a year after text[:i] ends; i: none.
 func yearAfter(text []byte, i int) int {
 	at := i
 	if charAt(text, at) == ' ' && charAt(text, at+1) == ',' {
@@ -167,7 +166,7 @@ func yearAfter(text []byte, i int) int {
 }
 
 // monthDay reads "March 12, 2020", "Mar 12" and "March 2020" at a month's
-// name. It returns where the pass goes on, end if there is no date.
+// name. It returns where the pass continues, end if there is no date.
 func monthDay(s *scan, i, end int, month uint8) int {
 	if end-i < 3 || !begins(s.text, i) {
 		return end

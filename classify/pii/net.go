@@ -34,12 +34,12 @@ func ipv4(s *scan, d *digits) match {
 	return m
 }
 
-// shapeDots says whether dots alone join the first four groups.
+// shapeDots reports whether dots alone join the first four groups.
 func (d *digits) shapeDots() bool {
 	return d.groups[1].sep == sepDot && d.groups[2].sep == sepDot && d.groups[3].sep == sepDot
 }
 
-// pairs says whether all groups have two digits and the first is below 10.
+// pairs reports whether all groups have two digits and the first is below 10.
 func (d *digits) pairs() bool {
 	for _, g := range d.groups[:d.g] {
 		if g.n != 2 {
@@ -60,8 +60,7 @@ func colon(s *scan, i int) int {
 	return i + size
 }
 
-// hexPairs finds a MAC or IPv6 address at i. It returns where the pass goes
-// on, i if there is none.
+// hexPairs finds a MAC or IPv6 address at i. It returns where the pass continues; i: none.
 func hexPairs(s *scan, i int) int {
 	if !begins(s.text, i) || i > 0 && (s.text[i-1] == ':' || s.text[i-1] == '-' && isHex(charAt(s.text, i-2)) || s.text[i-1] == '.') {
 		return i
@@ -84,8 +83,7 @@ func hexPairs(s *scan, i int) int {
 	return i
 }
 
-// hexBegins says whether at most four hexadecimal digits and a ':', '-' or '.'
-// stand at i.
+// hexBegins reports whether at most four hexadecimal digits and a ':', '-' or '.' stand at i.
 func hexBegins(text []byte, i int) bool {
 	for n := range 5 {
 		if i+n >= len(text) || !isHex(text[i+n]) {
@@ -95,8 +93,8 @@ func hexBegins(text []byte, i int) bool {
 	return false
 }
 
-// mac reads six pairs of hexadecimal digits with ':' or '-' between them and
-// returns where they end, 0 if they are not there.
+// mac reads six pairs of hexadecimal digits with ':' or '-' between them and returns where they
+// end; 0: it is not there.
 func mac(text []byte, i int) int {
 	sep := charAt(text, i+2)
 	if sep != ':' && sep != '-' || i+17 > len(text) {
@@ -124,9 +122,8 @@ func mac(text []byte, i int) int {
 	return end
 }
 
-// dottedMAC reads three groups of four hexadecimal digits with dots between
-// them, among them letters and digits, and returns where they end, 0 if they
-// are not there.
+// dottedMAC reads three groups of four hexadecimal digits with dots between them, among them
+// letters and digits, and returns where they end; 0: it is not there.
 func dottedMAC(text []byte, i int) int {
 	end, letters, digits := i+14, 0, 0
 	if end > len(text) || text[i+4] != '.' || text[i+9] != '.' || !ends(text, end) || charAt(text, end) == '.' && isAlnum(charAt(text, end+1)) {
@@ -215,8 +212,7 @@ func ipv6(text []byte, i int) (end int, ok bool) {
 	return at, groups > 1
 }
 
-// octets reads four decimal octets and returns where they end, 0 if they are
-// not there.
+// octets reads four decimal octets and returns where they end; 0: it is not there.
 func octets(text []byte, i int) int {
 	for k := range 4 {
 		v, n := 0, 0

@@ -3,7 +3,7 @@
 
 package pii
 
-// value is what a word announces: text[start:end].
+// value is the value that a word announces: text[start:end].
 type value struct {
 	start, end int
 	asserted   bool // ':', '=' or "is" stands before it
@@ -11,9 +11,8 @@ type value struct {
 	quoted     bool
 }
 
-// valueAfter reads the value that the word which ends at text[:i] announces:
-// over at most four more words such as "number is" and the signs between. The
-// zero value is none.
+// valueAfter reads the value announced by the word that ends at text[:i]. It skips up to four
+// more words such as "number is", and the signs between them. The zero value means none.
 func valueAfter(s *scan, i int) (v value) {
 	from := i
 	for fillers := 0; fillers < 5; {
@@ -157,7 +156,7 @@ func password(s *scan, i int) {
 	}
 }
 
-// lettersOnly says whether text[i:end] has no digit or sign.
+// lettersOnly reports whether text[i:end] has no digit or sign.
 func lettersOnly(text []byte, i, end int) bool {
 	for _, c := range text[i:end] {
 		if c < 0x80 && !isLetter(c) {
@@ -202,8 +201,8 @@ func strength(text []byte, i, end int) int {
 	return kinds[0] + kinds[1] + kinds[2] + kinds[3]
 }
 
-// placeholder says whether text[i:end] stands for a secret: a variable, a
-// call, stars.
+// placeholder reports whether text[i:end] only stands for a secret: a variable, a call,
+// asterisks.
 func placeholder(text []byte, i, end int) bool {
 	v := text[i:end]
 	if len(v) == 0 {
@@ -235,7 +234,7 @@ func placeholder(text []byte, i, end int) bool {
 	return stars == len(v) || stars*4 >= len(v)*3
 }
 
-// hasWord says whether d holds a lower-case word, in any case.
+// hasWord reports whether d holds a lower-case word, in any case.
 func hasWord(d []byte, lowered string) bool {
 	for i := 0; i+len(lowered) <= len(d); i++ {
 		if equalFold(d[i:i+len(lowered)], lowered) {
@@ -245,7 +244,7 @@ func hasWord(d []byte, lowered string) bool {
 	return false
 }
 
-// allName says whether d is a name in a program, or a path of such names.
+// allName reports whether d is a name in a program, or a path of such names.
 func allName(d []byte) bool {
 	for _, c := range d {
 		if !isLetter(c) && c != '_' && c != '.' {

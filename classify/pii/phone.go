@@ -24,7 +24,7 @@ func phone(s *scan, d *digits) match {
 	return match{}
 }
 
-// phoneEnds says whether a number may end after k groups.
+// phoneEnds reports whether a number may end after k groups.
 func phoneEnds(text []byte, d *digits, k int) bool {
 	end := d.end(k)
 	if !ends(text, end) && extension(text, end) == end {
@@ -98,8 +98,8 @@ func phoneForm(s *scan, d *digits, k int, near bool) float32 {
 	return 0
 }
 
-// international says whether the first k groups, which a '+' precedes, are a
-// country code and as many digits as the country has.
+// international reports whether the first k groups, which a '+' precedes, are a country code and
+// as many digits as the country has.
 func (d *digits) international(k int) bool {
 	n := d.total(k)
 	cc := countryCode(d.d[:n])
@@ -125,7 +125,7 @@ func (d *digits) international(k int) bool {
 	return n >= 5 && n+cc >= 8 && n+cc <= 15
 }
 
-// mixedDots says whether dots and spaces part the digits: decimals in a table.
+// mixedDots reports whether dots and spaces part the digits: decimals in a table.
 func (d *digits) mixedDots(k int) bool {
 	dot, space := false, false
 	for i := 1; i < k; i++ {
@@ -135,17 +135,17 @@ func (d *digits) mixedDots(k int) bool {
 	return dot && space && !d.plus
 }
 
-// allZero says whether all digits are one and that is 0.
+// allZero reports whether all digits are one and that is 0.
 func allZero(d []byte) bool { return len(d) > 0 && d[0] == '0' && same(d) }
 
-// isSSNShape says whether the groups are 3-2-4 with dashes: no country writes
-// its phone numbers like that, and a wrong social security number is none.
+// isSSNShape reports whether the groups are 3-2-4 with dashes: no country writes its phone
+// numbers like that, and a wrong social security number is none.
 func isSSNShape(text []byte, d *digits, k int) bool {
 	return k == 3 && d.shape("-", 3, 2, 4) && !d.plus
 }
 
-// nanp says whether the groups are a number of the North American plan: an
-// area code that does not begin with 0 or 1, then 3 and 4 digits.
+// nanp reports whether the groups are a number of the North American plan: an area code that does
+// not begin with 0 or 1, then 3 and 4 digits.
 func (d *digits) nanp(k int) bool {
 	i := 0
 	if k == 4 && d.groups[0].n == 1 && d.d[0] == '1' {
@@ -168,8 +168,8 @@ func (d *digits) nanp(k int) bool {
 	return area >= '1'
 }
 
-// chinaMobile says whether the digits from a to b are a mobile number of
-// China: eleven digits, 13 to 19 first.
+// chinaMobile reports whether the digits from a to b are a mobile number of China: eleven digits,
+// 13 to 19 first.
 func (d *digits) chinaMobile(a, b int) bool {
 	return b-a == 11 && d.d[a] == '1' && d.d[a+1] >= '3' && !same(d.d[a+1:b])
 }
@@ -179,8 +179,8 @@ func (d *digits) chinaGroups(k int) bool {
 		k == 4 && d.groups[0].n == 2 && d.d[0] == '8' && d.d[1] == '6' && d.chinaMobile(2, d.total(k))
 }
 
-// trunk says whether the groups are a national number with the trunk prefix
-// 0, as most of Europe, Asia and Oceania write it.
+// trunk reports whether the groups are a national number with the trunk prefix 0, as most of
+// Europe, Asia and Oceania write it.
 func (d *digits) trunk(k, n int) bool {
 	if d.d[0] != '0' || k < 2 || n < 9 || n > 12 && !(d.paren && n == 13) || d.groups[0].n < 2 || d.groups[0].n > 6 {
 		return false
@@ -194,8 +194,7 @@ func (d *digits) trunk(k, n int) bool {
 	return true
 }
 
-// barePhone says whether the groups can be a phone number after a word that
-// announces one.
+// barePhone reports whether the groups can be a phone number after a word that announces one.
 func barePhone(s *scan, d *digits, k, n int) bool {
 	if n > 15 || k == 1 && (n < 7 || n > 13) || k > 1 && n < 6 || d.joined != sepNone {
 		return false
@@ -218,8 +217,7 @@ func barePhone(s *scan, d *digits, k, n int) bool {
 	return !countsThings(s.text, d.end(k))
 }
 
-// countsThings says whether the word after text[:i] makes the number before
-// it a quantity.
+// countsThings reports whether the word after text[:i] makes the number before it a quantity.
 func countsThings(text []byte, i int) bool {
 	if charAt(text, i) == ' ' {
 		i++
@@ -231,8 +229,8 @@ func countsThings(text []byte, i int) bool {
 	return end > i && words.find(hash).use&wUnit != 0
 }
 
-// fewSingles says whether at most the country code and a trunk prefix in
-// parentheses are single digits.
+// fewSingles reports whether at most the country code and a trunk prefix in parentheses are
+// single digits.
 func (d *digits) fewSingles(k int) bool {
 	singles := 0
 	for i := 1; i < k; i++ {
@@ -243,7 +241,7 @@ func (d *digits) fewSingles(k int) bool {
 	return singles <= 1
 }
 
-// allYears says whether the groups are years, as in a range of them.
+// allYears reports whether the groups are years, as in a range of them.
 func (d *digits) allYears(k int) bool {
 	for i := range k {
 		if v := number(d.value(i, i+1)[:min(4, d.groups[i].n)]); d.groups[i].n != 4 || v < 1800 || v > 2100 {
@@ -310,8 +308,8 @@ var extensionWords = func() map[uint64]bool {
 	return m
 }()
 
-// phoneTail says whether a word after the number, as in "-Office" or
-// "(mobile)", makes it a phone number.
+// phoneTail reports whether a word after the number, as in "-Office" or "(mobile)", makes it a
+// phone number.
 func phoneTail(text []byte, i int) bool {
 	i = extension(text, i)
 	for range 2 {

@@ -1,4 +1,5 @@
-// Phone numbers against libphonenumber's: its country codes, and an example of each region in both of its forms.
+// Phone numbers against libphonenumber's: its country codes, and an example of each region in
+// both of its forms.
 
 package pii
 
@@ -54,7 +55,7 @@ func TestCountryCodes(t *testing.T) {
 	}
 }
 
-// foundPhone says whether the whole of a value is found as a phone number.
+// foundPhone reports whether the whole of a value is found as a phone number.
 func foundPhone(before, value, after string) bool {
 	text := before + value + after
 	for _, s := range Find(nil, []byte(text)) {
@@ -65,8 +66,9 @@ func foundPhone(before, value, after string) bool {
 	return false
 }
 
-// A national form that no word announces is found only where it looks like a phone number and like little else, which is
-// about half of them: "9469 9966" may be anything. With a country code all but the shortest are found.
+// A national form that no word announces is found only where it looks like a phone number and
+// like little else, which is about half of them: "9469 9966" may be anything. With a country code
+// all but the shortest are found.
 func TestExamplePhones(t *testing.T) {
 	list, _ := examples(t)
 	international, national, announced, pairs := 0, 0, 0, 0

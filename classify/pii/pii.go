@@ -7,17 +7,15 @@
 //		fmt.Println(s.Type, s.Score, string(text[s.Start:s.End]))
 //	}
 //
-// One pass goes over the bytes and hands a place to the scanners only where
-// a byte can begin something: a digit, a letter, '@', ':', '-'. Check digits
-// decide wherever a type has them. What has the shape of a type and the wrong
-// check digit is found neither as that type nor as a looser one: a card
-// number that fails Luhn is no phone number. Where a shape alone says too
-// little (passport, driver licence, account number), a word before the value
-// in one of some twenty languages is required; see words.go.
+// One pass goes over the bytes and calls the scanners only at bytes that can begin a value: a
+// digit, a letter, '@', ':', '-'. Check digits decide if the type has them. A value with the
+// shape of a type but a wrong check digit is found neither as that type nor as a looser one: a
+// card number that fails Luhn is not a phone number. If the shape alone is not enough (passport,
+// driver licence, account number), a word before the value, in one of about twenty languages, is
+// required; see words.go.
 //
-// The text need not be folded: full-width forms, the digits of other scripts,
-// odd spaces and dashes are read as the plain ones. Offsets are always bytes
-// of the text that was given.
+// The text need not be folded: full-width forms, the digits of other scripts, and unusual spaces
+// and dashes are read as the plain ones. Offsets are always in bytes of the original text.
 package pii
 
 import "sync"
@@ -26,13 +24,13 @@ import "sync"
 type Span struct {
 	Start, End int32   // bytes of the text: text[Start:End] is the value
 	Type       Type    // what it is
-	Score      float32 // how likely it is that, in (0, 1]; see table.go
+	Score      float32 // probability that it is of this type, in (0, 1]; see table.go
 }
 
-// maxText is the most bytes Find looks at: offsets are int32.
+// maxText is how many bytes Find reads at most: offsets are int32.
 const maxText = 1<<31 - 1
 
-// HasKey tells whether there is a key or a token of a program in text, as Find finds them.
+// HasKey reports whether Find would find a key or a token of a program in text.
 func HasKey(text []byte) bool {
 	var few [4]Span
 	for _, s := range Find(few[:0], text) {
@@ -43,10 +41,9 @@ func HasKey(text []byte) bool {
 	return false
 }
 
-// Find appends to dst the values found in text, sorted by Start, not
-// overlapping, on the borders of UTF-8 sequences, and returns it. Its time is
-// linear in the text; it allocates nothing but dst. It keeps no reference to
-// either.
+// Find appends to dst the values found in text, sorted by Start, not overlapping, on the
+// boundaries of UTF-8 sequences, and returns it. Its time is linear in the text; it allocates
+// only dst. It keeps no reference to either.
 func Find(dst []Span, text []byte) []Span {
 	s := scans.Get().(*scan)
 	base := len(dst)
@@ -57,9 +54,8 @@ func Find(dst []Span, text []byte) []Span {
 	return dst
 }
 
-// findDressed adds to dst[base:], which was found in the text itself, what is found
-// in its reading. The text itself counts too: what looks like emphasis may be part
-// of a key.
+// findDressed adds the values found in the reading of the text to dst[base:], the values found in
+// the text itself. Both count, because apparent emphasis may be part of a key.
 func (s *scan) findDressed(dst []Span, base int, text []byte) []Span {
 	r := &s.reading
 	if len(text) > maxText || !r.read(text) {
@@ -80,6 +76,6 @@ func (s *scan) findDressed(dst []Span, base int, text []byte) []Span {
 	return dst
 }
 
-// scans holds the memory of a pass, about 1 KB: it is passed through the
-// functions of the table, so it would be allocated anew by every call.
+// scans pools the memory of a pass, about 1 KB. A scan is passed to the functions of the table
+// and so escapes: without the pool every call would allocate one.
 var scans = sync.Pool{New: func() any { return new(scan) }}

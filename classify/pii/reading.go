@@ -1,5 +1,4 @@
-// Reading: the text as it is drawn, without the marks that only dress it, and the
-// places where its bytes stood.
+// Reading: the text as displayed, without markup, and the original offsets of its bytes.
 
 package pii
 
@@ -11,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A reading is a text without emphasis, tags, references and marks on letters.
-// Offsets in it are mapped back, so that what is found covers all that dresses it.
+// A reading is a text without emphasis, tags, references and marks on letters ("dressing").
+// Offsets in it are mapped back, so that a found value covers its dressing too.
 type reading struct {
 	text  []byte
 	steps []step
@@ -20,19 +19,19 @@ type reading struct {
 	found []Span // found in the reading
 }
 
-// A step says where the bytes of a reading stood: those from at on, to the next
-// step, stood from from on. whole: they stand for all up to the next step's from.
+// A step maps offsets of a reading to the text: the bytes from at up to the next step begin at
+// from in the text. whole: together they stand for all bytes of the text up to the next step's
+// from.
 type step struct {
 	at, from int32
 	whole    bool
 }
 
-// maxReading bounds the memory that is kept between texts, in bytes.
+// maxReading bounds the memory kept between texts, in bytes.
 const maxReading = 1 << 20
 
-// mayDress are the bytes that may begin what a reading leaves out: of ASCII some
-// marks, and of the others all but those that begin most letters of Cyrillic,
-// Chinese, Japanese and Korean.
+// mayDress are the bytes that may begin dressing: some ASCII marks, and all non-ASCII bytes
+// except those that begin most Cyrillic, Chinese, Japanese and Korean letters.
 var mayDress = func() (set [256]bool) {
 	for b := range set {
 		set[b] = hasByte("*`~<&\\_%[]=+\n", byte(b)) || b >= 0xc2 && b < 0xd0 || b > 0xd4 && b <= 0xe2 || b >= 0xea && b != 0xeb && b != 0xec
@@ -40,19 +39,19 @@ var mayDress = func() (set [256]bool) {
 	return set
 }()
 
-// What is read around a dressed digit, in bytes: before it the word that announces
-// the value.
+// How many bytes are read around a dressed digit; before it stands the word that announces the
+// value.
 const (
 	readBefore = 128
 	readAfter  = 96
-	closeBy    = 4 // a digit that a mark dresses stands this close to it
+	closeBy    = 4 // largest distance between a mark and the digit that it dresses
 )
 
-// read makes the reading of those parts of a text in which digits or an address
-// are dressed. It returns false where there are none.
+// read makes the reading of the parts of a text in which digits or an address are dressed. It
+// returns false if there are none.
 func (r *reading) read(text []byte) bool {
 	r.text, r.steps = r.text[:0], r.steps[:0]
-	end := 0 // of the part that was read last
+	end := 0 // end of the part read last
 	for i := 0; i < len(text); {
 		if !mayDress[text[i]] && i > 0 {
 			i++
@@ -64,7 +63,7 @@ func (r *reading) read(text []byte) bool {
 			continue
 		}
 		from := max(end, i-readBefore)
-		for whole := max(end, from-maxItem); from > whole && text[from-1] > ' '; { // with the word that it begins in
+		for whole := max(end, from-maxItem); from > whole && text[from-1] > ' '; { // including the word in which it begins
 			from--
 		}
 		for from > end && text[from]&0xc0 == 0x80 {
@@ -84,8 +83,8 @@ func (r *reading) read(text []byte) bool {
 	return true
 }
 
-// readPart reads text[from:], to a little behind the last that dresses a digit, of
-// which one stands at last. It returns where it ends.
+// readPart reads text[from:] up to a little after the last mark that dresses a digit; one such
+// mark stands at last. It returns where it ends.
 func (r *reading) readPart(text []byte, from, last int) (end int) {
 	copied, i := from, from
 	for i < min(len(text), last+readAfter) {
@@ -116,8 +115,8 @@ func (r *reading) readPart(text []byte, from, last int) (end int) {
 	return i
 }
 
-// dressesValue says whether a digit or an at sign stands close by, or is what is
-// written so.
+// dressesValue reports whether a digit or an at sign stands close to the mark, or is itself
+// encoded by it.
 func dressesValue(text []byte, start, end int, to rune) bool {
 	if to == '@' || to >= '0' && to <= '9' || isDigit(foldRune(to)) {
 		return true
@@ -137,7 +136,7 @@ func (r *reading) copyPlain(text []byte, from, to int) {
 	r.text = append(r.text, text[from:to]...)
 }
 
-// place is where bytes of the reading stood.
+// place returns the offsets in the text of bytes of the reading.
 func (r *reading) place(start, end int32) (int32, int32) {
 	s, e := r.stepAt(start), r.stepAt(end-1)
 	from, to := r.steps[s].from, r.steps[e].from+end-r.steps[e].at
@@ -150,13 +149,13 @@ func (r *reading) place(start, end int32) (int32, int32) {
 	return from, to
 }
 
-// stepAt is the last step that begins at or before at.
+// stepAt returns the last step that begins at or before at.
 func (r *reading) stepAt(at int32) int {
 	return sort.Search(len(r.steps), func(i int) bool { return r.steps[i].at > at }) - 1
 }
 
-// linked is the target of a link of Markdown, or the name of one, which begins at i
-// with what ends its text, in bytes; 0: there is none.
+// linked returns the length, in bytes, of the rest of a Markdown link from i on: the end of its
+// text and its target or name; 0: none.
 func linked(text []byte, i int) (size int) {
 	if i+1 == len(text) {
 		return 0
@@ -181,10 +180,10 @@ func linked(text []byte, i int) (size int) {
 	return end + 1
 }
 
-// maxLink is how long the target of a link may be, in bytes.
+// maxLink bounds the target of a link, in bytes.
 const maxLink = 128
 
-// codes are the tags of forums that dress a text.
+// codes are forum tags that style a text.
 var codes = []string{"b", "i", "u", "s", "url", "color", "colour", "size", "font", "code", "quote", "center", "left", "right", "sub", "sup", "spoiler", "tt", "em", "strong"}
 
 // bracketed is the mark of a footnote, or the tag of a forum, at i in bytes; 0:
@@ -217,7 +216,7 @@ func bracketed(text []byte, i int) (size int) {
 	return at + end + 1 - i
 }
 
-// A short item of a list: what stands before it, and how long it is at most.
+// Bounds of a short list item, in bytes: its mark and its length.
 const (
 	maxMarker = 12
 	maxItem   = 32
@@ -263,7 +262,7 @@ func item(text []byte, i int) (size int) {
 	return at - i
 }
 
-// digitLine says whether the line at i has one digit and nothing else.
+// digitLine reports whether the line at i has only one digit.
 func digitLine(text []byte, i int) bool {
 	return i < len(text) && isDigit(text[i]) && (i+1 == len(text) || text[i+1] == '\n' || text[i+1] == '\r')
 }
@@ -290,8 +289,8 @@ func marker(text []byte) (size int) {
 	return 0
 }
 
-// undress says what the characters at i are drawn as, 0 for nothing, and how many
-// bytes they take; size 0: they are drawn as they are.
+// undress returns the character that the characters at i are displayed as, 0 for none, and how
+// many bytes they take; size 0: they are displayed as written.
 func undress(text []byte, i int) (to rune, size int) {
 	if i == 0 {
 		if n := item(text, 0); n > 0 {
@@ -302,7 +301,7 @@ func undress(text []byte, i int) (to rune, size int) {
 	case b == '\n':
 		if n := item(text, i+1); n > 0 {
 			if end := i + 1 + n; text[end-1] == ' ' && hasByte(".):", text[end-2]) && digitLine(text, end) {
-				return ';', n + 1 // more than the end of a line: the answers to a quiz look so
+				return ';', n + 1 // more than the end of a line, because the answers to a quiz look like this
 			}
 			return '\n', n + 1
 		}
@@ -371,8 +370,7 @@ func undress(text []byte, i int) (to rune, size int) {
 	return 0, 0
 }
 
-// latinMarked says whether marks before i, of which there may be some, stand on a
-// plain letter or digit.
+// latinMarked reports whether the marks before i, if any, stand on a plain letter or digit.
 func latinMarked(text []byte, i int) bool {
 	for range 8 {
 		r, n := utf8.DecodeLastRune(text[:i])
@@ -381,10 +379,10 @@ func latinMarked(text []byte, i int) bool {
 		}
 		i -= n
 	}
-	return true // so many marks are noise on whatever they stand
+	return true // this many marks are noise on any character
 }
 
-// decimal is what a digit of any script counts: the ten of each follow one another.
+// decimal returns the value of a digit of any script; the ten digits of a script are consecutive.
 func decimal(r rune) (value rune) {
 	for value < 9 && unicode.Is(unicode.Nd, r-value-1) {
 		value++
@@ -392,8 +390,7 @@ func decimal(r rune) (value rune) {
 	return value
 }
 
-// ringed is the digit in a circle, in brackets, raised or lowered that r is; 0:
-// it is none.
+// ringed returns the digit that r shows in a circle, in brackets, raised or lowered; 0: none.
 func ringed(r rune) byte {
 	switch {
 	case r == 0xb2 || r == 0xb3:
@@ -417,8 +414,8 @@ func ringed(r rune) byte {
 	return 0
 }
 
-// plainBefore says whether a plain letter or digit stands before i: what follows it
-// is a power or a footnote, where it is one digit.
+// plainBefore reports whether a plain letter or digit stands before i: then a single raised digit
+// at i is a power or a footnote.
 func plainBefore(text []byte, i int) bool { return i > 0 && isAlnum(text[i-1]) }
 
 func ringedAfter(text []byte, i int) bool {
@@ -434,8 +431,8 @@ func closes(text []byte, i int) bool {
 	return (i+1 == len(text) || !isAlnum(text[i+1]) && text[i+1] < utf8.RuneSelf) && i > 0 && isAlnum(text[i-1])
 }
 
-// besideLetter says whether a letter touches the underscores around i: they are
-// part of a name then.
+// besideLetter reports whether a letter touches the underscores around i: then they are part of a
+// name.
 func besideLetter(text []byte, i int) bool {
 	a, b := i, i+1
 	for a > 0 && text[a-1] == '_' && i-a < maxGap {
@@ -447,8 +444,8 @@ func besideLetter(text []byte, i int) bool {
 	return a > 0 && isLetter(text[a-1]) || b < len(text) && isLetter(text[b])
 }
 
-// inline are the tags that dress a text; others part what stands before from what
-// stands behind.
+// inline are the tags that only style a text; other tags separate the text before from the text
+// after.
 var inline = []string{"a", "abbr", "b", "bdi", "bdo", "big", "code", "del", "em", "font", "i", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
 	"strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"}
 
@@ -459,7 +456,7 @@ func tag(text []byte, i int) (to rune, size int) {
 	if bytes.HasPrefix(text[i:], []byte("<!--")) {
 		for at := i + 4; at < min(len(text), i+maxTag); {
 			n := bytes.IndexAny(text[at:min(len(text), i+maxTag)], "<>")
-			if n < 0 || bytes.HasPrefix(text[at+n:], []byte("<!--")) { // each is looked for to where the next begins
+			if n < 0 || bytes.HasPrefix(text[at+n:], []byte("<!--")) { // search for the end only up to the next beginning
 				return 0, 0
 			}
 			if at += n + 1; text[at-1] == '>' && text[at-2] == '-' && text[at-3] == '-' {
@@ -499,8 +496,8 @@ func tag(text []byte, i int) (to rune, size int) {
 	return '|', size
 }
 
-// tagEnd is where the tag ends whose name stands before rest, -1 if it does not
-// before the next begins. What an attribute holds in quotes may have both signs.
+// tagEnd returns where the tag whose name stands before rest ends; -1: it does not end before the
+// next tag begins. Quoted attribute values may contain < and >.
 func tagEnd(rest []byte) int {
 	for at := 0; at < len(rest); {
 		n := bytes.IndexAny(rest[at:], "<>\"'")
@@ -523,7 +520,7 @@ func tagEnd(rest []byte) int {
 	return -1
 }
 
-// references are the names of characters that may stand within or between values.
+// references are the named characters that may occur within or between values.
 var references = map[string]rune{
 	"nbsp": ' ', "ensp": ' ', "emsp": ' ', "thinsp": ' ', "hairsp": ' ', "numsp": ' ', "puncsp": ' ', "NonBreakingSpace": ' ', "MediumSpace": ' ', "ThinSpace": ' ',
 	"emsp13": ' ', "emsp14": ' ', "Tab": ' ', "NewLine": '\n', "shy": gone, "zwnj": gone, "zwj": gone, "lrm": gone, "rlm": gone, "NoBreak": gone,
@@ -532,7 +529,7 @@ var references = map[string]rune{
 	"lowbar": '_', "UnderBar": '_', "plus": '+', "num": '#', "lpar": '(', "rpar": ')', "ast": '*', "middot": '.', "bull": '.', "verbar": '|', "amp": '&',
 }
 
-// gone is a character that is not drawn.
+// gone stands for a character that is not displayed.
 const gone = -1
 
 // reference reads a character reference of HTML: &#52;, &#x34;, &nbsp;

@@ -1,5 +1,5 @@
-// The pass over the bytes: what each byte can begin, and how finds that
-// overlap are settled.
+// The pass over the bytes: which values each byte can begin, and how overlapping finds are
+// resolved.
 
 package pii
 
@@ -11,8 +11,8 @@ import (
 // scan is one pass over one text.
 //
 // Invariants:
-//  1. Every step moves on by at least one byte, and looks at most a fixed
-//     number of bytes around it, or moves past all that it looked at.
+//  1. Every step advances by at least one byte. It either reads at most a fixed number of bytes
+//     around it, or advances past all bytes that it read.
 //  2. out[base:] is sorted by Start and does not overlap.
 type scan struct {
 	text []byte
@@ -24,10 +24,10 @@ type scan struct {
 	glyphs   bool   // it was Chinese, Japanese or Korean
 	prior    uint64 // hash of the word before, for phrases of two words
 	priorEnd int    // where it ended
-	use      uint16 // what the word before was for: wYear, wOld
+	use      uint16 // use of the word before: wYear, wOld
 	useEnd   int    // where it ended
 
-	hostEnd   int // no host name is looked for before it
+	hostEnd   int // no host name is searched for before this offset
 	keyEnd    int // nor a key
 	codeEnd   int // nor a token of letters and digits
 	urlEnd    int // nor a URL
@@ -39,7 +39,7 @@ type scan struct {
 
 	reading   reading
 	scattered apart
-	apartEnd  int // no value that is written apart is looked for before it
+	apartEnd  int // no value written apart is searched for before this offset
 }
 
 func (s *scan) find(dst []Span, text []byte) []Span {
@@ -96,8 +96,8 @@ var kinds = func() (k [256]uint8) {
 	return k
 }()
 
-// word reads the word at i, and asks the scanners of what can begin with a
-// letter. It returns where the pass goes on.
+// word reads the word at i, and calls the scanners of values that can begin with a letter. It
+// returns where the pass continues.
 func (s *scan) word(i int) int {
 	text := s.text
 	hash, end := wordAt(text, i)
@@ -153,13 +153,13 @@ func (s *scan) word(i int) int {
 	return end
 }
 
-// digitAfter says whether a digit comes after the character at i.
+// digitAfter reports whether a digit comes after the character at i.
 func digitAfter(text []byte, i int) bool {
 	_, size := fold(text, i)
 	return isDigit(charAt(text, i+size))
 }
 
-// known takes in a word of the vocabulary.
+// known handles a word of the vocabulary.
 func (s *scan) known(w word, i, end int, hash uint64) int {
 	if w.use&wSecond != 0 && s.priorEnd >= 0 && i-s.priorEnd <= 12 {
 		if p := words.find(hashPhrase(s.prior, hash)); p.label != lNone {
@@ -192,7 +192,7 @@ func (s *scan) known(w word, i, end int, hash uint64) int {
 	return end
 }
 
-// announce notes that a value of kind l may follow.
+// announce records that a value of kind l may follow.
 func (s *scan) announce(l label, end int) {
 	s.label, s.labelEnd, s.glyphs = l, end, end >= 3 && s.text[end-1] >= utf8.RuneSelf && charAt(s.text, end-3) == ideo
 	switch l {
@@ -203,7 +203,7 @@ func (s *scan) announce(l label, end int) {
 	}
 }
 
-// high takes a character that is not ASCII.
+// high handles a character that is not ASCII.
 func (s *scan) high(i int) int {
 	if size := letterSize(s.text[i:]); size > 0 {
 		return s.word(i)
@@ -252,9 +252,9 @@ func (s *scan) wide(i int) int {
 	return i
 }
 
-// account says whether a find in the URL url is of a number that must not leave:
-// a card in groups, or one of which the URL itself says so: "?card=". Other long numbers in URLs name pages,
-// and one of ten has a check digit by chance.
+// account reports whether a find inside the URL url is a number to protect: a card in groups, or
+// a number that the URL itself names ("?card="). Other long numbers in URLs are page ids, and one
+// in ten has a valid check digit by chance.
 func (s *scan) account(t Type, m match, url *Span) bool {
 	if t == CreditCard && bytes.IndexFunc(s.text[m.start:m.end], func(r rune) bool { return r < '0' || r > '9' }) >= 0 {
 		return true // in groups
@@ -266,9 +266,8 @@ func (s *scan) account(t Type, m match, url *Span) bool {
 	return false
 }
 
-// emit puts a find of type t into the spans. Of finds that overlap the
-// stronger stays, which is the one earlier in the table; a host name gives up
-// only its tail.
+// emit adds a find of type t to the spans. Of overlapping finds the stronger one, which is
+// earlier in the table, stays; a host name loses only its tail.
 func (s *scan) emit(t Type, m match) {
 	if m.score == 0 {
 		m.score = table[t].score

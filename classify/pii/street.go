@@ -55,9 +55,8 @@ func streetDigits(s *scan, d *digits) match {
 	return match{}
 }
 
-// houseLetter finds the address that ends with a house number and a letter,
-// "12a", which is the token text[i:end]. It returns where the pass goes on, i
-// if there is none.
+// houseLetter finds the address that ends with a house number and a letter, "12a", which is the
+// token text[i:end]. It returns where the pass continues; i: none.
 func houseLetter(s *scan, i, end int) int {
 	if end-i < 2 || end-i > 5 || s.text[end-1]|0x20 > 'k' || !asciiDigits(s.text[i:end-1]) {
 		return i
@@ -70,8 +69,8 @@ func houseLetter(s *scan, i, end int) int {
 	return end
 }
 
-// streetAfter reads "Mill Road" or "rue de la Paix" after a house number that
-// ends at i, and returns where it ends, 0 if it is not there.
+// streetAfter reads "Mill Road" or "rue de la Paix" after a house number that ends at i, and
+// returns where it ends; 0: it is not there.
 func streetAfter(text []byte, i int) int {
 	if charAt(text, i) == ',' {
 		i++
@@ -102,8 +101,8 @@ func streetAfter(text []byte, i int) int {
 	return last
 }
 
-// streetName reads the name after a kind of street that ends at i: articles
-// and words with a capital. It returns where it ends, 0 if there is none.
+// streetName reads the name after a kind of street that ends at i: articles and words with a
+// capital. It returns where it ends; 0: none.
 func streetName(text []byte, i int) int {
 	last := 0
 	for n := 0; n < 7; n++ {
@@ -133,8 +132,8 @@ func streetName(text []byte, i int) int {
 	return last
 }
 
-// streetBefore looks for "Hauptstraße" or "Via Roma" before a house number
-// that begins at i, and returns where it begins, -1 if it is not there.
+// streetBefore looks for "Hauptstraße" or "Via Roma" before a house number that begins at i, and
+// returns where it begins; -1: it is not there.
 func streetBefore(text []byte, i int) int {
 	end := i
 	for end > 0 && end > i-3 && (text[end-1] == ' ' || text[end-1] == ',' || text[end-1] == '.') {
@@ -169,7 +168,7 @@ func streetBefore(text []byte, i int) int {
 	return -1
 }
 
-// streetTail says whether the word text[i:end] ends like a street.
+// streetTail reports whether the word text[i:end] ends like a street.
 func streetTail(text []byte, i, end int) bool {
 	for _, tail := range streetTails {
 		if n := len(tail); end-i > n+2 && string(text[end-n:end]) == tail {

@@ -1,14 +1,13 @@
-// The table of types: what each is called, which function finds it, which
-// words must stand before it, and how sure a find is.
+// The table of types: for each its name, the function that finds it, the words that must stand
+// before it, and the score of a find.
 
 package pii
 
 // Type is a kind of personal data. The zero Type is none.
 type Type uint8
 
-// The types. Those from Person to Title have no rules here: a tagger finds
-// names. Mobile numbers of China are PhoneNumber, so that allowing
-// PHONE_NUMBER allows them.
+// The types. Those from Person to Title have no rules here: a tagger finds names. Chinese mobile
+// numbers are PhoneNumber, so that allowing PHONE_NUMBER allows them.
 const (
 	_ Type = iota
 	APIKey
@@ -43,28 +42,26 @@ const (
 	types // how many, with none
 )
 
-// row is what the pass knows of a Type.
+// row has the rules for one Type.
 //
-// A scanner is asked in the order of the table, which is the order of
-// strength: the first that answers has the place. digits is asked at a run of
-// digits, code at a token that mixes letters and digits; the other types hang
-// on other bytes ('@', "://", a word) and are called by name from scan.go.
+// Scanners are called in the order of the table, which is the order of strength: the first match
+// wins. digits is called at a run of digits, code at a token that mixes letters and digits. The
+// other types begin with other bytes ('@', "://", a word), and scan.go calls their functions by
+// name.
 type row struct {
 	name  string
-	label label // the words that speak for this type
-	needs bool  // found only near such a word
-	// score is the share of finds that are right, as judged on the train
-	// rows and on ordinary prose and code; near is the same with a word of
-	// label before the value. 0: there is no such find.
+	label label // the words that announce this type
+	needs bool  // found only after such a word
+	// score is the share of correct finds, measured on the training rows and on ordinary prose
+	// and code; near is the same with a word of label before the value. 0: no such finds.
 	score, near float32
 	digits      func(*scan, *digits) match
 	code        func(*scan, *code) match
 }
 
-// match is a scanner's answer: text[start:end] is of the type with this
-// score (0: the row's own). bad claims the place for a value with a wrong
-// check digit: nothing is found there and looser scanners are not asked.
-// The zero match says "not mine".
+// match is a scanner's result: text[start:end] is a value of the type with this score (0: the
+// row's score). bad means a value with a wrong check digit: nothing is found there, and looser
+// scanners are not called. The zero match means that there is no value of the type.
 type match struct {
 	start, end int
 	score      float32
@@ -112,8 +109,8 @@ func (t Type) String() string {
 	return table[t].name
 }
 
-// Checked says whether a check digit or the prefix of a maker tells values of the
-// type from other numbers and words.
+// Checked reports whether a check digit or an issuer's prefix distinguishes values of the type
+// from other numbers and words.
 func (t Type) Checked() bool {
 	switch t {
 	case APIKey, Crypto, IBAN, CNResidentID, CreditCard, USSSN, Aadhaar, NHS:
@@ -122,13 +119,13 @@ func (t Type) Checked() bool {
 	return false
 }
 
-// Announced says whether a word before the value says what it is.
+// Announced reports whether a word before the value announces its type.
 func (s Span) Announced() bool { return s.Score == table[s.Type].near }
 
 // Types returns how many types there are: they are 1 to Types.
 func Types() Type { return types - 1 }
 
-// The rows that are asked at digits, and at codes, in order.
+// The rows called at digits, and at codes, in order.
 var (
 	askDigits = asked(func(r *row) bool { return r.digits != nil })
 	askCode   = asked(func(r *row) bool { return r.code != nil })

@@ -46,8 +46,8 @@ var vatRules = [...]vatRule{
 	{"SK", "NNNNNNNNNN", func(d []byte) bool { return d[0] != '0' && number(d)%11 == 0 }},
 }
 
-// vatCode finds a number with its country. In the right form and with the
-// wrong check digit it claims the place.
+// vatCode finds a number with its country. For a number of the right form with a wrong check
+// digit it returns a bad match.
 func vatCode(s *scan, c *code) match {
 	near := s.near(lVAT, c.start)
 	if c.n < 2 || !isLetter(c.buf[0]) || !isLetter(c.buf[1]) || !near && (!isUpper(c.buf[0]) || !isUpper(c.buf[1])) {

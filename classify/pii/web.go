@@ -7,7 +7,7 @@ const (
 	maxHost  = 253 // bytes of a host name (RFC 1035)
 )
 
-// email takes the '@' at i. It returns where the pass goes on.
+// email takes the '@' at i. It returns where the pass continues.
 func email(s *scan, i int) int {
 	_, size := fold(s.text, i)
 	start, end := localBefore(s.text, i), hostAfter(s.text, i+size)
@@ -19,8 +19,7 @@ func email(s *scan, i int) int {
 	return pair(s, end)
 }
 
-// fileName says whether text[:end] ends like a file's name, as in
-// "icon@2x.png".
+// fileName reports whether text[:end] ends like a file's name, as in "icon@2x.png".
 func fileName(text []byte, end int) bool {
 	for _, ext := range [...]string{".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".exe", ".dll", ".js", ".css", ".json", ".html"} {
 		if end > len(ext) && equalFold(text[end-len(ext):end], ext) {
@@ -41,7 +40,7 @@ func localBefore(text []byte, i int) int {
 		start -= size
 		first = c
 	}
-	// A sign at the front belongs to what stands around the address.
+	// A punctuation mark at the front belongs to the text around the address.
 	for start < i && !isAlnum(first) && first != foreign && first != '_' {
 		_, size := fold(text, start)
 		start += size
@@ -89,8 +88,7 @@ func hostAfter(text []byte, i int) int {
 	return good
 }
 
-// topLevel says whether text[i:end] can be a top-level domain: letters, or
-// punycode.
+// topLevel reports whether text[i:end] can be a top-level domain: letters, or punycode.
 func topLevel(text []byte, i, end int) bool {
 	n := 0
 	for at := i; at < end; n++ {
@@ -103,8 +101,8 @@ func topLevel(text []byte, i, end int) bool {
 	return n >= 2 && n <= 18
 }
 
-// scheme takes a word that ends with ':' and finds a URL there. It returns
-// where the pass goes on, i if there is none.
+// scheme takes a word that ends with ':' and finds a URL there. It returns where the pass
+// continues; i: none.
 func scheme(s *scan, i, end int) int {
 	if i < s.urlEnd || end-i < 3 || end-i > 12 || end+3 > len(s.text) || string(s.text[end:end+3]) != "://" {
 		return i
@@ -131,8 +129,7 @@ func scheme(s *scan, i, end int) int {
 	}
 	nameEnd := hostAfter(s.text, host)
 	if nameEnd < 0 || nameEnd > stop {
-		// The host is an address or a name of the local network: what is in
-		// it is found by its own scanner.
+		// The host is an address or a name of the local network: its own scanner finds it.
 		s.hostEnd = max(s.hostEnd, from)
 		return end + 3
 	}
@@ -141,7 +138,7 @@ func scheme(s *scan, i, end int) int {
 	return nameEnd
 }
 
-// web says whether a scheme is one whose URLs are found as a whole.
+// web reports whether a scheme is one whose URLs are found as a whole.
 func web(scheme []byte) bool {
 	switch len(scheme) {
 	case 3:
@@ -156,11 +153,11 @@ func urlEnds(c byte) bool {
 	return c <= ' ' || c >= 0x80 || hasByte("\"<>`{}|\\^", c)
 }
 
-// trailing says whether c at the end of a URL belongs to the sentence.
+// trailing reports whether c at the end of a URL belongs to the sentence.
 func trailing(c byte) bool { return hasByte(".,;:!?'\")]*", c) }
 
-// host takes a word before a '.' and finds a host name without a scheme. It
-// returns where the pass goes on, i if there is none.
+// host takes a word before a '.' and finds a host name without a scheme. It returns where the
+// pass continues; i: none.
 func host(s *scan, i int) int {
 	if i < s.hostEnd || i > 0 && (s.text[i-1] == '@' || s.text[i-1] == '.' || s.text[i-1] == '/' || s.text[i-1] == '_' || s.text[i-1] == '-' || s.text[i-1] == '$') {
 		return i
@@ -205,9 +202,9 @@ func host(s *scan, i int) int {
 	return end
 }
 
-// knownTop says whether the name text[i:end], whose last label begins at
-// label, ends in a top-level domain. Those that are also the end of a file's
-// name or a word need "www.", a third label or a path.
+// knownTop reports whether the name text[i:end], whose last label begins at label, ends in a
+// top-level domain. Those that are also the end of a file's name or a word need "www.", a third
+// label or a path.
 func knownTop(text []byte, i, label, end, labels int) bool {
 	if end-label > 12 {
 		return false
@@ -232,7 +229,7 @@ func knownTop(text []byte, i, label, end, labels int) bool {
 	return sure || www || labels > 2 && end-label == 2 && charAt(text, end) != '.' && !codeAround(text, i, end) || charAt(text, end) == '/' && end-label == 2
 }
 
-// codeAround says whether the name looks like an expression in a program.
+// codeAround reports whether the name looks like an expression in a program.
 func codeAround(text []byte, i, end int) bool {
 	return charAt(text, end) == '=' || charAt(text, end) == ';' || charAt(text, i-1) == '(' || charAt(text, i-1) == '='
 }
@@ -268,8 +265,8 @@ var tops = func() map[string]bool {
 	return m
 }()
 
-// pair finds the password in "name@host / secret" and "name@host:secret". It
-// returns where the pass goes on.
+// pair finds the password in "name@host / secret" and "name@host:secret". It returns where the
+// pass continues.
 func pair(s *scan, i int) int {
 	at := i
 	switch {

@@ -8,6 +8,8 @@ import (
 
 	"kvasir/config"
 	"kvasir/gpu"
+	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/proxy"
 )
 
@@ -28,18 +30,8 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Guards:       Guards(c),
 		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},
 		Keys:         keys(g),
-		Routing: proxy.Routing{
-			Policy:           c.Routing.Policy,
-			Queue:            c.Routing.Queue != "off",
-			MaxQueued:        c.Routing.MaxQueued,
-			QueueTimeout:     c.Routing.QueueTimeout,
-			PrefillLoadScale: c.Routing.PrefillLoadScale,
-			OverlapCredit:    proxy.OverlapCredit(c.Routing.OverlapCredit),
-			Temperature:      c.Routing.Temperature,
-			Disaggregate:     c.Routing.Disaggregate,
-			Overrides:        c.Routing.Overrides,
-		},
-		GPU: proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+		Routing:      routing(&c.Routing),
+		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(g, i))
@@ -50,6 +42,18 @@ func Settings(g *config.Generation) *proxy.Settings {
 		})
 	}
 	return s
+}
+
+// routing is how workers are chosen.
+func routing(c *config.Routing) proxy.Routing {
+	r := proxy.Routing{Queue: c.Queue != "off", QueueTimeout: c.QueueTimeout, Overrides: c.Overrides}
+	r.Policy, _ = kvroute.ParsePolicy(c.Policy) // config has refused others: the keys are enumerations
+	r.Disaggregate, _ = kvroute.ParseDisaggregate(c.Disaggregate)
+	r.MaxQueued, r.Temperature = c.MaxQueued, c.Temperature
+	r.KV = cost.DefaultKV()
+	r.KV.PrefillLoadScale = c.PrefillLoadScale
+	r.KV.DeviceCredit, r.KV.HostCredit, r.KV.DiskCredit = c.OverlapCredit.Device, c.OverlapCredit.Host, c.OverlapCredit.Disk
+	return r
 }
 
 func lowerCase(names []string) (lower []string) {

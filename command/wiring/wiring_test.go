@@ -13,6 +13,8 @@ import (
 	"kvasir/classify"
 	"kvasir/config"
 	"kvasir/gpu"
+	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/proxy"
 )
 
@@ -69,8 +71,11 @@ func TestFullFile(t *testing.T) {
 			Decisions: fullDecisions,
 		},
 		Routing: proxy.Routing{
-			Policy: "kv", Queue: false, MaxQueued: 1, QueueTimeout: time.Millisecond, PrefillLoadScale: 40,
-			OverlapCredit: proxy.OverlapCredit{Device: 7, Host: 0.5}, Temperature: 0.5, Disaggregate: "never",
+			PoolOptions: kvroute.PoolOptions{
+				Policy: kvroute.KV, MaxQueued: 1, KV: cost.KV{PrefillLoadScale: 40, DeviceCredit: 7, HostCredit: 0.5},
+				Temperature: 0.5, Disaggregate: kvroute.Never,
+			},
+			QueueTimeout: time.Millisecond,
 		},
 		GPU: proxy.GPU{Interval: time.Second, Effects: gpu.Effects{
 			Throttle: gpu.EffectAside, Neighbour: gpu.EffectOff, Memory: gpu.EffectAside, Errors: gpu.EffectCost, Headroom: 1 << 30,

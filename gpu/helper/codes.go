@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Codes: NVML's return codes, and what each means for the poll that met it.
+// Codes: NVML's return codes, and what each means for a poll.
 
 package main
 
@@ -10,15 +10,15 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// A verdict is what a return code means.
+// A verdict is the meaning of a return code.
 type verdict int
 
 const (
-	given       verdict = iota // the value is there
-	unsupported                // not on this GPU or by this driver
-	passing                    // not this time
-	gpuLost                    // this GPU cannot be asked
-	driverLost                 // the library has to be initialised again
+	given       verdict = iota // the value was returned
+	unsupported                // not supported by this GPU or this driver
+	passing                    // failed this time only
+	gpuLost                    // this GPU cannot be polled
+	driverLost                 // the library must be initialised again
 )
 
 func judge(ret nvml.Return) verdict {
@@ -36,7 +36,7 @@ func judge(ret nvml.Return) verdict {
 	return passing
 }
 
-// code is the name of a return code in nvml.h, without NVML_ERROR_.
+// code returns the name of a return code in nvml.h, without NVML_ERROR_.
 func code(ret nvml.Return) string {
 	if name, ok := codes[ret]; ok {
 		return name

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Counters: what the driver gives as field values: bytes over PCIe and NVLink, power, the recovery action.
+// Counters: the driver's field values: bytes over PCIe and NVLink, power, the recovery action.
 
 package main
 
@@ -14,26 +14,27 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// A counter goes up with the bytes sent; the snapshot has the difference of two polls that follow each
-// other, of every four seconds. Reading one takes the driver up to half a millisecond, so all polls
-// would cost too much; and a pair that is further apart would say too little, because PCIe's are 32
-// bits wide and wrap at 4 GiB: of two polls 250 ms apart that is above 17 GB/s.
+// A counter counts transferred bytes. The snapshot has the difference between two successive
+// polls, taken every four seconds. The driver takes up to half a millisecond to read one, so
+// reading it in every poll would cost too much. A pair of polls further apart would be useless,
+// because PCIe's counters have 32 bits and wrap at 4 GiB: with 250 ms between two polls that
+// happens above 17 GB/s.
 type counter struct {
-	ids   []uint32 // fields from the best to the oldest; all of one unit
-	unit  float64  // bytes
+	ids   []uint32 // fields from the best to the oldest, all in the same unit
+	unit  float64  // bytes per count
 	scope uint32
 	into  func(*snapshot.GPU) **float64
 
-	at   int // the id in use
+	at   int // index in ids of the field in use
 	due  time.Time
 	last uint64
-	when int64 // of last, in microseconds since 1970; 0: there is none
+	when int64 // time of last, in microseconds since 1970; 0: none
 }
 
 // rates are a GPU's counters and the call that reads them all.
 type rates struct {
 	counters []counter
-	second   bool // of the two polls
+	second   bool // the next poll is the second of a pair
 	asked    []*counter
 	values   []nvml.FieldValue
 }
@@ -53,10 +54,10 @@ func newRates() rates {
 	}}
 }
 
-// betweenRates is from one pair of polls to the next.
+// betweenRates is the time from one pair of polls to the next.
 const betweenRates = 4 * time.Second
 
-// counters asks for all counters in one call.
+// counters reads all counters in one call.
 func (g *gpu) counters() nvml.Return {
 	r := &g.rates
 	second := r.second
@@ -93,12 +94,13 @@ func (g *gpu) counters() nvml.Return {
 	return nvml.SUCCESS
 }
 
-// field asks for one; a driver that passes over a field that it does not know leaves it unsupported.
+// field returns the request for one field. It starts as unsupported, because a driver skips
+// fields that it does not know.
 func field(id, scope uint32) nvml.FieldValue {
 	return nvml.FieldValue{FieldId: id, ScopeId: scope, NvmlReturn: uint32(nvml.ERROR_NOT_SUPPORTED)}
 }
 
-// next turns to the next field, or after the last one waits.
+// next switches to the next field; after the last one it waits before it starts again.
 func (c *counter) next(g *gpu) {
 	*c.into(&g.seen), c.when = nil, 0
 	c.at++
@@ -108,7 +110,7 @@ func (c *counter) next(g *gpu) {
 	}
 }
 
-// count takes a counter's first value, or makes the rate from the second.
+// count stores a counter's first value, or computes the rate from the second.
 func (c *counter) count(g *gpu, v *nvml.FieldValue, second bool) {
 	value, ok := unsigned(v)
 	if !ok {
@@ -129,14 +131,14 @@ func (c *counter) count(g *gpu, v *nvml.FieldValue, second bool) {
 		}
 		rate := c.into(&g.seen)
 		*rate = nil
-		if c.when != 0 && diff < math.MaxInt64 { // else it began anew
+		if c.when != 0 && diff < math.MaxInt64 { // else the counter was reset
 			*rate = new(float64(diff) * c.unit / (float64(when-c.when) / 1e6))
 		}
 	}
 	c.last, c.when = value, when
 }
 
-// unsigned is the value of a field, where it is a whole number that is not blank.
+// unsigned returns the value of a field, if it is a whole number and not blank.
 func unsigned(v *nvml.FieldValue) (uint64, bool) {
 	switch int(v.ValueType) {
 	case int(nvml.VALUE_TYPE_UNSIGNED_INT):
@@ -153,7 +155,7 @@ func unsigned(v *nvml.FieldValue) (uint64, bool) {
 	return 0, false
 }
 
-// value asks for one field that is no counter.
+// value reads one field that is not a counter.
 func (g *gpu) value(id uint32) (uint64, nvml.Return) {
 	values := []nvml.FieldValue{field(id, 0)}
 	if ret := g.device.GetFieldValues(values); ret != nvml.SUCCESS {
@@ -169,14 +171,14 @@ func (g *gpu) value(id uint32) (uint64, nvml.Return) {
 	return n, nvml.SUCCESS
 }
 
-// power is what is drawn now, in milliwatts: nvidia-smi's power.draw.instant.
+// power reads the present power draw, in milliwatts: nvidia-smi's power.draw.instant.
 func (g *gpu) power() nvml.Return {
 	milliwatts, ret := g.value(nvml.FI_DEV_POWER_INSTANT)
 	g.seen.Power = scaled(uint32(min(milliwatts, math.MaxUint32)), 1000)
 	return ret
 }
 
-// recoveryActions are nvmlDeviceGpuRecoveryAction_t, in lower case.
+// recoveryActions are the names of nvmlDeviceGpuRecoveryAction_t, in lower case.
 var recoveryActions = []string{
 	"none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset",
 	"recover_imex_domain", "bus_reset", "system_reboot",

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Counters: what rates are made of the values that drivers have.
+// Counters: the rates computed from values that drivers return.
 
 package main
 
@@ -23,14 +23,14 @@ func set64(v *nvml.FieldValue, value uint64) {
 	binary.NativeEndian.PutUint64(v.Value[:], value)
 }
 
-// pair is when poll n is, of those in which counters are read.
+// pair returns the time of poll n, counting only polls that read counters.
 func pair(n int) time.Time {
 	return began.Add(time.Duration(n/2)*(betweenRates+every) + time.Duration(n%2)*every)
 }
 
 func TestCounterRows(t *testing.T) {
 	type value struct {
-		seconds float64 // of its time stamp; 0: it has none
+		seconds float64 // its time stamp; 0: none
 		wide    bool    // 64 bits
 		n       uint64
 		ret     nvml.Return
@@ -87,7 +87,7 @@ func TestCounterRows(t *testing.T) {
 	}
 }
 
-// NVLink's data is better than its raw bytes, which are better than nothing.
+// NVLink's data bytes are preferred over its raw bytes, and those over nothing.
 func TestNVLinkFields(t *testing.T) {
 	d, _ := device(t, dgxh100.New())
 	n := uint64(0)

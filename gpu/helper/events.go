@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Events: Xid errors, which the driver tells when they happen and never again.
+// Events: Xid errors, which the driver reports once, when they happen.
 
 package main
 
@@ -14,16 +14,17 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// mostEvents bounds those that are taken at once.
+// mostEvents bounds the events taken at once.
 const mostEvents = 64
 
-// maxXids is how many numbers of one GPU are remembered; an error of the hardware draws two or three.
+// maxXids is how many Xid numbers are remembered for one GPU; a hardware error causes two or
+// three.
 const maxXids = 16
 
-// xids are those of all GPUs by UUID; they outlive a loss of the driver.
+// xids holds the Xids of all GPUs by UUID. They survive a loss of the driver.
 type xids struct {
 	mu  sync.Mutex
-	all map[string][]snapshot.Xid // each number once, the newest at the end; a list is never changed
+	all map[string][]snapshot.Xid // each number once, the newest at the end; a list is never modified
 }
 
 func (x *xids) of(uuid string) []snapshot.Xid {
@@ -39,7 +40,7 @@ func (x *xids) set(uuid string, number uint64, at time.Time) {
 	x.all[uuid] = append(others[max(0, len(others)-maxXids+1):], snapshot.Xid{Number: number, At: at.UnixMilli()})
 }
 
-// events is a set of the driver's, and whose events are in it.
+// events is one event set of the driver, and the GPUs registered in it.
 type events struct {
 	set   nvml.EventSet
 	mu    sync.Mutex
@@ -64,7 +65,7 @@ func newEvents(lib *library, x *xids) *events {
 	return &events{set: set, uuids: map[nvml.Device]string{}, xids: x}
 }
 
-// register says whether the Xids of this GPU will be told.
+// register asks the driver to report the Xids of this GPU, and returns whether it will.
 func (e *events) register(device nvml.Device, uuid string) bool {
 	if e == nil {
 		return false
@@ -87,8 +88,8 @@ func (e *events) register(device nvml.Device, uuid string) bool {
 	return false
 }
 
-// ask takes the events there are, without waiting for one: a thread that waits for them would be two
-// wake-ups a second more. That a GPU or the driver is lost, its poll says.
+// ask takes the pending events without waiting: a thread that waits for events would cost two
+// more wake-ups a second. If a GPU or the driver is lost, the GPU's poll reports it.
 func (e *events) ask(time.Time) nvml.Return {
 	for range mostEvents {
 		event, ret := e.set.Wait(0)
@@ -107,7 +108,8 @@ func (e *events) free() {
 	}
 }
 
-// take matches by the handle, because a GPU that fell off the bus does not tell its UUID any more.
+// take finds the GPU by its handle, because a GPU that fell off the bus no longer returns its
+// UUID.
 func (e *events) take(event nvml.EventData) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return

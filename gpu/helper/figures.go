@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Figures: what is asked of each GPU, how often, and by which functions.
+// Figures: the values polled from each GPU, how often, and with which functions.
 
 package main
 
@@ -12,8 +12,8 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// figures are in the order in which they are asked. What changes slowly is asked for seldom: of a
-// poll's cost most is calls. nvmlDeviceGetPcieThroughput is not among them: it blocks for 20 ms.
+// figures are in polling order. Values that change slowly are polled rarely, because calls are
+// most of a poll's cost. nvmlDeviceGetPcieThroughput is not used: it blocks for 20 ms.
 var figures = []figure{
 	{0, []way{
 		{[]string{"nvmlDeviceGetMemoryInfo_v2"}, (*gpu).memory},
@@ -37,7 +37,7 @@ var figures = []figure{
 	single(time.Second, "nvmlDeviceGetClockInfo", func(s *snapshot.GPU) **float64 { return &s.MemoryClock }, clock(nvml.Device.GetClockInfo, nvml.CLOCK_MEM)),
 	{time.Second, []way{{[]string{"nvmlDeviceGetComputeRunningProcesses"}, (*gpu).processes}},
 		func(s *snapshot.GPU) { s.Processes = nil }},
-	// After the processes, which it adds to.
+	// After the list of processes, because it adds to that.
 	{time.Second, []way{{[]string{"nvmlDeviceGetProcessUtilization"}, (*gpu).processUtilization}},
 		func(s *snapshot.GPU) {
 			for i := range s.Processes {
@@ -59,7 +59,7 @@ var figures = []figure{
 	single(10*time.Second, "nvmlDeviceGetTotalEccErrors", func(s *snapshot.GPU) **uint64 { return &s.ECCCorrected }, ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED)),
 }
 
-// single is a figure of one function and one value of the snapshot.
+// single makes a figure with one function and one value of the snapshot.
 func single[T any](every time.Duration, symbol string, at func(*snapshot.GPU) **T, ask func(nvml.Device) (*T, nvml.Return)) figure {
 	return figure{every, []way{{[]string{symbol}, func(g *gpu) nvml.Return {
 		v, ret := ask(g.device)
@@ -68,7 +68,7 @@ func single[T any](every time.Duration, symbol string, at func(*snapshot.GPU) **
 	}}}, func(s *snapshot.GPU) { *at(s) = nil }}
 }
 
-// clock is one of the GPU's clocks in MHz: the present one or the highest.
+// clock reads one of the GPU's clocks, in MHz: the present or the highest value.
 func clock(get func(nvml.Device, nvml.ClockType) (uint32, nvml.Return), of nvml.ClockType) func(nvml.Device) (*float64, nvml.Return) {
 	return func(d nvml.Device) (*float64, nvml.Return) {
 		mhz, ret := get(d, of)
@@ -117,7 +117,8 @@ func (g *gpu) utilization() nvml.Return {
 	return ret
 }
 
-// averagePower is that of the last second since Ampere, which some drivers take milliseconds to tell.
+// averagePower reads the power: since Ampere the mean of the last second, for which some drivers
+// take milliseconds.
 func (g *gpu) averagePower() nvml.Return {
 	milliwatts, ret := g.device.GetPowerUsage()
 	g.seen.Power = scaled(milliwatts, 1000)
@@ -130,14 +131,14 @@ func (g *gpu) eventReasons() nvml.Return {
 	return ret
 }
 
-// throttleReasons is the same by its name before driver 535.
+// throttleReasons is the same under its name before driver 535.
 func (g *gpu) throttleReasons() nvml.Return {
 	bits, ret := g.device.GetCurrentClocksThrottleReasons()
 	g.seen.ThrottleReasons = reasons(bits)
 	return ret
 }
 
-// reasons are the names of the bits; nil for a value that is none.
+// reasons returns the names of the set bits; nil: the value is invalid.
 func reasons(bits uint64) []string {
 	if blank64(bits) {
 		return nil

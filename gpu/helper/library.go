@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Library: the driver's library, opened in a way in which a missing function is not called.
+// Library: the driver's library, opened so that a missing function is never called.
 
 package main
 
@@ -14,13 +14,14 @@ import (
 
 // A library is libnvidia-ml.so.1.
 //
-// go-nvml binds functions when they are first called, and the loader ends the process when it does
-// not find one: so whoever calls a function that an older driver may lack asks has first. What is
-// looked up here also keeps the library in place when go-nvml closes it in Shutdown: what was bound stays so.
+// go-nvml resolves functions when they are first called, and the loader ends the process if it
+// does not find one. So code that calls a function which an older driver may lack must call has
+// first. This handle also keeps the library loaded when go-nvml closes it in Shutdown, so that
+// resolved functions stay valid.
 type library struct {
 	nvml.Interface
-	lookup func(symbol string) error // nil for a function that it has
-	file   os.FileInfo               // when it was opened
+	lookup func(symbol string) error // returns nil if the library has the function
+	file   os.FileInfo               // the file when it was opened
 	path   string
 }
 
@@ -46,7 +47,7 @@ func openLibrary(path string) (*library, error) {
 	return lib, nil
 }
 
-// has says whether there is such a function, or a version of it that go-nvml calls in its place.
+// has reports whether the library has a function, or a version of it that go-nvml calls instead.
 func (l *library) has(symbol string) bool {
 	if l.lookup(symbol) == nil {
 		return true
@@ -60,8 +61,8 @@ var versioned = map[string]bool{
 	"nvmlDeviceGetGraphicsRunningProcesses": true, "nvmlDeviceGetMPSComputeRunningProcesses": true,
 }
 
-// replaced says whether the file is another one than that which was opened, as after an update of
-// the driver. Only a new process can open the new one.
+// replaced reports whether the file is no longer the one that was opened, as after a driver
+// update. Only a new process can load the new file.
 func (l *library) replaced() bool {
 	file, err := os.Stat(l.path)
 	return err == nil && !os.SameFile(file, l.file)

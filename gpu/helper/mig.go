@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// MIG: the instances that a GPU is cut into.
+// MIG: the instances into which a GPU is divided.
 
 package main
 
@@ -12,7 +12,7 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// relistAfter is how long a list of instances is believed; their memory is asked for each time.
+// relistAfter is how long a list of instances is reused; their memory is polled each time.
 const relistAfter = 10 * time.Second
 
 // instances are a GPU's MIG devices as last listed.
@@ -22,7 +22,7 @@ type instances struct {
 	due     time.Time
 }
 
-// mig fills in the instances; while MIG is off there are none, which is not an empty list.
+// mig sets the list of instances. While MIG is off it is nil, not an empty list.
 func (g *gpu) mig() nvml.Return {
 	mode, _, ret := g.device.GetMigMode()
 	if ret != nvml.SUCCESS {
@@ -46,7 +46,7 @@ func (g *gpu) mig() nvml.Return {
 		case gpuLost, driverLost:
 			return ret
 		default:
-			g.instances.due = g.now // it may be gone
+			g.instances.due = g.now // an instance may be gone
 		}
 	}
 	return nvml.SUCCESS
@@ -63,7 +63,7 @@ func (g *gpu) list() nvml.Return {
 		if v := judge(ret); v > passing {
 			return ret
 		} else if v != given {
-			continue // no instance has this number: NOT_FOUND, of some drivers INVALID_ARGUMENT
+			continue // no instance has this number: NOT_FOUND, with some drivers INVALID_ARGUMENT
 		}
 		found.devices = append(found.devices, device)
 		found.known = append(found.known, describe(device))

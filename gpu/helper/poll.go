@@ -14,37 +14,38 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// forgetAfter is when something unsupported is asked for again: MIG can be switched, a driver updated.
+// forgetAfter is when an unsupported value is tried again: MIG can be switched on, and a driver
+// updated.
 const forgetAfter = time.Minute
 
-// A gpu is one device during one time of the library, and what was last seen of it.
+// A gpu is one device during one session of the library, and its last values.
 type gpu struct {
 	device  nvml.Device
-	seen    snapshot.GPU // values of figures that are not asked for in each poll stay from poll to poll
+	seen    snapshot.GPU // a figure that is not polled each time keeps its value between polls
 	figures []tracked
-	now     time.Time     // of the poll that runs
-	slack   time.Duration // by which a poll may come early
+	now     time.Time     // time of the poll under way
+	slack   time.Duration // how early a poll may come
 
-	again     bool // set by a way that wants the next poll too
+	again     bool // set by a way that must run in the next poll too
 	rates     rates
 	lists     []processList
-	samples   uint64 // time stamp of the last samples of processes, in microseconds since 1970
+	samples   uint64 // time stamp of the last process samples, in microseconds since 1970
 	instances instances
 }
 
-// A figure is one thing to ask for, and a way one function of the library that answers it.
+// A figure is one value to poll; a way is one method to get it from the library.
 type figure struct {
-	every time.Duration // 0: in each poll
+	every time.Duration // time between two polls of the figure; 0: every poll
 	ways  []way         // from the best to the oldest
 	clear func(*snapshot.GPU)
 }
 
 type way struct {
-	symbols []string // that the library has to have
+	symbols []string // functions that the library must have
 	ask     func(*gpu) nvml.Return
 }
 
-// tracked is a figure of one GPU: which ways there are, which one works, when it is due.
+// tracked is one figure of one GPU: its possible ways, the one that works, and when it is due.
 type tracked struct {
 	figure
 	way int
@@ -70,7 +71,7 @@ func newGPU(index int, device nvml.Device, interval time.Duration, has func(symb
 	return g
 }
 
-// identify asks who the GPU is, once.
+// identify reads the GPU's identity, once.
 func (g *gpu) identify() nvml.Return {
 	uuid, ret := g.device.GetUUID()
 	if judge(ret) > unsupported {
@@ -85,16 +86,15 @@ func (g *gpu) identify() nvml.Return {
 		return ret
 	}
 	g.seen.UUID, g.seen.Name, g.seen.PCI = uuid, name, cString(pci.BusId[:])
-	if g.seen.PCI == "" && ret == nvml.SUCCESS { // before R384 there was no text with a domain of 32 bits
+	if g.seen.PCI == "" && ret == nvml.SUCCESS { // drivers before R384 have no bus id with a 32-bit domain
 		g.seen.PCI = fmt.Sprintf("%08x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
 	}
 	return nvml.SUCCESS
 }
 
-// poll brings seen up to date. It returns SUCCESS, or the code by which the GPU or the driver is
-// lost: then seen means nothing. A GPU that answers every question with an error is lost, by the
-// first of these errors. A missing permission counts as an error here, an unsupported function does
-// not.
+// poll updates seen. It returns SUCCESS, or the code with which the GPU or the driver was lost;
+// then seen is invalid. A GPU whose calls all fail is lost, with the code of the first error. A
+// missing permission counts as an error here; an unsupported function does not.
 func (g *gpu) poll(now time.Time) nvml.Return {
 	g.now = now
 	worked, failed := false, nvml.SUCCESS
@@ -123,7 +123,7 @@ func (g *gpu) poll(now time.Time) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// ask takes the first way that is supported, and says when to ask again.
+// ask uses the first supported way, and sets when the figure is due again.
 func (t *tracked) ask(g *gpu) nvml.Return {
 	t.due = g.now.Add(t.every)
 	for {

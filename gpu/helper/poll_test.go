@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// One GPU of go-nvml's mock servers, poll for poll.
+// One GPU of go-nvml's mock servers, poll by poll.
 
 package main
 
@@ -24,7 +24,8 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func all(string) bool { return true }
 
-// device is a GPU of a mock server with everything that the server leaves out, and how often what was called.
+// device returns a GPU of a mock server, with the functions that the server lacks added, and a
+// count of calls by function.
 func device(t *testing.T, s *server.Server) (*server.Device, map[string]int) {
 	t.Helper()
 	d, ok := s.Devices[0].(*server.Device)
@@ -32,7 +33,7 @@ func device(t *testing.T, s *server.Server) (*server.Device, map[string]int) {
 		t.Fatalf("a mock device is a %T", s.Devices[0])
 	}
 	calls := map[string]int{}
-	// The server's own total, as any driver since R510 gives it.
+	// The server's own total, as every driver since R510 returns it.
 	total, _ := d.GetMemoryInfo()
 	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 		calls["memory"]++
@@ -60,7 +61,7 @@ func device(t *testing.T, s *server.Server) (*server.Device, map[string]int) {
 	}
 	d.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
 		calls["fields"]++
-		return nvml.SUCCESS // and leaves all as they are
+		return nvml.SUCCESS // and changes nothing
 	}
 	d.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 		calls["processes"]++
@@ -124,7 +125,7 @@ func TestPollOfMockServers(t *testing.T) {
 	}
 }
 
-// Over ten seconds each figure is asked for as often as it changes.
+// In ten seconds each figure is polled as often as its rate of change requires.
 func TestHowOften(t *testing.T) {
 	d, calls := device(t, dgxh100.New())
 	g := newGPU(0, d, every, all)
@@ -137,7 +138,7 @@ func TestHowOften(t *testing.T) {
 		"memory": 40, "utilization": 40, "reasons": 40, "power": 10,
 		"clock": 50, "temperature": 10, "processes": 10, "samples": 10, "mig": 10,
 		"power limit": 1, "max clock": 2, "ecc": 11,
-		"fields": 4, // the counters twice, for NVLink's other fields, the power and the recovery action once: none is supported
+		"fields": 4, // twice for the counters, for NVLink's other fields; once each for the power and the recovery action; none is supported
 		"mps":    1,
 	} {
 		if calls[name] != want {
@@ -196,7 +197,7 @@ func TestOlderWay(t *testing.T) {
 	}
 }
 
-// A library of which nothing but the identity is known is asked nothing.
+// A library that has only the identity functions gets no other calls.
 func TestNoFunctions(t *testing.T) {
 	g := newGPU(0, dgxa100.New().Devices[0], every, func(string) bool { return false })
 	if ret := g.poll(began); ret != nvml.SUCCESS {
@@ -206,7 +207,7 @@ func TestNoFunctions(t *testing.T) {
 
 func TestErrorsOfOneFunction(t *testing.T) {
 	for _, row := range []struct{ of, poll nvml.Return }{
-		{nvml.ERROR_UNKNOWN, nvml.SUCCESS}, // of one function it is that function's
+		{nvml.ERROR_UNKNOWN, nvml.SUCCESS}, // from one function, it concerns only that function
 		{nvml.ERROR_TIMEOUT, nvml.SUCCESS},
 		{nvml.ERROR_NO_DATA, nvml.SUCCESS},
 		{nvml.ERROR_GPU_IS_LOST, nvml.ERROR_GPU_IS_LOST},

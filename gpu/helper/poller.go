@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Poller: one GPU of a session, and what a poll of it gives to print.
+// Poller: polls one GPU of a session and prints the result.
 
 package main
 
@@ -21,11 +21,11 @@ type poller struct {
 	out      *printer
 	interval time.Duration
 
-	gpu  *gpu // nil: its handle has to be fetched
-	told bool // whether its Xids are told
+	gpu  *gpu // nil: its handle must be fetched
+	told bool // the driver reports its Xids
 }
 
-// ask polls once and prints what came of it.
+// ask polls once and prints the result.
 func (p *poller) ask(now time.Time) nvml.Return {
 	ret := p.once(now)
 	switch {
@@ -38,7 +38,7 @@ func (p *poller) ask(now time.Time) nvml.Return {
 	return ret
 }
 
-// once is one poll, with fetching the handle before it where need be.
+// once performs one poll, and fetches the handle first if needed.
 func (p *poller) once(now time.Time) nvml.Return {
 	if p.gpu == nil {
 		device, ret := p.lib.DeviceGetHandleByIndex(p.index)

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Processes: who has a context on the GPU, with how much memory and which share of the SMs.
+// Processes: the processes with a context on the GPU, their memory and their share of the SMs.
 
 package main
 
@@ -14,10 +14,11 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// maxProcesses bounds a line; those with the most memory are told.
+// maxProcesses bounds the processes in a line; those with the most memory are kept.
 const maxProcesses = 256
 
-// A processList is one of the driver's lists. MPS's clients and those that draw are not among those that compute.
+// A processList is one of the driver's lists. The list of compute processes has neither MPS
+// clients nor graphics processes.
 type processList struct {
 	ask func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)
 	due time.Time
@@ -34,7 +35,8 @@ func newProcessLists(has func(symbol string) bool) []processList {
 	return lists
 }
 
-// processes asks for all lists. Without the first, of those that compute, the others say nothing.
+// processes reads all lists. If the first one, of compute processes, is missing, the others are
+// useless.
 func (g *gpu) processes() nvml.Return {
 	found := []snapshot.Process{}
 	for i := range g.lists {
@@ -61,8 +63,8 @@ func (g *gpu) processes() nvml.Return {
 	return nvml.SUCCESS
 }
 
-// add merges a list into found: one process is on several where it both computes and draws, and once
-// for each MIG instance that it uses.
+// add merges a list into found. A process can be on several lists (compute and graphics), and
+// once for each MIG instance that it uses.
 func add(found []snapshot.Process, infos []nvml.ProcessInfo) []snapshot.Process {
 	for _, info := range infos {
 		p := snapshot.Process{PID: int(info.Pid), Memory: count64(info.UsedGpuMemory)}
@@ -83,8 +85,9 @@ func bytesOf(p snapshot.Process) uint64 {
 	return *p.Memory
 }
 
-// processUtilization gives each process its share of the SMs, the mean of its samples since the last
-// time. The driver has samples of busy processes only, so one without a sample had none.
+// processUtilization sets each process's share of the SMs: the mean of its samples since the last
+// call. The driver has samples only of busy processes, so a process without a sample used
+// nothing.
 func (g *gpu) processUtilization() nvml.Return {
 	if g.samples == 0 {
 		g.samples = uint64(g.now.Add(-time.Second).UnixMicro())
@@ -97,7 +100,7 @@ func (g *gpu) processUtilization() nvml.Return {
 	sums := map[uint32]sum{}
 	newest := g.samples
 	for _, s := range samples {
-		// Stale entries of the driver's buffer, some with nonsense in them.
+		// Stale entries of the driver's buffer, some with invalid values.
 		if s.TimeStamp <= g.samples || s.SmUtil > 100 {
 			continue
 		}
@@ -117,8 +120,9 @@ func (g *gpu) processUtilization() nvml.Return {
 	return nvml.SUCCESS
 }
 
-// processSamples is GetProcessUtilization. go-nvml asks for the number first, and panics when more
-// processes are there a moment later; and for a number of 0 it gives no error, but a size that is wrong.
+// processSamples wraps GetProcessUtilization. go-nvml first asks for the number of samples, and
+// panics if there are more a moment later; if the number is 0 it returns a wrong size instead of
+// an error.
 func processSamples(device nvml.Device, since uint64) (samples []nvml.ProcessUtilizationSample, ret nvml.Return) {
 	defer func() {
 		if recover() != nil {

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// The whole program on the fake driver, with every fault that it has.
+// The whole program on the fake driver, with every fault that the driver can simulate.
 
 package main
 
@@ -29,12 +29,12 @@ type program struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	lines chan snapshot.Line
-	text  chan string // the same, as written
+	text  chan string // the same lines, as text
 	done  chan struct{}
-	err   error // of the end; after done
+	err   error // how it ended; valid after done
 }
 
-// start starts the helper with a poll each 20 ms.
+// start starts the helper with a poll every 20 ms.
 func start(t *testing.T, d *nvmltest.Driver) *program { return startEvery(t, d, "20ms") }
 
 func startEvery(t *testing.T, d *nvmltest.Driver, interval string) *program {
@@ -88,11 +88,12 @@ func (p *program) read(out io.Reader) {
 	p.err = p.cmd.Wait()
 }
 
-// unhurried bounds every wait. That a fault is noticed, and the helper well after it, within 5 s, the rota's tests say by
-// a clock of their own: twenty helpers at once on a busy machine may be later.
+// unhurried bounds every wait. It is generous, because twenty helpers at once on a busy machine
+// may be slow. The rota's tests check on a fake clock that a fault is noticed, and overcome,
+// within 5 s.
 const unhurried = 30 * time.Second
 
-// until reads lines up to the one that is meant, and returns it.
+// until reads lines up to the first for which `is` holds, and returns it.
 func (p *program) until(what string, is func(snapshot.Line) bool) snapshot.Line {
 	p.t.Helper()
 	timeout := time.After(unhurried)
@@ -140,7 +141,8 @@ func (p *program) trouble(gpu int, code string) {
 	})
 }
 
-// silent asserts that of the lines up to now, after the other GPU was seen so many times, none is this GPU's.
+// silent asserts that this GPU prints no line while the other GPU prints the given number of
+// lines.
 func (p *program) silent(gpu, other, times int) {
 	p.t.Helper()
 	p.forget()
@@ -154,9 +156,10 @@ func (p *program) silent(gpu, other, times int) {
 	}
 }
 
-// hang makes GPU 0 hang, of two, and waits until its last lines are read: a poll may have been under way, and some may
-// wait to be read. The other one shows that it was polled since by a value of its own, twice, as it may be polled
-// between GPU 0 and the state of before.
+// hang makes GPU 0 of two hang, and waits until its last lines are read: a poll may be under way,
+// and lines may wait to be read. A new value of the other GPU shows that it was polled after the
+// change. It must appear twice, because that GPU may be polled before GPU 0 in the round of the
+// change.
 func (p *program) hang(d *nvmltest.Driver) {
 	p.t.Helper()
 	d.Set(host(2, "0.hang 1", "1.sm 7")...)
@@ -165,7 +168,7 @@ func (p *program) hang(d *nvmltest.Driver) {
 	}
 }
 
-// quiet waits until nothing was said for ten polls.
+// quiet waits until no line has come for ten polls.
 func (p *program) quiet() {
 	p.t.Helper()
 	for timeout := time.After(unhurried); ; {
@@ -218,14 +221,15 @@ func TestLostGPU(t *testing.T) {
 	d.Set(host(2, "1.lost 1")...)
 	p.trouble(1, "GPU_IS_LOST")
 	p.silent(1, 0, 3)
-	p.trouble(1, "GPU_IS_LOST") // it goes on being asked
+	p.trouble(1, "GPU_IS_LOST") // it is still polled
 	d.Set(nvmltest.Host(2)...)
 	p.forget()
 	p.gpu(1)
 	p.gpu(0)
 }
 
-// What a GPU says that wants a reset, and what one says whose device the container may not open any more.
+// The errors of a GPU that needs a reset, and of one whose device the container may no longer
+// open.
 func TestOtherLosses(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"RESET_REQUIRED", "OPERATING_SYSTEM", "UNKNOWN", "NO_PERMISSION", "INVALID_ARGUMENT"} {
@@ -247,7 +251,7 @@ func TestOtherLosses(t *testing.T) {
 	}
 }
 
-// A GPU that only a new initialisation brings: the number of GPUs is seen there.
+// A GPU that appears only after a new initialisation: the number of GPUs is read there.
 func TestCountAfterLoss(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
@@ -272,7 +276,7 @@ func TestNoGPUs(t *testing.T) {
 	d := nvmltest.New(t)
 	d.Set("driver 570.86.15", "gpus 0")
 	p := start(t, d)
-	for range 2 { // it is heard of again
+	for range 2 { // it is reported again
 		if hello := p.hello(); hello.GPUs != 0 {
 			t.Errorf("hello of %d GPUs", hello.GPUs)
 		}
@@ -290,7 +294,7 @@ func TestHangingGPU(t *testing.T) {
 	p.gpu(1)
 	p.hang(d)
 	p.silent(0, 1, 20)
-	// Another one that is lost must not end the session, which would wait for the one that hangs.
+	// Another lost GPU must not end the session, because that would wait for the one that hangs.
 	d.Set(host(2, "0.hang 1", "1.lost 1")...)
 	for range 4 {
 		p.trouble(1, "GPU_IS_LOST")
@@ -304,7 +308,7 @@ func TestHangingGPU(t *testing.T) {
 func TestHangingDriver(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
-	d.Set(host(1, "hang 1")...) // from the initialisation on
+	d.Set(host(1, "hang 1")...) // hangs from the initialisation on
 	p := start(t, d)
 	d.Set(nvmltest.Host(1)...)
 	p.gpu(0)
@@ -314,7 +318,7 @@ func TestHangingDriver(t *testing.T) {
 	p.gpu(0)
 }
 
-// A signal that the whole group gets, by Ctrl-C or from the supervisor, is the parent's to answer.
+// The parent handles signals to the whole process group, from Ctrl-C or a supervisor.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
@@ -331,7 +335,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// The end of the input ends the helper while a call hangs: start's cleanup waits for it.
+// The end of the input ends the helper even while a call hangs; start's cleanup waits for it.
 func TestEndWhileHanging(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
@@ -351,7 +355,7 @@ func TestLostDriver(t *testing.T) {
 	p.gpu(1)
 	d.Set(host(2, "driver_lost 1")...)
 	p.trouble(0, "UNKNOWN")
-	p.trouble(wholeDriver, "DRIVER_NOT_LOADED") // it was shut down and cannot be initialised
+	p.trouble(wholeDriver, "DRIVER_NOT_LOADED") // the library was shut down and cannot be initialised
 	d.Set(append(nvmltest.Host(2), "driver 580.1")...)
 	if hello := p.hello(); hello.Driver != "580.1" {
 		t.Errorf("hello of driver %q, want that of the new one", hello.Driver)
@@ -359,7 +363,7 @@ func TestLostDriver(t *testing.T) {
 	p.gpu(0)
 	p.gpu(1)
 
-	// A loss that is over before it was seen as one leaves a library that has to be initialised.
+	// Even a loss that ends before it is noticed leaves a library that must be initialised again.
 	d.Set(append(nvmltest.Host(2), "driver 580.1", "driver_lost 1")...)
 	p.trouble(0, "UNKNOWN")
 	d.Set(append(nvmltest.Host(2), "driver 580.1")...)
@@ -446,7 +450,7 @@ func TestMIG(t *testing.T) {
 	if len(g.Processes) != 1 || g.Processes[0].SMUtilization != nil {
 		t.Errorf("processes with MIG: %+v", g.Processes)
 	}
-	// An instance that was destroyed is not told for ever.
+	// An instance that was destroyed disappears from the snapshots.
 	d.Set(host(1, "0.mig 1", "0.mig_devices 1:0:MIG-a:10737418240:1073741824")...)
 	p.gpuWhere("GPU with one instance", func(g *snapshot.GPU) bool { return len(g.MIG) == 1 })
 	d.Set(host(1, "0.mig 0")...)
@@ -475,14 +479,15 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// A driver without the newer functions: they are not called, which would end the process.
+// A driver without the newer functions: they are not called, because a call would end the
+// process.
 func TestOldDriver(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.NewOld(t)
 	d.Set(host(1, "0.throttle 0x48", "0.xid 0")...)
 	p := start(t, d)
 	g := p.gpu(0)
-	// This memory counts what is reserved as used.
+	// The old function counts reserved memory as used.
 	if *g.MemoryUsed != 64424509440+536870912 || *g.MemoryFree != 85520809984-*g.MemoryUsed {
 		t.Errorf("memory: %d used, %d free", *g.MemoryUsed, *g.MemoryFree)
 	}
@@ -506,13 +511,13 @@ func TestOldDriver(t *testing.T) {
 func TestXid(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
-	d.Set(host(2, "0.xid 13")...) // happened before
+	d.Set(host(2, "0.xid 13")...) // happened before the start
 	p := start(t, d)
 	if g := p.gpu(0); *g.Xid != 0 || g.XidAt != nil {
 		t.Errorf("an Xid from before: %d at %v", *g.Xid, g.XidAt)
 	}
 	before := time.Now().UnixMilli()
-	d.Set(host(2, "0.xid 79", "0.lost 1")...) // as a GPU does that falls off the bus
+	d.Set(host(2, "0.xid 79", "0.lost 1")...) // as when a GPU falls off the bus
 	p.trouble(0, "GPU_IS_LOST")
 	p.trouble(0, "GPU_IS_LOST")
 	d.Set(host(2, "0.xid 79")...)
@@ -523,14 +528,14 @@ func TestXid(t *testing.T) {
 	if g := p.gpu(1); *g.Xid != 0 {
 		t.Errorf("the other GPU has Xid %d", *g.Xid)
 	}
-	// The grave one is not hidden by those that it draws after it.
+	// The critical Xid is not hidden by those that follow it.
 	d.Set(host(2, "0.xid 45")...)
 	p.gpuWhere("Xid 45", func(g *snapshot.GPU) bool { return *g.Xid == 45 })
 	d.Set(host(2, "0.xid 79")...)
 	p.gpuWhere("Xid 45 and 79", func(g *snapshot.GPU) bool {
 		return *g.Xid == 79 && len(g.Xids) == 2 && g.Xids[0].Number == 45 && g.Xids[1].Number == 79 && g.Xids[1].At == *g.XidAt
 	})
-	// The last one is remembered when the driver was lost.
+	// The last Xid is remembered after the driver was lost.
 	d.Set(host(2, "driver_lost 1")...)
 	p.trouble(wholeDriver, "DRIVER_NOT_LOADED")
 	d.Set(nvmltest.Host(2)...)
@@ -556,12 +561,12 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// The counters go on while they are asked for, PCIe's over the end of its 32 bits.
+// The counters advance between polls; PCIe's wraps at 32 bits.
 func TestRates(t *testing.T) {
 	t.Parallel()
 	d := nvmltest.New(t)
 	pcie, nvlink := uint32(4294960000), uint64(1000)
-	d.Set(host(1, fmt.Sprint("0.pcie_tx ", pcie), fmt.Sprint("0.nvlink_rx ", nvlink))...) // not from other values to these
+	d.Set(host(1, fmt.Sprint("0.pcie_tx ", pcie), fmt.Sprint("0.nvlink_rx ", nvlink))...) // all at once, so that no rate is computed from older values
 	p := startEvery(t, d, "50ms")
 	timeout := time.Now().Add(unhurried)
 	for time.Now().Before(timeout) {

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Rota: who asks what, and when.
+// Rota: which goroutine polls which GPU, and when.
 
 package main
 
@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// askLost is how often a GPU that cannot be asked is tried.
+	// askLost is the time between two tries of a GPU that cannot be polled.
 	askLost = time.Second
-	// late is what a poll takes at most before the others are asked without waiting for it. A poll
-	// takes some 0.1 ms to 3 ms; the first of a GPU that was asleep may take a second.
+	// late is how long a poll may take before the other GPUs are polled without waiting for it. A
+	// poll takes about 0.1 ms to 3 ms; the first poll of a sleeping GPU may take a second.
 	late = 5 * time.Millisecond
 )
 
-// A question is something to ask the driver again and again, and its call may hang.
+// A question is a periodic call into the driver, such as the poll of one GPU. The call may hang.
 type question struct {
 	ask   func(now time.Time) nvml.Return
 	every time.Duration
 
-	due   time.Time // guarded by the rota's mu, as what follows
-	began time.Time // of the call that runs; zero: none does
-	lost  time.Time // since when it has no answer; zero: it has
+	due   time.Time // when it is next asked; this and the fields below are guarded by the rota's mu
+	began time.Time // start of the call under way; zero: none
+	lost  time.Time // since when it has had no answer; zero: it has one
 }
 
-// A rota has one asker at a time: a goroutine that asks one question after the other, so that a round
-// is one wake-up and one write. When a call does not return in time another goroutine becomes the
-// asker, and the one in the call ends when the call does.
+// A rota has one asker at a time: a goroutine that asks one question after the other, so that a
+// round costs one wake-up and one write. When a call does not return in time, another goroutine
+// becomes the asker; the old one ends when its call returns.
 //
 // Invariants, all guarded by mu:
-//  1. A question is asked by one goroutine at a time.
-//  2. Of all askers only the one whose turn it is takes questions.
-//  3. After the end nobody takes one.
+//  1. At most one goroutine asks a question at a time.
+//  2. Only the asker whose turn it is takes questions.
+//  3. After the end no asker takes one.
 type rota struct {
 	out       *printer
 	questions []*question
 	start     time.Time
-	over      func(now time.Time) bool // asked after each round, whether the session is
-	lost      chan nvml.Return         // gets the code by which the driver is lost, or SUCCESS when it is over; holds one
+	over      func(now time.Time) bool // called after each round: whether the session is over
+	lost      chan nvml.Return         // gets the code with which the driver was lost, or SUCCESS when over returns true; holds one
 	end       chan struct{}            // closed at the end
 	askers    sync.WaitGroup
 
@@ -53,7 +53,7 @@ type rota struct {
 	ended   bool
 }
 
-// begin starts the first asker; stop ends all and waits for calls that hang.
+// begin starts the first asker. stop ends all askers and waits for calls that hang.
 func (r *rota) begin() {
 	r.end = make(chan struct{})
 	r.relief = time.AfterFunc(time.Hour, r.relieve)
@@ -74,7 +74,7 @@ func (r *rota) stop() {
 	r.out.flush()
 }
 
-// serve asks in rounds for as long as it is this asker's turn.
+// serve asks in rounds while it is this asker's turn.
 func (r *rota) serve(turn int) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -95,7 +95,8 @@ func (r *rota) serve(turn int) {
 	}
 }
 
-// round asks everything that is due by now; false: it is not this asker's turn any more.
+// round asks every question that is due by now. It returns false if it is no longer this asker's
+// turn.
 func (r *rota) round(turn int, now time.Time) bool {
 	for q := r.take(turn, now); q != nil; q = r.take(turn, now) {
 		ret := q.ask(now)
@@ -103,7 +104,7 @@ func (r *rota) round(turn int, now time.Time) bool {
 			r.tell(ret)
 		}
 		if !r.answered(turn, q, ret) {
-			r.out.flush() // nobody knows when the round of others ends
+			r.out.flush() // the round of the next asker may end much later
 			return false
 		}
 		r.out.flushAfter(gathered)
@@ -112,7 +113,7 @@ func (r *rota) round(turn int, now time.Time) bool {
 	return true
 }
 
-// take gives the question that waits for longest, and nil when the round is over.
+// take returns the question that has waited longest; nil: the round is over.
 func (r *rota) take(turn int, now time.Time) *question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +134,9 @@ func (r *rota) take(turn int, now time.Time) *question {
 	return first
 }
 
-// answered takes the answer and says whether it is still this asker's turn. The next time is a
-// multiple of the interval from the start, for all alike: a wake-up costs more than a poll.
+// answered records the answer and returns whether it is still this asker's turn. All questions
+// are due at the same multiples of the interval since the start, because a wake-up costs more
+// than a poll.
 func (r *rota) answered(turn int, q *question, ret nvml.Return) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +146,7 @@ func (r *rota) answered(turn int, q *question, ret nvml.Return) bool {
 		q.lost = time.Time{}
 	default:
 		every = max(every, askLost)
-		if q.lost.IsZero() && ret != nvml.ERROR_NO_PERMISSION { // which a new initialisation would not give
+		if q.lost.IsZero() && ret != nvml.ERROR_NO_PERMISSION { // a new initialisation would not grant a permission
 			q.lost = q.began
 		}
 	}
@@ -159,7 +161,7 @@ func (r *rota) answered(turn int, q *question, ret nvml.Return) bool {
 	return true
 }
 
-// relieve makes its goroutine the asker, when the one whose turn it was is in a call for too long.
+// relieve makes its goroutine the asker when the present asker has been in a call for too long.
 func (r *rota) relieve() {
 	r.mu.Lock()
 	if r.ended || !r.calling {
@@ -169,19 +171,19 @@ func (r *rota) relieve() {
 	r.turn++
 	r.calling = false
 	turn := r.turn
-	r.askers.Add(1) // stop waits: the one in the call is still counted
+	r.askers.Add(1) // cannot race with stop's wait: the asker in the call is still counted
 	r.mu.Unlock()
 	defer r.askers.Done()
 	r.serve(turn)
 }
 
-// next is when the next round is.
+// next returns the time of the next round.
 func (r *rota) next(now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := now.Add(askLost)
 	for _, q := range r.questions {
-		// A question whose call hangs counts too: the call may have returned by then.
+		// A question whose call hangs counts too, because the call may have returned by then.
 		if due := q.due; q.began.IsZero() && due.Before(next) {
 			next = due
 		} else if soon := now.Add(q.every); soon.Before(next) {
@@ -191,7 +193,7 @@ func (r *rota) next(now time.Time) time.Time {
 	return next
 }
 
-// tell says why the session is over; the first reason counts.
+// tell reports why the session is over; only the first reason counts.
 func (r *rota) tell(ret nvml.Return) {
 	select {
 	case r.lost <- ret:
@@ -199,8 +201,8 @@ func (r *rota) tell(ret nvml.Return) {
 	}
 }
 
-// longest returns when the GPU that has been lost for longest was lost, and when the oldest call
-// under way began; zero: there is none.
+// longest returns when the GPU that has been lost longest was lost, and when the oldest call
+// under way began; zero: none.
 func (r *rota) longest() (lost, began time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

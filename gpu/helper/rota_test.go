@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
-// The rota and sessions by a clock of their own: rounds, hanging calls, GPUs that are lost for long.
+// The rota and sessions on a fake clock: rounds, hanging calls, GPUs that are lost for a long
+// time.
 
 package main
 
@@ -25,7 +26,7 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// A paper has what was written, each write with its lines and when it was.
+// A paper records writes, each with its lines and its time.
 type paper struct {
 	mu     sync.Mutex
 	writes []write
@@ -51,7 +52,7 @@ func (p *paper) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// since takes the writes there are, as GPUs at milliseconds after start.
+// since removes and returns the recorded writes: milliseconds after start, and the GPUs.
 func (p *paper) since(start time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,14 +68,14 @@ func (p *paper) since(start time.Time) string {
 	return strings.Join(all, " ")
 }
 
-// A host of eight GPUs, of which a poll takes as long as is said.
+// eight is a host of eight GPUs whose polls take a given time.
 type eight struct {
 	t     *testing.T
 	paper paper
 	rota  *rota
 	mu    sync.Mutex
 	takes [8]func() // guarded by mu
-	under [8]int    // guarded by mu: polls under way
+	under [8]int    // guarded by mu: number of polls under way
 }
 
 func newEight(t *testing.T) *eight {
@@ -112,7 +113,7 @@ func (e *eight) set(i int, take func()) {
 	e.takes[i] = take
 }
 
-// wrote asserts what was written in so many more milliseconds.
+// wrote waits the given number of milliseconds and asserts what was written meanwhile.
 func (e *eight) wrote(ms int, want string) {
 	e.t.Helper()
 	time.Sleep(time.Duration(ms) * time.Millisecond)
@@ -122,7 +123,7 @@ func (e *eight) wrote(ms int, want string) {
 	}
 }
 
-// A round is one write; a call that hangs costs it 5 ms once, and its own GPU.
+// A round is one write. A call that hangs delays it once by 5 ms, and silences its own GPU.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEight(t)
@@ -132,7 +133,7 @@ func TestRounds(t *testing.T) {
 		three, six := make(chan struct{}), make(chan struct{})
 		e.set(3, func() { <-three })
 		e.set(6, func() { <-six })
-		e.wrote(500, "755:0124 760:57 1000:012457") // each of the two was waited for 5 ms
+		e.wrote(500, "755:0124 760:57 1000:012457") // the round waited 5 ms for each of the two
 		e.set(3, nil)
 		close(three)
 		e.wrote(300, "1100:3 1250:0123457")
@@ -140,7 +141,7 @@ func TestRounds(t *testing.T) {
 		close(six)
 		e.wrote(300, "1400:6 1500:01234567")
 
-		all := make(chan struct{}) // the driver hangs as a whole
+		all := make(chan struct{}) // the whole driver hangs
 		for i := range 8 {
 			e.set(i, func() { <-all })
 		}
@@ -158,12 +159,12 @@ func TestRounds(t *testing.T) {
 		if slices.Sort(joined); string(joined) != "01234567" {
 			t.Errorf("after the hang: %q", late)
 		}
-		e.wrote(300, "6790:01234567 7000:01234567") // looked for between two rounds
+		e.wrote(300, "6790:01234567 7000:01234567") // they came back between two rounds
 		e.rota.stop()
 	})
 }
 
-// Of a slow driver lines wait 5 ms and a poll for others, and nobody is relieved.
+// With a slow driver, lines wait for others for 5 ms and one poll, and no asker is replaced.
 func TestSlowDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEight(t)
@@ -179,7 +180,7 @@ func TestSlowDriver(t *testing.T) {
 	})
 }
 
-// An end waits for a call that hangs, and what it finds is told.
+// The end waits for a call that hangs, and its result is printed.
 func TestStopWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEight(t)
@@ -196,8 +197,8 @@ func TestStopWaits(t *testing.T) {
 	})
 }
 
-// A GPU that is lost for 20 minutes, until the library is initialised again after the fault has ended, is
-// told again within 4 s, and the other one all the time.
+// A GPU that was lost for 20 minutes, and needs a new initialisation of the library, is reported
+// again within 4 s of the end of the fault. The other GPU is reported all the time.
 func TestLostForLong(t *testing.T) {
 	for phase := range 5 {
 		synctest.Test(t, func(t *testing.T) {
@@ -266,7 +267,7 @@ func TestLostForLong(t *testing.T) {
 	}
 }
 
-// mocked is a library with few functions, whose file was replaced.
+// mocked returns a library with few functions, whose file was replaced.
 func mocked(t *testing.T, functions nvml.Interface) *library {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-// Session: all GPUs from one initialisation of the library to its shutdown.
+// Session: all GPUs, from an initialisation of the library to its shutdown.
 
 package main
 
@@ -10,7 +10,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// A session ends when the driver is lost, or when a GPU has been lost for so long that the library
+// A session ends when the driver is lost, or when a GPU has been lost so long that the library
 // should be initialised again to find it.
 type session struct {
 	lib      *library
@@ -21,12 +21,12 @@ type session struct {
 	rota     *rota
 }
 
-// run returns the code by which the driver was lost, or SUCCESS to begin anew. It does not return
-// while a call hangs: what comes after it must not meet that call.
+// run returns the code with which the driver was lost, or SUCCESS to begin a new session. It does
+// not return while a call hangs, because the next session must not overlap that call.
 func (s *session) run() nvml.Return {
 	s.rota = &rota{out: s.out, start: time.Now(), over: s.over, lost: make(chan nvml.Return, 1)}
 	events := newEvents(s.lib, s.xids)
-	if events != nil { // first, so that a snapshot has the errors of before
+	if events != nil { // first, so that a snapshot has all earlier errors
 		s.rota.questions = append(s.rota.questions, &question{ask: events.ask, every: s.interval})
 	}
 	for i := range s.gpus {
@@ -44,9 +44,9 @@ func (s *session) run() nvml.Return {
 	return ret
 }
 
-// over says whether there has been no GPU, or one has been lost, for so long that the library has
-// to be initialised again. It is not over while a call hangs: the session could not end, and the
-// GPUs that are well would fall silent.
+// over reports whether there has been no GPU, or one has been lost, for so long that the library
+// must be initialised again. While a call hangs it returns false: the session could not end, and
+// the healthy GPUs would fall silent.
 func (s *session) over(now time.Time) bool {
 	lost, began := s.rota.longest()
 	if !began.IsZero() && now.Sub(began) > time.Second {

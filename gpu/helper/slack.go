@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
-// Slack: timers of the helper may come a millisecond late. And its name in ps and top.
+// Slack: the helper's timers may fire a millisecond late. This file also sets its name in ps and
+// top.
 
 package main
 
@@ -15,7 +16,7 @@ __attribute__((constructor)) static void slack(void) {
 */
 import "C"
 
-// While a round goes on, Go's runtime looks every 20 microseconds whether a call into the library
-// takes long, and then wakes a thread to take over. With the slack it looks about once, after the
-// round, which all is on one thread: 0.16 % of a core instead of 0.21 to 0.32 with the fake driver. A
-// call that hangs is still noticed within some milliseconds.
+// During a round, Go's runtime checks every 20 microseconds whether a call into the library takes
+// long, and then wakes another thread to take over. With the slack it checks about once, after
+// the round, so that the round stays on one thread: 0.16 % of a core instead of 0.21 to 0.32,
+// with the fake driver. A call that hangs is still noticed within a few milliseconds.

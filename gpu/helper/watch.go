@@ -1,6 +1,7 @@
 //go:build linux && cgo
 
-// Watch: the helper's life: open, initialise, poll, and again when the driver was lost.
+// Watch: the helper's main loop: open, initialise, poll, and start again when the driver was
+// lost.
 
 package main
 
@@ -18,22 +19,23 @@ import (
 	"kvasir/gpu/snapshot"
 )
 
-// How long is waited: between two attempts to initialise, and with a lost GPU until the library is
-// initialised again. The latter does not grow: a GPU may come back after an hour, and is to be seen
-// within 4 s then too.
+// Waiting times: between two attempts to initialise, and with a lost GPU until the library is
+// initialised again. The latter does not grow: a GPU that comes back after an hour must also be
+// seen within 4 s.
 const (
 	firstWait   = 250 * time.Millisecond
 	longestWait = 2 * time.Second
 	patience    = 3 * time.Second
-	settled     = 10 * time.Second // a shorter session was not worth beginning
+	settled     = 10 * time.Second // a shorter session counts as a failed attempt
 )
 
 var errReplaced = errors.New("the driver's library was replaced: a new process is needed for the new one")
 
 // watch polls until standard input ends.
 func watch(interval time.Duration, path string) error {
-	runtime.GOMAXPROCS(1) // polls are short: more threads would only cost wake-ups. A call that hangs does not count.
-	// Ctrl-C and supervisors signal all processes of a group: the parent says when the end has come.
+	runtime.GOMAXPROCS(1) // polls are short, so more threads would only cost wake-ups. A thread in a hanging call does not count.
+	// Ctrl-C and supervisors signal all processes of a group, but the parent decides when the
+	// helper ends.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go endWithInput()
 	out := newPrinter(os.Stdout)
@@ -51,7 +53,7 @@ func watch(interval time.Duration, path string) error {
 	return h.sessions()
 }
 
-// endWithInput ends the helper with its parent, and does not wait for a call that hangs.
+// endWithInput ends the helper when its parent ends, without waiting for a call that hangs.
 func endWithInput() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
@@ -59,7 +61,7 @@ func endWithInput() {
 
 func longer(wait time.Duration) time.Duration { return min(2*wait, longestWait) }
 
-// A helper is what stays from session to session.
+// A helper is the state that outlives sessions.
 type helper struct {
 	lib      *library
 	out      *printer
@@ -67,10 +69,10 @@ type helper struct {
 	xids     *xids
 
 	said     snapshot.Hello // the last one
-	troubled bool           // whether the driver was in trouble since
+	troubled bool           // the driver had trouble since then
 }
 
-// sessions returns when the library has to be opened by a new process.
+// sessions returns when a new process must open the library.
 func (h *helper) sessions() error {
 	wait := firstWait
 	for {
@@ -108,8 +110,9 @@ func (h *helper) sessions() error {
 	}
 }
 
-// hello tells the driver and the number of GPUs: at first, when either has changed, after the
-// driver was lost, and in every session while there is no GPU, since nothing else is heard then.
+// hello prints the driver version and the number of GPUs: at the start, when either has changed,
+// after the driver was lost, and in every session while there is no GPU, because nothing else is
+// printed then.
 func (h *helper) hello(gpus int) {
 	now := snapshot.Hello{Protocol: snapshot.Protocol, GPUs: gpus}
 	if version, ret := h.lib.SystemGetDriverVersion(); ret == nvml.SUCCESS {

@@ -1,6 +1,6 @@
 //go:build !linux || !cgo
 
-// Without: what a helper built without cgo does.
+// Without: a helper built without cgo.
 
 package main
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Helper is the program of gpu/helper for this machine, built once for a test binary.
+// Helper returns the program of gpu/helper for this machine, built once per test binary.
 func Helper(tb testing.TB) []byte {
 	tb.Helper()
 	needCompiler(tb)
@@ -34,7 +34,7 @@ var helper = sync.OnceValues(func() ([]byte, error) {
 	})
 })
 
-// needCompiler skips the test where there is no C compiler.
+// needCompiler skips the test if there is no C compiler.
 func needCompiler(tb testing.TB) {
 	tb.Helper()
 	if _, err := exec.LookPath(compiler()); err == nil {
@@ -46,7 +46,7 @@ func needCompiler(tb testing.TB) {
 	tb.Skipf("SKIP real part: C compiler: no %s here", compiler())
 }
 
-// compiler is the C compiler that cgo would use.
+// compiler returns the C compiler that cgo would use.
 var compiler = sync.OnceValue(func() string {
 	said, err := exec.Command("go", "env", "CC").Output()
 	if name := strings.TrimSpace(string(said)); err == nil && name != "" {

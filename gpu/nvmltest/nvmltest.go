@@ -1,4 +1,4 @@
-// Nvmltest: a driver library that does what a test tells it.
+// Nvmltest: a fake driver library controlled by tests.
 
 // Package nvmltest builds the fake libnvidia-ml.so.1 of gpu/testdata/nvml and the telemetry helper
 // for tests. The state that the library shows is a file of lines, explained in nvml.c:
@@ -29,10 +29,11 @@ type Driver struct {
 	writes  int64
 }
 
-// New is a driver without a state: as on a host where none is loaded.
+// New returns a driver without a state, as on a host where no driver is loaded.
 func New(tb testing.TB) *Driver { return build(tb, newLibrary) }
 
-// NewOld is one as before R450: without fields, MIG and the newer versions of functions.
+// NewOld returns a driver like those before R450: without fields, MIG and the newer versions of
+// functions.
 func NewOld(tb testing.TB) *Driver { return build(tb, oldLibrary) }
 
 func build(tb testing.TB, compile func() ([]byte, error)) *Driver {
@@ -50,20 +51,21 @@ func build(tb testing.TB, compile func() ([]byte, error)) *Driver {
 	return d
 }
 
-// Library is the path of the libnvidia-ml.so.1; its folder holds nothing else that is loadable.
+// Library returns the path of libnvidia-ml.so.1; its folder has no other library.
 func (d *Driver) Library() string { return d.library }
 
-// Env is what a process that loads the library needs in its environment.
+// Env returns the environment that a process needs to load the library.
 func (d *Driver) Env() []string { return []string{"FAKE_NVML_STATE=" + d.state} }
 
-// Set replaces the state, in one step; of a key that is there twice the later line counts.
+// Set replaces the state atomically; if a key is there twice, the later line counts.
 func (d *Driver) Set(lines ...string) {
 	d.tb.Helper()
 	next := d.state + ".next"
 	if err := os.WriteFile(next, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		d.tb.Fatal(err)
 	}
-	// The library tells versions by time, size and inode, which two quick writes can share.
+	// The library detects changes by time, size and inode, which can be equal after two quick
+	// writes.
 	d.writes++
 	at := time.Unix(d.writes, 0)
 	if err := os.Chtimes(next, at, at); err != nil {
@@ -74,7 +76,7 @@ func (d *Driver) Set(lines ...string) {
 	}
 }
 
-// Unload takes the state away: no driver is loaded any more.
+// Unload removes the state, as if the driver was unloaded.
 func (d *Driver) Unload() {
 	d.tb.Helper()
 	if err := os.Remove(d.state); err != nil {
@@ -82,7 +84,7 @@ func (d *Driver) Unload() {
 	}
 }
 
-// Host is the state of a host with so many healthy, half busy H100s.
+// Host returns the state of a host with the given number of healthy, half busy H100s.
 func Host(gpus int) []string {
 	lines := []string{"driver 570.86.15", fmt.Sprint("gpus ", gpus)}
 	for n := range gpus {
@@ -119,7 +121,7 @@ func compile(flags ...string) ([]byte, error) {
 	})
 }
 
-// output runs a command that writes a file and returns what it wrote.
+// output runs a command that writes a file, and returns its content.
 func output(command func(file string) *exec.Cmd) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "nvmltest")
 	if err != nil {
@@ -134,7 +136,7 @@ func output(command func(file string) *exec.Cmd) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// moduleRoot is the folder above that has the fake library's source.
+// moduleRoot returns the parent folder that has the fake library's source.
 func moduleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -1,4 +1,4 @@
-// The fake library itself: it loads, and its state is replaced whole.
+// The fake library itself: it loads, and its state is replaced atomically.
 
 package nvmltest
 

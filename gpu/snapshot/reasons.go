@@ -1,4 +1,4 @@
-// Reasons: why clocks are held down, by NVML's bits.
+// Reasons: NVML's bits for why clocks are held down.
 
 package snapshot
 
@@ -8,7 +8,7 @@ type Reason struct {
 	Name string
 }
 
-// Reasons are those that are told.
+// Reasons are the ones that snapshots report.
 var Reasons = []Reason{
 	{0x1, "gpu_idle"},
 	{0x2, "applications_clocks_setting"},

@@ -1,4 +1,4 @@
-// What one engine was sent and has answered.
+// The mirror of one engine: what it was sent, what it has answered, and the work that it has left.
 
 package cost
 
@@ -9,153 +9,171 @@ import (
 	"kvasir/kvroute/kvindex"
 )
 
-// Stale is how long a request may go without news before it is taken for lost (Dynamo's threshold).
+// Stale is how long a request may go without news before it counts as lost (Dynamo's threshold).
 const Stale = 5 * time.Minute
 
-// Sent is a request as it was sent.
+// Sent is a request as it was sent to an engine.
 type Sent struct {
 	Prompt int // tokens
-	Hit    int // of these, tokens that need not be computed: Candidate.Hit
-	Leg    Leg // the part of the request that this engine has
+	Hit    int // prompt tokens that need not be computed: Candidate.Hit
+	Leg    Leg // the part of the request that this engine does
 
-	// Quiet: its tokens show no passes. Either none are seen before the end, or they are those of several sequences.
-	// How its prompt is computed and how its answer grows are predicted.
+	// Quiet means that its tokens do not show when passes end: either no token is seen before the
+	// end, or the tokens belong to several sequences. The progress of its prompt and of its answer
+	// is predicted.
 	Quiet bool
 
-	// Names are the full blocks of the prompt, so that those it shares with other unfinished requests count once;
-	// nil: not known, and nothing is shared. They are kept until the request ends.
+	// Names are the names of the prompt's full blocks, so that blocks shared with other
+	// unfinished requests count once; nil: unknown, and nothing is shared. The mirror keeps the
+	// slice until the request ends.
 	Names []kvindex.Name
 }
 
-// A Mirror follows one engine: it repeats, from what was sent and what came back, what the engine's scheduler does.
+// A Mirror models the scheduler of one engine. It sees only the requests sent to the engine and the
+// tokens that come back. A request passes through it like this:
 //
-//	the engine                          the mirror            what it is drawn from
-//	waiting and prefilling sequences    line                  Send; a first token takes one out
-//	the batch of the pass under way     pass, Request.share   compose: as a scheduler would, out of line
-//	generating sequences                decoding, quiet       first token to End
-//	tokens in the KV pool               outstanding, streamed prompts sent, tokens seen; less shared
-//	blocks that several of them use     active                Sent.Names
-//	blocks kept after their requests    cache                 tokens computed since
-//	how long a pass takes               model, answers        when tokens came, against what the pass computed
-//	a throttled or shared GPU           told, slow            SetSlow, corrected by the passes since
+//	Send --> line --------------> pass ------------> decoding -------> End
+//	         no token seen yet    shares of line,    tokens seen,      removed from
+//	                              computed now       or predicted      all sums
+//
+// Each part of the engine, its model here, and the source of that:
+//
+//	the engine                        the mirror             source
+//	waiting and prefilling sequences  line                   Send; the first token removes a request
+//	the batch of the pass under way   pass, Request.share    compose: as a scheduler would, from line
+//	generating sequences              decoding, quiet        from the first token to End
+//	tokens in the KV pool             outstanding, streamed  prompts sent, tokens seen; minus shared
+//	blocks shared by requests         active                 Sent.Names
+//	blocks cached after requests      cache                  tokens computed since
+//	the length of a pass              model, answers         when tokens came and what the pass computed
+//	a throttled or shared GPU         told, slow             SetSlow, corrected by the passes since
 //
 // Its zero value is not usable; NewMirror makes one. It is not safe for concurrent use.
 //
-//  1. A request is in line until its first token was seen, then decoding, then over. A quiet one leaves the line when
-//     it is predicted to.
-//  2. A pass under way computes the share of each request in line. It is composed when it is first asked about, so that
-//     as much as possible of what came with the tokens of the one before is known; a first token of that one that comes
-//     later takes the shares back (uncompose).
-//  3. A pass ends when a token is seen that it brought, or, where none can be seen, when it is predicted to.
+//  1. A request is in line until its first token is seen, then decoding, then over. A quiet request
+//     leaves the line when the model predicts its first token.
+//  2. The pass under way computes the share of each request in line. It is composed when it is
+//     first needed, as late as possible, when most of the tokens of the pass before have arrived.
+//     If a first token of the pass before arrives later, the shares are taken back (uncompose).
+//  3. A pass ends when one of its tokens is seen or, if none can be seen, when it is predicted to
+//     end.
 //  4. The sums are over the requests that have not ended.
 type Mirror struct {
-	// engine is what is known of the engine, with defaults for what is not.
+	// engine has the known properties of the engine, and defaults for the unknown ones.
 	engine Engine
 
-	// told is how many times longer passes take by what SetSlow was told last; 1: nothing is slow.
+	// told is the factor by which passes take longer according to the last SetSlow; 1: full
+	// speed.
 	told float64
 
-	// slow is how many times longer they do take at present: told, corrected by the passes since. It is 1 if told is.
+	// slow is the factor by which they really take longer now: told, corrected by the passes since.
+	// It is 1 if told is 1.
 	slow float64
 
 	// model learns how long passes take at full speed; times are divided by told first.
 	model learner
 
-	// full is model as it was before anything was slow. It is put back when nothing is slow any more, and means nothing
-	// while told is 1.
+	// full is a copy of model from before the engine became slow. It replaces model when the engine
+	// is at full speed again. While told is 1 it has no meaning.
 	full learner
 
-	// answers learns the engine's pace where only whole answers are seen.
+	// answers learns the engine's pace from requests of which only the whole answer is seen.
 	answers answers
 
 	// pass is the pass under way.
 	pass pass
 
-	// unjudged are passes whose time is known, and of which it is not yet certain that they computed what the mirror
-	// thinks (judge).
+	// unjudged are passes whose length is known, but for which it is not yet certain that they
+	// computed what the mirror assumes (judge).
 	unjudged unjudged
 
-	// cache dates the blocks that the engine took in, to tell how old the next one is that it evicts.
+	// cache dates the blocks that the engine cached, to estimate the age of the next one it evicts.
 	cache cacheAge
 
-	// line are the requests of which no token was seen, in the order in which they were sent.
+	// line has the requests without a seen token, in the order in which they were sent.
 	line []*Request
 
-	// heard has all requests, the one without news for longest first: that one is the next to be given up (Stale).
+	// heard has all requests, ordered by their last news, oldest first: the first one is the next
+	// to be given up (Stale).
 	heard list
 
-	// spare are Requests to be used again, linked by next.
+	// spare has Requests for reuse, linked by next.
 	spare *Request
 
-	// requests counts those that have not ended.
+	// requests counts the requests that have not ended.
 	requests int
 
-	// decoding counts those of them that are past their first token.
+	// decoding counts the requests past their first token.
 	decoding int
 
-	// quiet counts those decoding that are Sent.Quiet, whose tokens end no pass.
+	// quiet counts the decoding requests that are Sent.Quiet: their tokens do not end a pass.
 	quiet int
 
 	// outstanding sums the prompt tokens of all requests.
 	outstanding int
 
-	// context sums the tokens that those decoding attend to: their prompts and what they have generated.
+	// context sums the tokens to which the decoding requests attend: their prompts and generated
+	// tokens.
 	context int
 
-	// streamed sums the tokens that those decoding have generated.
+	// streamed sums the tokens that the decoding requests have generated.
 	streamed int
 
-	// prefilling sums the prompt tokens to compute, as sent, of those that are in line.
+	// prefilling sums, over the requests in line, the prompt tokens that had to be computed when
+	// they were sent.
 	prefilling int
 
-	// rest sums what is left of these for the pass under way and those after it.
+	// rest sums the part of prefilling that the pass under way and later passes compute, in tokens.
 	rest int
 
-	// unproven sums the prompt tokens to compute, as sent, of quiet requests of which no token was seen yet.
+	// unproven sums, over the quiet requests without a seen token, the prompt tokens that had to be
+	// computed when they were sent.
 	unproven int
 
-	// lost counts requests that were given up, having had no news for Stale.
+	// lost counts the requests that were given up after no news for Stale.
 	lost int
 
-	// active counts the users of every stride-th block of the prompts of unfinished requests.
+	// active counts the requests that use each block, for every stride-th block of unfinished
+	// prompts.
 	active users
 
-	// stride is how many blocks lie between two that are counted, so that these are about 64 tokens apart.
+	// stride is the distance, in blocks, between two blocks that are counted: about 64 tokens.
 	stride int
 
-	// shared is how many of the outstanding tokens take no memory, since another request has the same blocks.
+	// shared is how many of the outstanding tokens take no memory, because another request has the
+	// same blocks.
 	shared int
 
-	// flow sums the prompt tokens to compute that were sent up to flowAt; each counts less by a factor of e after every
-	// flowTime.
+	// flow sums the prompt tokens to compute of all requests sent up to flowAt. It decays by a
+	// factor of e every flowTime.
 	flow float64
 
-	// flowAt is when flow was true.
+	// flowAt is the time for which flow was computed.
 	flowAt time.Time
 }
 
-// Request is one request in a Mirror. It is done with after End.
+// Request is one request in a Mirror. It must not be used after End.
 type Request struct {
 	sent      Sent
-	at        time.Time // when the engine's scheduler has it
-	news      time.Time // when something was heard of it last
-	first     time.Time // when its first token came, or was taken to
-	pace      float64   // of a quiet one: Mirror.answers when it was sent
-	fresh     int       // prompt tokens to compute, as sent
-	unproven  int       // of these, as in Mirror
-	own       int       // prompt tokens whose blocks no request before it had
-	rest      int       // of fresh, those that no pass before the one under way computed
-	share     int       // of rest, those that the one under way computes
-	tokens    int       // of its answer, seen or predicted
-	ended     uint64    // number of the last pass that a token of it was from
-	due       uint64    // number of the pass that should bring its first token; 0: not known yet
-	dueBefore uint64    // what due was before the pass under way was composed
+	at        time.Time // when the engine's scheduler gets it
+	news      time.Time // when it last had news
+	first     time.Time // when its first token came, or was assumed to come
+	pace      float64   // of a quiet request: the pace by Mirror.answers when it was sent
+	fresh     int       // prompt tokens that had to be computed when it was sent
+	unproven  int       // its part of Mirror.unproven, in tokens
+	own       int       // prompt tokens in blocks that no earlier request has
+	rest      int       // tokens of fresh that no pass before the one under way has computed
+	share     int       // tokens of rest that the pass under way computes
+	tokens    int       // tokens of its answer, seen or predicted
+	ended     uint64    // number of the last pass that gave it a token
+	due       uint64    // number of the pass that should give its first token; 0: unknown yet
+	dueBefore uint64    // value of due before the pass under way was composed
 	started   bool      // the engine has taken blocks for it
-	seen      bool      // tokens of it were
+	seen      bool      // a token of it was seen
 	decoding  bool
 	over      bool
 
-	prev, next *Request // in Mirror.heard, or Mirror.spare
+	prev, next *Request // links in Mirror.heard or Mirror.spare
 }
 
 // NewMirror returns the mirror of an engine that has no requests.
@@ -166,29 +184,30 @@ func NewMirror(e Engine) *Mirror {
 	return m
 }
 
-// SetEngine takes what is known of the engine by now. What was learned of its timing is kept.
+// SetEngine sets the known properties of the engine. It keeps what was learned of its timing.
 func (m *Mirror) SetEngine(e Engine) {
 	m.engine = e.withDefaults()
-	if m.active.n == 0 { // else names that are counted would be met no more
+	if m.active.n == 0 { // otherwise counted names would no longer be found
 		m.stride = max(sampled/m.engine.BlockSize, 1)
 	}
 	m.cache.resize(m.engine.Blocks)
 }
 
-// SetSlow says that from now on passes take so many times longer than by what the engine can do, because its GPU is
-// throttled, or busy with something else. 1: nothing is slow, as in a new Mirror.
+// SetSlow sets the factor by which passes take longer from now on than at the engine's full
+// speed, because its GPU is throttled or shared. 1 means full speed, as in a new Mirror.
 //
-// It counts at once, and is put right by the passes that follow, if it is not what they show: hysteresis tells of a
-// trouble for some seconds after its end, and a lower clock slows some passes down less than others. What is learned is
-// what the engine can do: times are divided by the factor, passes that span a change are left out, and what was learned
-// with another factor than 1 is forgotten with it, for what was known before.
+// The factor counts at once, and the following passes correct it if they show another one:
+// because of hysteresis a trouble is reported for some seconds after its end, and a lower clock
+// slows some passes less than others. The model learns the full speed: times are divided by the
+// factor, and passes that span a change are ignored. When the factor returns to 1, what was
+// learned meanwhile is dropped, and the model from before is restored.
 func (m *Mirror) SetSlow(now time.Time, times float64) {
 	if times == m.told {
 		return
 	}
 	m.advance(now)
 	if m.pass.composed {
-		m.length() // by what was known so far
+		m.length() // computed with the old factor
 	}
 	if m.told == 1 {
 		m.full = m.model
@@ -201,7 +220,7 @@ func (m *Mirror) SetSlow(now time.Time, times float64) {
 	m.pace(now, times)
 }
 
-// pace makes passes as slow as that, and what is left of the one under way.
+// pace sets the factor for later passes and for the rest of the one under way.
 func (m *Mirror) pace(now time.Time, slow float64) {
 	p := &m.pass
 	if gone := max(now.Sub(p.start), 0); p.under && p.composed && gone < m.length() {
@@ -210,14 +229,14 @@ func (m *Mirror) pace(now time.Time, slow float64) {
 	m.slow = slow
 }
 
-// How soon what was told of an engine's pace is put right by what is seen: this much of the way with each pass, which
-// counts as off by pacedMost at most.
+// How fast observed passes correct the factor: each pass moves it by this share of the
+// difference, which counts as at most pacedMost.
 const (
 	paced     = 0.3
 	pacedMost = 4.0
 )
 
-// correct puts the pace right after passes that should have taken so long and took took.
+// correct corrects the factor after passes that were expected to take expected and took took.
 func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
 	if m.told == 1 || expected <= 0 || took <= 0 {
 		return
@@ -229,7 +248,7 @@ func (m *Mirror) correct(now time.Time, expected, took time.Duration) {
 	m.pace(now, min(max(m.slow*math.Pow(off, paced), 1), pacedMost*m.told))
 }
 
-// Send notes that a request was sent.
+// Send records that a request was sent.
 func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	m.advance(now)
 	m.expire(now)
@@ -261,7 +280,7 @@ func (m *Mirror) Send(now time.Time, s Sent) *Request {
 	return r
 }
 
-// Tokens notes that n more tokens of the answer were seen. The first ends its prefill.
+// Tokens records that n more tokens of the answer were seen. The first one ends its prefill.
 func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	if r.over || n <= 0 {
 		return
@@ -291,13 +310,14 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	if r.sent.Quiet && !r.seen {
 		r.seen = true
 		m.unproven -= r.unproven
-		m.grow(r, -r.tokens) // what it was taken to have
+		m.grow(r, -r.tokens) // the tokens that it was predicted to have
 		r.unproven = 0
 	}
 	m.grow(r, n)
 }
 
-// Usage takes in how many prompt tokens the engine says it had cached; it matters before the first token only.
+// Usage records how many prompt tokens the engine reports as cached. It has an effect only before
+// the first token.
 func (m *Mirror) Usage(r *Request, cached int) {
 	if r.over || r.decoding || r.sent.Leg == DecodeLeg || cached < 0 {
 		return
@@ -310,9 +330,10 @@ func (m *Mirror) Usage(r *Request, cached int) {
 	r.fresh = fresh
 }
 
-// End notes that a request is over, however it ended. Exactly once; nothing of r may be used after it.
+// End records that a request is over, however it ended. Call it exactly once, and do not use r
+// afterwards.
 func (m *Mirror) End(r *Request, now time.Time) {
-	if !r.over { // else it was lost and is out of the sums
+	if !r.over { // otherwise it was lost, and has left the sums already
 		m.advance(now)
 		m.remove(r, now)
 	}
@@ -320,10 +341,10 @@ func (m *Mirror) End(r *Request, now time.Time) {
 	r.sent.Names = nil
 }
 
-// Lost is how many requests went without news for so long that they were dropped.
+// Lost returns how many requests were dropped after no news for Stale.
 func (m *Mirror) Lost() int { return m.lost }
 
-// first moves a request from the line to those that decode.
+// first moves a request from the line to the decoding ones.
 func (m *Mirror) first(r *Request, now time.Time) {
 	m.leaveLine(r)
 	r.decoding, r.first = true, now
@@ -356,7 +377,7 @@ func (m *Mirror) leaveLine(r *Request) {
 	r.share, r.rest = 0, 0
 }
 
-// remove takes a request out of all sums.
+// remove removes a request from all sums.
 func (m *Mirror) remove(r *Request, now time.Time) {
 	if r.decoding {
 		m.decoding--
@@ -401,7 +422,7 @@ func (m *Mirror) take() *Request {
 	return r
 }
 
-// list is a ring of requests around a head of its own.
+// list is a ring of requests with a separate head.
 type list struct{ head Request }
 
 func (l *list) init() { l.head.next, l.head.prev = &l.head, &l.head }

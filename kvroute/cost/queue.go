@@ -1,4 +1,4 @@
-// The central queue: who waits at the router for a worker, in which order.
+// The order of the central queue: which of the requests that wait for one model goes next, by what its prompt costs.
 
 package cost
 

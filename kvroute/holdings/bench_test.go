@@ -110,7 +110,7 @@ func BenchmarkChain(b *testing.B) {
 					publisher.Publish(payload)
 				}
 				sent += uint64(len(list))
-				eventually(b, "all are taken", func() bool { f := l.Facts(); return f[0].Next == sent })
+				eventually(b, "all are taken", func() bool { f := l.Status(); return f[0].Next == sent })
 			}
 			for len(s.held) < benchHeld { // an engine that is full
 				list, _ := s.messages(burst)
@@ -125,7 +125,7 @@ func BenchmarkChain(b *testing.B) {
 				b.StartTimer()
 				say(list)
 			}
-			f := l.Facts()[0]
+			f := l.Status()[0]
 			if f.Lost+f.Malformed+f.Kinds[Orphan]+f.Kinds[RemoveUnknown] > 0 || f.Held < benchHeld {
 				b.Errorf("%+v, %q", f, p.said())
 			}

@@ -144,8 +144,8 @@ func (e *ear) sum() kvevents.Stats {
 	return sum
 }
 
-func (e *ear) facts() Facts {
-	f := Facts{Source: e.source}
+func (e *ear) status() Status {
+	f := Status{Source: e.source}
 	e.mu.Lock()
 	f.Stats = e.sum()
 	f.Problem = e.problem

@@ -22,7 +22,7 @@ func TestIndexIsWhatTheEngineHolds(t *testing.T) {
 	p.agrees(t, e, list)
 	e.load(t, list)
 	p.agrees(t, e, list)
-	f := l.Facts()[0]
+	f := l.Status()[0]
 	if f.Kinds[Removed] == 0 || f.Kinds[Stored] == 0 || f.Held == 0 || !f.Connected || !f.Since.IsZero() {
 		t.Errorf("%+v", f)
 	}
@@ -49,8 +49,8 @@ func TestCutConnections(t *testing.T) {
 		r.cut()
 	}
 	p.agrees(t, e, list)
-	eventually(t, "the connections are counted", func() bool { return l.Facts()[0].Connections > 1 })
-	if f := l.Facts()[0]; f.Lost > 0 || f.Cleared["messages missed"] > 0 || !f.LostAt.IsZero() {
+	eventually(t, "the connections are counted", func() bool { return l.Status()[0].Connections > 1 })
+	if f := l.Status()[0]; f.Lost > 0 || f.Cleared["messages missed"] > 0 || !f.LostAt.IsZero() {
 		t.Errorf("%+v", f)
 	}
 }
@@ -66,16 +66,16 @@ func TestUnrepairedGap(t *testing.T) {
 	source := e.source()
 	source.Events = "tcp://" + r.ln.Addr().String()
 	l := p.listen(t, source)
-	eventually(t, "it listens", func() bool { return l.Facts()[0].Connected })
+	eventually(t, "it listens", func() bool { return l.Status()[0].Connected })
 	list := prompts(80)
 	e.load(t, list[:8])
 	// Cut until a burst falls between two connections.
 	eventually(t, "messages are lost", func() bool {
 		r.cut()
 		e.load(t, list)
-		return l.Facts()[0].Lost > 0
+		return l.Status()[0].Lost > 0
 	})
-	f := l.Facts()[0]
+	f := l.Status()[0]
 	if f.LostAt.IsZero() || f.Cleared["messages missed"] == 0 || len(p.said()) == 0 {
 		t.Errorf("%+v, %q", f, p.said())
 	}
@@ -134,7 +134,7 @@ func TestBlockSizeIsCorrected(t *testing.T) {
 	list := prompts(40)
 	e.load(t, list)
 	p.agrees(t, e, list)
-	f := l.Facts()[0]
+	f := l.Status()[0]
 	if f.Kinds[WrongSize] == 0 || f.Engine != 0 || len(p.said()) != 1 || p.said()[0] != "the engine's blocks are of 16 tokens, not 32" {
 		t.Errorf("%+v, %q", f, p.said())
 	}
@@ -148,14 +148,14 @@ func TestBlockSizeIsCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the mismatch is told", func() bool {
-		f := stubborn.Facts()[0]
+		f := stubborn.Status()[0]
 		return f.Assumed == 32 && f.Engine == 16 && f.Held == 0 && len(p.said()) == 1
 	})
 	// Nothing assumed: the first event says it.
 	p = newPlace(0)
 	l = p.listen(t, e.source())
 	p.agrees(t, e, list)
-	if f := l.Facts()[0]; f.Kinds[WrongSize] > 0 || p.at(0).BlockSize() != blockSize {
+	if f := l.Status()[0]; f.Kinds[WrongSize] > 0 || p.at(0).BlockSize() != blockSize {
 		t.Errorf("%+v", f)
 	}
 }
@@ -181,17 +181,17 @@ func TestFollow(t *testing.T) {
 		return func() bool { return caches[0].Held() == first && caches[1].Held() == second }
 	}
 	eventually(t, "both hear", held(all, all))
-	before := l.Facts()
+	before := l.Status()
 	if err := l.Follow([]Source{second, {2, kvevents.Source{Events: "udp://nowhere"}}}); err == nil {
 		t.Error("an address of no kind is no error")
 	}
 	eventually(t, "the first is forgotten", held(0, all))
-	after := l.Facts()
+	after := l.Status()
 	if len(before) != 2 || before[0].Rank != 0 || len(after) != 1 || after[0].Rank != 1 || after[0].Connections != 1 {
 		t.Errorf("%+v\n%+v", before, after)
 	}
 	l.Close()
-	if err := l.Follow([]Source{e.source()}); err != nil || len(l.Facts()) != 0 || !held(0, 0)() {
-		t.Errorf("after the end: %v, %+v", err, l.Facts())
+	if err := l.Follow([]Source{e.source()}); err != nil || len(l.Status()) != 0 || !held(0, 0)() {
+		t.Errorf("after the end: %v, %+v", err, l.Status())
 	}
 }

@@ -6,7 +6,7 @@
 //	l := holdings.New(holdings.Options{Cache: worker.Cache})
 //	err := l.Follow([]holdings.Source{{Rank: 0, Source: kvevents.Source{Events: "tcp://10.0.0.5:5557"}}})
 //	...
-//	l.Facts() // for metrics and /readyz
+//	l.Status() // for metrics and /readyz
 //	l.Close() // leaves no goroutine, and no block that events told of
 //
 // What cannot be brought into agreement is counted (Kind) and told to Report; nothing is dropped in silence.
@@ -152,8 +152,8 @@ func (l *Listener) stopEars() {
 	l.ears = nil
 }
 
-// Facts are what is known of one rank's events.
-type Facts struct {
+// A Status is what is known of one rank's events.
+type Status struct {
 	Source
 
 	// Stats are the subscriber's counters since the source was first followed, and its state.
@@ -174,15 +174,15 @@ type Facts struct {
 	FullAt  time.Time // when the index last had no room for a block; zero: never
 }
 
-// Facts returns what is known, by rank in rising order.
-func (l *Listener) Facts() []Facts {
+// Status returns what is known, by rank in rising order.
+func (l *Listener) Status() []Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	facts := make([]Facts, len(l.ears))
+	all := make([]Status, len(l.ears))
 	for i, e := range l.ears {
-		facts[i] = e.facts()
+		all[i] = e.status()
 	}
-	return facts
+	return all
 }
 
 // nothing is a sink for a subscriber that never runs.

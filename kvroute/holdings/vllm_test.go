@@ -94,15 +94,15 @@ func TestRealVLLMFindsWhatTheIndexSays(t *testing.T) {
 		hits += want
 		eventually(t, "its own blocks are known", func() bool { return b.leadingOf(prompt, salt, size) == len(prompt)/size })
 		// What its answer evicted comes after them, and after the answer itself on a busy machine.
-		last, since := l.Facts()[0].Kinds, time.Now()
+		last, since := l.Status()[0].Kinds, time.Now()
 		eventually(t, "no event comes any more", func() bool {
-			if now := l.Facts()[0].Kinds; now != last {
+			if now := l.Status()[0].Kinds; now != last {
 				last, since = now, time.Now()
 			}
 			return time.Since(since) > 100*time.Millisecond
 		})
 	}
-	f := l.Facts()[0]
+	f := l.Status()[0]
 	if hits == 0 || f.Kinds[Removed] == 0 || f.Kinds[Orphan]+f.Kinds[Reused]+f.Kinds[RemoveUnknown]+f.Lost > 0 || len(b.said()) > 0 {
 		t.Errorf("%d tokens hit, %+v, %q", hits, f, b.said())
 	}

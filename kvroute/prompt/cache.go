@@ -9,7 +9,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"kvasir/kvroute/tokenize"
+	"kvasir/tokenize"
 )
 
 // chunk is how many bytes of a text make one more key; shorter texts are not kept.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kvasir/kvroute/template"
-	"kvasir/kvroute/tokenize"
+	"kvasir/tokenize"
 )
 
 // files is a directory, read. Immutable.

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"kvasir/kvroute/template"
-	"kvasir/kvroute/tokenize"
+	"kvasir/tokenize"
 )
 
 const chatML = `{% for m in messages %}{{ '<s>' + m.role + '\n' + m.content + '</s>' }}{% endfor %}{% if add_generation_prompt %}<s>assistant
@@ -25,7 +25,7 @@ const chatML = `{% for m in messages %}{{ '<s>' + m.role + '\n' + m.content + '<
 // aModel writes a directory with a small tokenizer and a template.
 func aModel(tb testing.TB, dir, source string) string {
 	tb.Helper()
-	tokenizer, err := os.ReadFile("../tokenize/testdata/cl100k.json")
+	tokenizer, err := os.ReadFile("../../tokenize/testdata/cl100k.json")
 	if err != nil {
 		tb.Fatal(err)
 	}

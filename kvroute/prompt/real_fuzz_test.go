@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"kvasir/kvroute/tokenize"
+	"kvasir/tokenize"
 )
 
 // realTokenizers are those that were brought; a test without any is skipped.

@@ -1,4 +1,4 @@
-// Working space: the memory that one request after another uses.
+// Workspace: memory for making tokens of a request, which the next request uses again.
 
 package prompt
 
@@ -9,28 +9,29 @@ import (
 	"kvasir/kvroute/template"
 )
 
-// workspace is what it takes to make tokens of a request. All that is read from a body is good until it
-// is given back.
+// workspace is the memory that it takes to make tokens of a request. What parseObject returns lies in it,
+// and must not be used after giveBack.
 type workspace struct {
 	json template.Reader
-	text []byte   // of the chat, rendered
-	keys []uint64 // of the text
+	text []byte   // the chat as its template renders it
+	keys []uint64 // by which the text is found in the cache (prefixCache)
 }
 
 var workspaces = sync.Pool{New: func() any { return new(workspace) }}
 
-// maxKept is the most bytes of working space that waits for the next request.
+// maxKept is how many bytes a workspace may have to be kept for another request; larger ones are dropped.
 const maxKept = 2 << 20
 
 func takeWorkspace() *workspace { return workspaces.Get().(*workspace) }
 
+// giveBack lets another request use the memory.
 func (w *workspace) giveBack() {
 	if w.json.Size()+cap(w.text) <= maxKept {
 		workspaces.Put(w)
 	}
 }
 
-// parseObject reads a request's body.
+// parseObject reads a request's body, which must be a JSON object.
 func (w *workspace) parseObject(body []byte) (*template.Dict, error) {
 	v, err := w.json.Parse(body)
 	switch {

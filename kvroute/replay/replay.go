@@ -1,7 +1,7 @@
 // Package replay plays a trace of requests against simulated engines, in virtual time: who is placed where by which
 // policy, and how long everybody waits for it.
 //
-//	trace, err := replay.Read("trace.jsonl", replay.ReadOptions{})
+//	trace, err := replay.Read("trace.jsonl")
 //	...
 //	result, err := replay.Run(trace, replay.Options{Workers: 8, Policy: "kv", Speed: 6})
 //
@@ -20,6 +20,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/sim"
+	"kvasir/wording"
 )
 
 // Options say what a trace is played against. Zero fields have their defaults.
@@ -124,7 +125,7 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("policy %q is none of %v", o.Policy, Policies())
 	}
 	if o.Queue && !policy.Queues() {
-		return fmt.Errorf("a queue with policy %s: only %s has one", policy, kvroute.Predict)
+		return fmt.Errorf("a queue with policy %s: only %s has one", policy, wording.List(kvroute.PoliciesThat(kvroute.Policy.Queues), "and"))
 	}
 	if !(o.Temperature >= 0 && o.Temperature <= 1e6) {
 		return fmt.Errorf("temperature %v is not between 0 and 1e6", o.Temperature)

@@ -206,7 +206,7 @@ func TestSourcesFollowWhatIsServed(t *testing.T) {
 func aTokenizer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	tokenizer, err := os.ReadFile("../../kvroute/tokenize/testdata/cl100k.json")
+	tokenizer, err := os.ReadFile("../../tokenize/testdata/cl100k.json")
 	if err != nil {
 		t.Fatal(err)
 	}

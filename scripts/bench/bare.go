@@ -1,6 +1,6 @@
 //go:build linux
 
-// A bare fasthttp proxy: what the library costs when nothing is looked at.
+// A bare fasthttp proxy: the cost of the library alone.
 
 package main
 
@@ -12,9 +12,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// runBare is the helper process `bench bare -listen A -to B`: fasthttp's own
-// server and client with nothing between them. It parses no body, logs and
-// counts nothing, notices no lost client and holds every answer whole.
+// runBare is the helper process `bench bare -listen A -to B`: fasthttp's own server and client
+// with nothing between them. It parses no body, logs and counts nothing, does not notice lost
+// clients, and buffers every answer completely.
 func runBare(args []string) error {
 	f := flag.NewFlagSet("bare", flag.ContinueOnError)
 	address := f.String("listen", "127.0.0.1:0", "address")

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Tests of the parts that decide: parsers, quantiles, the worker and its client.
+// Tests of the parts that the results depend on: parsers, quantiles, the worker and its client.
 
 package main
 
@@ -92,7 +92,7 @@ func TestTexts(t *testing.T) {
 	if n := len(completion); n < 1000 || n > 1300 || !json.Valid([]byte(completion)) {
 		t.Errorf("completion: %d bytes, or no JSON", n)
 	}
-	// nginx says it from inside '...', where a dollar begins a variable.
+	// nginx returns it from a string in '...', where a dollar begins a variable.
 	if strings.ContainsAny(completion+modelList(), `'$`) {
 		t.Error("nginx cannot say this")
 	}
@@ -190,7 +190,7 @@ func TestWorkerPlain(t *testing.T) {
 	}
 }
 
-// Every event comes, directly and through the relay, and no clock runs backwards.
+// Every event arrives, directly and through the relay, and no clock runs backwards.
 func TestStreamOnce(t *testing.T) {
 	direct := startTestWorker(t).listener.Addr().String()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -212,8 +212,7 @@ func TestStreamOnce(t *testing.T) {
 	}
 }
 
-// A proxy that drops the end of a stream, or part of an event, must not be
-// measured as if it had worked.
+// A proxy that drops the end of a stream, or part of an event, must not count as working.
 func TestClientTellsCutStreams(t *testing.T) {
 	event := string(appendEvent(nil, time.Second))
 	for name, text := range map[string]string{
@@ -262,7 +261,7 @@ func TestLostEverySituation(t *testing.T) {
 	}
 }
 
-// A proxy that never closes its side must be called so, not waited for 200 times.
+// A proxy that never closes its side must be reported as such, and not waited for 200 times.
 func TestLostNeverClosed(t *testing.T) {
 	rig, err := newLostRig()
 	if err != nil {
@@ -282,7 +281,7 @@ func TestLostNeverClosed(t *testing.T) {
 	}
 }
 
-// forgetful sends requests on and never closes what it opened before the test ends.
+// forgetful forwards requests and closes its connections only when the test ends.
 func forgetful(t *testing.T, l net.Listener, to string) {
 	for {
 		client, err := l.Accept()

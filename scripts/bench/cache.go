@@ -1,6 +1,7 @@
 //go:build linux
 
-// Cache: what a hit costs through the proxy, by equal text and by likeness, guards included.
+// Cache: the cost of a hit through the proxy, by equal text and by similarity, with the guards
+// on.
 
 package main
 
@@ -18,8 +19,7 @@ import (
 	"time"
 )
 
-// topics make the questions of this measurement: different enough to have
-// entries of their own.
+// topics are the questions of this measurement: different enough that each has its own entry.
 var topics = []string{
 	"reset a forgotten password", "bake sourdough bread", "repair a flat bicycle tyre", "grow tomatoes on a balcony", "learn to play the cello",
 	"remove red wine from a carpet", "write a letter of resignation", "train a puppy to sit", "prepare for a marathon", "tune a guitar by ear",
@@ -27,13 +27,13 @@ var topics = []string{
 	"install a dishwasher", "choose a telescope", "treat a bee sting", "organise a street party",
 }
 
-// Ways to ask a topic: as it was stored, and in other words.
+// Ways to ask about a topic: as stored, and rephrased.
 const (
 	asStored = "How do I TOPIC?"
 	reworded = "Please tell me, how can I TOPIC?"
 )
 
-// hitScript asks one topic after another.
+// hitScript asks about one topic after another.
 const hitScript = `local topics = {%s}
 local at = 0
 request = function()
@@ -48,7 +48,7 @@ done = function(s, latency, requests)
 end
 `
 
-// shipped has guards and cache as they come.
+// shipped has the default guards and cache.
 const shipped = "decisions: []\n"
 
 func measureCache(ctx context.Context, b *bench) error {
@@ -101,7 +101,7 @@ func measureCache(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// hits is rounds of load, each answered without the worker.
+// hits measures rounds of load that the cache answers without the worker.
 func (b *bench) hits(ctx context.Context, worker, w *way, script string, connections int) (found []load, err error) {
 	wrk, err := findTool("wrk")
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *bench) hits(ctx context.Context, worker, w *way, script string, connect
 		if err != nil {
 			return nil, err
 		}
-		// Health probes and the counting itself reach the worker, too.
+		// Health probes and the counting itself reach the worker too.
 		if asked := after - before; asked > b.seconds*20+10 {
 			return nil, fmt.Errorf("the worker was asked %d times during %d hits", asked, l.requests)
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-// A certificate of our own for the TLS situations.
+// A self-signed certificate for the TLS situations.
 
 package main
 
@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// selfSigned writes a key pair for 127.0.0.1 into dir and returns with it the
-// configuration of a client that trusts it.
+// selfSigned writes a key pair for 127.0.0.1 into dir, and returns it with a client configuration
+// that trusts it.
 func selfSigned(dir string) (*certificate, *tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

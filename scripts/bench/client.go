@@ -1,6 +1,6 @@
 //go:build linux
 
-// The client: one request a connection, its events read as they come.
+// The client: one request per connection, its events read as they arrive.
 
 package main
 
@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// call is one request under way on a connection of its own.
+// call is one request under way on its own connection.
 type call struct {
 	tcp    *net.TCPConn
 	conn   net.Conn // tcp, or TLS over it
 	events *bufio.Reader
 }
 
-// ask connects and sends one chat completion; it waits for nothing. secure is
-// nil for plain HTTP.
+// ask connects and sends one chat completion, without waiting for the reply. secure is nil for
+// plain HTTP.
 func ask(address string, secure *tls.Config, body string) (*call, error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *call) head() error {
 
 var errStreamEnd = errors.New("stream ended")
 
-// event waits for the next token and returns when it was sent and when it came.
-// After the right end of the stream it returns errStreamEnd.
+// event waits for the next token and returns when it was sent and when it arrived. After the
+// proper end of the stream it returns errStreamEnd.
 func (c *call) event() (sent, came time.Duration, err error) {
 	for {
 		line, err := c.events.ReadSlice('\n')
@@ -80,10 +80,10 @@ func (c *call) event() (sent, came time.Duration, err error) {
 	}
 }
 
-// isLine says whether line is that of an event of one line.
+// isLine reports whether line is the line of a one-line event.
 func isLine(line []byte, event string) bool { return string(line) == event[:len(event)-1] }
 
-// end tells a whole stream from a cut one: the framing must end too.
+// end returns an error if the stream was cut: the framing must end too.
 func (c *call) end() error {
 	rest, err := io.ReadAll(c.events)
 	if err != nil {
@@ -107,12 +107,12 @@ func stamp(line []byte) (time.Duration, error) {
 	return time.Duration(n), nil
 }
 
-// leave closes in the orderly way: close_notify under TLS, then FIN.
+// leave closes cleanly: close_notify under TLS, then FIN.
 func (c *call) leave() {
 	c.conn.Close()
 }
 
-// reset closes as a crashed client does: RST, whatever was under way.
+// reset closes like a crashed client: with RST, whatever is under way.
 func (c *call) reset() {
 	_ = c.tcp.SetLinger(0) // fails only on a closed socket
 	c.tcp.Close()

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's own monotonic clock counts from the start of the process. Both ends of
-// a measurement need one zero, so the kernel's is asked once and Go's cheap
-// reading (no system call) added to it: 0.2 us off at most, the same for every
-// way that is compared.
+// Go's monotonic clock counts from the start of the process, but both ends of a measurement need
+// the same zero. So the kernel's clock is read once, and Go's cheap reading (no system call) is
+// added to it: at most 0.2 us off, the same for every way compared.
 var (
 	clockZero = time.Now()
 	clockBase = kernelClock()
@@ -28,7 +27,7 @@ func kernelClock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// now is the time since the machine started, the same in every process.
+// now returns the time since the machine started, the same in every process.
 func now() time.Duration {
 	return clockBase + time.Since(clockZero)
 }

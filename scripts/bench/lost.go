@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// situation is where a request stands when its client goes.
+// situation is the state of a request when its client leaves.
 type situation struct {
 	name     string
 	model    string
 	streamed bool
-	events   int // the client has read so many, then goes
+	events   int // events that the client reads before it leaves
 }
 
 var situations = []situation{
@@ -30,8 +30,8 @@ var situations = []situation{
 	{"mid-stream, one event each 2 ms", modelFlow, true, 3},
 }
 
-// The proxy may still be busy with what the client just got; a client that
-// goes at once would measure that. So each waits a little, never the same time.
+// The proxy may still be busy with the last event; a client that leaves at once would measure
+// that. So each client waits a little, never the same time.
 const (
 	pauseLeast = 2 * time.Millisecond
 	pauseMost  = 6 * time.Millisecond
@@ -39,10 +39,10 @@ const (
 
 const giveUp = time.Second
 
-// misses in a row after which a way is not asked any more: it never closes.
+// misses in a row after which a way is no longer measured: it never closes.
 const misses = 3
 
-// lostRig is the worker in this process, which tells when its side was closed.
+// lostRig is the worker in this process, which reports when its side is closed.
 type lostRig struct {
 	worker   *worker
 	patience time.Duration // how long a worker's connection may outlive the client
@@ -50,8 +50,7 @@ type lostRig struct {
 	closed   chan closing
 }
 
-// closing is the worker's word that the connection of its n-th endless request
-// was closed.
+// closing is the worker's report that the connection of its n-th endless request was closed.
 type closing struct {
 	n  int64
 	at time.Duration
@@ -133,7 +132,7 @@ func measureLost(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// startSecure starts what is under test a second time, with TLS to clients.
+// startSecure starts the subject a second time, with TLS to clients.
 func (b *bench) startSecure(ctx context.Context, worker string) (*way, error) {
 	dir, err := b.workDir("lost-tls")
 	if err != nil {
@@ -165,8 +164,7 @@ func (b *bench) startSecure(ctx context.Context, worker string) (*way, error) {
 	return w, nil
 }
 
-// lostRow measures one situation on every way. mine is nil when what is under
-// test never closed.
+// lostRow measures one situation on every way. mine is nil if the subject never closed.
 func (b *bench) lostRow(ctx context.Context, rig *lostRig, ways []*way, secure *way, s situation, how string) (row []string, mine []time.Duration, err error) {
 	row = []string{s.name, how}
 	subject := ways[0]
@@ -187,7 +185,7 @@ func (b *bench) lostRow(ctx context.Context, rig *lostRig, ways []*way, secure *
 			row = append(row, "")
 			continue
 		}
-		samples := b.samples // without a proxy: what this machine itself does to a sample
+		samples := b.samples // without a proxy: the delay of the machine itself
 		if w.name != wayDirect {
 			samples = max(b.samples/10, 10)
 		}
@@ -205,7 +203,7 @@ func (b *bench) lostRow(ctx context.Context, rig *lostRig, ways []*way, secure *
 	return row, mine, nil
 }
 
-// samples loses n clients one after another; nil if the way never closed.
+// samples loses n clients one after another; the result is nil if the way never closed.
 func (r *lostRig) samples(ctx context.Context, w *way, s situation, how string, n int) ([]time.Duration, error) {
 	var found []time.Duration
 	missed := 0
@@ -232,9 +230,9 @@ func (r *lostRig) samples(ctx context.Context, w *way, s situation, how string, 
 
 var errStillOpen = errors.New("worker's connection still open")
 
-// lose makes one request, goes, and waits for the worker's word.
+// lose makes one request, leaves, and waits for the worker's report.
 func (r *lostRig) lose(w *way, s situation, how string) (time.Duration, error) {
-	for len(r.begun) > 0 { // what a proxy has sent again, after its client was lost
+	for len(r.begun) > 0 { // requests that a proxy has retried after its client was lost
 		<-r.begun
 	}
 	c, err := ask(w.address, w.secure, chat(s.model, s.streamed, 16))
@@ -245,7 +243,7 @@ func (r *lostRig) lose(w *way, s situation, how string) (time.Duration, error) {
 	var n int64
 	select {
 	case n = <-r.begun:
-	case <-time.After(10 * giveUp): // a busy machine is no fault of the proxy's
+	case <-time.After(10 * giveUp): // a busy machine is not the proxy's fault
 		return 0, fmt.Errorf("the request for %q did not reach the worker", s.model)
 	}
 	if err := s.readEvents(c); err != nil {
@@ -261,7 +259,7 @@ func (r *lostRig) lose(w *way, s situation, how string) (time.Duration, error) {
 	return r.closing(n, left)
 }
 
-// readEvents reads what the client has seen when it goes.
+// readEvents reads the events that the client sees before it leaves.
 func (s situation) readEvents(c *call) error {
 	if s.events == 0 {
 		return nil
@@ -277,8 +275,8 @@ func (s situation) readEvents(c *call) error {
 	return nil
 }
 
-// closing waits until the connection of request n is closed. Words of earlier
-// requests, given up since, are passed over.
+// closing waits until the connection of request n is closed. It skips reports on earlier requests
+// that were given up.
 func (r *lostRig) closing(n int64, left time.Duration) (time.Duration, error) {
 	late := time.After(r.patience)
 	for {

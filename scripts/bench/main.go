@@ -27,23 +27,23 @@ import (
 
 // options are the flags: how long and how much, and what stands under test.
 type options struct {
-	kvasir  string // path of the binary
+	kvasir  string // path of the kvasir binary
 	under   string // kvasir or nginx
-	dir     string // where configs, logs and reports go
+	dir     string // directory of configs, logs and reports
 	peer    bool   // measure vllm-router too
 	rounds  int
-	seconds int // of one throughput round
+	seconds int // length of one throughput round
 	threads int // of wrk
 	events  int // of one stream
-	passes  int // streams a way, in turn
-	samples int // lost clients a situation
-	streams int // idle ones
-	readers int // that stop
+	passes  int // streams per way, in turn
+	samples int // lost clients per situation
+	streams int // idle streams
+	readers int // readers that stop reading
 	starts  int
-	strict  bool // a target that is missed is exit code 1
+	strict  bool // a missed target gives exit code 1
 	profile string
 	traces  string
-	dynamo  string // a Python that has it
+	dynamo  string // a Python that has Dynamo installed
 }
 
 // measurement is one part of the table. They run in this order.
@@ -66,7 +66,7 @@ var measurements = []measurement{
 	{"start", "start to first 200, idle memory, binary", measureStart},
 }
 
-// bench is one run: its options and what it found so far.
+// bench is one run: its options and its results so far.
 type bench struct {
 	options
 	report *report
@@ -74,7 +74,7 @@ type bench struct {
 
 func main() {
 	if len(os.Args) > 1 {
-		// The helper processes are this binary again, under another name.
+		// The helper processes are this binary again, with a subcommand.
 		switch os.Args[1] {
 		case "worker":
 			exit(runWorker(os.Args[2:]))
@@ -121,7 +121,7 @@ func run(args []string, out io.Writer) error {
 	for _, m := range chosen {
 		b.say("%s: %s", m.name, m.what)
 		if err := m.run(ctx, b); err != nil {
-			// The others may still be had; the run has failed all the same.
+			// The other measurements go on, but the run has failed.
 			broken = append(broken, fmt.Errorf("cannot measure %s: %w", m.name, err))
 			b.report.missing(m.name, "", err)
 		}
@@ -208,7 +208,7 @@ func choose(names []string) ([]measurement, error) {
 	return chosen, nil
 }
 
-// check names everything that is missing before anything is started.
+// check lists everything that is missing before anything is started.
 func (b *bench) check() error {
 	if b.under != "kvasir" && b.under != "nginx" {
 		return fmt.Errorf("%w: -under %q is neither kvasir nor nginx", errUsage, b.under)

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Memory: what idle streams hold, and what readers that stopped can make grow.
+// Memory: the memory that idle streams hold, and how far readers that stop can make it grow.
 
 package main
 
@@ -16,14 +16,14 @@ import (
 // openers is how many streams are opened at once.
 const openers = 64
 
-// measureIdle opens the streams through what is under test, and through nginx
-// for the sake of comparison, and reads the resident memory before and after.
+// measureIdle opens the streams through the subject, and through nginx for comparison, and reads
+// the resident memory before and after.
 func measureIdle(ctx context.Context, b *bench) error {
 	limit, err := fileLimit()
 	if err != nil {
 		return err
 	}
-	// A proxy needs two descriptors a stream, and some to live.
+	// A proxy needs two descriptors per stream, and some for itself.
 	streams := min(b.streams, int(limit-300)/2)
 	if streams < b.streams {
 		b.say("  only %d streams: the hard limit of open files is %d (ulimit -Hn)", streams, limit)
@@ -76,8 +76,8 @@ func (b *bench) idleThrough(ctx context.Context, name string, streams int) (befo
 	return before, after, endStreams(ctx, worker, calls)
 }
 
-// openStreams opens n streams and waits for the first token of each. What it
-// returns must be reset, also with an error.
+// openStreams opens n streams and waits for the first token of each. The caller must reset the
+// returned calls, also after an error.
 func openStreams(ctx context.Context, address, model string, n int) ([]*call, error) {
 	var mu sync.Mutex // guards calls and failed
 	var calls []*call
@@ -124,8 +124,8 @@ func resetAll(calls []*call) {
 	}
 }
 
-// endStreams has the worker end its streams and wants each right end delivered:
-// else some were not idle but dead.
+// endStreams makes the worker end its streams and requires that each proper end is delivered:
+// otherwise some were not idle but dead.
 func endStreams(ctx context.Context, worker *way, calls []*call) error {
 	held, err := workerStats(worker)
 	if err != nil {
@@ -167,8 +167,8 @@ func workerStats(worker *way) (stats, error) {
 }
 
 const (
-	readersFill  = 4 * time.Second  // for the buffers of the kernel to fill
-	readersWatch = 15 * time.Second // then memory has to stay
+	readersFill  = 4 * time.Second  // time for the kernel's buffers to fill
+	readersWatch = 15 * time.Second // time during which memory must then stay flat
 	flatBytes    = 8 << 20          // growth that still counts as flat
 )
 

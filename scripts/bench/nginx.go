@@ -20,7 +20,7 @@ func startNginx(dir, name, servers string) (*process, error) {
 	}
 	user := ""
 	if os.Geteuid() == 0 {
-		user = "user root;\n" // else its workers could not read what lies under dir
+		user = "user root;\n" // otherwise its workers could not read files under dir
 	}
 	limit, err := fileLimit()
 	if err != nil {
@@ -49,8 +49,8 @@ client_body_temp_path %[5]s; proxy_temp_path %[5]s; fastcgi_temp_path %[5]s; uws
 	return startProcess(dir, name, nil, path, "-e", "stderr", "-p", dir, "-c", file)
 }
 
-// workerConfig answers every chat completion with the same 1 KB, as fast as a
-// worker on this machine can be.
+// workerConfig returns the configuration of a worker that answers every chat completion with the
+// same 1 KB, as fast as is possible on this machine.
 func workerConfig(address string) string {
 	return fmt.Sprintf(`server {
 listen %s reuseport backlog=4096;
@@ -61,10 +61,9 @@ location = /bench/served { stub_status; }
 }`, address, completion, modelList())
 }
 
-// proxyConfig is nginx as a careful person would set it up in front of an
-// engine: kept connections to the worker, and answers not held back. For whole
-// answers buffering is left on, as it comes: the faster nginx is the one to
-// compare with.
+// proxyConfig returns a careful nginx configuration for an engine: keep-alive connections to the
+// worker, and unbuffered answers. For answers that are not streamed, buffering stays on, as by
+// default: the comparison is with the faster nginx.
 func proxyConfig(address, worker string, buffered bool) string {
 	buffering := "off"
 	if buffered {

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Noise: how much of the machine was used by somebody else while we measured.
+// Noise: how much of the machine other processes used during the measurement.
 
 package main
 
@@ -69,7 +69,7 @@ func parseUsage(text string) (usage, error) {
 	return u, nil
 }
 
-// noise says in words what others took between two readings, of `cores` cores.
+// noise describes what other processes used between two readings, of `cores` cores.
 func noise(from, to usage, cores int) string {
 	whole := float64(to.at.Sub(from.at)) * float64(cores)
 	others := max(0, float64((to.all-from.all)-(to.own-from.own)))

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Placement: what choosing a worker by the prompt costs in the running proxy, beside round robin.
+// Placement: the cost of choosing a worker by the prompt in the running proxy, compared with
+// round robin.
 
 package main
 
@@ -18,8 +19,8 @@ import (
 	"time"
 )
 
-// placingConfig has simulated workers that answer at once, and every feature off
-// but routing. Their tokens are made up, so prompts are cut by their text.
+// placingConfig has simulated workers that answer at once, and every feature off except routing.
+// Their tokens are not those of a real tokenizer, so prompts are divided into blocks of text.
 const placingConfig = `server: {listen: "unix:%s", admin: ""}
 simulate: [%s]
 models: [{name: sim, default: true, tokenizer: none}]
@@ -114,8 +115,8 @@ func (w *way) client() *http.Client {
 	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial}}
 }
 
-// comparePlacing asks both ways for the same, in turn, and returns the overhead
-// of each request of each way. The first tenth warms up.
+// comparePlacing sends the same requests to both ways, in turn, and returns the overhead of each
+// request on each way. The first tenth is warm-up.
 func comparePlacing(ctx context.Context, ways []*way, body func() string) (took [2][]time.Duration, err error) {
 	var clients [2]*http.Client
 	for i, w := range ways {
@@ -138,8 +139,8 @@ func comparePlacing(ctx context.Context, ways []*way, body func() string) (took 
 	return took, nil
 }
 
-// placed sends one request and returns its overhead. What is placed without
-// its prompt being looked at is an error under predict.
+// placed sends one request and returns its overhead. Under predict, a placement that did not use
+// the prompt is an error.
 func placed(ctx context.Context, client *http.Client, w *way, body string) (time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://kvasir/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
@@ -166,7 +167,7 @@ func placed(ctx context.Context, client *http.Client, w *way, body string) (time
 	return time.Duration(us) * time.Microsecond, nil
 }
 
-// asker makes prompts of 8 KB: words at random, the same in each run.
+// asker makes prompts of 8 KB from random words, the same in each run.
 type asker struct {
 	random *rand.Rand
 	known  []string // all but the last turn of some conversations

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Signals: what judging costs through the proxy, every signal on against every feature off.
+// Signals: the cost of classification through the proxy, with every signal on, compared with
+// every feature off.
 
 package main
 
@@ -104,14 +105,13 @@ func measureSignals(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// What kvasirConfig says to have every feature switched off.
+// The part of kvasirConfig that switches every feature off.
 const (
 	classifyOff = "classify: {jailbreak: {action: \"off\"}, pii: {action: \"off\"}}\n"
 	cacheOff    = "cache: {store: \"off\"}\n"
 )
 
-// startKvasir starts Kvasir with every feature off, or with features that take
-// their place.
+// startKvasir starts Kvasir with every feature off, or with the given features instead.
 func (b *bench) startKvasir(dir, name, worker, features string) (*way, error) {
 	address, err := freeAddress()
 	if err != nil {

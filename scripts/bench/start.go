@@ -104,7 +104,7 @@ func (b *bench) startDefault(dir string) (proc *process, address, model string, 
 	return proc, address, "auto", err
 }
 
-// inspect tells the size of a binary and whether it runs without a dynamic linker.
+// inspect returns the size of a binary and whether it runs without a dynamic linker.
 func inspect(path string) (size int64, static bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Streams: what each way adds to one event, sender, proxy and reader being three processes.
+// Streams: the delay that each way adds to an event; sender, proxy and reader are three
+// processes.
 
 package main
 
@@ -48,10 +49,10 @@ func measureStream(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// delays are those of the events of one stream, first to last.
+// delays are the delays of the events of one stream, first to last.
 type delays []time.Duration
 
-// streamOnce reads one stream of n events, all of which must come.
+// streamOnce reads one stream of n events, all of which must arrive.
 func streamOnce(ctx context.Context, address string, n int) (delays, error) {
 	c, err := ask(address, nil, chat(modelTicks, true, n))
 	if err != nil {

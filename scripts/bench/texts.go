@@ -1,6 +1,6 @@
 //go:build linux
 
-// What is asked and what is answered: one 2 KB chat, one 1 KB completion.
+// The request and the answer: one 2 KB chat, one 1 KB completion.
 
 package main
 
@@ -12,8 +12,8 @@ import (
 
 const sentence = "The quick brown fox jumps over the lazy dog while nine engines wait for their next token. "
 
-// completion is about 1 KB, in the shape of vLLM's answer. It has no
-// apostrophe and no dollar, so that nginx can say it from its configuration.
+// completion is about 1 KB, in the form of vLLM's answer. It has no apostrophe and no dollar, so
+// that nginx can return it from its configuration.
 var completion = `{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,"model":"plain","choices":[{"index":0,` +
 	`"message":{"role":"assistant","content":"` + strings.Repeat(sentence, 8) + `","refusal":null,"tool_calls":[]},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":420,"total_tokens":580,"completion_tokens":160}}`

@@ -31,7 +31,7 @@ done = function(s, latency, requests)
 end
 `
 
-// load is what wrk saw in one round.
+// load is wrk's result of one round.
 type load struct {
 	requests int
 	bytes    int
@@ -101,8 +101,8 @@ func (b *bench) writeProfile(ctx context.Context, worker, subject *way, script s
 	return errors.Join(err, <-loaded)
 }
 
-// countAllocations reads Kvasir's own count of heap objects around a round: all
-// that a plain request costs, the probes of the worker and timers included.
+// countAllocations reads Kvasir's own count of heap objects before and after a round: the whole
+// cost of a plain request, with probes of the worker and timers.
 func (b *bench) countAllocations(ctx context.Context, worker, subject *way, script string) error {
 	const what = "allocations on the way of a plain request"
 	if subject.admin == "" {
@@ -155,8 +155,8 @@ func startFastWorker(ctx context.Context, dir string) (*way, error) {
 	return w, nil
 }
 
-// loadRounds warms every way up once and then measures them in turn, the order
-// turned by one each round so that nobody always comes after the same one.
+// loadRounds warms every way up once and then measures them in turn. The order rotates by one
+// each round, so that no way always follows the same one.
 func (b *bench) loadRounds(ctx context.Context, worker *way, ways []*way, script string, connections int) (map[string][]load, error) {
 	found := map[string][]load{}
 	for round := -1; round < b.rounds; round++ {
@@ -229,7 +229,7 @@ func parseLoad(out string) (load, error) {
 		time.Duration(p50) * time.Microsecond, time.Duration(p99) * time.Microsecond}, nil
 }
 
-// served asks nginx's stub_status how many requests the worker has had.
+// served returns how many requests the worker has had, from nginx's stub_status.
 func served(worker *way) (int, error) {
 	_, page, err := get(worker.address, "/bench/served")
 	if err != nil {

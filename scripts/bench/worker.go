@@ -22,12 +22,12 @@ import (
 // What each model does with a chat completion.
 const (
 	modelPlain  = "plain"  // answers at once, not streamed
-	modelTicks  = "ticks"  // max_tokens events, one each 2 ms, each with the time it was sent; a right end
+	modelTicks  = "ticks"  // max_tokens events, one every 2 ms, each with the time it was sent; then a proper end
 	modelSilent = "silent" // nothing ever
 	modelHead   = "head"   // the reply's head, then nothing
 	modelIdle   = "idle"   // head, a role event and a token, then nothing until POST /bench/finish
-	modelFlow   = "flow"   // one event each 2 ms for ever
-	modelFlood  = "flood"  // events for ever, as fast as they are taken
+	modelFlow   = "flow"   // one event every 2 ms, for ever
+	modelFlood  = "flood"  // events for ever, as fast as they are read
 )
 
 var models = []string{modelPlain, modelTicks, modelSilent, modelHead, modelIdle, modelFlow, modelFlood}
@@ -37,9 +37,9 @@ const tick = 2 * time.Millisecond
 // worker serves on one listener. The hooks may be nil.
 type worker struct {
 	listener net.Listener
-	begun    func(n int64)                   // the n-th request that has no end of its own came
+	begun    func(n int64)                   // the n-th endless request arrived
 	closed   func(n int64, at time.Duration) // ... and its connection was closed
-	endless  atomic.Int64                    // how many of those there were
+	endless  atomic.Int64                    // number of endless requests
 	written  atomic.Int64                    // bytes of streams
 
 	mu   sync.Mutex // guards held
@@ -134,7 +134,7 @@ func (w *worker) complete(conn net.Conn, br *bufio.Reader, body []byte) error {
 	return reply(conn, 404, `{"error":{"message":"no such model","type":"invalid_request_error","code":"model_not_found"}}`)
 }
 
-// ticks writes n events at a fixed cadence and ends as an engine ends.
+// ticks writes n events at a fixed rate and ends the stream as an engine does.
 func (w *worker) ticks(conn net.Conn, n int) error {
 	if _, err := io.WriteString(conn, streamHead); err != nil {
 		return err
@@ -153,9 +153,8 @@ func (w *worker) ticks(conn net.Conn, n int) error {
 	return err
 }
 
-// hold begins a reply that has no end of its own, and returns when the other
-// side closed the connection (an error) or, after a finish, sent its next
-// request on it.
+// hold begins an endless reply. It returns when the other side has closed the connection (an
+// error) or, after a finish, has sent its next request on it.
 func (w *worker) hold(conn net.Conn, br *bufio.Reader, model string) error {
 	if model != modelSilent {
 		if _, err := io.WriteString(conn, streamHead); err != nil {
@@ -198,7 +197,7 @@ func openIdle(conn net.Conn) error {
 	return err
 }
 
-// feed writes what an endless model says until the connection is gone.
+// feed writes the output of an endless model until the connection is gone.
 func (w *worker) feed(conn net.Conn, model string, fed chan<- struct{}) {
 	defer close(fed)
 	var batch []byte
@@ -238,12 +237,12 @@ func (w *worker) holding() int {
 	return len(w.held)
 }
 
-// finish gives every held stream its right end.
+// finish gives every held stream its proper end.
 func (w *worker) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for conn := range w.held {
-		_, _ = io.WriteString(conn, streamTail) // a stream that is gone is missed by its client
+		_, _ = io.WriteString(conn, streamTail) // if the stream is gone, its client notices
 	}
 }
 
@@ -263,7 +262,7 @@ func chunk(text string) string {
 	return strconv.FormatInt(int64(len(text)), 16) + "\r\n" + text + "\r\n"
 }
 
-// stampDigits is the width of the time in an event, so that each has one length.
+// stampDigits is the width of the time in an event, so that all events have the same length.
 const stampDigits = 19
 
 // appendEvent appends one chunk with one event that carries at.

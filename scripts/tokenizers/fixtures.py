@@ -1,11 +1,16 @@
-"""Writes the small tokenizers of kvroute/tokenize/testdata, and what the reference library makes of
-some texts with each: NAME.json and NAME.golden (a line is [text, tokens, tokens with specials]).
+"""Writes the small tokenizers of tokenize/testdata, and what the reference library makes of
+some texts with each: NAME.json, and NAME.golden, of which a line is [text, tokens, tokens with specials,
+where the tokens without specials begin and end in bytes, tokens and types with specials of the text and
+the line's number as a second text].
 
 They are trained on this repository's README and a few sentences; each is there for settings that the
 real files of the comparison lack.
 
-    fixtures.py OUT      needs the pinned `tokenizers` (scripts/parts.sh tokenizers)
+    fixtures.py OUT [NAME...]        trains these, or all
+    fixtures.py --golden OUT         writes the golden files of those that are there
+                                     needs the pinned `tokenizers` (scripts/parts.sh tokenizers)
 """
+import base64
 import json
 import pathlib
 import sys
@@ -28,7 +33,8 @@ SENTENCES = [
 EXTRA = [
     "", " ", "  ", "\n", "a", "é", "e\u0301", "\u0344", "\u0958", "가\u11a8", "<s>", " <s> </s>x", "a<mask> b", "a <mask>  b",
     "xword word wordy word", "[CLS] hello [SEP]", "Straße TAG tag Tag", "a" * 300, " " * 70, "\u0301" * 40,
-    "q\u0323\u0307 q\u0307\u0323", "\x00\x01\x7f\u200d\ufeff\ufffd", "▁a ▁▁b", "<0x0A>\n", "ΑΣ İI ﬁ ŉ", "1234567 1 22 333 4444",
+    "q\u0323\u0307 q\u0307\u0323", "\uff21\u0301 \uff21\uff42 e\u0301\u0323 \u2460\u2026\u00bd \ufb01", "\u200b\u200ba \u0001", "\r\n\ta``b``  c   ",
+    "\uff76\uff9e \uff76 \u3000 \u0600a \u1100\u1161\u0301 \u0915\u094d\u0915\u0301", "<unk>x <unk> \u4e2d<unk>", "\u00c5\u212b\ufdfa\u0390", "[UNK] [MASK]  ##a", "\x00\x01\x7f\u200d\ufeff\ufffd", "▁a ▁▁b", "<0x0A>\n", "ΑΣ İI ﬁ ŉ", "1234567 1 22 333 4444",
 ]
 
 TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
@@ -44,6 +50,28 @@ QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| 
           r"\s*[\r\n]+|\s+(?!\S)|\s+")
 BYTES = pre_tokenizers.ByteLevel.alphabet()
 FALLBACK = [f"<0x{b:02X}>" for b in range(256)]
+
+
+# A small table of SentencePiece's, for Precompiled: no-break and ideographic space, tab and line end
+# become a space, U+200B and U+0001 nothing, full-width A and B, the ligature fi, a half, a ring 1 and an
+# ellipsis what they look like, and e with acute, a with diaeresis and half-width ka with its mark one
+# character. Made by spm_train --normalization_rule_tsv.
+CHARSMAP = (
+    "AAQAAAAMAAAAAACAAQ0AAMw4AgABAACAiA0AABQAAIDMOAIAgQ0AAAo1AAAJOQAAFwAAgKAhAAAJAACAgCgCAIs5AAADAACA"
+    "vXEAAKAFAAAHAACAgAQCAIBFAACBBQAAEQAAgKEFAAANAACADwAAgKIFAAC2BQAAGgAAgL6EAgCRtAIArNwCAJ4JAACmyQAA"
+    "HgAAgCYAAAAnAAAAJAAAACUAAAAqAAAAKwAAACgAAAApAAAALgAAAC8AAAAsAAAALQAAALwkAgC9bAIAMAAAADEAAAA2AAAA"
+    "NwAAADQAAAA1AAAAOgAAADsAAAA4AAAAOQAAAD4AAAA/AAAAPAAAAD0AAABCAAAAQwAAAEAAAABBAAAARgAAAEcAAABEAAAA"
+    "RQAAAEoAAABLAAAASAAAAEkAAABOAAAATwAAAEwAAABNAAAAUgAAAFMAAABQAAAAUQAAAFYAAABXAAAAVAAAAFUAAABaAAAA"
+    "WwAAAFgAAABZAAAAXgAAAF8AAABcAAAAXQAAAGIAAABjAAAAYbQCAGEAAABmAAAAZwAAAGW0AgBlAAAAagAAAGsAAABoAAAA"
+    "aQAAAG4AAABvAAAAbAAAAG0AAAByAAAAcwAAAHAAAABxAAAAdgAAAHcAAAB0AAAAdQAAAHoAAAB7AAAAeAAAAHkAAAB+AAAA"
+    "fwAAAHwAAAB9AAAAggAAAIMAAACAAAAAgQAAAIYAAACHAAAAhAAAAIUAAACKAAAAiwAAAIgAAACJAAAAjgAAAI8AAACMAAAA"
+    "jQAAAJIAAACTAAAAkAAAAJEAAACWAAAAlwAAAJQAAACVAAAAmgAAAJsAAACYAAAAmQAAAJ4AAACfAAAAnAAAAJ0AAACiAAAA"
+    "owAAAKAAAAChAAAApgAAAKcAAACkAAAApQAAAKoAAACrAAAAqAAAAKkAAACuAAAArwAAAKwAAACtAAAAsgAAALMAAACwAAAA"
+    "sQAAALYAAAC3AAAAtAAAALUAAAC6AAAAuwAAALgAAAC5AAAAvgAAAL8AAAC8AAAAvQAAAMIAAADCtAEAwAAAAMEAAADGAAAA"
+    "xwAAAMQAAADFAAAAygAAAMsAAADIAAAAyQAAAM4AAADPAAAAzAAAAM0AAADSAAAA0wAAANAAAADRAAAA1gAAANcAAADUAAAA"
+    "1QAAANoAAADbAAAA2AAAANkAAADeAAAA3wAAANwAAADdAAAA49ABAOK8AQDgAAAA4QAAAOYAAADnAAAA5AAAAOUAAADqAAAA"
+    "6wAAAOgAAADpAAAA74ABAO8AAADsAAAA7QAAAPIAAADzAAAA70gBAPEAAAD2AAAA9wAAAPQAAAD1AAAA+gAAAPsAAAD4AAAA"
+    "+QAAAP4AAAD/AAAA/AAAAP0AAAAAIAAuLi4AMQAxLzIAQQBCAGZpAMOkAMOpAOOCqwDjgqwA")
 
 
 def split(pattern, *first):
@@ -82,6 +110,22 @@ def pieces(corpus, normalizer=None, pre=None, fallback=True, **model):
         d["added_tokens"] = [a for a in d["added_tokens"] if a["content"] not in FALLBACK]
         t = Tokenizer.from_str(json.dumps(d))
     return t
+
+
+def unigram(corpus, normalizer, pre, post, fallback=False):
+    t = Tokenizer(models.Unigram())
+    if normalizer:
+        t.normalizer = normalizer
+    t.pre_tokenizer = pre
+    specials = ["<s>", "<pad>", "</s>", "<unk>"]
+    # Without the lines of other scripts, so that some characters are unknown.
+    train(t, trainers.UnigramTrainer(vocab_size=330, special_tokens=specials, unk_token="<unk>", show_progress=False), corpus)
+    t.post_processor = post
+    d = json.loads(t.to_str())
+    if fallback:
+        d["model"]["vocab"] += [[f, 0.0] for f in FALLBACK]
+        d["model"]["byte_fallback"] = True
+    return Tokenizer.from_str(json.dumps(d))
 
 
 def bert(corpus, **normalizer):
@@ -129,19 +173,51 @@ def all_of(corpus):
     yield "bert", uncased
     yield "bert-cased", bert(corpus, lowercase=False, strip_accents=False, handle_chinese_chars=True)
 
+    latin = [line for line in corpus if max(map(ord, line), default=0) < 0x250]
+    pairs = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)])
+    charsmap = normalizers.Precompiled(base64.b64decode(CHARSMAP))
+    words = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    yield "unigram", unigram(latin, charsmap, words, pairs)
+    compat = normalizers.Sequence([
+        normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), charsmap])
+    yield "unigram-bytes", unigram(latin, compat, pre_tokenizers.Metaspace(), processors.BertProcessing(("</s>", 2), ("<s>", 0)), True)
+    stripped = normalizers.Sequence([
+        normalizers.Strip(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), "▁")])
+    yield "unigram-strip", unigram(latin, stripped, pre_tokenizers.Metaspace(split=False), processors.RobertaProcessing(("</s>", 2), ("<s>", 0)))
 
-def main(out):
-    corpus = SENTENCES * 3 + (ROOT / "README.md").read_text().splitlines()
+
+def in_bytes(text, offsets):
+    at = [0]
+    for c in text:
+        at.append(at[-1] + len(c.encode()))
+    return [[at[start], at[end]] for start, end in offsets]
+
+
+def golden(out, name):
+    t = Tokenizer.from_file(str(out / f"{name}.json"))
+    with open(out / f"{name}.golden", "w") as f:
+        for i, text in enumerate(SENTENCES + EXTRA):
+            plain, whole = (t.encode(text, add_special_tokens=s) for s in (False, True))
+            two = t.encode(text, str(i), add_special_tokens=True)
+            line = [text, plain.ids, whole.ids, in_bytes(text, plain.offsets), two.ids, two.type_ids]
+            f.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+def main(out, *names):
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
+    corpus = SENTENCES * 3 + (ROOT / "README.md").read_text().splitlines()
     for name, t in all_of(corpus):
+        if names and name not in names:
+            continue
         file = out / f"{name}.json"
         file.write_text(json.dumps(json.loads(t.to_str()), ensure_ascii=False, separators=(",", ":")) + "\n")
-        t = Tokenizer.from_file(str(file))
-        with open(out / f"{name}.golden", "w") as f:
-            for text in SENTENCES + EXTRA:
-                both = [t.encode(text, add_special_tokens=s).ids for s in (False, True)]
-                f.write(json.dumps([text, *both], separators=(",", ":")) + "\n")
+        golden(out, name)
 
 
-main(sys.argv[1])
+if sys.argv[1] == "--golden":
+    for path in sorted(pathlib.Path(sys.argv[2]).glob("*.golden")):
+        golden(path.parent, path.stem)
+else:
+    main(*sys.argv[1:])

@@ -1,9 +1,10 @@
-"""Tokenises with the reference library: the other side of kvroute/tokenize's comparison.
+"""Tokenises with the reference library: the other side of tokenize's comparison.
 
     reference.py tokenizer.json          answers on standard output what stands on standard input:
-        for each text  u32 bytes, u8 add_special_tokens, the bytes
-        its tokens     u32 count, u32 each; all little-endian. Texts are answered a batch at a time,
-        a batch ends with a text of 0xffffffff bytes, which is none.
+        for each text  u32 bytes, u8 what (1: add_special_tokens; 2: where each token stands), the bytes
+        its tokens     u32 count, u32 each; for 2 also u32 start, u32 end of each in the bytes of the
+        text decoded; all little-endian. Texts are answered a batch at a time, a batch ends with a text
+        of 0xffffffff bytes, which is none.
     reference.py tokenizer.json TEXT     prints MB/s of TEXT in parts of 8 KB, each the fastest of ten
 """
 import struct
@@ -29,20 +30,31 @@ def batch(read):
         (size,) = struct.unpack("<I", head)
         if size == 0xFFFFFFFF:
             return texts
-        specials = read(1) != b"\0"
-        texts.append((read(size).decode("utf-8", "replace"), specials))
+        what = read(1)[0]
+        texts.append((read(size).decode("utf-8", "replace"), what))
+
+
+def in_bytes(text, offsets):
+    """The library counts characters; starts and ends in bytes, one after another."""
+    at = [0]
+    for c in text:
+        at.append(at[-1] + (1 if c < "\x80" else len(c.encode())))
+    return [at[i] for two in offsets for i in two]
 
 
 def serve(t):
     read, out = sys.stdin.buffer.read, sys.stdout.buffer
     while (texts := batch(read)) is not None:
-        ids = [None] * len(texts)
-        for specials in (False, True):
-            at = [i for i, (_, s) in enumerate(texts) if s == specials]
-            for i, e in zip(at, t.encode_batch_fast([texts[i][0] for i in at], add_special_tokens=specials)):
-                ids[i] = e.ids
-        for i in ids:
-            out.write(struct.pack(f"<{len(i) + 1}I", len(i), *i))
+        answers = [None] * len(texts)
+        for what in (0, 1, 2):
+            at = [i for i, (_, w) in enumerate(texts) if w == what]
+            encode = t.encode_batch if what == 2 else t.encode_batch_fast
+            for i, e in zip(at, encode([texts[i][0] for i in at], add_special_tokens=what == 1)):
+                answers[i] = [len(e.ids), *e.ids]
+                if what == 2:
+                    answers[i] += in_bytes(texts[i][0], e.offsets)
+        for a in answers:
+            out.write(struct.pack(f"<{len(a)}I", *a))
         out.flush()
 
 

@@ -1,12 +1,12 @@
-"""Writes kvroute/tokenize/unicode.bin: what the reference library says of every code point.
+"""Writes tokenize/unicode.bin: what the reference library says of every code point.
 
 The library's own tables (Oniguruma's classes, the decompositions of one crate, the categories of
-another, Rust's lower case) are of different Unicode versions; Go's are of yet another. So each code
-point is asked of the library itself, and the answers are the table.
+another, Rust's lower case, the grapheme clusters of a third) are of different Unicode versions; Go's
+are of yet another. So each code point is asked of the library itself, and the answers are the table.
 
     tables.py OUT        needs the pinned `tokenizers` (scripts/parts.sh tokenizers)
 
-The file is five lists, each `uvarint length`, then its entries; code points are uvarint differences
+The file is seven lists, each `uvarint length`, then its entries; code points are uvarint differences
 to the one before, starting from 0:
   classes    (difference, class byte): runs of one class, each from its first code point on
   bert       the same for BertNormalizer and BertPreTokenizer, and what counts as part of a word beside
@@ -15,7 +15,10 @@ to the one before, starting from 0:
   decompose  (difference, flags, first, second): one step of the canonical decomposition; second is 0
              for a single; flag 1: the two compose to it again
   lower      (difference, n, n code points): those that lower case changes
+  compat     (difference, n, n code points): those that NFKD changes otherwise than NFD
+  clusters   (difference, byte): runs of what a code point does in a grapheme cluster
 """
+import struct
 import sys
 import unicodedata
 
@@ -24,10 +27,13 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 ALL = "".join(map(chr, POINTS))
 
-# The classes, as kvroute/tokenize/unicode.go names them.
+# The classes, as tokenize/unicode.go names them.
 OTHER, SPACE, UPPER, LOWER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL = range(9)
-# What Bert does with a code point, whether it is \w to Rust, and whether Digits takes it; bits.
-DROPPED, BLANK, NONSPACING, PUNCT, WHITE, WORD, NUMERIC = 1, 2, 4, 8, 16, 32, 64
+# What Bert does with a code point, whether it is \w to Rust, whether Digits takes it, and whether
+# StripAccents removes it; bits.
+DROPPED, BLANK, NONSPACING, PUNCT, WHITE, WORD, NUMERIC, ACCENT = 1, 2, 4, 8, 16, 32, 64, 128
+# What it does in a grapheme cluster; bits.
+JOINS, CONTROL, PREPEND, PICTURE, EXTENDS, CONSONANT, LINKER, CONJOINS = 1, 2, 4, 8, 16, 32, 64, 128
 
 
 def uvarint(n):
@@ -62,6 +68,7 @@ def bert():
     split = pre_tokenizers.BertPreTokenizer()
     words = pre_tokenizers.Whitespace()
     digits = pre_tokenizers.Digits(individual_digits=True)
+    accents = normalizers.StripAccents()
     table = {}
     for c in POINTS:
         ch, flags = chr(c), 0
@@ -82,6 +89,8 @@ def bert():
             flags |= WORD
         if len(digits.pre_tokenize_str("a" + ch)) == 2:
             flags |= NUMERIC
+        if accents.normalize_str(ch) == "":
+            flags |= ACCENT
         table[c] = flags
     return table
 
@@ -145,6 +154,57 @@ def lower():
     return {c: f(chr(c)) for c in POINTS if f(chr(c)) != chr(c)}
 
 
+def compat(nfd):
+    f = normalizers.NFKD().normalize_str
+    return {c: f(chr(c)) for c in POINTS if f(chr(c)) != nfd(chr(c))}
+
+
+def units():
+    """A function that counts what Precompiled looks up in a text: each grapheme cluster of less than
+    six bytes once, each character of the longer ones.
+
+    Its table is a trie (darts-clone) of 255 keys, each one byte, all of which become "Y".
+    """
+    blob = [0] * 1024
+    blob[0] = 256 << 10  # the root's children: byte c lies at 256 ^ c
+    for c in range(1, 256):
+        at = 256 ^ c
+        blob[at] = (at ^ 512) << 10 | 1 << 8 | c  # they share the leaf at 512, whose value is 0
+    blob[512] = 1 << 31
+    table = struct.pack(f"<I{len(blob)}I", 4 * len(blob), *blob) + b"Y\0"
+    f = normalizers.Precompiled(table).normalize_str
+    return lambda text: len(f(text))
+
+
+def clusters():
+    """What each code point does in a grapheme cluster, told by how many units a text with it has."""
+    n = units()
+    assert n("a") == 1 and n("ab") == 2 and n("e\u0301") == 1 and n("a\u0301\u0301\u0301") == 4
+    mark, zwj, sign, ka, virama = "\u0301", "\u200d", "\u00a9", "\u0915", "\u094d"
+    table = {}
+    for c in POINTS:
+        ch, flags = chr(c), 0
+        if n("a" + ch) == 1:
+            flags |= JOINS
+            if n(sign + ch + zwj + sign + mark) == 5:
+                flags |= EXTENDS
+            if n(ka + ch + ka + mark) == 4:
+                flags |= LINKER
+            if n(ka + ch + virama + ka + mark) == 5:
+                flags |= CONJOINS
+        else:
+            if n(ch + mark + mark) == 2:
+                flags |= CONTROL
+            if n(ch + "a") == 1:
+                flags |= PREPEND
+            if n(ch + zwj + sign + mark) == 4:
+                flags |= PICTURE
+            if n(ch + virama + ka + mark) == 4:
+                flags |= CONSONANT
+        table[c] = flags
+    return table
+
+
 def listed(table, encode):
     entries, at = [], 0
     for c in sorted(table):
@@ -161,6 +221,8 @@ def main(out):
         listed(combining(nfd), lambda k: bytes([k])),
         listed(decompose(nfd, nfc), lambda d: bytes([d[0]]) + uvarint(d[1]) + uvarint(d[2])),
         listed(lower(), lambda s: bytes([len(s)]) + b"".join(uvarint(ord(c)) for c in s)),
+        listed(compat(nfd), lambda s: bytes([len(s)]) + b"".join(uvarint(ord(c)) for c in s)),
+        runs(clusters()),
     ]
     with open(out, "wb") as f:
         for entries in parts:

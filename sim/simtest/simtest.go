@@ -1,7 +1,7 @@
 // Simulated engines for tests.
 
-// Package simtest starts simulated engines on loopback, for tests of what asks and
-// hears them.
+// Package simtest starts simulated engines on loopback, for tests of their clients and
+// subscribers.
 //
 //	e := simtest.Start(t, sim.Options{Name: "w0", Events: true}, nil)
 //	settings.URL = "http://" + e.Web
@@ -25,12 +25,12 @@ import (
 // An Engine is a simulated engine on loopback.
 type Engine struct {
 	*sim.Server
-	Web, Events, Replay string // host:port; of events where it publishes them
+	Web, Events, Replay string // host:port; the last two only if it publishes events
 	serving             sync.WaitGroup
 }
 
-// Start starts an engine of the model m, which is stopped when the test ends. at is
-// an engine that has been stopped, whose addresses it takes over; nil: it gets its own.
+// Start starts an engine of the model m, and stops it when the test ends. at is a stopped engine
+// whose addresses it takes over; nil: it gets new ones.
 func Start(t testing.TB, o sim.Options, at *Engine) *Engine {
 	t.Helper()
 	o.Model, o.Speedup = "m", 1000
@@ -46,7 +46,7 @@ func Start(t testing.TB, o sim.Options, at *Engine) *Engine {
 	if o.Events {
 		s.Events = s.serve(t, addresses[1], server.ServeEvents)
 		s.Replay = s.serve(t, addresses[2], server.ServeReplay)
-		asked := s.serve(t, "127.0.0.1:0", server.Serve) // an address that nobody else knows
+		asked := s.serve(t, "127.0.0.1:0", server.Serve) // an address that no other test knows
 		waitUntil(t, "it says where its events are", func() bool { return strings.Count(fetch(t, "http://"+asked+"/kv_event_sources"), "tcp://") == 2 })
 	}
 	s.Web = s.serve(t, addresses[0], server.Serve)
@@ -57,7 +57,7 @@ func Start(t testing.TB, o sim.Options, at *Engine) *Engine {
 func (s *Engine) serve(t testing.TB, address string, serve func(net.Listener) error) string {
 	t.Helper()
 	var ln net.Listener
-	waitUntil(t, "the address is free", func() (free bool) { // one that is used again may be another's for a moment
+	waitUntil(t, "the address is free", func() (free bool) { // another process may have a reused address for a moment
 		var err error
 		if ln, err = net.Listen("tcp", address); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func (s *Engine) Stop() {
 	s.serving.Wait()
 }
 
-// Complete asks the engine itself for an answer to a prompt of n tokens.
+// Complete sends a prompt of n tokens directly to the engine and waits for its answer.
 func (s *Engine) Complete(t testing.TB, n int) {
 	t.Helper()
 	tokens := strings.Trim(fmt.Sprint(Sequence(n)), "[]")
@@ -94,7 +94,7 @@ func (s *Engine) Complete(t testing.TB, n int) {
 	}
 }
 
-// Sequence is a prompt of n tokens: the bytes of the alphabet, over and over.
+// Sequence returns a prompt of n tokens: the letters of the alphabet, repeated.
 func Sequence(n int) []uint32 {
 	tokens := make([]uint32, n)
 	for i := range tokens {
