@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--models", default="shipped,ngrams,nets")
     parser.add_argument("--settings", default=",".join(SETTINGS))
     parser.add_argument("--kvasir", default=os.path.join(features.ROOT, "bin/kvasir"))
-    parser.add_argument("--most", type=int, default=200, help="rows of a source that the binary is asked about")
+    parser.add_argument("--most", type=int, default=100, help="rows of a source that the binary is asked about")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=guard.EPOCHS)
     options = parser.parse_args()

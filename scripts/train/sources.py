@@ -4,7 +4,7 @@ held out.
 usage: sources.py DATA [--write]     the groups as a table; with --write, folds.tsv anew
 
 Only the standard library. A row is one of rows.py (text, label, role, source, lang, cluster) and besides
-  group    what is held out as a whole: public/SOURCE, app/PACKAGE, written/ATTACK-OR-INNOCENT-ROUND, long/KIND
+  group    what is held out as a whole: public/SOURCE, app/PACKAGE, written/ROUND, long/KIND
   bad      it holds an attack
   judged   attack (it may be either), harmful (a plain harmful question: neither found nor mistaken)
   ship     its licence allows shipping weights made from it; else it only measures
