@@ -41,10 +41,12 @@ type PoolOptions struct {
 
 	Random func() uint64 // nil: math/rand/v2; must be safe for concurrent use
 
-	// Now is the clock of requests that wait, and Alarm that of a caller whose time is not the real one: it is told
-	// when Ring is to be called next (zero: not before it is told again), each time that this changes but by Ring
-	// itself, and must not call the pool. nil: time.Now, and a timer of the pool's own. Both are taken from After if there is one.
-	Now   func() time.Time
+	// Now is the clock of requests that wait; nil: time.Now. That of After, if there is one, stays.
+	Now func() time.Time
+
+	// Alarm is for a caller whose time is not the real one. It is called with the next time at which
+	// Ring is due, whenever that changes other than by Ring itself; zero: none is due. It must not call
+	// the pool. nil: a timer of the pool's own. That of After, if there is one, stays.
 	Alarm func(at time.Time)
 }
 

@@ -38,7 +38,7 @@ func (l *accessLog) note(x *exchange) {
 		l.metrics.ended.WithLabelValues(f.why).Inc()
 	}
 	if f.usage != answer.NoUsage && x.backend != nil {
-		t := x.backend.tokensOf(x.plan.model, l.metrics)
+		t := x.backend.countersOf(x.plan.model, l.metrics)
 		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
@@ -161,9 +161,9 @@ type tokenMetrics struct {
 	prompt, completion, cached prometheus.Counter
 }
 
-// tokensOf finds the counters of a model that this worker answered for. Most
+// countersOf finds the counters of a model that this worker answered for. Most
 // workers serve one, so the last one found is kept.
-func (b *backend) tokensOf(model string, m *metrics) *tokenMetrics {
+func (b *backend) countersOf(model string, m *metrics) *tokenMetrics {
 	if t := b.counters.Load(); t != nil && t.model == model {
 		return t
 	}

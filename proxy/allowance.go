@@ -132,7 +132,7 @@ func (x *exchange) reserve(model string) *openai.Error {
 	if pl.key == nil || !pl.route.Costs() {
 		return nil
 	}
-	a := pl.key.tokensOf(model)
+	a := pl.key.allowanceOf(model)
 	if a == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func estimate(q *openai.Request, route *openai.Route, a *allowance) reservation 
 // request of a client that waits for it finds them counted.
 func (x *exchange) spend(tokens int) {
 	if x.plan.key != nil && !x.account.spent && tokens > 0 {
-		x.account.spend(tokens, x.plan.key.tokensOf(x.plan.model))
+		x.account.spend(tokens, x.plan.key.allowanceOf(x.plan.model))
 	}
 }
 
@@ -221,7 +221,7 @@ func (k *keyState) appendLimits(dst []byte, model string, now time.Time) []byte 
 		dst = appendLimit(dst, "requests", k.RequestsPerMinute, b, now)
 	}
 	if k.TokensPerMinute > 0 && model != "" {
-		dst = appendLimit(dst, "tokens", k.TokensPerMinute, k.tokensOf(model).Bucket, now)
+		dst = appendLimit(dst, "tokens", k.TokensPerMinute, k.allowanceOf(model).Bucket, now)
 	}
 	return dst
 }

@@ -19,7 +19,7 @@ func (p *testProxy) left(t *testing.T, key, model string) float64 {
 	t.Helper()
 	for _, k := range p.state.Load().keys.byDigest {
 		if k.Name == key {
-			return k.tokensOf(model).Level(time.Now())
+			return k.allowanceOf(model).Level(time.Now())
 		}
 	}
 	t.Fatalf("no key %q", key)

@@ -224,7 +224,7 @@ func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
 	x.backend = b
 	x.facts.worker, x.facts.prefill = b.Name(), ""
 	x.notePlacement()
-	x.plan.fitSalt(b)
+	x.plan.fitSalt(b.TakesSalt())
 	x.recipients.heartbeat()
 	if x.at.Prefill != nil {
 		return handOver(x)

@@ -74,10 +74,9 @@ func hashed(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// fitSalt makes the body fit for this worker: engines differ in whether they take
-// a salt.
-func (pl *plan) fitSalt(b *backend) {
-	if salt := &pl.placing.salt; salt.own && salt.left == b.TakesSalt() {
+// fitSalt makes the body fit for a worker, which takes salts or not: engines differ.
+func (pl *plan) fitSalt(takes bool) {
+	if salt := &pl.placing.salt; salt.own && salt.left == takes {
 		salt.left = !salt.left
 		pl.splice(nil)
 	}

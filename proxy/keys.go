@@ -33,9 +33,9 @@ func newKeyState(k Key) *keyState {
 	return s
 }
 
-// tokensOf is the allowance of one model's tokens; nil when they are not limited.
+// allowanceOf is the allowance of one model's tokens; nil when they are not limited.
 // Only models that are served get here, so the map stays small.
-func (k *keyState) tokensOf(model string) *allowance {
+func (k *keyState) allowanceOf(model string) *allowance {
 	if k.TokensPerMinute == 0 {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 // A placing is what placement is asked of a request: its prompt, and what the request
 // says of it itself. It keeps memory for the next request's.
 type placing struct {
-	steering // what it says of it itself
+	steering // what the request says of its own placement
 	prompt   kvroute.Prompt
 	ids      *[]uint32 // of prompt, lent
 	text     []byte    // of prompt where there are no tokens, lent
@@ -50,7 +50,8 @@ func (s *state) prices() bool { return s.settings.Routing.Policy.Priced() }
 // locate fills pl.placing.prompt, by which placement knows the blocks that the request
 // would meet: the tokens of the body as it will be sent (pl.edit is done), under the seed
 // of its adapter and salt. Where there are no tokens blocks of text stand in, which only
-// meet those of own placements. said gets how long it took, and why text stands in.
+// meet those of own placements. locate notes in said how
+// long it took, and why text stands in.
 func locate(pl *plan, sources *tokens.Sources, said *placed) {
 	p := &pl.placing
 	p.giveBack()
@@ -69,7 +70,7 @@ func locate(pl *plan, sources *tokens.Sources, said *placed) {
 	if err == nil {
 		p.prompt.IDs = *p.ids
 	} else {
-		p.text = wording(&pl.req, decisionOf(pl.verdict))
+		p.text = promptText(&pl.req, decisionOf(pl.verdict))
 		p.prompt.Text = p.text
 		said.approximate = approximation(err)
 	}
@@ -134,10 +135,10 @@ func approximation(err error) string {
 	return "source"
 }
 
-// wording makes text of what the prompt is made of, in the order in which engines
+// promptText makes text of what the prompt is made of, in the order in which engines
 // have it: requests that begin alike are to begin alike here. The text is lent:
 // wire.GiveBuffer takes it back.
-func wording(r *openai.Request, d *classify.Decision) []byte {
+func promptText(r *openai.Request, d *classify.Decision) []byte {
 	system := ""
 	if d != nil {
 		system = d.SystemPrompt

@@ -40,17 +40,17 @@ func (x *exchange) answer() (err *openai.Error) {
 		p.metrics.refusedKeys.Inc()
 		return err
 	}
-	if err = x.read(); err != nil { // the body, parsed once: plan.body, plan.req and plan.asked
+	if err = x.read(); err != nil { // the body, parsed once: plan.body, size, req and asked
 		return err
 	}
 	plan.answerBy(modelFor(plan.asked, s))
-	if err = admit(plan, x.arrived()); err != nil { // may this key have the model, and a request more
+	if err = admit(plan, x.arrived()); err != nil { // the model is the key's, and one of its requests is taken
 		return err
 	}
-	if err = x.reserve(plan.model); err != nil { // and as many tokens
+	if err = x.reserve(plan.model); err != nil { // so are its tokens, into x.account
 		return err
 	}
-	if plan.isJudged() { // what it is about
+	if plan.isJudged() { // what it is about; plan.judgement is what is said of that
 		plan.verdict = x.judge()
 	}
 	if model := decidedModel(plan); model != plan.model { // what follows from that
@@ -59,19 +59,21 @@ func (x *exchange) answer() (err *openai.Error) {
 			return err
 		}
 	}
-	if answered, err := x.guard(); answered || err != nil { // may it pass
+	if answered, err := x.guard(); answered || err != nil { // may it pass; plan.judgement says whether all was judged
 		return err
 	}
-	if answered, err := x.reuse(); answered || err != nil { // what was answered before, or is now
+	// What was answered before, or is now; else x.cacheRule and x.lookup, by which the answer is kept,
+	// and x.recipients.leader, if equal requests wait for it.
+	if answered, err := x.reuse(); answered || err != nil {
 		return err
 	}
-	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for itself
+	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for, and by which weights
 		return err
 	}
 	plan.placing.salt = saltOf(&plan.req, plan.route, plan.key, s.keys) // whose blocks it may meet
-	plan.splice(p.metrics.signals.countRedacted)                        // plan.edit: what changes in the body, the salt too
+	plan.splice(p.metrics.signals.countRedacted)                        // what changes in the body: plan.edit, veil, unveil, hidesUsage
 	locate(plan, p.tokenizers, &x.facts.placed)                         // plan.placing.prompt: its tokens, so its blocks
-	return x.forward()                                                  // to workers, until one answers
+	return x.forward()                                                  // to workers, until one answers; another model or worker changes edit and prompt again
 }
 
 // end settles what a request has used, and has it logged: also one whose way

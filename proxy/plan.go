@@ -10,10 +10,11 @@ import (
 
 // A plan is what Kvasir makes of one request before a worker is asked: which model
 // answers, what was found in its texts, what changes in its body, and what placement
-// will be asked for. It knows no connection and no worker, sends nothing and counts nothing.
+// will be asked for. It knows no connection and no worker, and sends nothing.
 // The pipeline carries it out; POST /explain shows it.
 //
-// It is filled from the top down, by one step after another. Its memory serves the
+// One step after another fills it. Once workers are asked, only forward changes it: model, edit and
+// placing, when it turns to another model or to a worker that takes no salt. Its memory serves the
 // next request's plan.
 type plan struct {
 	state   *state // the configuration under which the request began

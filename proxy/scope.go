@@ -163,7 +163,7 @@ func tenantOf(k *keyState) tenant {
 	return tenant{cmp.Or(k.Tenant, k.Name), k.Tenant != ""}
 }
 
-// decision hashes what a decision changes in the body (applyDecision).
+// decision hashes what the rows of effects read of a decision: a new effect is added here, too.
 func (s *scoper) decision(d *classify.Decision, family string) {
 	if s.flag(d != nil); d == nil {
 		return

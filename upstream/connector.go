@@ -52,17 +52,17 @@ const (
 
 // Legs are the two requests of a hand-over while they are written.
 type Legs struct {
-	From    *Worker     // that computes the prompt
+	From    *Worker     // the prefill worker
 	Rank    int         // its data-parallel rank; -1: none is named
 	Kind    openai.Kind // of the route
 	Prefill *openai.Draft
 	Decode  *openai.Draft
 	Lines   string // header lines for the decode worker, each with its CRLF
 
-	id []byte // that both requests name
+	id []byte // names the hand-over in both requests
 }
 
-// Told is what came of a prefill worker's reply.
+// Told is what a prefill worker's reply means for the decode worker.
 type Told struct {
 	Missing  string // what the decode worker would have to be told is not there, by name; "": all is well
 	Answered bool   // the reply is the whole answer: the decode worker is not asked

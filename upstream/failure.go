@@ -1,4 +1,4 @@
-// Failures: a try at a worker that gave the client nothing, and what it means for the next try.
+// Failures: an attempt that gave the client nothing, and what it means for the next one.
 
 package upstream
 
@@ -17,9 +17,9 @@ import (
 // errorLimit is how much of a worker's error reply is read, in bytes.
 const errorLimit = 1 << 20
 
-// A Failure is a try that gave the client nothing.
+// A Failure is an attempt that gave the client nothing.
 type Failure struct {
-	Err    *openai.Error // what the client is told if there is no other try; of a worker's own error reply, its status at least
+	Err    *openai.Error // what the client is told if there is no other attempt; of a worker's own error reply, its status at least
 	Header []byte        // of a worker's own error reply: the header lines to pass on
 	Body   []byte        // of a worker's own error reply: the body to pass on; nil: there is none
 	Said   []byte        // the beginning of what the worker said in no known shape: for the log alone

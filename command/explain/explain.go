@@ -105,7 +105,7 @@ func cacheAskedOf(g *config.Generation, reading *proxy.Reading, v *classify.Verd
 	case noModel(v):
 		return cacheAsked{Lookup: "none", Why: "no model is asked"}
 	}
-	ask := reading.Cache(wiring.Settings(g), v, modelFor(g.Config, v, r))
+	ask := reading.Cache(wiring.Settings(g), v, answeringModel(g.Config, v, r))
 	a := cacheAsked{Lookup: "semantic", Kept: ask.Kept, Threshold: c.Threshold}
 	if d := v.Decision; d != nil && d.CacheThreshold > 0 {
 		a.Threshold = d.CacheThreshold
@@ -128,8 +128,8 @@ func noModel(v *classify.Verdict) bool {
 	return v.Blocked() != classify.Passed || v.Decision != nil && v.Decision.Refuse != ""
 }
 
-// modelFor is the model that answers, before any fallback.
-func modelFor(c *config.Config, v *classify.Verdict, r *classify.Request) string {
+// answeringModel is the model that answers, before any fallback.
+func answeringModel(c *config.Config, v *classify.Verdict, r *classify.Request) string {
 	switch {
 	case v.Decision != nil && v.Decision.Model != "":
 		return v.Decision.Model
@@ -173,7 +173,7 @@ func effectsOf(c *config.Config, v *classify.Verdict, r *classify.Request) (effe
 	if noModel(v) {
 		return []string{"no model is asked"}
 	}
-	d, model := v.Decision, modelFor(c, v, r)
+	d, model := v.Decision, answeringModel(c, v, r)
 	effects = append(effects, "model: "+model)
 	if c.Classify.PII.Action == "redact" && len(v.PII.Denied) > 0 {
 		effects = append(effects, "redacted: "+strings.Join(v.PII.Denied, ", "))

@@ -43,7 +43,7 @@ func placementOf(c *config.Config, route string, body []byte, v *classify.Verdic
 	var err error
 	if a.Found, err = askPlacement(c.Server.Admin, route, body); err != nil {
 		a.None = err.Error()
-		a.Workers = workersOf(c, modelFor(c, v, r))
+		a.Workers = workersOf(c, answeringModel(c, v, r))
 	}
 	return a
 }

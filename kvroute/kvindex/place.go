@@ -111,9 +111,8 @@ func (w *Worker) walk(names []Name) (known int) {
 	return known
 }
 
-// placeSome adds the first of the names, as many as it returns, behind the
-// placement last (0: at the beginning), and sets last to that of those. 0: none
-// can be.
+// placeSome adds the first n names behind the placement last (0: at the beginning),
+// sets last to the new placement, and returns n; 0: nothing fits.
 func (w *Worker) placeSome(last *uint32, names []Name) (n int) {
 	p, t := &w.placed, &w.index.predicted
 	var before *run

@@ -168,8 +168,8 @@ func (t *tree) extend(r *run, names []Name, room int) {
 	t.look(r, fresh)
 }
 
-// truncate drops the names from k on, which nobody holds. Words are copied: who
-// comes to hold others in their place is not to be seen beside the former ones.
+// truncate drops the names from k on, which nobody holds. Words are copied: a
+// worker that later holds other names here must not appear as a holder of the old ones.
 func (t *tree) truncate(r *run, k int) {
 	v := r.view.Load()
 	words := make([]atomic.Uint64, len(v.words))

@@ -83,7 +83,8 @@ func (t *Source) ReadsTokens() bool {
 // worker was busy or starting, it is asked again.
 func (t *Source) checked() bool { return t.mixed == nil || errors.Is(t.mixed, prompt.ErrDiffers) }
 
-// told says whether all that is to say of t was said of old.
+// told reports whether the log already has what would be logged about t; old is the source
+// before it.
 func (t *Source) told(old *Source) bool {
 	return old != nil && old.Err == nil && old.Model == t.Model && old.mixed != nil && t.mixed != nil && old.mixed.Error() == t.mixed.Error()
 }
