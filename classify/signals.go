@@ -20,7 +20,7 @@ type signal struct {
 
 	find   func(*judging) error                            // computes the value into the verdict; nil if the request holds it
 	is     func(*judging, string) (score float64, ok bool) // whether it has this value
-	values func() []string                                 // what a condition may ask for; nil with is: any value. A kind without it names users' signals
+	values func() []string                                 // what a condition may ask for; nil: any value, or, of a kind with key, the names of users' signals
 	found  func(*judging) string                           // the value in words
 	report func(*Verdict) string                           // the same in full, for Verdict.Report; nil: the names that hold
 
@@ -93,6 +93,12 @@ func Telling() (kinds []Kind) {
 		}
 	}
 	return kinds
+}
+
+// IsMade reports whether users make signals of a kind under names of their own, which are then
+// what a condition asks for.
+func IsMade(kind Kind) bool {
+	return slices.ContainsFunc(table(), func(s signal) bool { return s.kind == kind && s.made() })
 }
 
 // A Making says by which key of the configuration users make signals of a kind.

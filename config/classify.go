@@ -190,8 +190,8 @@ func (v *validation) types(path string, types []string) {
 // condition looks for signals that a condition names and nobody has defined.
 func (v *validation) condition(path string, c *classify.Condition, byKind map[classify.Kind][]string) {
 	for _, is := range c.Is {
-		if is.Kind == classify.KindModel || classify.Values(is.Kind) != nil {
-			continue // the decoder has looked
+		if !classify.IsMade(is.Kind) {
+			continue // the decoder has compared it with the kind's own values
 		}
 		for i, name := range is.Values {
 			if !slices.Contains(byKind[is.Kind], name) {
