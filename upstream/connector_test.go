@@ -50,7 +50,7 @@ func TestDialects(t *testing.T) {
 			}
 		}
 	}
-	for owner, want := range map[string]string{"vllm": "vllm", "SGLang": "sglang", "tensorrt_llm": "trtllm", "library": "openai", "": "openai"} {
+	for owner, want := range map[string]string{"vllm": "vllm", "SGLang": "sglang", "tensorrt_llm": "trtllm", "llamacpp": "llamacpp", "library": "openai", "": "openai"} {
 		if got := recognise(owner).name; got != want {
 			t.Errorf("owner %q is taken for %s", owner, got)
 		}

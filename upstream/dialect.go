@@ -58,7 +58,7 @@ type dialect struct {
 }
 
 // dialects are all engines.
-var dialects = [...]*dialect{&vllm, &sglang, &trtllm, &dynamo, &openAI}
+var dialects = [...]*dialect{&vllm, &sglang, &trtllm, &dynamo, &llamaCPP, &openAI}
 
 // EngineNames are the names of all engines, as in workers[].engine.
 func EngineNames() []string {

@@ -92,6 +92,23 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+func TestReadProps(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		slots int
+		bad   bool
+	}{
+		{`{"default_generation_settings":{"n_ctx":1024},"total_slots":4,"build_info":"b1-0"}`, 4, false}, // as its README shows it
+		{`{"total_slots":"4"}`, 0, false}, {`{"total_slots":-1}`, 0, false}, {`{"total_slots":1e9}`, 0, false}, {`{}`, 0, false},
+		{`[]`, 0, true}, {``, 0, true},
+	} {
+		got, err := readProps([]byte(c.text))
+		if got != (facts{EngineFacts: kvroute.EngineFacts{MaxSeqs: c.slots}}) || (err != nil) != c.bad {
+			t.Errorf("%s: %+v, %v", c.text, got, err)
+		}
+	}
+}
+
 // Whatever a worker answers, reading it ends, and gives figures that can be worked with.
 func FuzzEngineFacts(f *testing.F) {
 	f.Add(vllmMetrics(f))
@@ -105,6 +122,9 @@ func FuzzEngineFacts(f *testing.F) {
 			if sources, err := info.published("h"); err == nil && len(sources) > maxRanks {
 				t.Errorf("%d sources", len(sources))
 			}
+		}
+		if props, err := readProps(text); err == nil {
+			read = append(read, props)
 		}
 		if sources, err := readSources(text, "h"); err == nil {
 			for _, s := range sources {

@@ -2,4 +2,4 @@
 
 package upstream
 
-var openAI = dialect{name: "openai", also: []string{"ollama", "llama.cpp", "llamacpp", "llama_server", "lmdeploy"}}
+var openAI = dialect{name: "openai", also: []string{"ollama", "lmdeploy"}}
