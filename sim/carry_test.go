@@ -145,7 +145,8 @@ func TestPrefilledCostsNoPrefill(t *testing.T) {
 	}
 }
 
-// A preempted sequence computes its prompt itself: the KV that it had received is gone.
+// After a preemption a sequence computes its prompt itself, because the KV that it had received
+// is gone.
 func TestPutBackAfterLoad(t *testing.T) {
 	h := newHanded(t, 8)
 	first := h.submit(Request{PromptTokens: 60, MaxTokens: 40}, 1)

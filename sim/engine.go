@@ -122,8 +122,8 @@ func New(o Options) *Engine {
 func (e *Engine) Slow(times float64) { e.slow = times }
 
 // Submit adds a request at now, which must not decrease between calls. The request waits for the
-// end of the pass under way; call Advance after Submit. At equal times submit before advancing: a
-// request that arrives exactly at the end of a pass is in the next one. An answer that does not
+// end of the pass under way; call Advance after Submit. If a request arrives exactly at the end
+// of a pass, call Submit before Advance, so that it is in the next pass. An answer that does not
 // fit into the pool is cut.
 func (e *Engine) Submit(now time.Duration, r Request) (*Sequence, error) {
 	room := e.options.Blocks * e.options.BlockSize
@@ -174,8 +174,8 @@ func (e *Engine) Loads(dst []*Sequence) []*Sequence {
 
 // Loaded reports that the KV of a sequence's prompt has arrived: the sequence runs from the next
 // pass on, and that pass stores its blocks. hashes and maxTokens replace those of its Request.
-// They may differ from those after the prompt, because the KV that arrived decides the answer.
-// For a cancelled sequence it does nothing.
+// After the prompt the hashes may be different ones, because the KV that arrived decides the
+// answer. For a cancelled sequence it does nothing.
 func (e *Engine) Loaded(s *Sequence, hashes []uint64, maxTokens int) {
 	if !s.loading {
 		return
@@ -201,8 +201,8 @@ func (e *Engine) Free(s *Sequence) {
 // BlockIDs returns the numbers of the blocks that a finished sequence holds; valid until Free.
 func (s *Sequence) BlockIDs() []int32 { return s.blocks }
 
-// Content returns what a held sequence left in a block. It stays after Free until the block is
-// used again; then it is 0. It is also 0 for numbers that no block has.
+// Content returns what a held sequence left in a block. It remains readable after Free until the
+// block is used again; from then on it is 0. It is also 0 for numbers that no block has.
 func (e *Engine) Content(id int) uint64 {
 	if id < 1 || id >= len(e.pool.blocks) {
 		return 0

@@ -10,8 +10,8 @@ import (
 )
 
 // failure is a refused or failed request. vLLM has two bodies: {"error":{...}}, and
-// {"detail":...} from the framework below it; others have {"object":"error",...} in place of the
-// first.
+// {"detail":...} from the framework below it. Other engines send {"object":"error",...} instead
+// of the first.
 type failure struct {
 	status  int
 	kind    string // the error's type; "" for the detail form
@@ -121,5 +121,5 @@ func kindOf(status int) string {
 	case http.StatusInternalServerError:
 		return "InternalServerError"
 	}
-	return http.StatusText(status) // as of 503: "Service Unavailable"
+	return http.StatusText(status) // for example of 503: "Service Unavailable"
 }

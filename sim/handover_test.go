@@ -187,7 +187,7 @@ func TestHandOverWire(t *testing.T) {
 	}
 }
 
-// checkCached compares the cached_tokens of a reply with vLLM's: only whether there are any,
+// checkCached compares whether a reply has cached_tokens with whether vLLM's has; not the number,
 // because our tokens differ. Number 5 has a prompt that was prefilled before.
 func checkCached(t *testing.T, name string, got, want reply) {
 	t.Helper()
@@ -321,8 +321,8 @@ func TestExpiredLease(t *testing.T) {
 	x.idle()
 }
 
-// The parameters of one prompt with another prompt: vLLM reads the blocks that the ids name, and
-// answers to their content.
+// The parameters of one prompt, sent with another prompt: vLLM reads the blocks that the ids
+// name, and its answer fits their content.
 func TestParametersOfAnotherPrompt(t *testing.T) {
 	x := newPair(t, Options{}, Options{})
 	params := x.prefill("One.")

@@ -21,8 +21,8 @@ type lease struct {
 	expired  bool          // no decode worker came; may be read after over is closed
 }
 
-// heartbeat returns how often a decode worker asks to keep a lease whose blocks it cannot fetch
-// yet, and extension how long the lease is then kept: the same fractions of a lease as in vLLM.
+// heartbeat returns how often a decode worker asks to extend a lease whose blocks it cannot fetch
+// yet; extension returns for how long. Both are the same fractions of a lease as in vLLM.
 func heartbeat(lease time.Duration) time.Duration { return max(lease/6, time.Millisecond) }
 func extension(lease time.Duration) time.Duration { return lease * 2 / 3 }
 

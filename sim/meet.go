@@ -82,8 +82,8 @@ func intsOf(ids []int32) []int {
 // errLeft: the decode leg went away.
 var errLeft = errors.New("the decode leg left")
 
-// awaitVisitor waits for next, the event that a room's host needs, or for an event that makes
-// waiting pointless.
+// awaitVisitor waits for next, which the host of a room needs, and gives up on any event after
+// which next can no longer come.
 func awaitVisitor(ctx context.Context, s *Server, m *meeting, next <-chan struct{}) error {
 	select {
 	case <-next:

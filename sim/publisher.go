@@ -166,8 +166,8 @@ func (p *Publisher) servePublish(conn net.Conn) {
 	writer.Wait()
 }
 
-// write sends the waiting messages, all at a time. It ends when waiting is closed; after an error
-// it only drains it.
+// write sends all waiting messages in one write. It ends when waiting is closed; after an error
+// it only drains the channel.
 func (s *subscriber) write(c *zmtp.Conn) {
 	var out []byte
 	var err error

@@ -63,8 +63,8 @@ func TestAnswerIsCutToTheContext(t *testing.T) {
 	}
 }
 
-// A prompt that fills the context leaves no room for an answer: it is refused, with another
-// message than a longer prompt.
+// A prompt that fills the context leaves no room for an answer: it is refused, but with a
+// different message than a prompt that is too long.
 func TestPromptOfTheWholeContext(t *testing.T) {
 	f := decodeFields([]byte(`{"prompt":[` + strings.Repeat("7,", 4095) + `7]}`))
 	readPrompts(dialects["vllm"], small, f, "")

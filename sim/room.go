@@ -22,8 +22,8 @@ const defaultBootstrapPort = 8998
 
 // readRooms reads the rooms of a request, one for each answer. As in SGLang, a single value
 // serves all answers, and room numbers count up from the given one; a list has one value for each
-// prompt, repeated for each further choice. The result is nil without a room, which a worker of a
-// pair refuses.
+// prompt, used for all choices of that prompt. Without a room the result is nil, and a worker of
+// a pair refuses the request.
 func readRooms(o Options, f *fields, prompts, choices int) []room {
 	raw := f.get("bootstrap_room")
 	if raw == nil || f.failure != nil {

@@ -167,8 +167,8 @@ func (d *driver) extend(handle string) {
 	d.leases.extend(handle, d.now())
 }
 
-// errUnreachable is wrapped when nothing answers on a side channel, unlike when it answers with a
-// refusal.
+// errUnreachable is wrapped by errors that mean that nothing answers on a side channel. An error
+// for a refusal does not wrap it.
 var errUnreachable = errors.New("nothing answers")
 
 // say sends an ask to the source's side channel and returns the body of the answer.

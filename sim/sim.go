@@ -14,14 +14,14 @@
 //	curl http://127.0.0.1:8100/v1/chat/completions -H 'content-type: application/json' \
 //	  -d '{"model":"sim-model","messages":[{"role":"user","content":"Hello"}],"stream":true}'
 //
-// Realistic are: the timing (the length of a pass from its prompt tokens and KV use, timing.go),
-// continuous batching with chunked prefill and preemption (engine.go), paged KV blocks with a
-// prefix cache and LRU eviction (blocks.go), and therefore cached_tokens, queueing and the
-// metrics. The rules and constants are those of Dynamo's mocker (aisimulate-core 0.13.0), with
-// which the core agrees request by request (engine_test.go). Not realistic is the text (text.go).
-// It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say otherwise, and
-// depends only on the prompt, the seeds and the worker's name; temperature and similar parameters
-// are checked but have no other effect.
+// These are realistic: the timing (the length of a pass from its prompt tokens and KV use,
+// timing.go), continuous batching with chunked prefill and preemption (engine.go), paged KV
+// blocks with a prefix cache and LRU eviction (blocks.go), and therefore cached_tokens, queueing
+// and the metrics. The rules and constants are those of Dynamo's mocker (aisimulate-core 0.13.0),
+// with which the core agrees request by request (engine_test.go). The text is not realistic
+// (text.go). It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say
+// otherwise, and depends only on the prompt, the seeds and the worker's name; temperature and
+// similar parameters are checked but have no other effect.
 //
 // With Options.Events it publishes the blocks that its cache stores and removes, as vLLM does:
 // over ZeroMQ, with a second socket for missed messages (events.go, publisher.go). All blocks are
@@ -55,7 +55,8 @@
 // # Faults
 //
 // With Options.Faults (kvasir simulate --faults) the request header x-sim-fault makes the worker
-// fail on purpose. An event is one "data:" line block, the role chunk and [DONE] included.
+// fail on purpose. An event is one "data:" line with its blank line. The role chunk and [DONE]
+// count as events.
 //
 //	die              close the connection before the reply head
 //	die-after=N      cut the stream after N events, without the last chunk; not streamed: like die
@@ -88,7 +89,7 @@ const Version = "0.32.0+kvasir.sim"
 
 // Options configure an engine and its server. The zero value of each field means its default.
 type Options struct {
-	Name   string // the worker's name, said in its text; default "sim-0"
+	Name   string // the worker's name, which its answers mention; default "sim-0"
 	Model  string // the one model served; default "kvasir-sim"
 	Engine string // vllm | sglang | trtllm: whose HTTP API is simulated; default vllm
 	Role   string // both | prefill | decode; default both. Shown in /metrics; every worker accepts either side of a hand-over
@@ -108,7 +109,7 @@ type Options struct {
 	BootstrapTimeout time.Duration // how long one leg of SGLang's hand-over waits for the other; default 300 s, as in SGLang
 	TransferTimeout  time.Duration // how long to wait for an engine that does not answer; default 5 s, as in vLLM
 	KVBytes          int           // bytes of one token's KV, all layers; default 131,072, as for a Llama with 8 billion parameters
-	Bandwidth        float64       // of KV between engines in GB/s; default 50, a fast network card. Speedup counts, too
+	Bandwidth        float64       // of KV between engines in GB/s; default 50, a fast network card; multiplied by Speedup
 
 	Events      bool   // publish KV events: Server.ServeEvents and ServeReplay
 	EventTopic  string // their topic; default empty

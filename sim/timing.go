@@ -10,8 +10,8 @@ import (
 // prefillMillis returns the time, in milliseconds, that one pass needs for its prompt tokens:
 // P(t) of aisimulate-core 0.13.0's default timing. count is the number of requests that compute
 // prompt tokens in the pass; starts and ends are the sums of their prompt positions before and
-// after it. t is about ends - starts, the tokens of the pass: as in that source, count times the
-// difference of the two means, each rounded down.
+// after it. As in that source, t is count times the difference of the two mean positions, each
+// rounded down, which is about ends - starts, the tokens of the pass.
 func prefillMillis(count, ends, starts int) float64 {
 	if count == 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 type toolCall struct {
 	name      string
 	arguments []byte // JSON
-	required  bool   // tool_choice "required": finish_reason tool_calls; a named one ends with stop, as in vLLM
+	required  bool   // tool_choice is "required", and the finish_reason is tool_calls; for a named function it is stop, as in vLLM
 }
 
 // tool is one function in the tools of a request.

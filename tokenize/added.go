@@ -19,14 +19,14 @@ type addedToken struct {
 	token uint32
 }
 
-// maxAdded is the most bytes of an added token: each byte of a text costs up to as many steps.
+// maxAdded is the most bytes of an added token: each byte of a text can cost that many steps.
 const maxAdded = 512
 
 // finder finds added tokens: at each place the longest, from left to right. Immutable.
 type finder struct {
 	u     *unicodeTables
 	first [256]bool // bytes that an added token begins with
-	alike bool      // all begin with one byte, as <|im_start|> and </tool_call> do
+	alike bool      // all begin with the same byte, as <|im_start|> and </tool_call> do
 	begin byte      // that byte
 	nodes []finderNode
 	edges map[uint64]uint32 // `node<<8 | byte` -> node
@@ -35,7 +35,7 @@ type finder struct {
 }
 
 // finderNode is a node of the trie: the added token that ends there, or -1. A node with one child
-// holds it itself; the children of others are in finder.edges.
+// holds that child in only; the children of all other nodes are in finder.edges.
 type finderNode struct {
 	added int32
 	only  uint32 // the only child, or 0
@@ -145,7 +145,7 @@ func (f *finder) find(s []byte, i, done int) (found, bool) {
 				hit.to += n
 			}
 		}
-		if hit.from >= hit.to { // the token before has taken all of it; the library drops it, too
+		if hit.from >= hit.to { // the token before has taken all of this one: it is dropped, as in the library
 			i = end
 			continue
 		}

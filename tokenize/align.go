@@ -10,10 +10,11 @@ import (
 // Span is a part of a text, in bytes: text[Start:End].
 type Span struct{ Start, End uint32 }
 
-// aligned is a text with where its bytes came from. The bytes of one character have the same origin.
+// aligned is a text with the origin of each of its bytes in the original text. The bytes of one
+// character have the same origin.
 type aligned struct {
 	text []byte
-	from []Span // of each byte; nil: the text stands as it came at base
+	from []Span // of each byte; nil: the text is an unchanged part of the original, which begins there at base
 	base uint32
 }
 
@@ -39,19 +40,19 @@ func (a *aligned) cut(from, to int) aligned {
 	return aligned{text: a.text[from:to], from: a.from[from:to]}
 }
 
-// tracer makes a new text of an old one, and notes where the bytes came from by the rules of the
-// reference library (NormalizedString::transform): a character that takes the place of another has
-// its origin, one that is added has that of what stands before it in the old text. Spans are
-// therefore the library's own, strange ones included.
+// tracer makes a new text from an old one and notes the origin of its bytes, by the rules of the
+// reference library (NormalizedString::transform): a character that replaces another has the
+// origin of that one; an added character has the origin of the character before it in the old
+// text. So the spans are the library's, even where they are strange.
 type tracer struct {
 	old  aligned
-	done int // bytes of the old text that have been dealt with
+	done int // bytes of the old text that are done: copied, replaced or left out
 	text []byte
 	from []Span
 }
 
-// put appends a character. With change 0 it takes the place of the next of the old text, with -n of
-// that and the n behind it; with 1 it is added.
+// put appends a character. change 0: it replaces the next character of the old text; -n: it
+// replaces that one and the n after it; 1: it is added.
 func (t *tracer) put(r rune, change int) {
 	var origin Span
 	switch n := len(t.old.text); {
@@ -76,7 +77,7 @@ func (t *tracer) skip(n int) {
 	}
 }
 
-// keep takes bytes of the old text as they are; whole characters.
+// keep copies bytes of the old text unchanged; they must be whole characters.
 func (t *tracer) keep(n int) {
 	for i := t.done; i < t.done+n; i++ {
 		t.from = append(t.from, t.old.at(i))
@@ -85,18 +86,18 @@ func (t *tracer) keep(n int) {
 	t.done += n
 }
 
-// rest is what has not been dealt with.
+// rest is the part of the old text that is not done yet.
 func (t *tracer) rest() []byte { return t.old.text[t.done:] }
 
-// add puts a string that was added.
+// add appends a string that is not in the old text.
 func (t *tracer) add(s []byte) {
 	for _, r := range string(s) {
 		t.put(r, 1)
 	}
 }
 
-// prepend puts a string before the text, which is not empty. As in the library it takes the place of
-// the first character, which is added again.
+// prepend puts a string before the text, which is not empty. As in the library, it replaces the
+// first character, and that character is then added again.
 func (t *tracer) prepend(prefix []byte) {
 	first, _ := decode(t.rest(), 0)
 	for i, r := range string(prefix) {
@@ -188,8 +189,8 @@ func (n composing) trace(t *tracer, s *scratch) { n.u.trace(t, n.form, true, s) 
 
 func (n decomposing) trace(t *tracer, s *scratch) { n.u.trace(t, n.form, false, s) }
 
-// trace does what nfc and nfd do. ASCII keeps apart what stands before it, since it composes with
-// nothing before it.
+// trace does what nfc and nfd do. An ASCII character ends what stands before it, because it
+// composes with nothing before it.
 func (u *unicodeTables) trace(t *tracer, form form, compose bool, s *scratch) {
 	for len(t.rest()) > 0 {
 		rest := t.rest()
@@ -198,7 +199,7 @@ func (u *unicodeTables) trace(t *tracer, form form, compose bool, s *scratch) {
 			ascii++
 		}
 		if ascii < len(rest) && ascii > 0 {
-			ascii-- // what follows may belong to the last
+			ascii-- // what follows may compose with the last ASCII character
 		}
 		t.keep(ascii)
 		if rest = rest[ascii:]; len(rest) == 0 {
@@ -287,7 +288,7 @@ func appendChange(dst []ranked, key, value []byte) []ranked {
 	return dst
 }
 
-// trace does what metaspace.append does.
+// trace does what metaspace.append does, and keeps origins.
 func (m *metaspace) trace(t *tracer, first bool) {
 	if m.prepends(t.rest(), first) {
 		t.prepend(m.mark)

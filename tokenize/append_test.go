@@ -34,8 +34,9 @@ func TestBrokenText(t *testing.T) {
 	}
 }
 
-// An added token of white space that the one before has taken is none, but where it does not ask
-// for white space itself. The tokens are the library's, which fails at the texts that are marked.
+// White space that the added token before has taken is not itself an added token, unless that
+// token does not strip white space on its left. The tokens are the library's, except for the
+// texts marked "fails": there the library fails.
 func TestWhiteSpaceTaken(t *testing.T) {
 	for _, c := range []struct {
 		strips, text string
@@ -66,8 +67,8 @@ func TestWhiteSpaceTaken(t *testing.T) {
 	}
 }
 
-// Many goroutines with one tokenizer, whose words push each other out of the cache, get what one
-// gets.
+// Many goroutines share one tokenizer, and their words push each other out of its cache; each
+// gets the tokens that it would get alone.
 func TestConcurrent(t *testing.T) {
 	for _, name := range []string{"cl100k", "llama", "bert", "unigram", "unigram-strip"} {
 		tokenizer := fixture(t, name)
@@ -104,7 +105,8 @@ func TestAppendAllocatesNothing(t *testing.T) {
 		for _, size := range []int{1 << 10, 1 << 15, 1 << 18} {
 			text := []byte(mixedText(m, size))
 			ids := tokenizer.Append(nil, text, true)
-			// A pool may be emptied in between: what is then made anew grows in few steps.
+			// The pool may be emptied meanwhile; the working space made then grows in few
+			// allocations.
 			if n := testing.AllocsPerRun(10, func() { ids = tokenizer.Append(ids[:0], text, true) }); n > 4 {
 				t.Errorf("%s: %v allocations for %d bytes", name, n, size)
 			}
@@ -114,7 +116,8 @@ func TestAppendAllocatesNothing(t *testing.T) {
 
 // A word is merged in n log n steps, whatever it is made of.
 func TestStepsOfLongWords(t *testing.T) {
-	// Merges that double: the worst there is, each letter takes part in as many as can be.
+	// Merges that double a token each time are the worst case: each letter takes part in as many
+	// merges as possible.
 	vocab, merges := []string{`"a":0`, `"b":1`}, []string{}
 	for i, s := 2, "a"; len(s) < 1<<10; i++ {
 		merges = append(merges, fmt.Sprintf(`["%s","%s"]`, s, s))
@@ -188,8 +191,8 @@ func TestMergeTwin(t *testing.T) {
 	}
 }
 
-// Where long words are cut no merge is lost: the same tokens without cuts. All bytes and characters
-// are symbols here, so that words of all kinds are cut.
+// Cutting long words loses no merge: the tokens are the same as without cuts. All bytes and
+// characters are symbols here, so that words of all kinds are cut.
 func TestCutsLoseNothing(t *testing.T) {
 	for _, name := range []string{"llama", "mistral", "cl100k", "tekken", "gpt2"} {
 		cut, whole := fixture(t, name), fixture(t, name)
@@ -205,7 +208,7 @@ func TestCutsLoseNothing(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s: %q:\n got %v\nwant %v", name, text, got, want)
 			}
-			// Harder than words: all of the text.
+			// Harder than single words: the whole text as one word.
 			if text = appendValid(nil, text); len(text) == 0 {
 				continue
 			}

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// mixed is text as prompts have it: prose of several languages, code and data; about 220 KB of which
-// no two lines are alike.
+// mixed is text as prompts have it: prose of several languages, code and data; about 220 KB in
+// which no two lines are the same.
 func mixed() []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < 220<<10; i++ {
@@ -29,9 +29,9 @@ func mixed() []byte {
 	return bytes.ToValidUTF8(b.Bytes(), nil)
 }
 
-// BenchmarkAppend is the rate when the words are known (warm), as in a gateway, where they nearly
-// always are; and with a cache that has just been emptied (cold). best-MB/s
-// takes the fastest time of each 8 KB of it: others may want the machine's cores too.
+// BenchmarkAppend measures the rate with all words in the cache (warm), which is nearly always so
+// in a gateway, and with an empty cache (cold). best-MB/s adds up the fastest time of each part
+// of 8 KB, because other programs may use the cores too.
 func BenchmarkAppend(b *testing.B) {
 	text := mixed()
 	var parts [][]byte
@@ -84,7 +84,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// benchFiles are the real tokenizers that are there.
+// benchFiles are the real tokenizers that are installed.
 func benchFiles(b *testing.B) (paths []string) {
 	for _, part := range []string{"tokenizer-files", "encoder-tokenizers"} {
 		files, err := filepath.Glob(cached + part + "/*/tokenizer.json")

@@ -2,13 +2,13 @@
 
 package tokenize
 
-// none stands where there is no token.
+// none marks an entry without a token.
 const none = ^uint32(0)
 
 // bpe is a model of byte pairs. Immutable.
 type bpe struct {
 	merges *pairTable
-	whole  map[string]uint32 // with ignore_merges: words that are tokens as they stand
+	whole  map[string]uint32 // with ignore_merges: the words that are tokens as a whole
 	// Of a byte-level vocabulary: the token of each byte, or none.
 	bytes *[256]uint32
 	// Of other vocabularies: the tokens of characters, and what is used for a character without one.
@@ -19,9 +19,9 @@ type bpe struct {
 	glue         *glue // where long words may be cut; nil: nowhere
 }
 
-// characters has the token of each character that is one.
+// characters maps each character that is a token to that token.
 type characters struct {
-	page   [0x1100]uint16 // by c>>8: which of tokens; the first has none
+	page   [0x1100]uint16 // by c>>8: the index in tokens; the first page has no token
 	tokens [][256]uint32
 }
 

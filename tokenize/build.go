@@ -13,7 +13,7 @@ type builder struct {
 	file       *file
 	byteLevel  bool                      // the pre-tokenizer ends in ByteLevel
 	hasFrame   bool                      // a post-processor adds tokens
-	whiteSpace []int                     // which of the scanners is WhitespaceSplit
+	whiteSpace []int                     // the indexes of the scanners that are WhitespaceSplit
 	spell      func(token string) string // what a token of the vocabulary stands for
 }
 
@@ -133,8 +133,9 @@ func (b *builder) addedTokens() error {
 	return nil
 }
 
-// marks decides which added tokens leave marks. None does if one of them is single_word: where that
-// one is no whole word the search goes on behind it, so what is found next depends on it.
+// marks decides which added tokens leave marks. If any of them is single_word, none does: a
+// single_word token inside a word is skipped, and where the search goes on after it changes what
+// is found next.
 func (b *builder) marks(all []addedToken) {
 	single := false
 	for _, a := range all {

@@ -34,10 +34,10 @@ type wordKey struct {
 	hash uint64
 }
 
-// set makes k the key of a word of 1 to maxKey bytes. It reads beyond w, as far as the capacity
-// allows, and masks what it read too much: most words then cost no branch on their length, which
-// the processor cannot predict. It fills k in place: a key that was returned was copied in pieces
-// of other sizes than it was written in, which stalled.
+// set makes k the key of a word of 1 to maxKey bytes. It reads past the end of w, as far as w's
+// capacity allows, and masks the excess, so that most words need no branch on their length: the
+// processor predicts such a branch badly. It fills k in place, because returning a key copied it
+// in pieces of other sizes than those in which it was written, and the processor stalled on that.
 func (k *wordKey) set(w []byte) {
 	n := len(w)
 	switch {
@@ -63,7 +63,7 @@ func hashOf(a, b, size uint64) uint64 {
 	return high ^ low
 }
 
-// firstBytes masks the first n bytes of eight, all of them if n is more.
+// firstBytes is a mask of the first n of eight bytes; n above eight means all.
 func firstBytes(n int) uint64 { return 1<<(8*uint(n)) - 1 }
 
 func load64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
@@ -108,7 +108,8 @@ func (c *wordCache) put(k *wordKey, ids []uint32) {
 	}
 	s := c.slotOf(k, 0)
 	if s.meta.Load() != 0 {
-		// Which of the two goes is tossed: by the hash, and by how often the first was written.
+		// Which of the two is replaced is chosen as if by chance: by the hash, and by how often
+		// the first was written.
 		s = c.slotOf(k, (k.hash>>40^s.meta.Load()>>17)&1)
 	}
 	meta := s.meta.Load()

@@ -15,7 +15,8 @@ const (
 	compatible form = true  // of NFKC and NFKD, which also take apart what only looks different
 )
 
-// stableIn is stable for a form: also without a character that the form takes apart.
+// stableIn is stable for a form: for the compatible form it also stops before a character that
+// this form takes apart.
 func (u *unicodeTables) stableIn(s []byte, flags uint8, form form) int {
 	end := u.stable(s, flags)
 	if form == canonical {
@@ -69,7 +70,8 @@ func (n decomposing) append(dst, text []byte, s *scratch) []byte {
 	return n.u.nfd(dst, text, &s.runes)
 }
 
-// expanded appends a text in which each character that the compatible form takes apart is its parts.
+// expanded appends a text with each character that the compatible form takes apart replaced by
+// its parts.
 func (u *unicodeTables) expanded(dst, text []byte) []byte {
 	for i := 0; i < len(text); {
 		r, n := decode(text, i)

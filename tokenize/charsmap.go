@@ -1,4 +1,4 @@
-// SentencePiece's table of what becomes of characters, as Precompiled has it.
+// SentencePiece's table of replacements for characters, as the normalizer Precompiled holds it.
 
 package tokenize
 
@@ -14,9 +14,9 @@ import (
 // charsmap replaces strings by the table that comes with a SentencePiece model, mostly its own form
 // of NFKC (nmt_nfkc). Immutable.
 //
-// Keys are looked up as the reference library does, which is not as SentencePiece does: a grapheme
-// cluster of less than six bytes by its shortest key, whose value stands for all of the cluster; the
-// characters of other clusters one by one.
+// Keys are looked up as the reference library does, not as SentencePiece does. Of a grapheme
+// cluster of less than six bytes, the shortest key that it begins with is used, and its value
+// replaces the whole cluster. Of longer clusters, each character is looked up by itself.
 type charsmap struct {
 	u      *unicodeTables
 	trie   []uint32 // of the keys: a double array as darts-clone builds it
@@ -28,7 +28,7 @@ type charsmap struct {
 // In charsmap.ascii: the character has no value of its own.
 const asciiStays = -1
 
-// longCluster is from how many bytes on clusters are not looked up as a whole.
+// longCluster is the size in bytes from which clusters are no longer looked up as a whole.
 const longCluster = 6
 
 // readCharsmap reads precompiled_charsmap: base64 of a uint32, the bytes of the trie, then the trie
@@ -135,7 +135,7 @@ func (m *charsmap) measure() error {
 					continue
 				}
 				seen[at^uint32(c)] = true
-				if !ends { // a longer key than one that ends is never found
+				if !ends { // a key that begins with another key is never found
 					below = append(below, to)
 					continue
 				}

@@ -9,8 +9,8 @@ import (
 	"fmt"
 )
 
-// component is a normalizer, pre-tokenizer or post-processor of the file, with the members of all
-// kinds that matter for the tokens.
+// component is a normalizer, pre-tokenizer or post-processor of the file. It has the members of
+// every kind that affect the tokens.
 type component struct {
 	Type string `json:"type"`
 
@@ -136,7 +136,7 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 	case "Lowercase":
 		add(lowering{b.u})
 	case "Prepend":
-		if c.Prepend == "" { // the library loses track there, and the next normalizer goes wrong
+		if c.Prepend == "" { // the library loses track of the text there, and its next normalizer gives wrong results
 			return unsupported("Prepend of the text", "")
 		}
 		add(prepending{[]byte(c.Prepend)})
@@ -241,7 +241,8 @@ func (b *builder) patternSplit(c component) error {
 	if !ok {
 		return unsupported("Split with the pattern", textOr(c.Pattern.Regex))
 	}
-	// Removed and inverted, it drops what is not matched: nothing, if the pattern matches everywhere.
+	// With Removed and invert, it drops the text that is not matched. A pattern that matches
+	// everywhere leaves no such text.
 	if removed := c.Behavior == "Removed" && c.Invert && covers; c.Behavior != "Isolated" && !removed {
 		return unsupported("Split with behavior", c.Behavior)
 	}

@@ -203,7 +203,8 @@ func (m *model) readPieces(r *jsonReader) error {
 // size is how many tokens the vocabulary has.
 func (m *model) size() int { return max(len(m.tokens), len(m.scores)) }
 
-// readMerges reads them as pairs or as strings with a space between.
+// readMerges reads the merges, each a pair of strings, or one string with a space between the two
+// tokens.
 func (m *model) readMerges(r *jsonReader) error {
 	m.merges = nil
 	pairs := false
@@ -250,7 +251,7 @@ func (m *model) readMerge(r *jsonReader, pair bool) (one merge, err error) {
 	return one, nil
 }
 
-// readPair reads the two tokens into m.joined, and says where the second begins.
+// readPair reads the two tokens of a merge into m.joined, and returns where the second begins.
 func (m *model) readPair(r *jsonReader) (middle int, err error) {
 	n := 0
 	m.joined = m.joined[:0]

@@ -27,8 +27,8 @@ func tokensOf(all []special) (ids []uint32) {
 	return ids
 }
 
-// Around is how many tokens Frame adds or, with two texts, FramePair. A caller who must keep to a
-// model's length cuts the tokens of the texts to what that leaves.
+// Around is how many tokens Frame adds or, with two texts, FramePair. A caller that is bound to a
+// model's length must cut the tokens of the texts to that length less Around.
 func (t *Tokenizer) Around(two bool) int {
 	f := &t.one
 	if two && t.two != nil {
@@ -37,8 +37,9 @@ func (t *Tokenizer) Around(two bool) int {
 	return len(f.before) + len(f.between) + len(f.after)
 }
 
-// Frame appends the tokens of a text to dst with what the post-processor puts around, as in
-// [CLS] text [SEP] or <s> text </s>, and the type of each token (token_type_ids) to types.
+// Frame appends to dst the tokens of a text and those that the post-processor puts around them,
+// as in [CLS] text [SEP] or <s> text </s>. To types it appends the type of each token
+// (token_type_ids).
 func (t *Tokenizer) Frame(dst []uint32, types []uint8, text []uint32) ([]uint32, []uint8) {
 	dst, types = appendSpecials(dst, types, t.one.before)
 	dst, types = appendTokens(dst, types, text, t.one.first)
@@ -123,8 +124,8 @@ func (b *builder) trims(c component) {
 	}
 }
 
-// framed notes a post-processor's frames. One that follows another puts its own frame around it; what
-// two of them make of two texts is not known here.
+// framed notes a post-processor's frames. A second post-processor puts its frame around that of
+// the first. For two texts, the result of two post-processors is not known here.
 func (b *builder) framed(one frame, two *frame) {
 	if b.hasFrame {
 		two = nil
@@ -197,7 +198,7 @@ func (c *component) pairTemplate() *frame {
 	return f
 }
 
-// special is the tokens of a special token of the template.
+// special returns the tokens that a special token of the template stands for.
 func (c *component) special(part *templatePart) (all []special, ok bool) {
 	given, ok := c.SpecialTokens[part.ID]
 	for _, id := range given.IDs {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// smallFiles have each part that there is; small, as the fuzzer first makes its seeds smaller.
+// smallFiles have, together, every kind of part. They are small, because the fuzzer begins by
+// shrinking its seeds.
 var smallFiles = []map[string]string{
 	{"added": `[{"content":"ab","lstrip":true,"rstrip":true,"single_word":true,"normalized":true},{"content":"<s>"}]`},
 	{"normalizer": `{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"b"},{"type":"Replace","pattern":{"String":" "},"content":"a"}]}`},
@@ -31,7 +32,8 @@ var smallFiles = []map[string]string{
 		"post":  `{"type":"RobertaProcessing","cls":["a",1],"sep":["▁",2],"trim_offsets":true}`},
 }
 
-// Any bytes are a tokenizer or an error; a tokenizer takes any text, twice the same.
+// Any bytes give a tokenizer or an error. A tokenizer takes any text, and gives the same tokens
+// the second time.
 func FuzzRead(f *testing.F) {
 	for _, parts := range smallFiles {
 		f.Add(smallFile(parts))
@@ -51,8 +53,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The tokens of a text spell it, where nothing is normalised; known words give what unknown ones
-// gave; and what stands in dst stays.
+// Where nothing is normalised, the tokens of a text spell it. Words from the cache give the same
+// tokens as before they were cached. What dst already holds stays.
 func FuzzAppend(f *testing.F) {
 	for _, s := range sentences {
 		f.Add([]byte(s))

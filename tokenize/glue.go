@@ -4,16 +4,18 @@ package tokenize
 
 import "unicode/utf8"
 
-// glue knows which two characters some merge puts together. Where two neighbours are not among them
-// no token reaches across, so the word can be cut there and each part merged by itself: the order of
-// merges within one part does not depend on another part. Text without spaces, such as Chinese or,
-// for models that do not split it, any text, becomes short parts that the cache knows.
+// glue knows which two characters some merge puts together. If no merge puts two neighbouring
+// characters together, no token reaches from one to the other. The word can then be cut between
+// them and each part merged by itself, because the order of merges in one part does not depend on
+// the other part. So a long word becomes short parts that may be in the cache: Chinese, which has
+// no spaces, or any text for models that do not split at spaces.
 //
-// pairs is a hash set with one bit an entry. It may have pairs that no merge joins: then a cut is
-// missed, and none is wrong.
+// pairs is a hash set with one bit an entry. By collision it may also have pairs that no merge
+// joins. That only misses a possible cut; it never allows a wrong one.
 type glue struct {
 	pairs [1 << (glueBits - 6)]uint64
-	// Byte-level merges may also join parts of characters: the bytes that meet there.
+	// Byte-level merges may also join parts of characters; these are the pairs of bytes that meet
+	// there.
 	edges [256][4]uint64
 }
 
@@ -43,8 +45,8 @@ func (g *glue) addBytes(left, right string) {
 	g.add(a, b)
 }
 
-// part is the end of the shortest part of s that begins at i and that no merge reaches out of. s is
-// valid UTF-8.
+// part returns the end of the shortest part of s from i on whose end no merge crosses. s is valid
+// UTF-8.
 func (g *glue) part(s []byte, i int) int {
 	left, n := decode(s, i)
 	for i += n; i < len(s); i += n {

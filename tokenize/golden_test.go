@@ -69,7 +69,7 @@ func goldens(tb testing.TB, name string) (all []golden) {
 	return all
 }
 
-// frames compares spans, and what stands around one text and two.
+// frames compares spans, and the frames around one text and around two.
 func frames(t *testing.T, tokenizer *Tokenizer, i int, g *golden) {
 	t.Helper()
 	ids, spans := tokenizer.AppendSpans(nil, nil, []byte(g.text))

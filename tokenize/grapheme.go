@@ -50,8 +50,9 @@ func (c *clusterState) takes(r rune, flags uint8) bool {
 		c.joined && flags&clusterPicture != 0 || c.linked && flags&clusterConsonant != 0
 }
 
-// cluster is the end of the grapheme cluster that begins at s[i]. Two regional indicators count as
-// two clusters: whoever looks only at clusters of less than six bytes never sees the difference.
+// cluster is the end of the grapheme cluster that begins at s[i]. Two regional indicators count
+// as two clusters. That makes no difference for clusters of less than six bytes, which are all
+// that callers look at.
 func (u *unicodeTables) cluster(s []byte, i int) int {
 	r, n := decode(s, i)
 	i += n

@@ -36,7 +36,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// object calls member for each key; it reads the value. The key is valid until then.
+// object calls member for each key; member must read the value. The key is valid until then.
 func (r *jsonReader) object(member func(key []byte) error) error {
 	return r.list('{', '}', "object", func(int) error {
 		key, err := r.string()
@@ -51,7 +51,7 @@ func (r *jsonReader) object(member func(key []byte) error) error {
 	})
 }
 
-// array calls element for each element; it reads the value.
+// array calls element for each element; element must read the value.
 func (r *jsonReader) array(element func(i int) error) error {
 	return r.list('[', ']', "array", element)
 }
@@ -85,7 +85,7 @@ func (r *jsonReader) list(open, shut byte, what string, one func(i int) error) e
 	return nil
 }
 
-// string is the next string; valid until the next call.
+// string returns the next string, valid until the next call.
 func (r *jsonReader) string() ([]byte, error) {
 	if r.peek() != '"' {
 		return nil, r.wrong("a string was expected")

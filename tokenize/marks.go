@@ -1,4 +1,4 @@
-// Marks: places in a text where tokenising may stop, to go on another time.
+// Marks: places in a text where tokenising can stop and be resumed later.
 
 package tokenize
 
@@ -20,7 +20,7 @@ type marking struct {
 	base   int // tokens in dst before the first
 }
 
-// at notes a mark behind an added token that was found, if it is one that leaves them.
+// at notes a mark behind an added token, if that token leaves marks (finder.apart).
 func (m *marking) at(f *finder, hit *found, to, tokens int) {
 	if f.apart[hit.added] {
 		m.marks = append(m.marks, Mark{to, tokens - m.base})
@@ -40,9 +40,9 @@ func spaceLike(r rune) bool {
 	return r <= ' ' || r >= 0x7f && r <= 0xa0 || r >= 0x1680 && r <= 0x205f || r == 0x3000 || r == 0xfeff
 }
 
-// AppendMarks is Append without specials that also appends the marks of text, with tokens counted
-// from the end of the given dst. behind says that text follows a mark of a longer text. Text that
-// is not valid UTF-8 has no marks.
+// AppendMarks is like Append without specials, and also appends the marks of text to marks. A
+// mark's Token counts from the end of the given dst. behind says that text follows a mark of a
+// longer text. Text that is not valid UTF-8 has no marks.
 func (t *Tokenizer) AppendMarks(dst []uint32, marks []Mark, text []byte, behind bool) ([]uint32, []Mark) {
 	s := scratches.Get().(*scratch)
 	text = text[:len(text):len(text)] // see wordKey.set
@@ -59,5 +59,5 @@ func (t *Tokenizer) AppendMarks(dst []uint32, marks []Mark, text []byte, behind 
 	return dst, m.marks
 }
 
-// Reach is how many of the bytes behind a mark it depends on.
+// Reach is how many bytes behind a mark can decide whether the mark is there.
 func (t *Tokenizer) Reach() int { return t.reach }

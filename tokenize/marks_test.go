@@ -1,4 +1,5 @@
-// A text cut at a mark has the tokens of the whole; so has a text that only begins like it.
+// Tokens up to a mark are kept when tokenising goes on from it, also for a text that only begins
+// like the first one.
 
 package tokenize
 
@@ -42,7 +43,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// cutAtMarks goes on from a mark of a text with the end of the text, and with another end.
+// cutAtMarks resumes at each mark of a text, with the rest of that text and with another rest.
 func cutAtMarks(t *testing.T, tokenizer *Tokenizer, text, other []byte, r *rand.Rand) int {
 	t.Helper()
 	whole, marks := tokenizer.AppendMarks(nil, nil, text, false)

@@ -107,7 +107,7 @@ func (p *cased) word(s []byte, i int, in uint32, n int) int {
 		end, _ := p.upperLower(s, i)
 		return end
 	}
-	// The first character may be X, and a mark also the first of the word.
+	// The first character may be X. A mark may be X, or the first character of the word.
 	with, found := i, false
 	if s[i] != '\n' && s[i] != '\r' && i+n < len(s) {
 		if with, found = p.upperLower(s, i+n); found {

@@ -45,8 +45,9 @@ func (t *pairTable) merge(left, right uint32) uint64 {
 	return t.slot(uint64(left)<<32 | uint64(right)).merge
 }
 
-// maxShort is the longest word, in symbols, that is merged by looking at all pairs each time: faster
-// than a heap there. Longer ones take n log n, and from maxHeap on hardly more than n: see rows.
+// maxShort is the longest word, in symbols, that is merged by looking at all pairs for each
+// merge, which is faster than a heap for so few. Longer words take n log n steps with a heap;
+// words above maxHeap take hardly more than n, see rows.
 const (
 	maxShort = 64
 	maxHeap  = 4096
@@ -90,7 +91,7 @@ func (m *merger) run(dst []uint32, t *pairTable) []uint32 {
 	for {
 		best, at := noPair, 0
 		for i, p := range pairs {
-			if p < best { // of equal ones, which are the same pair, the first
+			if p < best { // of equal values, which mean the same pair, the leftmost
 				best, at = p, i
 			}
 		}
@@ -141,7 +142,7 @@ func (m *merger) long(dst []uint32, t *pairTable) []uint32 {
 	return m.left(dst)
 }
 
-// link makes neighbours of the symbols.
+// link makes each symbol the neighbour of the next.
 func (m *merger) link() {
 	n := len(m.symbols)
 	m.next, m.prev = m.next[:0], m.prev[:0]

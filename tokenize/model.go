@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// maxUnused bounds the ids that no token has: memory goes by the highest.
+// maxUnused bounds the ids without a token, because memory grows with the highest id.
 const maxUnused = 1 << 16
 
 func (b *builder) model() error {
@@ -143,8 +143,9 @@ func (b *builder) ofCharacters(m *model, p *bpe) {
 	if m.settings.IgnoreMerges {
 		p.whole = m.tokens
 	}
-	// Cut words only if each symbol stands for what the merges spell: not tokens of bytes or the
-	// unknown one (which may also become one with the next).
+	// Cut words only if each symbol stands for the character that the merges spell. That does not
+	// hold for byte tokens, nor for the unknown token, which may also be joined with the next
+	// one.
 	cut := m.settings.ByteFallback && len(ofByte) == len(fallback) && len(ids) == len(m.tokens)
 	for _, one := range m.merges {
 		p.glue.add(one.last, one.first)
@@ -202,8 +203,8 @@ func (b *builder) wordPieceModel(m *model) error {
 }
 
 const (
-	maxPiece  = 512      // bytes of a piece: each place of a text costs up to as many steps
-	maxPieces = 32 << 20 // bytes of all pieces: the trie has up to as many units of eight bytes
+	maxPiece  = 512      // bytes of a piece: each place of a text can cost that many steps
+	maxPieces = 32 << 20 // bytes of all pieces: the trie can have that many units, of eight bytes each
 )
 
 func (b *builder) unigramModel(m *model) error {

@@ -10,10 +10,10 @@ import (
 // A normaliser appends what a text becomes to dst. The text is valid UTF-8, and so is the result.
 type normaliser interface {
 	append(dst, text []byte, s *scratch) []byte
-	// keeps says whether the text stays as it is; asked first, it saves the copy.
+	// keeps reports whether the text stays unchanged. Callers ask it first, to save the copy.
 	keeps(text []byte) bool
-	// trace does the same as append, for a text that does not stay as it is, and notes what came
-	// from where.
+	// trace does the same as append, for a text that changes, and notes where each character came
+	// from.
 	trace(t *tracer, s *scratch)
 }
 
@@ -100,7 +100,8 @@ func (n cleaning) append(dst, text []byte, _ *scratch) []byte {
 	return dst
 }
 
-// chinese is as in the reference library, which has 2B920 where the block begins at 2B820.
+// chinese has the reference library's ranges, with its mistake: one begins at 2B920 instead of
+// 2B820.
 func chinese(r rune) bool {
 	switch {
 	case r >= 0x4e00 && r <= 0x9fff, r >= 0x3400 && r <= 0x4dbf, r >= 0x20000 && r <= 0x2a6df,
@@ -214,7 +215,8 @@ type metaspace struct {
 	prepend string // "always", "first" or "never"
 }
 
-// append is not a normaliser's: first says whether the piece begins the whole text.
+// append has one argument more than a normaliser's: first says whether the piece begins the whole
+// text.
 func (m *metaspace) append(dst, text []byte, first bool) []byte {
 	if m.prepends(text, first) {
 		dst = append(dst, m.mark...)
@@ -227,8 +229,8 @@ func (m *metaspace) prepends(text []byte, first bool) bool {
 	return (m.prepend == "always" || m.prepend == "first" && first) && text[0] != ' ' && !bytes.HasPrefix(text, m.mark)
 }
 
-// appendValid appends text with each maximal part of a broken sequence as U+FFFD, as Python decodes
-// with errors="replace": The Unicode Standard, section 3.9, table 3-8.
+// appendValid appends text and replaces each maximal part of a broken sequence by U+FFFD, as
+// Python does with errors="replace": The Unicode Standard, section 3.9, table 3-8.
 func appendValid(dst, text []byte) []byte {
 	for len(text) > 0 {
 		n, broken := validSize(text)
@@ -252,7 +254,8 @@ func validSize(text []byte) (n int, broken bool) {
 	return n, false
 }
 
-// brokenSize is how many bytes of a broken sequence belong together: those that begin a valid one.
+// brokenSize returns how many bytes of a broken sequence count as one: as many as could begin a
+// valid character.
 func brokenSize(s []byte) int {
 	low, high, size := byte(0x80), byte(0xbf), 0
 	switch c := s[0]; {

@@ -1,4 +1,4 @@
-// Split patterns: those that are known, and what they have in common.
+// Split patterns: the known ones, and the parts that they share.
 
 package tokenize
 
@@ -36,7 +36,7 @@ func patterns(u *unicodeTables, pattern string) (scan scanner, covers, ok bool) 
 		return everywhere(&cased{u, 1, false}), true, true
 
 	case "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|" +
-		" ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|" + spaces: // DeepSeek-V3, behind the next two
+		" ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|" + spaces: // DeepSeek-V3: in its file it comes after the next two
 		return isolated(u, &punctuated{u}), false, true
 	case `\p{N}{1,3}`:
 		return numerals(u, 3), false, true
@@ -60,7 +60,7 @@ func numbers(u *unicodeTables, s []byte, i, limit int) int {
 	return i
 }
 
-// newlines is the end of the characters of `[\r\n]*`, with slashes of `[\r\n/]*`.
+// newlines returns where `[\r\n]*` ends from s[i] on; if slashes is set, `[\r\n/]*`.
 func newlines(s []byte, i int, slashes bool) int {
 	for i < len(s) && (s[i] == '\n' || s[i] == '\r' || slashes && s[i] == '/') {
 		i++
@@ -68,9 +68,10 @@ func newlines(s []byte, i int, slashes bool) int {
 	return i
 }
 
-// space matches `\s+(?!\S)|\s+`, with lines before it `\s*[\r\n]+`. There is white space at s[i].
+// space matches `\s+(?!\S)|\s+`; if lines is set, it tries `\s*[\r\n]+` first. There is white
+// space at s[i].
 func space(u *unicodeTables, s []byte, i int, lines bool) int {
-	behind, last, j := -1, i, i // behind the last line end; the last white space; behind all of it
+	behind, last, j := -1, i, i // the place after the last line end; that of the last white space; that after all white space
 	for j < len(s) {
 		class, n := u.at(s, j)
 		if class&classBits != classSpace {
@@ -92,8 +93,8 @@ func space(u *unicodeTables, s []byte, i int, lines bool) int {
 	}
 }
 
-// contraction is the end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at s[i], or i. The long s, U+017F, is an s
-// in the other case.
+// contraction is the end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at s[i], or i. The long s, U+017F,
+// counts as an s, because case is ignored.
 func contraction(s []byte, i int) int {
 	if i+1 >= len(s) || s[i] != '\'' {
 		return i

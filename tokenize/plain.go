@@ -4,16 +4,16 @@ package tokenize
 
 import "math/bits"
 
-// plainRule says which runs of ASCII letters, behind a space or not, are a word to a pattern,
-// whatever else it matches. Most words of most texts are such runs.
+// plainRule says which runs of ASCII letters, with or without a space before them, a pattern
+// always takes as one word. Most words of most texts are such runs.
 type plainRule uint8
 
 const (
 	noPlain plainRule = iota
-	// anyCase: letters, and behind them another ASCII character or nothing.
+	// anyCase: letters of either case, followed by another ASCII character or by the end.
 	anyCase
-	// lowerCase: the same, and only the first may be upper case. An apostrophe may begin a
-	// contraction, which the pattern counts to the word.
+	// lowerCase: the same, but only the first letter may be upper case, and no apostrophe may
+	// follow: it may begin a contraction, which the pattern takes as part of the word.
 	lowerCase
 )
 
@@ -24,8 +24,8 @@ func (*punctuated) plain() plainRule { return anyCase }
 
 const eachByte, highBits = 0x0101010101010101, 0x8080808080808080
 
-// notLetters sets the highest bit of each byte of w that is no lower case ASCII letter; with fold
-// 0x20 in each byte, of each that is no ASCII letter.
+// notLetters sets the highest bit of each byte of w that is not a lower-case ASCII letter. With
+// 0x20 in each byte of fold, upper-case letters count as letters too.
 func notLetters(w, fold uint64) uint64 {
 	low := (w | fold) &^ highBits
 	return ^((low + (0x80-'a')*eachByte) &^ (low + (0x7f-'z')*eachByte) &^ w) & highBits
@@ -52,8 +52,8 @@ func (rule plainRule) end(s []byte, i int) int {
 	return end
 }
 
-// letters is the end of the ASCII letters from s[i] on, of lower case or, by fold, of both: see
-// notLetters.
+// letters returns where the ASCII letters from s[i] on end: lower-case ones, or letters of both
+// cases, by fold (see notLetters).
 func letters(s []byte, i int, fold uint64) int {
 	for ; i+8 <= len(s); i += 8 {
 		if others := notLetters(load64(s[i:]), fold); others != 0 {
@@ -66,10 +66,10 @@ func letters(s []byte, i int, fold uint64) int {
 	return i
 }
 
-// known appends the tokens of the plain words from s[i] on, as long as each has at most seven bytes
-// and is known as one token, and returns where the first begins that is not. It looks a word up by
-// the same eight bytes in which it found it, without a branch on the word's length: half the time
-// of the general way.
+// known appends the tokens of the plain words from s[i] on, as long as each word has at most
+// seven bytes and is in the cache as a single token. It returns where the first other word
+// begins. It finds a word and looks it up with the same load of eight bytes and no branch on the
+// word's length, in half the time of the general way.
 func (c *wordCache) known(dst []uint32, s []byte, i int, rule plainRule) ([]uint32, int) {
 	for i+8 <= len(s) {
 		w := load64(s[i:])

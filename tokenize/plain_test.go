@@ -1,4 +1,4 @@
-// Plain words by the short way are the words of the patterns.
+// The short way for plain words finds the same words as the patterns.
 
 package tokenize
 
@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// plainPieces are what plain words are made of, and what ends them or makes them none.
+// plainPieces are the parts of plain words, and characters that end a plain word or keep it from
+// being one.
 var plainPieces = []string{" ", " ", " ", "a", "to", "The", "THE", "iPhone", "don't", "I'LL", "it's", "X's", "naïve", "Ünder", "été", "abcdefg", "abcdefgh", "Abcdefghi",
 	"'", "'", "1", "12", ".", ",", "\n", "\r\n", "\t", "日本", "_", "@", "[", "`", "{", "e\u0301", "\u2019s", "\u017f", "ǅ"}
 
@@ -54,7 +55,8 @@ func TestPlainWordsTwin(t *testing.T) {
 	}
 }
 
-// learn makes each part of a text of up to eight bytes known, as one token that is its length.
+// learn puts each part of the text of up to eight bytes into the cache, as one token whose id is
+// the length of the part.
 func (c *wordCache) learn(text []byte) {
 	for i := range text {
 		for end := i + 1; end <= min(i+8, len(text)); end++ {

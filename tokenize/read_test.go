@@ -137,7 +137,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// Merges as strings, as pairs, and before the vocabulary are the same.
+// Merges written as strings, as pairs, or before the vocabulary give the same tokenizer.
 func TestMergesOfEachKind(t *testing.T) {
 	for _, model := range []string{
 		`{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"abab":3},"merges":["a b","ab ab"]}`,
@@ -154,8 +154,8 @@ func TestMergesOfEachKind(t *testing.T) {
 	}
 }
 
-// The library puts Metaspace's "first" by where a text came from, not by where it stands: where the
-// two may differ a file is refused.
+// For prepend_scheme "first" the library goes by where a piece came from in the original text,
+// not by where it is now. A file in which the two may differ is refused.
 func TestMetaspaceFirst(t *testing.T) {
 	const (
 		drops   = `pre_tokenizer: with a normalizer that may drop the first character, prepend_scheme "first": not supported`

@@ -29,7 +29,7 @@ const (
 	textsEachSmall = 5_000
 )
 
-// part skips the test where scripts/parts.sh could not have this real part.
+// part skips the test if scripts/parts.sh could not install this real part.
 func part(tb testing.TB, name string) {
 	tb.Helper()
 	if _, err := os.Stat(cached + "parts/" + name); err == nil {
@@ -73,7 +73,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// compare gives the same texts to both.
+// compare gives the same texts to this package and to the library, and compares the tokens.
 func compare(t *testing.T, path string, seed uint64, n int) {
 	tokenizer, err := Open(path)
 	if err != nil {
@@ -148,10 +148,11 @@ func firstDifference(t *Tokenizer, got []uint32, at []Span, want []uint32, wante
 	return fmt.Sprintf(" %d tokens, %d spans, want %d", len(got), len(at), len(want))
 }
 
-// spells says whether spans are the library's to the byte: see AppendSpans.
+// spells reports whether the spans must equal the library's exactly; see AppendSpans for those
+// that need not.
 func (t *Tokenizer) spells() bool { return t.bpe == nil || t.bpe.glue != nil }
 
-// What is asked of a text: as in reference.py.
+// The kinds of question about a text, numbered as in reference.py.
 const (
 	askTokens = iota
 	askSpecials
@@ -183,7 +184,7 @@ func readIDs(r io.Reader) ([]uint32, error) {
 	return ids, binary.Read(r, binary.LittleEndian, ids)
 }
 
-// The tables are what the library says today.
+// unicode.bin still agrees with the installed library.
 func TestUnicodeTable(t *testing.T) {
 	part(t, "tokenizers")
 	out := filepath.Join(t.TempDir(), "unicode.bin")

@@ -1,10 +1,11 @@
-// Rows: the possible merges of a very long word, by rank. A heap of millions of them takes half a
-// microsecond a merge.
+// Rows: the possible merges of a very long word, by rank. With a heap of millions of them each
+// merge would take half a microsecond.
 
 package tokenize
 
-// rows holds the places where merges could be done, a row for each rank. A word of megabytes is a few
-// characters again and again: few ranks, each at many places, which come nearly in order.
+// rows holds the places where merges could be done, a row for each rank. A word of megabytes
+// repeats few characters, so it has few ranks, each at many places, and the places come nearly in
+// order.
 type rows struct {
 	of    map[uint32]int32 // rank: its row
 	rows  []row
@@ -21,7 +22,7 @@ type row struct {
 	late   []int32
 }
 
-// size is the bytes that it keeps.
+// size returns how many bytes of memory the rows keep.
 func (r *rows) size() int {
 	if r == nil {
 		return 0
@@ -49,7 +50,7 @@ func (r *rows) row(rank uint32) *row {
 	at, ok := r.of[rank]
 	if !ok {
 		at = int32(len(r.rows))
-		if len(r.rows) < cap(r.rows) { // use its memory again
+		if len(r.rows) < cap(r.rows) { // reuse the memory of an earlier row
 			r.rows = r.rows[:at+1]
 			one := &r.rows[at]
 			*one = row{rank: rank, places: one.places[:0], late: one.late[:0]}

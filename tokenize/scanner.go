@@ -4,8 +4,8 @@ package tokenize
 
 import "bytes"
 
-// A scanner cuts a text into words. It is what `Split` does with a pattern's matches "isolated": each
-// match is a word, and so is what lies between two of them.
+// A scanner cuts a text into words. It does what `Split` does with behavior "Isolated": each
+// match of a pattern is a word, and so is the text between two matches.
 type scanner struct {
 	// next finds the next word of s from i on: s[from:to]. i is less than len(s), and to is more
 	// than i. What lies before from belongs to no word.
@@ -50,7 +50,8 @@ func numerals(u *unicodeTables, limit int) scanner {
 	}}
 }
 
-// ideographs scans for [一-龥ぁ-ゟ゠-ヿ]+: a word is a run of those, or of others.
+// ideographs scans for [一-龥ぁ-ゟ゠-ヿ]+: a word is a run of such characters, or a run of other
+// characters.
 func ideographs(s []byte, i int) (from, to int) {
 	wanted := false
 	for to = i; to < len(s); {
@@ -114,7 +115,8 @@ func whiteSpaceWords(u *unicodeTables) scanner {
 	}}
 }
 
-// digits is what Digits does: each digit, or each run of them, is a word.
+// digits does what Digits does: each digit, or each run of digits, is a word, and so is the text
+// between.
 func digits(u *unicodeTables, each bool) scanner {
 	return scanner{next: func(s []byte, i int) (from, to int) {
 		r, n := decode(s, i)

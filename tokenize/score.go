@@ -1,4 +1,4 @@
-// How the scores of a vocabulary are read: to the last bit as the reference library reads them.
+// Reading the scores of a vocabulary, equal to the reference library's to the last bit.
 
 package tokenize
 
@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// number is the next value, a number, as serde_json reads it for the reference library: the digits
-// as one whole number, rounded, times a power of ten, rounded again. strconv.ParseFloat would round
-// once, which at times is another float64, and another way to cut a word.
+// number returns the next value, a number, as serde_json reads it for the reference library: it
+// rounds the digits as one whole number to a float64, multiplies that by a power of ten, and
+// rounds again. strconv.ParseFloat rounds once, which sometimes gives another float64 and so
+// another way to cut a word.
 func (r *jsonReader) number() (float64, error) {
 	r.peek()
 	start := r.at

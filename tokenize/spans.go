@@ -1,4 +1,4 @@
-// Tokens with where they stand in the text, for whoever names parts of it.
+// Tokens with their places in the text, for callers that name parts of the text.
 
 package tokenize
 
@@ -7,18 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// AppendSpans is Append without specials that also appends to spans where each token stands in
-// text, which must be shorter than 4 GiB. It takes two to four times as long as Append. Once the
-// working space has grown, nothing is allocated but dst and spans. That space is up to some 50
-// bytes for each byte of a normalised text: whoever is sent texts of any length cuts them first.
+// AppendSpans is like Append without specials, and also appends the place of each token in text
+// to spans. text must be shorter than 4 GiB. It takes two to four times as long as Append. Once
+// the working space has grown, nothing is allocated but dst and spans. The working space may be
+// some 50 bytes for each byte of a normalised text, so a caller that is sent texts of any length
+// must cut them first.
 //
-// The spans are those of the reference library, in bytes of text. They are whole characters: tokens
-// that share a character all have it. A token for a space that the tokenizer has put before a text
-// has the text's first character, a token of normalised text the characters that it was made of. A
-// broken sequence of bytes is one character.
+// The spans are those of the reference library, in bytes of text. They cover whole characters: if
+// several tokens share a character, the span of each covers it. A token for a space that the
+// tokenizer has put before a text covers the first character of the text. A token of normalised
+// text covers the characters from which it was made. A broken sequence of bytes is one character.
 //
-// One thing differs: where the tokens of a BPE model do not spell the word, as with unknown
-// characters, each has the whole word here, and parts of it in the library.
+// One thing differs: if the tokens of a BPE model do not spell the word, as with unknown
+// characters, each token covers the whole word here, but only parts of it in the library.
 func (t *Tokenizer) AppendSpans(dst []uint32, spans []Span, text []byte) ([]uint32, []Span) {
 	s := scratches.Get().(*scratch)
 	w := spanner{t: t, s: s, dst: dst, spans: spans, text: text[:len(text):len(text)], first: len(spans)}
@@ -50,7 +51,7 @@ func (s *scratch) validAligned(text []byte) aligned {
 	return aligned{text: s.valid, from: s.valids}
 }
 
-// spanner goes the way of a text (see Tokenizer) with spans.
+// spanner takes a text through the steps described at Tokenizer, and makes spans on the way.
 type spanner struct {
 	t     *Tokenizer
 	s     *scratch
@@ -65,8 +66,8 @@ func (w *spanner) raw(text aligned) {
 	w.cut(w.t.raw, text, func(part aligned, first bool) { w.piece(part, first) })
 }
 
-// cut gives between what lies between the tokens that a finder finds. first says that nothing lies
-// before it.
+// cut calls between for each part of the text between two tokens that the finder finds. first
+// says that nothing lies before it.
 func (w *spanner) cut(f *finder, text aligned, between func(part aligned, first bool)) {
 	done := 0
 	for i := 0; f != nil; {
@@ -101,7 +102,7 @@ func (w *spanner) piece(text aligned, first bool) {
 	w.cut(w.t.normalised, text, func(part aligned, behind bool) { w.words(part, first && behind) })
 }
 
-// traced is what trace makes of a text, in buffers of the working space.
+// traced returns the result of trace, in buffers of the working space.
 func (w *spanner) traced(text aligned, bytes *[]byte, from *[]Span, trace func(t *tracer)) aligned {
 	t := &w.s.trace
 	*t = tracer{old: text, text: (*bytes)[:0], from: (*from)[:0]}
@@ -166,7 +167,7 @@ func (w *spanner) word(text aligned) {
 	}
 	for i := 0; t.trim && i < len(tokens); i++ {
 		value := t.valueOf(tokens[i])
-		if t.unigram != nil && tokens[i] == t.unigram.unknown { // it has the text's own
+		if t.unigram != nil && tokens[i] == t.unigram.unknown { // the unknown token stands for the text at its place
 			p := w.s.ways.places[i]
 			value = text.text[p.from:p.to]
 		}
@@ -174,7 +175,8 @@ func (w *spanner) word(text aligned) {
 	}
 }
 
-// valueOf is a token's text as trimming sees it: that of a byte like <0x20> is no white space.
+// valueOf returns a token's text as trimming sees it. The text of a byte token such as <0x20> is
+// not white space.
 func (t *Tokenizer) valueOf(token uint32) []byte {
 	value := t.vocabulary.of(token)
 	var bytes *[256]uint32
@@ -203,7 +205,7 @@ func (w *spanner) spelled(tokens []uint32, text aligned) {
 			continue
 		}
 		size := len(v.of(token)) - w.t.prefixOf(i)
-		if size <= 0 { // a token of nothing has no place
+		if size <= 0 { // an empty token has no place
 			w.spans = append(w.spans, text.span(at, at+1))
 			continue
 		}
@@ -231,7 +233,7 @@ func (w *spanner) unigramWord(text aligned) {
 	}
 }
 
-// unclear says whether the vocabulary does not say how long each of these tokens is.
+// unclear reports whether the vocabulary leaves open how long some of these tokens are.
 func (u *unigram) unclear(tokens []uint32) bool {
 	for _, token := range tokens {
 		if token == u.unknown || token >= u.firstByte && token <= u.lastByte {
@@ -241,10 +243,11 @@ func (u *unigram) unclear(tokens []uint32) bool {
 	return false
 }
 
-// trimmed takes white space off a span, as ByteLevel and RobertaProcessing do: as many characters
-// as the token's text has of it at its ends.
+// trimmed takes white space off both ends of a span, as ByteLevel and RobertaProcessing do: as
+// many characters as the token's text has white space at that end.
 func (w *spanner) trimmed(i int, token []byte, ofBytes bool) {
-	// Of tokens of bytes only the space is white space: the library spells all others with letters.
+	// In byte-level tokens only the space counts as white space, because the library spells every
+	// other byte with a letter.
 	isSpace := func(r rune) bool {
 		return r == ' ' || !ofBytes && (r == '\u0120' || w.t.u.bert.of(r)&bertWhite != 0)
 	}

@@ -72,8 +72,8 @@ func TestAppendSpansAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Without a post-processor two texts follow one another; a template that turns them round has no
-// pair.
+// Without a post-processor, two texts simply follow one another. A template that swaps them has
+// no pair.
 func TestFramePair(t *testing.T) {
 	sequence := func(id string) string { return `{"Sequence":{"id":"` + id + `","type_id":1}}` }
 	template := func(pair string) string {

@@ -30,7 +30,7 @@ var clusterParts = []string{"a", "\r", "\n", "\r\n", "\x01", "\u00ad", "\u0301",
 	"\u1100", "\ua960", "\u1161", "\ud7b0", "\u11a8", "\ud7cb", "\uac00", "\uac01", "©", "❤", "👍", "🏽", "🇩", "\u0915", "\u094d", "\u0937", "\u0d4d",
 	"\U000110bd", "\U00013430", "\U000e0041", "Ａ", "\uff76", "\uff9e", "ﬁ", "½", "é", "Å", "\u3000", "\u00a0", "\u200b", "\u2028"}
 
-// blocks are ranges of code points with something that trips tokenizers.
+// blocks are ranges of code points that tokenizers often get wrong.
 var blocks = [][2]rune{
 	{0x20, 0x7e}, {0, 0x1f}, {0x7f, 0x17f}, {0x180, 0x24f}, {0x300, 0x36f}, {0x370, 0x58f}, {0x590, 0x6ff}, {0x900, 0xdff}, {0xe00, 0x109f},
 	{0x1100, 0x11ff}, {0x1e00, 0x1fff}, {0x2000, 0x2bff}, {0x3000, 0x30ff}, {0x4e00, 0x9fff}, {0xac00, 0xd7a3}, {0xf900, 0xfdff},

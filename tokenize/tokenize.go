@@ -5,15 +5,16 @@
 //	t, err := tokenize.Open("/models/qwen/tokenizer.json")
 //	ids := t.Append(nil, []byte("Hello"), true)
 //
-// For an encoder, with where each token stands, cut to a length by the caller, and [CLS] and [SEP]
-// around:
+// For an encoder: the tokens with their places in the text, cut to a length by the caller, and
+// framed by [CLS] and [SEP]:
 //
 //	ids, spans := t.AppendSpans(ids[:0], spans[:0], text)
 //	input, types := t.Frame(input[:0], types[:0], ids[:min(len(ids), 512-t.Around(false))])
 //
-// The tokens are those of the reference library (github.com/huggingface/tokenizers, which engines and
-// encoders use), one by one. A file that needs something that is not built here is refused with
-// ErrUnsupported, so that there is no wrong answer.
+// The tokens equal those of the reference library, token for token
+// (github.com/huggingface/tokenizers, which engines and encoders use). A file that needs
+// something that this package does not have is refused with ErrUnsupported, and never tokenised
+// wrongly.
 package tokenize
 
 import (
@@ -96,7 +97,7 @@ func Read(data []byte) (*Tokenizer, error) {
 // scratch is the working space of one call.
 type scratch struct {
 	valid  []byte    // the text, if it was not valid UTF-8
-	text   [2][]byte // normalised, to and fro
+	text   [2][]byte // normalised; the normalisers use the two in turn
 	wide   []byte    // with characters taken apart
 	marked []byte    // with metaspace or a space before it
 	runes  []ranked
@@ -126,10 +127,10 @@ func (s *scratch) size() int {
 }
 
 // Append appends the tokens of text to dst. With specials it also adds what the file's
-// post-processor puts around a text, such as a token for its beginning (`add_special_tokens` of the
-// engines; chat templates bring their own, so their text is tokenised without). Special tokens that
-// stand in the text are tokens in both cases, as they are for the engines. Bytes that are not valid
-// UTF-8 count as U+FFFD, one for each sequence that is broken off.
+// post-processor puts around a text, such as a token for its beginning (`add_special_tokens` of
+// the engines; chat templates bring their own, so their text is tokenised without). Special
+// tokens that stand in the text are tokens in both cases, as they are for the engines. Bytes that
+// are not valid UTF-8 count as U+FFFD, one for each sequence that is cut short.
 //
 // Once the working space has grown, nothing is allocated but dst. With BPE a word of n bytes costs
 // n log n steps; with Unigram each byte costs up to as many steps as the longest piece has bytes;
@@ -306,7 +307,8 @@ func (t *Tokenizer) word(dst []uint32, w []byte, s *scratch) []uint32 {
 	return t.model(dst, w, s)
 }
 
-// longWord cuts a word where no merge is lost; its parts may be in the cache.
+// longWord cuts a word only where that loses no merge, so that its parts may be found in the
+// cache.
 func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 	if token, ok := t.bpe.whole[string(w)]; ok {
 		return append(dst, token)
@@ -320,7 +322,7 @@ func (t *Tokenizer) longWord(dst []uint32, w []byte, s *scratch) []uint32 {
 		}
 		var key wordKey
 		key.set(part)
-		if t.bpe.whole != nil { // the same text as a word may have a token of its own
+		if t.bpe.whole != nil { // as a whole word, the same text may be a single token
 			key.size |= isPart
 		}
 		var ok bool

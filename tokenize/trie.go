@@ -1,4 +1,4 @@
-// A trie of the vocabulary's pieces, for all that begin at a place of a text.
+// A trie of the vocabulary's pieces, to find all pieces that begin at a place of a text.
 
 package tokenize
 
@@ -51,7 +51,8 @@ func (t trie) find(piece []byte) uint32 {
 	return token
 }
 
-// trieBuilder fills a trie. Units are allotted in blocks of 256, within which base^c stays.
+// trieBuilder fills a trie. Units are allotted in blocks of 256; base^c always lies in the block
+// of base.
 type trieBuilder struct {
 	units trie
 	keys  []string // sorted
@@ -94,8 +95,9 @@ func (b *trieBuilder) block() {
 
 func (b *trieBuilder) take(unit uint32) { b.free[unit>>8][unit>>6&3] &^= 1 << (unit & 63) }
 
-// children places the children that keys[from:to], equal up to depth, have there, and what is below
-// them; it returns their base.
+// children places the nodes below a node, at all depths, and returns the base of its children.
+// keys[from:to] are the keys that lead through the node; they are equal in their first depth
+// bytes.
 func (b *trieBuilder) children(from, to, depth int) uint32 {
 	if from < to && len(b.keys[from]) == depth {
 		from++ // the key that ends here; the caller has noted its token
@@ -128,7 +130,7 @@ func (b *trieBuilder) children(from, to, depth int) uint32 {
 	return base
 }
 
-// base finds a base that no node has, at which the units of all labels are free.
+// base returns an unused base for which the units of all labels are free.
 func (b *trieBuilder) base(labels []byte) uint32 {
 	for i := len(b.open) - 1; i >= 0; i-- {
 		if base, ok := b.within(b.open[i], labels); ok {

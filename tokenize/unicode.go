@@ -47,8 +47,8 @@ const (
 	setLowerLike  = 1<<classLower | 1<<classLetter | 1<<classMark // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 )
 
-// What BertNormalizer and BertPreTokenizer do with a code point, and what it is beside an added
-// token.
+// What BertNormalizer and BertPreTokenizer do with a code point, and what it means next to an
+// added token.
 const (
 	bertDropped     = 1 << iota // clean_text removes it
 	bertBlank                   // clean_text makes it a space
@@ -119,7 +119,7 @@ func (r *tableReader) byte() uint8 {
 	return b
 }
 
-// list calls one for each entry of the next list with the entry's code point.
+// list reads the next list, and calls one with the code point of each entry.
 func (r *tableReader) list(one func(c rune)) {
 	c := 0
 	for n := r.number(); n > 0 && !r.bad; n-- {
@@ -149,7 +149,7 @@ func (r *tableReader) runs() []uint8 {
 	return all
 }
 
-// paged keeps equal pages of 256 code points once.
+// paged stores equal pages of 256 code points only once.
 func paged(all []uint8) codePoints {
 	var p codePoints
 	known := map[[256]uint8]uint16{}

@@ -7,9 +7,9 @@ import "unicode/utf8"
 // unigram is SentencePiece's model: each piece has a score, the logarithm of how likely it is, and a
 // word is cut where the sum of its pieces' scores is highest. Immutable.
 //
-// Sums are added up from the left in float64, and of two equal ones the one found first stays, as
-// in the reference library: a run of one character can be cut in many ways whose sums differ by
-// rounding alone.
+// As in the reference library, scores are added from the left in float64, and of two ways with
+// equal sums the first one found is kept: a run of one character can be cut in many ways whose
+// sums differ by rounding alone.
 type unigram struct {
 	pieces       trie
 	scores       []float64 // by token
@@ -17,23 +17,23 @@ type unigram struct {
 	unknownScore float64
 	byteFallback *[256]uint32 // <0x00> and so on; none where there is none; nil: not asked for
 	longest      int          // bytes of the longest piece
-	// The ids in byteFallback are from firstByte to lastByte, with others among them perhaps;
-	// firstByte is more than lastByte if there are none.
+	// The ids in byteFallback lie between firstByte and lastByte, where other ids may lie too. If
+	// there are none, firstByte is above lastByte.
 	firstByte, lastByte uint32
 }
 
-// unknownPenalty is what an unknown character costs more than the least likely piece; from
-// SentencePiece.
+// unknownPenalty is how far the score of an unknown character is below that of the least likely
+// piece, as in SentencePiece.
 const unknownPenalty = 10
 
-// way is the best way found to a place of a word: its last piece.
+// way is the best way found so far to a place of a word; it holds only the last piece on that way.
 type way struct {
 	score float64
 	token uint32
 	size  int32 // bytes of the piece that ends there; 0: no way was found yet
 }
 
-// lattice is the working space of one word: 16 bytes for each of the word's.
+// lattice is the working space of one word: 16 bytes for each byte of the word.
 type lattice struct {
 	best   []way
 	places []place // what each token took of the word; only filled where noted
@@ -142,7 +142,7 @@ func (u *unigram) appendUnknown(dst []uint32, w []byte, from, to int, l *lattice
 	return dst
 }
 
-// runeSize is the bytes of a character of valid UTF-8, by its first.
+// runeSize returns how many bytes a character of valid UTF-8 has, given its first byte.
 func runeSize(c byte) int {
 	switch {
 	case c < utf8.RuneSelf:

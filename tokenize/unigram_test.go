@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// slowUnigram is the definition: of all ways to cut a word the one with the highest sum, of equal
-// ones that whose last piece is longest, and so on to the left. Unknown characters are tokens of
-// their own here.
+// slowUnigram is the definition: of all ways to cut a word it takes the one with the highest sum;
+// of equal ones, the one with the longest last piece, then the longest piece before that, and so
+// on. Unknown characters are tokens of their own here.
 func slowUnigram(m *model, unknown uint32, w string) []uint32 {
 	type way struct {
 		score float64
@@ -139,7 +139,7 @@ func unigramFile(charsmap []byte) []byte {
 	})
 }
 
-// charsmapOf is a table of keys of one byte, which all become the same.
+// charsmapOf returns a table in which each key is one byte, and all keys have the same value.
 func charsmapOf(value string) []byte {
 	trie := make([]uint32, 1024)
 	trie[0] = 256 << 10
@@ -219,8 +219,7 @@ func TestCharsmapOfNoise(t *testing.T) {
 	}
 }
 
-// A word of 64 KB, each place of which costs as many steps as the longest piece that may be has
-// bytes.
+// The worst case: a word of 64 KB in which each place costs maxPiece steps.
 func TestUnigramOfGiants(t *testing.T) {
 	var vocab strings.Builder
 	for size := 1; size <= maxPiece; size *= 2 {

@@ -14,7 +14,8 @@ type vocabulary struct {
 	ends []uint32 // of token i in text; it begins where the one before ends
 }
 
-// newVocabulary spells each token; of two with one id the later in the alphabet stays.
+// newVocabulary spells each token; if two tokens have the same id, the alphabetically later one
+// stays.
 func newVocabulary(tokens map[string]uint32, added []addedToken, spell func(token string) string) vocabulary {
 	highest := 0
 	for _, id := range tokens {
@@ -46,7 +47,7 @@ func newVocabulary(tokens map[string]uint32, added []addedToken, spell func(toke
 
 func (v *vocabulary) size() int { return len(v.ends) }
 
-// of is the bytes of a token; none for ids that are no token. They stay the vocabulary's.
+// of is the bytes of a token; none for ids that are no token. The caller must not change them.
 func (v *vocabulary) of(token uint32) []byte {
 	if int64(token) >= int64(len(v.ends)) {
 		return nil

@@ -4,7 +4,7 @@ package tokenize
 
 import "unicode/utf8"
 
-// wordPiece is BERT's model: the longest piece from the left, again and again.
+// wordPiece is BERT's model: it repeatedly takes the longest piece from the left.
 type wordPiece struct {
 	first     map[string]uint32 // at a word's beginning
 	following map[string]uint32 // within it, without the prefix (##)
@@ -38,7 +38,8 @@ func (p *wordPiece) word(dst []uint32, w []byte) []uint32 {
 	return dst
 }
 
-// runesOf counts characters; utf8.RuneCount, once inlined, allocates a string.
+// runesOf counts characters without allocating; utf8.RuneCount would allocate a string when
+// inlined.
 func runesOf(s []byte) (n int) {
 	for _, c := range s {
 		if utf8.RuneStart(c) {

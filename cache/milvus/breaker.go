@@ -20,8 +20,8 @@ const (
 )
 
 // A breaker is closed at first. It opens after breakAfter failures in a row. After breakFor it is
-// half open and lets one call through, whose result closes it or opens it again. It gets the time
-// as now.
+// half open and lets one call through, whose result closes it or opens it again. Its methods are
+// given the time, as now.
 type breaker struct {
 	mu       sync.Mutex // guards the fields below
 	turn     uint64     // counts the changes of state: a call that began before the last one no longer counts

@@ -53,7 +53,7 @@ func (s *Store) keep() {
 func (s *Store) begin() (*session, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, beginTime)
 	defer cancel()
-	select { // drop the message about the previous session
+	select { // drop a message that is about the previous session
 	case <-s.lost:
 	default:
 	}

@@ -19,8 +19,8 @@ import (
 	"kvasir/cache"
 )
 
-// The goroutines of calls to a server that hangs end with their budget:
-// TestMain looks for those that are left.
+// The goroutines of calls to a hanging server end when the budget ends: TestMain fails if any are
+// left.
 func TestHangingServer(t *testing.T) {
 	t.Parallel()
 	hang := func(ctx context.Context) error {
@@ -42,7 +42,7 @@ func TestHangingServer(t *testing.T) {
 		if i%2 == 0 {
 			_, err = s.Equal(cache.Scope{}, []byte("text"), time.Time{})
 		} else {
-			_, err = s.Nearest(nil, cache.Scope{}, &vector, 8, 0, began.Add(200*time.Millisecond)) // not over before it is asked
+			_, err = s.Nearest(nil, cache.Scope{}, &vector, 8, 0, began.Add(200*time.Millisecond)) // late enough that it has not passed when the server is asked
 		}
 		if took := time.Since(began); !errors.Is(err, cache.ErrTimeout) || took > 5*time.Second {
 			t.Errorf("lookup %d: %v after %v", i, err, took)

@@ -15,14 +15,14 @@ import (
 	"kvasir/cache"
 )
 
-// Codes of Milvus 2.3 and later, from its merr package; Milvus Lite also says
-// some of them by the older enumeration.
+// Codes of Milvus 2.3 and later, from its merr package; Milvus Lite reports some of them by the
+// codes of the older enumeration instead.
 const (
 	codeNoCollection  = 100
 	codeNotLoaded     = 101
 	codeNoIndex       = 700
 	codeNoDatabase    = 800
-	codeNotKnown      = 1400 // who asks
+	codeNotKnown      = 1400 // who asks is not known: a wrong user or key
 	codeNotPermitted  = 1401
 	codeNoToken       = 1800
 	legacyNoColl      = 4
@@ -113,7 +113,7 @@ var connectionSigns = []struct{ sign, meaning string }{
 	{"no route to host", "cannot be reached: mend the network, or correct cache.milvus.address"},
 	{"network is unreachable", "cannot be reached: mend the network, or correct cache.milvus.address"},
 	{"i/o timeout", "does not answer: see whether it hangs, or whether something drops its packets"},
-	// Of this side, when its patience with the server's first bytes has ended.
+	// The client library says this when it has waited too long for the server's first bytes.
 	{"use of closed network connection", "does not answer: see whether it hangs, or whether something drops its packets"},
 	{"connection reset", "hangs up: see its log, and set " + tlsKeys + " if it speaks TLS"},
 	{"server preface: EOF", "hangs up at once: set " + tlsKeys + " if it speaks TLS; it may be no Milvus"},

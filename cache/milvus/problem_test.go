@@ -75,7 +75,7 @@ func silent(t *testing.T) string {
 			kept = append(kept, conn)
 		}
 		for _, conn := range kept {
-			_ = conn.Close() // the store has hung up before
+			_ = conn.Close() // the store has already closed the connection
 		}
 	})
 	t.Cleanup(func() {
@@ -85,7 +85,8 @@ func silent(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// nobody listens there; a port that was free a moment ago may be another test's.
+// nobody is an address on which nobody listens. It is fixed, because a port that was free a
+// moment ago may be another test's by now.
 const nobody = "127.0.0.1:1"
 
 func TestProblem(t *testing.T) {

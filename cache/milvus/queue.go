@@ -43,8 +43,9 @@ func (q *queue) push(r *row) error {
 	return nil
 }
 
-// batch returns the oldest rows, which stay in the queue, and whether it is closed. No key is
-// twice among them, because it is undefined which of two equal keys in one upsert Milvus keeps.
+// batch returns the oldest rows, which stay in the queue, and whether it is closed. No two of
+// them have the same key, because Milvus does not define which of two rows with one key an upsert
+// keeps.
 func (q *queue) batch() (rows []*row, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"kvasir/cache"
 )
 
-// Lookups never wait for what was written last (a cache may miss a young
-// entry); with a stronger level Milvus holds a query back until its next time
-// tick, up to 200 ms, ten times the budget.
+// Lookups do not wait for the latest writes, because a cache may miss a young entry. With a
+// stronger level Milvus would hold a query back until its next time tick, for up to 200 ms, ten
+// times the budget.
 var (
 	atOnce  = client.WithSearchQueryConsistencyLevel(entity.ClEventually)
 	inOrder = client.WithSearchQueryConsistencyLevel(entity.ClStrong)

@@ -144,8 +144,8 @@ func (on *session) prepare(ctx context.Context, version string) error {
 	return on.prepareIndex(ctx)
 }
 
-// create creates the collection, without partitions if the server has none. Another replica may
-// have been faster; its collection is checked next.
+// create creates the collection, without partitions if the server has none. If another replica
+// has created it first, that is no error: the collection is checked next.
 func (on *session) create(ctx context.Context, version string) error {
 	var err error
 	for _, partitions := range []bool{true, false} {

@@ -25,7 +25,7 @@ type apart struct {
 	d      [maxApart]byte
 	groups [maxApart]group // sep is not used
 	n, g   int
-	end    int  // of the last group that was read
+	end    int  // where the last group that was read ends
 	gaps   int  // all kinds of gaps in it
 	loose  bool // the normal pass does not read it as one number
 	whole  bool // no digits touch it on either side
@@ -127,7 +127,7 @@ func (s *scan) gap(i int) (next, kinds int) {
 	for n := 0; n <= maxGap && i < min(len(s.text), from+maxLeader); n++ {
 		c, size := fold(s.text, i)
 		if c == last {
-			n-- // in a row of dots
+			n-- // a row of dots counts once
 		}
 		last = c
 		switch {

@@ -59,7 +59,7 @@ func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 	rest, digits := 0, 0 // the number so far, modulo 97
 	head := 0            // the first four characters, six digits of it that come last
 	i, gaps := start, 0
-	even, upper, lower := true, false, false // gaps after each four; the case of the letters
+	even, upper, lower := true, false, false // gaps only after groups of four; the case of the letters seen so far
 	loose := apart < 4                       // gaps may be other than one space or dash
 	near := s.near(lIBAN, start)
 	for n := 0; n < length; n++ {
@@ -75,7 +75,7 @@ func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 			i += size
 			loose, even = true, even && n%4 == 0
 			if b, size = char(s.text, i); b == last {
-				wide-- // of a line of dots
+				wide-- // a line of dots counts once
 			}
 		}
 		switch {
@@ -105,8 +105,8 @@ func (s *scan) ibanOf(country [2]byte, start, apart int) match {
 	return m
 }
 
-// routed reports whether nine digits are a routing number of the American Bankers Association: a
-// district, and a check digit with weights 3, 7, 1.
+// routed reports whether nine digits are a routing number of the American Bankers Association:
+// they begin with the number of a district, and fit the check digit with weights 3, 7, 1.
 func routed(d []byte) bool {
 	if district := int(d[0]-'0')*10 + int(d[1]-'0'); district > 12 && (district < 21 || district > 32) && (district < 61 || district > 72) && district != 80 {
 		return false

@@ -73,8 +73,8 @@ func luhn(d []byte) bool {
 	return sum%10 == 0
 }
 
-// card finds a card number: solid, in the groups that are printed on cards,
-// or in other groups if they are all of a run.
+// card finds a card number: solid, in the groups that are printed on cards, or in other groups,
+// if these make up the whole run.
 func card(s *scan, d *digits) match {
 	if d.plus || d.paren {
 		return match{}

@@ -99,10 +99,9 @@ func readCode(text []byte, c *code, i int) {
 // whole reports whether buf holds all of the token, with nothing that would continue it.
 func (c *code) whole(s *scan) bool { return c.n < maxCode && ends(s.text, c.end) }
 
-// groupsAt matches pattern (L a letter, N a digit, A either) from the token's
-// start on, and lets a single space, '-' or '.' stand before any character
-// from the first-th on. It fills spread and returns the end, -1 if the text
-// does not match.
+// groupsAt matches pattern (L a letter, N a digit, A either) from the token's start on, and
+// allows a single space, '-' or '.' before each character whose index is first or more. It fills
+// spread and returns the end, -1 if the text does not match.
 func (c *code) groupsAt(s *scan, first int, pattern string) int {
 	i := c.start
 	for k := range len(pattern) {

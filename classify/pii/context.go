@@ -213,8 +213,8 @@ func wordAt(text []byte, i int) (hash uint64, end int) {
 func letterSize(text []byte) int {
 	switch c := text[0]; {
 	case c >= 0xC3 && c <= 0xDF && len(text) > 1 && text[1]&0xC0 == 0x80:
-		// Latin with accents, Greek, Cyrillic, Hebrew, Arabic and more, of
-		// which the digits and signs are no part of a word.
+		// Latin with accents, Greek, Cyrillic, Hebrew, Arabic and more. Their digits and signs
+		// are not part of a word.
 		if c == 0xD9 && text[1] >= 0xA0 && text[1] <= 0xAD || c == 0xDB && text[1] >= 0xB0 && text[1] <= 0xB9 || c == 0xD8 && text[1] <= 0x9F {
 			return 0
 		}

@@ -1,5 +1,4 @@
-// Addresses of money on block chains, all with a checksum: base58check,
-// bech32 and bech32m, and EIP-55.
+// Cryptocurrency addresses, all with a checksum: base58check, bech32 and bech32m, and EIP-55.
 
 package pii
 
@@ -193,7 +192,8 @@ type keccak struct {
 	digest  [32]byte
 }
 
-// A sponge can be read, which gives the result of Sum without a copy of the state.
+// A sponge is a hash that can also be read: that gives the result of Sum without copying the
+// state.
 type sponge interface {
 	hash.Hash
 	io.Reader

@@ -3,7 +3,8 @@
 
 package pii
 
-// validDay reports whether the day exists. The year 2000 stands for any.
+// validDay reports whether the day exists. Where the year is not known, the caller passes 2000, a
+// leap year.
 func validDay(year, month, day int) bool {
 	if month < 1 || month > 12 || day < 1 {
 		return false
@@ -47,8 +48,8 @@ func date(s *scan, d *digits) match {
 	return match{}
 }
 
-// numericDate finds three groups that are a day; negative if they have the
-// form and are none.
+// numericDate finds three groups that are a date. The result is negative if they have the form of
+// a date, but that day does not exist.
 func numericDate(s *scan, d *digits) int {
 	if d.g < 3 || d.groups[1].sep != d.groups[2].sep || !hasByte("-/.", d.groups[1].sep) {
 		return 0

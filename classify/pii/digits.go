@@ -161,7 +161,8 @@ func (s *scan) askDigits(d *digits) int {
 	return claimed
 }
 
-// spend uses up the announcing word: it counts for one value, or for a list of phone numbers.
+// spend forgets the announcing word, which counts for one value only, or for a whole list of
+// phone numbers.
 func (s *scan) spend(end int) {
 	if s.label == lPhone {
 		s.labelEnd = end
@@ -222,8 +223,8 @@ func (s *scan) read(d *digits, i int) bool {
 }
 
 // nextField reports whether the comma before the run ends a field of a table, as in
-// "17,4111111111111111": the digits after it are neither a group of thousands nor the decimals of
-// a number below one, or they continue as no amount does.
+// "17,4111111111111111": the digits after the comma are then neither a group of thousands nor the
+// decimals of a number below one, or they go on in a way that no amount does.
 func (s *scan) nextField(d *digits) bool {
 	comma, size := foldBefore(s.text, d.groups[0].start)
 	if comma != ',' {
@@ -278,8 +279,8 @@ func (s *scan) readBefore(d *digits, i int) bool {
 	return !wordy(c)
 }
 
-// readGroup reads the digits at i as one group. ok is false if they run on
-// into letters, or do not fit.
+// readGroup reads the digits at i as one group. ok is false if letters follow directly, or if
+// there is no room for the digits.
 func (s *scan) readGroup(d *digits, i int, sep byte) (end int, ok bool) {
 	g := group{first: d.n, start: i, sep: sep}
 	for end = i; end < len(s.text); {

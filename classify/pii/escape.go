@@ -9,7 +9,7 @@ import (
 )
 
 // mostBackslashes is how many backslashes may begin an escape: JSON nested in JSON strings has 1,
-// 2, 4.
+// then 2, then 4 of them.
 const mostBackslashes = 4
 
 // escaped returns the character for the escape at i, which begins with one or more backslashes,
@@ -35,7 +35,7 @@ func escaped(text []byte, i int) (to rune, size int) {
 		if end < 0 {
 			return 0, 0
 		}
-		if rest[0] == 'N' { // the name of a character; of the names, only those that can separate digits matter
+		if rest[0] == 'N' { // \N{NAME}: only names of characters that can separate digits matter
 			return ' ', at + end + 1 - i
 		}
 		return coded(rest[2:end], at+end+1-i)
@@ -50,8 +50,8 @@ func escaped(text []byte, i int) (to rune, size int) {
 // maxName bounds the text in the braces of an escape, in bytes.
 const maxName = 40
 
-// behindDigit reports whether a digit stands before the escape at i, perhaps with other escapes
-// between.
+// behindDigit reports whether a digit stands before the escape at i; other escapes may stand
+// between the two.
 func behindDigit(text []byte, i int) bool {
 	for range 4 {
 		if i == 0 || isDigit(text[i-1]) {

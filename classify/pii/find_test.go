@@ -73,8 +73,8 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// adversaries are short texts that, repeated, once cost more than linear time
-// or might.
+// adversaries are short texts that, when repeated, cost more than linear time once, or might do
+// so.
 var adversaries = []string{
 	"1", "1 ", "12-", "1.", "12/34 ", "(1)", "+1 ", "1234 5678 ", "12345678901234567890", "1a", "a1-", "a1b2-c3_",
 	"@", "a@", "a@b.", "@a.b", ".", "a.", "a.b", "www.", "http://", "http://a.b/", "x://a@", "x://a:b@", "user:pass@",

@@ -24,7 +24,7 @@ func fold(text []byte, i int) (c byte, size int) {
 	return foldWide(text[i:])
 }
 
-// foldWide is apart so that fold is inlined.
+// foldWide is a function of its own, so that the compiler inlines fold.
 func foldWide(text []byte) (c byte, size int) {
 	r, size := utf8.DecodeRune(text)
 	return foldRune(r), size
@@ -43,8 +43,8 @@ func foldBefore(text []byte, i int) (c byte, size int) {
 	return foldRune(r), size
 }
 
-// zeros are the code points of the digit zero in the scripts whose ten digits
-// follow one another (Unicode, general category Nd), the common ones.
+// zeros are the code points of the digit zero in the common scripts whose ten digits are
+// consecutive (Unicode, general category Nd).
 var zeros = [...]rune{
 	0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6,
 	0x0C66, 0x0CE6, 0x0D66, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x17E0, 0x1810,

@@ -2,10 +2,9 @@
 
 package pii
 
-// ssn finds a social security number, AAA-GG-SSSS. Area 000, 666 and 900 to
-// 999, group 00 and serial 0000 were never given out (Social Security
-// Administration, randomization of 2011); a few numbers are known from
-// advertisements.
+// ssn finds a social security number, AAA-GG-SSSS. Area 000, 666 and 900 to 999, group 00 and
+// serial 0000 were never given out (Social Security Administration, randomization of 2011). A few
+// numbers that advertisements made known are excluded, too.
 func ssn(s *scan, d *digits) match {
 	near := s.near(lSSN, d.start)
 	k := 0
@@ -99,8 +98,8 @@ var provinces = func() (p [100]bool) {
 	return p
 }()
 
-// birthDate reports whether yyyymmdd is a day on which a living person can be born. The core
-// reads no clock: the last year is far enough ahead.
+// birthDate reports whether yyyymmdd is a day on which a living person can have been born. This
+// package reads no clock, so the last accepted year lies well ahead.
 func birthDate(v []byte) bool {
 	return validDay(number(v[:4]), number(v[4:6]), number(v[6:8])) && number(v[:4]) >= 1900 && number(v[:4]) <= 2040
 }
@@ -113,9 +112,9 @@ func number(d []byte) (n int) {
 	return n
 }
 
-// aadhaar finds the number of an Indian resident: twelve digits, the first
-// not 0 or 1, the last a check digit after Verhoeff (UIDAI). Without a word
-// before it, only as it is printed, in groups of four.
+// aadhaar finds the number of an Indian resident: twelve digits, the first not 0 or 1, the last a
+// check digit after Verhoeff (UIDAI). If no word announces it, it is found only as it is printed,
+// in groups of four.
 func aadhaar(s *scan, d *digits) match {
 	near := s.near(lAadhaar, d.start)
 	k := 0
@@ -155,9 +154,9 @@ func verhoeff(d []byte) bool {
 	return c == '0'
 }
 
-// nhs finds a National Health Service number: ten digits, the last a check
-// digit modulo 11 (NHS Data Dictionary). One of eleven phone numbers has it
-// too, so a word must stand before.
+// nhs finds a National Health Service number: ten digits, the last a check digit modulo 11 (NHS
+// Data Dictionary). One in eleven phone numbers fits that check digit too, so a word must
+// announce the number.
 func nhs(s *scan, d *digits) match {
 	k := 0
 	switch {

@@ -118,7 +118,7 @@ stop:
 	return end
 }
 
-// stands are words that documentation puts in the place of a key. One in eight million random
+// stands are words that documentation writes where a key would be. One in eight million random
 // keys of 50 characters contains one.
 var stands = [...]string{"your-", "your_", "yourkey", "yourapi", "example", "placeholder", "xxxxx"}
 

@@ -1,10 +1,10 @@
-// Numbers without a public check digit, which only the word before them
-// tells: licences, passports, medical records, postal codes.
+// Numbers without a public check digit, which are recognised only by the word before them:
+// licences, passports, medical records, postal codes.
 
 package pii
 
-// labelled takes the whole token as a value if it is least to most characters
-// long and has some digits.
+// labelled takes the whole token as a value if it has from least to most characters, digits among
+// them.
 func labelled(s *scan, c *code, least, most int) match {
 	if !c.whole(s) || c.n < least || c.n > most || c.digits < 4 || c.digits*3 < c.n {
 		return match{}
@@ -12,8 +12,8 @@ func labelled(s *scan, c *code, least, most int) match {
 	return match{start: c.start, end: c.end}
 }
 
-// labelledDigits takes the groups that one kind of separator joins as a value
-// if they have least to most digits.
+// labelledDigits takes groups of digits as one value, if one kind of separator joins them and
+// they have from least to most digits together.
 func labelledDigits(s *scan, d *digits, seps string, least, most int) match {
 	k := 1
 	for k < d.g && hasByte(seps, d.groups[k].sep) && d.groups[k].sep == d.groups[1].sep {
@@ -54,8 +54,8 @@ func passportCode(s *scan, c *code) match {
 func recordDigits(s *scan, d *digits) match { return labelledDigits(s, d, "- ", 5, 14) }
 func recordCode(s *scan, c *code) match     { return labelled(s, c, 5, 20) }
 
-// zipDigits finds a postal code of digits: after its word in any national
-// form, or five digits after the two letters of a state.
+// zipDigits finds a postal code of digits: in any national form after a word that announces it,
+// or as five digits after the two letters of a state.
 func zipDigits(s *scan, d *digits) match {
 	if d.plus || d.paren || d.money || d.joined != sepNone && d.joined != sepSpace {
 		return match{}

@@ -38,7 +38,7 @@ var norms = map[string]Type{
 	"BANK_ACCOUNT": BankNumber, "PATIENT_ID": MRN, "MEDICAL_RECORD": MRN,
 }
 
-// core are the types that every try at these rows was judged on.
+// core are the types by which every version of the rules was judged on these rows.
 var core = map[Type]bool{EmailAddress: true, PhoneNumber: true, CreditCard: true, USSSN: true, IBAN: true, IPAddress: true}
 
 // tally counts spans found and marked.

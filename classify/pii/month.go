@@ -21,7 +21,7 @@ func ordinal(s *scan, i int) int {
 	return end
 }
 
-// hashMars is a month in French, and a planet.
+// hashMars is the hash of "mars", a month in French and a planet in English.
 var hashMars = hashWord("mars")
 
 // glyphDate reads "2020年3月12日" and "3月12日" and returns where it ends; 0: it is not there.
@@ -56,8 +56,8 @@ func glyphDate(text []byte, d *digits) int {
 	return stop
 }
 
-// counted reads a number of up to four digits and the sign after it, in
-// its Chinese form.
+// counted reads a number of up to four digits and the sign for year, month or day after it, and
+// returns that sign in its Chinese form.
 func counted(text []byte, i int) (n, end int, sign string) {
 	for k := 0; k < 5; k++ {
 		c, size := char(text, i)
@@ -172,7 +172,7 @@ func monthDay(s *scan, i, end int, month uint8) int {
 		return end
 	}
 	if charAt(s.text, i-1) == ' ' && isDigit(charAt(s.text, i-2)) && !(isDigit(charAt(s.text, i-3)) && isDigit(charAt(s.text, i-4))) {
-		return end // a day stands before, and the month does not have it
+		return end // a day stands before the month, and the month does not have that day
 	}
 	at := end
 	if charAt(s.text, at) == '.' && end-i <= 4 {

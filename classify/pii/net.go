@@ -2,8 +2,8 @@
 
 package pii
 
-// ipv4 finds four octets. A version number ("v1.2.3.4") is none, nor is a
-// longer row of numbers.
+// ipv4 finds four octets. A version number ("v1.2.3.4") or a longer row of numbers is not an
+// address.
 func ipv4(s *scan, d *digits) match {
 	if d.plus || d.g < 4 || !d.shapeDots() {
 		return match{}
@@ -122,8 +122,8 @@ func mac(text []byte, i int) int {
 	return end
 }
 
-// dottedMAC reads three groups of four hexadecimal digits with dots between them, among them
-// letters and digits, and returns where they end; 0: it is not there.
+// dottedMAC reads three groups of four hexadecimal digits with dots between them, and returns
+// where they end; 0: it is not there. Both letters and decimal digits must be among them.
 func dottedMAC(text []byte, i int) int {
 	end, letters, digits := i+14, 0, 0
 	if end > len(text) || text[i+4] != '.' || text[i+9] != '.' || !ends(text, end) || charAt(text, end) == '.' && isAlnum(charAt(text, end+1)) {
@@ -146,9 +146,9 @@ func dottedMAC(text []byte, i int) int {
 	return end
 }
 
-// ipv6 reads an address (RFC 4291): eight groups, or fewer with one "::", and
-// perhaps four octets last. An expression such as "std::a" is none: there must
-// be a digit, and more than one group, but for "::1".
+// ipv6 reads an address (RFC 4291): eight groups, or fewer with one "::", and perhaps four octets
+// last. An expression such as "std::a" is not an address: except for "::1", there must be a digit
+// and more than one group.
 func ipv6(text []byte, i int) (end int, ok bool) {
 	groups, double, digits := 0, -1, 0
 	at := i

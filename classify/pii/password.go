@@ -7,7 +7,7 @@ package pii
 type value struct {
 	start, end int
 	asserted   bool // ':', '=' or "is" stands before it
-	sign       bool // it was ':' or '='
+	sign       bool // what asserted it was ':' or '='
 	quoted     bool
 }
 
@@ -105,8 +105,8 @@ func quoted(s *scan, i, size int, quote byte, v value) value {
 	return value{}
 }
 
-// bareEnd returns where a value without quotes that begins at i ends: at a
-// space, without the sentence's signs.
+// bareEnd returns where a value without quotes that begins at i ends: at a space; the punctuation
+// of the sentence does not belong to it.
 func bareEnd(text []byte, i int) int {
 	end := i
 	for end < len(text) && end-i < 260 {
@@ -144,7 +144,7 @@ func password(s *scan, i int) {
 	case v.quoted:
 		ok = strength >= 2 && n >= 4
 	case v.sign && lettersOnly(s.text, v.start, v.end):
-		// "password: newPassword" is a program; "PASSWORD=SuperSecret" is not.
+		// "password: newPassword" looks like code; "PASSWORD=SuperSecret" does not.
 		ok = strength >= 2 && n >= 6 && charAt(s.text, v.start-1) == '=' && charAt(s.text, v.start-2) != ' ' && charAt(s.text, v.end) != ',' && charAt(s.text, v.end) != ')'
 	case v.sign:
 		ok = strength >= 2 && n >= 4

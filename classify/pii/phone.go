@@ -3,8 +3,8 @@
 
 package pii
 
-// phone finds a phone number with its extension. The number is all of its
-// run of digits, or is parted from the rest by another separator than its own.
+// phone finds a phone number with its extension. The number is the whole run of digits, or
+// another separator than its own divides it from the rest of the run.
 func phone(s *scan, d *digits) match {
 	if d.joined == sepDot || d.joined == sepDash || d.joined == sepSlash || d.money {
 		return match{}
@@ -125,7 +125,7 @@ func (d *digits) international(k int) bool {
 	return n >= 5 && n+cc >= 8 && n+cc <= 15
 }
 
-// mixedDots reports whether dots and spaces part the digits: decimals in a table.
+// mixedDots reports whether both dots and spaces separate the digits, as with decimals in a table.
 func (d *digits) mixedDots(k int) bool {
 	dot, space := false, false
 	for i := 1; i < k; i++ {
@@ -135,11 +135,11 @@ func (d *digits) mixedDots(k int) bool {
 	return dot && space && !d.plus
 }
 
-// allZero reports whether all digits are one and that is 0.
+// allZero reports whether all digits are 0.
 func allZero(d []byte) bool { return len(d) > 0 && d[0] == '0' && same(d) }
 
 // isSSNShape reports whether the groups are 3-2-4 with dashes: no country writes its phone
-// numbers like that, and a wrong social security number is none.
+// numbers like that, so a wrong social security number is not a phone number either.
 func isSSNShape(text []byte, d *digits, k int) bool {
 	return k == 3 && d.shape("-", 3, 2, 4) && !d.plus
 }
@@ -160,7 +160,7 @@ func (d *digits) nanp(k int) bool {
 	if d.groups[i+1].sep == sepSlash || d.groups[i+2].sep == sepSlash || d.groups[i+2].sep == sepParen {
 		return false
 	}
-	// Spaces alone also part the digits of other numbers: be stricter.
+	// Other numbers have spaces between their digits, too: be stricter if there are only spaces.
 	area, exchange := d.d[d.groups[i].first], d.d[d.groups[i+1].first]
 	if d.groups[i+1].sep == sepSpace && d.groups[i+2].sep == sepSpace {
 		return area >= '2' && exchange >= '2'
@@ -169,7 +169,7 @@ func (d *digits) nanp(k int) bool {
 }
 
 // chinaMobile reports whether the digits from a to b are a mobile number of China: eleven digits,
-// 13 to 19 first.
+// of which the first two are 13 to 19.
 func (d *digits) chinaMobile(a, b int) bool {
 	return b-a == 11 && d.d[a] == '1' && d.d[a+1] >= '3' && !same(d.d[a+1:b])
 }
@@ -351,8 +351,8 @@ func countryCode(d []byte) int {
 	return 0
 }
 
-// callingCodes are the codes of two and of three digits that libphonenumber
-// knows a number of: testdata/phones.tsv has all codes, and the test compares.
+// callingCodes are the codes of two and of three digits for which libphonenumber knows a number.
+// testdata/phones.tsv has all of them, and a test compares the two.
 var callingCodes = func() (t [1000]bool) {
 	for _, code := range []int{
 		20, 27, 30, 31, 32, 33, 34, 36, 39, 40, 41, 43, 44, 45, 46, 47, 48, 49, 51, 52, 53, 54, 55, 56, 57, 58, 60, 61, 62, 63, 64, 65, 66, 81, 82, 84, 86, 90, 91, 92, 93, 94, 95, 98,

@@ -39,8 +39,8 @@ var mayDress = func() (set [256]bool) {
 	return set
 }()
 
-// How many bytes are read around a dressed digit; before it stands the word that announces the
-// value.
+// How many bytes are read around a dressed digit: more before it, because the word that announces
+// the value stands there.
 const (
 	readBefore = 128
 	readAfter  = 96
@@ -83,8 +83,8 @@ func (r *reading) read(text []byte) bool {
 	return true
 }
 
-// readPart reads text[from:] up to a little after the last mark that dresses a digit; one such
-// mark stands at last. It returns where it ends.
+// readPart reads text[from:] up to a little after the last mark that dresses a digit. last is
+// where one such mark stands. It returns where it ends.
 func (r *reading) readPart(text []byte, from, last int) (end int) {
 	copied, i := from, from
 	for i < min(len(text), last+readAfter) {
@@ -115,8 +115,8 @@ func (r *reading) readPart(text []byte, from, last int) (end int) {
 	return i
 }
 
-// dressesValue reports whether a digit or an at sign stands close to the mark, or is itself
-// encoded by it.
+// dressesValue reports whether a digit or an at sign stands close to the mark, or whether the
+// mark itself encodes one.
 func dressesValue(text []byte, start, end int, to rune) bool {
 	if to == '@' || to >= '0' && to <= '9' || isDigit(foldRune(to)) {
 		return true
@@ -186,8 +186,7 @@ const maxLink = 128
 // codes are forum tags that style a text.
 var codes = []string{"b", "i", "u", "s", "url", "color", "colour", "size", "font", "code", "quote", "center", "left", "right", "sub", "sup", "spoiler", "tt", "em", "strong"}
 
-// bracketed is the mark of a footnote, or the tag of a forum, at i in bytes; 0:
-// there is none.
+// bracketed returns the length in bytes of the footnote mark or forum tag at i; 0: there is none.
 func bracketed(text []byte, i int) (size int) {
 	at := i + 1
 	switch {
@@ -222,8 +221,8 @@ const (
 	maxItem   = 32
 )
 
-// item is how many bytes the mark of a short item of a list takes, which begins a
-// line at i: a dash, "1.", "b)", a sign of quotation; 0: there is none.
+// item returns the length in bytes of the mark at the beginning of a short list item: a dash,
+// "1.", "b)", a sign of quotation; 0: there is none. A line begins at i.
 func item(text []byte, i int) (size int) {
 	at := i
 	for at < len(text) && at-i < maxMarker {
@@ -262,15 +261,15 @@ func item(text []byte, i int) (size int) {
 	return at - i
 }
 
-// digitLine reports whether the line at i has only one digit.
+// digitLine reports whether the line at i is a single digit and nothing else.
 func digitLine(text []byte, i int) bool {
 	return i < len(text) && isDigit(text[i]) && (i+1 == len(text) || text[i+1] == '\n' || text[i+1] == '\r')
 }
 
 func blankAt(text []byte, i int) bool { return i < len(text) && (text[i] == ' ' || text[i] == '\t') }
 
-// marker is how long the number or letter of an item at the beginning of the text
-// is: 1. b) (iv); 0: there is none.
+// marker returns the length of the number or letter with which a list item at the beginning of
+// the text begins, such as "1.", "b)" or "(iv)"; 0: there is none.
 func marker(text []byte) (size int) {
 	at := 0
 	if len(text) > 0 && text[0] == '(' {

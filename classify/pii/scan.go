@@ -70,7 +70,7 @@ func (s *scan) find(dst []Span, text []byte) []Span {
 	return s.out
 }
 
-// What a byte can begin.
+// The kinds of value that a byte can begin.
 const (
 	kOther = iota
 	kLetter

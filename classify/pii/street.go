@@ -1,5 +1,5 @@
-// Street addresses by their pattern: a number and a word that names a kind of
-// street. What has neither is left to the tagger.
+// Street addresses by their pattern: a number and a word that names a kind of street. An address
+// without these two is left to the tagger.
 
 package pii
 

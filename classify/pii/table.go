@@ -100,8 +100,8 @@ var table = [types]row{
 	Title:         {name: "TITLE"},
 }
 
-// String returns the name as in Presidio, such as EMAIL_ADDRESS; types that
-// Presidio lacks are named alike.
+// String returns the name as in Presidio, such as EMAIL_ADDRESS; types that Presidio lacks have
+// names in the same style.
 func (t Type) String() string {
 	if t == 0 || t >= types {
 		return "NONE"

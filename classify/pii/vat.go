@@ -81,8 +81,8 @@ func (c *code) vatEnd(s *scan, form string) int {
 	return c.groupsAt(s, 2, string(pattern[:n]))
 }
 
-// vatDigits finds a number without its country after a word that announces
-// one, in the countries that write it so.
+// vatDigits finds a number without the letters of its country after a word that announces one,
+// for the countries where that is usual.
 func vatDigits(s *scan, d *digits) match {
 	if !s.near(lVAT, d.start) || d.plus || d.paren {
 		return match{}
@@ -222,8 +222,8 @@ func vatLithuania(d []byte) bool {
 	return first == digit(d, n)
 }
 
-// vatNetherlands checks both kinds: the older follows the citizen's number,
-// the newer is ISO 7064 MOD 97-10 over all with the country.
+// vatNetherlands checks both kinds: the older kind has the check digit of the citizen's number;
+// the newer kind is ISO 7064 MOD 97-10 over the whole number, country included.
 func vatNetherlands(d []byte) bool {
 	if d[9] != 'B' || d[10] == '0' && d[11] == '0' {
 		return false

@@ -46,7 +46,7 @@ func localBefore(text []byte, i int) int {
 		start += size
 		first = charAt(text, start)
 	}
-	// "key=name@host", "'name@host'": the value begins after the sign.
+	// "key=name@host", "'name@host'": the address begins after that sign.
 	for j := i - 1; j > start; j-- {
 		if c := text[j]; c == '=' || c == '!' || c == '#' {
 			return j + 1

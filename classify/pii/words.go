@@ -3,7 +3,7 @@
 
 package pii
 
-// entry is words that mean one thing.
+// entry is a set of words with the same meaning.
 type entry struct {
 	label label
 	use   uint16
@@ -97,7 +97,7 @@ var entries = []entry{
 	{use: wOld, words: `old yo aged+y`},
 }
 
-// monthNames lists the months by language, in order; "/" parts other forms.
+// monthNames lists the months by language, in order; "/" separates the forms of one name.
 var monthNames = []string{
 	"january/jan february/feb march/mar april/apr may june/jun july/jul august/aug september/sep/sept october/oct november/nov december/dec",
 	"januar/jänner/januari/janvier/enero/janeiro/gennaio/ene/janv februar/feber/februari/février/fevrier/febrero/fevereiro/febbraio/févr/fev märz/maerz/maart/mars/marzo/março/marco/mär abril/avril/aprile/avr/abr mai/mei/mayo/maio/maggio/maj juni/juin/junio/junho/giugno juli/juillet/julio/julho/luglio/juil augusti/août/aout/agosto/ago septembre/septiembre/setembro/settembre/sept/set oktober/octobre/octubre/outubro/ottobre/okt/out novembre/noviembre/novembro dezember/décembre/decembre/diciembre/dezembro/dicembre/dez/déc/dic",

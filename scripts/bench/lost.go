@@ -31,7 +31,7 @@ var situations = []situation{
 }
 
 // The proxy may still be busy with the last event; a client that leaves at once would measure
-// that. So each client waits a little, never the same time.
+// that. So each client waits a little, each for a different time.
 const (
 	pauseLeast = 2 * time.Millisecond
 	pauseMost  = 6 * time.Millisecond
@@ -39,7 +39,7 @@ const (
 
 const giveUp = time.Second
 
-// misses in a row after which a way is no longer measured: it never closes.
+// After this many misses in a row a way is no longer measured, because it never closes.
 const misses = 3
 
 // lostRig is the worker in this process, which reports when its side is closed.

@@ -5,10 +5,12 @@
 //
 //	go run ./scripts/bench                  everything, about eight minutes
 //	go run ./scripts/bench throughput start only these
-//	go run ./scripts/bench -under nginx     a second nginx in Kvasir's place: what the method itself costs
 //
-// Everything runs on loopback, each part in its own process, on ports chosen
-// free. docs/performance.md says what is compared and how to read it.
+// go run ./scripts/bench -under nginx     a second nginx in Kvasir's place, to see what the
+// method itself costs
+//
+// Everything runs on loopback, each part in its own process, on free ports. docs/performance.md
+// says what is compared and how to read it.
 package main
 
 import (
@@ -25,7 +27,7 @@ import (
 	"time"
 )
 
-// options are the flags: how long and how much, and what stands under test.
+// options are the flags: how long and how much to measure, and what is under test.
 type options struct {
 	kvasir  string // path of the kvasir binary
 	under   string // kvasir or nginx

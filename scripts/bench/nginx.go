@@ -11,8 +11,8 @@ import (
 	"runtime"
 )
 
-// startNginx runs nginx in the foreground, with every path under dir so that
-// it needs no rights and leaves nothing elsewhere.
+// startNginx runs nginx in the foreground, with every path under dir, so that it needs no special
+// rights and leaves no files elsewhere.
 func startNginx(dir, name, servers string) (*process, error) {
 	path, err := findTool("nginx")
 	if err != nil {

@@ -21,7 +21,7 @@ type usage struct {
 	own   time.Duration // by bench and the children that have ended
 }
 
-// jiffy is the unit of /proc/stat: USER_HZ is 100 on every Linux of ours.
+// jiffy is the unit of /proc/stat: USER_HZ is 100 on every Linux that bench runs on.
 const jiffy = 10 * time.Millisecond
 
 func readUsage() (usage, error) {

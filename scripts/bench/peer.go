@@ -17,8 +17,8 @@ import (
 //go:embed requirements.txt
 var requirements string
 
-// routerBinary installs vllm-router into a virtual environment under the
-// directory of the bench, unless this very list of packages is there already.
+// routerBinary installs vllm-router into a virtual environment under the directory of the bench,
+// unless exactly this list of packages is installed there already.
 func (b *bench) routerBinary(ctx context.Context) (string, error) {
 	venv := filepath.Join(b.dir, "vllm-router")
 	binary := filepath.Join(venv, "bin", "vllm-router")
@@ -51,8 +51,8 @@ func quietly(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// startRouter starts it with round robin and errors alone in its log, all else
-// as it comes.
+// startRouter starts vllm-router with round robin and a log of errors only; everything else has
+// its defaults.
 func (b *bench) startRouter(ctx context.Context, dir, address, worker string) (*process, error) {
 	binary, err := b.routerBinary(ctx)
 	if err != nil {

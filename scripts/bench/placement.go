@@ -79,7 +79,7 @@ func measurePlacement(ctx context.Context, b *bench) error {
 		for i, d := range took[0] {
 			more = append(more, d-took[1][i])
 		}
-		// quantile sorts: only after the pairs were compared.
+		// quantile sorts the samples, so it is called only after the pairs were compared.
 		p50, p99, base, base99 := quantile(took[0], 0.5), quantile(took[0], 0.99), quantile(took[1], 0.5), quantile(took[1], 0.99)
 		t.rows = append(t.rows, []string{kind.name, micros(p50), micros(p99), micros(base), micros(base99), micros(median(more))})
 		b.report.judge(verdict{"placement over round robin, 8 KB, 16 workers, " + kind.name, fmt.Sprintf("p50 %s, p99 %s", micros(p50-base), micros(p99-base99)), "p99 <= 200 us", p99-base99 <= 200*time.Microsecond})
@@ -107,7 +107,7 @@ func (b *bench) startPlacing(dir, policy string) (*way, error) {
 	return w, err
 }
 
-// client speaks to a way whose address is a socket's path.
+// client returns a client for a way whose address is the path of a socket.
 func (w *way) client() *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.address)

@@ -49,11 +49,11 @@ func startProcess(dir, name string, env []string, argv ...string) (*process, err
 }
 
 func (p *process) wait() {
-	_ = p.cmd.Wait() // how it ended stands in its log; that it ended is what matters here
+	_ = p.cmd.Wait() // its log says how it ended; here it matters only that it ended
 	close(p.done)
 }
 
-// stop asks the process to end, and ends it after three seconds.
+// stop asks the process to end, and kills it after three seconds.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -64,8 +64,8 @@ func (p *process) stop() {
 	}
 }
 
-// ready asks probe again and again until it is content, the process has died
-// or the time is up. every is the pause between two tries.
+// ready calls probe until it succeeds, the process has died or the time is up, with a pause of
+// every between two calls.
 func (p *process) ready(ctx context.Context, limit, every time.Duration, probe func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
@@ -143,9 +143,9 @@ func parseRSS(status string) (int64, error) {
 	return 0, errors.New("no VmRSS line")
 }
 
-// settledRSS waits until memory has moved by less than 1 % over window (the
-// collector has run and given back what it will), and returns it. After limit
-// it returns what there is: a process that never settles is no error.
+// settledRSS waits until the resident memory has changed by less than 1 % during window, which
+// means that the garbage collector has returned what it can, and returns it. After limit it
+// returns the latest value: a process that never settles is not an error.
 func (p *process) settledRSS(ctx context.Context, window, limit time.Duration) (int64, error) {
 	const every = 200 * time.Millisecond
 	var seen []int64
@@ -179,8 +179,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// findTool looks in PATH and where Debian keeps servers, which is not in
-// everybody's PATH.
+// findTool looks in PATH, and in Debian's directory of servers, which is not in every user's PATH.
 func findTool(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

@@ -99,7 +99,7 @@ func (b *bench) startWay(ctx context.Context, dir, worker, name string) (*way, e
 	return w, nil
 }
 
-// accepts waits until one whole answer came through.
+// accepts waits until one whole answer has come through the way.
 func (w *way) accepts(ctx context.Context) error {
 	probe := func() error {
 		status, text, err := post(w.address, chat(modelPlain, false, 16))
@@ -151,8 +151,8 @@ func (b *bench) startSubject(dir, address, worker string, secure *certificate) (
 	return p, admin, err
 }
 
-// kvasirConfig has every feature switched off and no deadline that could end a
-// measurement; the rest is as it comes.
+// kvasirConfig has every feature switched off and no deadline that could end a measurement;
+// everything else has its default.
 func kvasirConfig(address, admin, worker string, secure *certificate) string {
 	var tls string
 	if secure != nil {
@@ -172,7 +172,7 @@ log: {level: warn}
 `, address, admin, tls, worker)
 }
 
-// startSelf starts a helper process: this binary under another name.
+// startSelf starts a helper process: this binary with a subcommand.
 func startSelf(dir, role string, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -44,7 +44,7 @@ func relay(l net.Listener, to string) error {
 	}
 }
 
-// pass copies one direction and hands its end on.
+// pass copies one direction, and passes its end on as a half-close.
 func pass(from, to *net.TCPConn) {
 	_, err := io.Copy(to, from)
 	if err != nil {
@@ -52,5 +52,5 @@ func pass(from, to *net.TCPConn) {
 		from.Close()
 		return
 	}
-	_ = to.CloseWrite() // the other side may have gone first; the other direction closes the rest
+	_ = to.CloseWrite() // fails if the other side is gone already; the other direction closes the rest
 }

@@ -23,7 +23,8 @@ import (
 //go:embed replay.py
 var dynamoReplay string
 
-// points are where a fleet is loaded and stable: a trace, workers, and how much faster its requests arrive.
+// points are the loads to replay, at which a fleet is busy but stable: a trace, a number of
+// workers, and how much faster than in the trace requests arrive.
 var points = []struct {
 	trace   string
 	workers int
@@ -40,7 +41,7 @@ type replayed struct {
 	E2E      struct{ Mean float64 }           `json:"e2e_ms"`
 	Reuse    float64
 	Requests int
-	took     time.Duration // of processors: the machine may have others to serve
+	took     time.Duration // processor time, because other programs may use the machine
 }
 
 func measureReplay(ctx context.Context, b *bench) error {
@@ -110,11 +111,11 @@ func replayOnce(ctx context.Context, argv []string) (r replayed, err error) {
 	return r, nil
 }
 
-// gains are ratios gathered over the points: logarithms to be averaged, and worst cases.
+// gains collects ratios over the points: sums of logarithms, to average them, and worst cases.
 type gains struct {
 	ttft, p99, itl, e2e float64
 	points              int
-	exact, kv           float64 // largest difference in the mean of the first token, as a share
+	exact, kv           float64 // largest relative difference in the mean time to the first token
 	slowest             time.Duration
 }
 

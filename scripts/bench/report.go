@@ -1,6 +1,7 @@
 //go:build linux
 
-// The report: one table of targets, one table of details a measurement, and what machine it was.
+// The report: one table of targets, one table of details for each measurement, and a description
+// of the machine.
 
 package main
 
@@ -111,7 +112,8 @@ func writeTable(s *strings.Builder, head []string, rows [][]string) {
 	}
 }
 
-// describeMachine says what the figures belong to, and how busy it was before.
+// describeMachine describes the machine that the figures belong to, and how busy it was before
+// the run.
 func describeMachine(ctx context.Context, b *bench) (string, error) {
 	var kernel unix.Utsname
 	if err := unix.Uname(&kernel); err != nil {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// allSignals has both guards and decisions that ask for every signal, none of
-// which holds: nothing of the request changes, and the worker does the same.
+// allSignals has both guards, and decisions that ask for every signal. No decision holds, so the
+// request is not changed and the worker does the same work.
 const allSignals = `classify: {jailbreak: {action: block}, pii: {action: block, allow: [PERSON, GPE, ORGANIZATION, NRP, TITLE, AGE, DATE_TIME, STREET_ADDRESS, DOMAIN_NAME]}}
 signals:
   - {name: words, keywords: [zyzzyva, quetzal]}
@@ -32,8 +32,8 @@ decisions:
     refuse: "BUG: this decision cannot hold"
 `
 
-// askedScript posts a chat each time; QUESTION in it is made of words at
-// random, so that no result of an earlier request is of use.
+// askedScript posts a chat each time; QUESTION is replaced by random words, so that no result of
+// an earlier request can be reused.
 const askedScript = `local words = {"river","engine","garden","teacher","window","market","island","kettle","bridge","doctor","forest","camera","winter","pencil","station",
 "village","mirror","harbour","ladder","candle","mountain","blanket","orchard","compass","lantern","theatre","library","kitchen","festival","bicycle"}
 math.randomseed(tonumber(tostring({}):match("0x(%%x+)"), 16) %% 2147483647)

@@ -52,8 +52,8 @@ func measureStart(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// startOnce times one start, until /health and until an answer; settle asks for
-// the idle memory too.
+// startOnce measures one start: the time until /health is good, and until the first answer. If
+// settle is set, it measures the idle memory too.
 func (b *bench) startOnce(ctx context.Context, dir string, settle bool) (health, answer time.Duration, idle int64, err error) {
 	proc, address, model, err := b.startDefault(dir)
 	if err != nil {
@@ -86,8 +86,8 @@ func want200(status int, text []byte, err error) error {
 	return err
 }
 
-// startDefault starts kvasir as `make run` does, on other ports, or nginx
-// before nginx; model is what may be asked there.
+// startDefault starts kvasir as `make run` does, but on other ports; with -under nginx it starts
+// an nginx that answers by itself. model is a model that can be asked there.
 func (b *bench) startDefault(dir string) (proc *process, address, model string, err error) {
 	if address, err = freeAddress(); err != nil {
 		return nil, "", "", err

@@ -28,7 +28,7 @@ func median[T cmp.Ordered](samples []T) T {
 	return quantile(slices.Clone(samples), 0.5)
 }
 
-// ratios divides round by round: what slowed a whole round down slowed both.
+// ratios divides round by round, because what slowed a whole round down slowed both values.
 func ratios(a, b []float64) []float64 {
 	out := make([]float64, min(len(a), len(b)))
 	for i := range out {

@@ -81,8 +81,8 @@ func streamOnce(ctx context.Context, address string, n int) (delays, error) {
 	return found, nil
 }
 
-// added is the median over the passes of how much the q-quantile of one pass
-// lies above that of the direct stream beside it in time.
+// added compares each pass with the direct stream of the same pass: it takes the difference of
+// their q-quantiles, and returns the median of these differences over the passes.
 func added(way, direct []delays, q float64) time.Duration {
 	each := make([]time.Duration, len(way))
 	for i := range way {

@@ -78,8 +78,8 @@ func measureThroughput(ctx context.Context, b *bench) error {
 	return b.countAllocations(ctx, worker, find(ways, b.subject()), script)
 }
 
-// writeProfile keeps a CPU profile of the subject under load: the compiler
-// optimises by it (make profile).
+// writeProfile keeps a CPU profile of the subject under load: the compiler uses it to optimise
+// (make profile).
 func (b *bench) writeProfile(ctx context.Context, worker, subject *way, script string) error {
 	const seconds = 20
 	loaded := make(chan error, 1)
@@ -179,8 +179,7 @@ func (b *bench) loadRounds(ctx context.Context, worker *way, ways []*way, script
 	return found, nil
 }
 
-// loadOnce runs wrk. Every request must have been answered with 200, in full,
-// and by the worker itself.
+// loadOnce runs wrk. Every request must be answered by the worker itself, with 200 and in full.
 func (b *bench) loadOnce(ctx context.Context, worker, w *way, script string, connections, seconds int) (load, error) {
 	wrk, err := findTool("wrk")
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 const (
 	modelPlain  = "plain"  // answers at once, not streamed
 	modelTicks  = "ticks"  // max_tokens events, one every 2 ms, each with the time it was sent; then a proper end
-	modelSilent = "silent" // nothing ever
+	modelSilent = "silent" // never sends a byte
 	modelHead   = "head"   // the reply's head, then nothing
 	modelIdle   = "idle"   // head, a role event and a token, then nothing until POST /bench/finish
 	modelFlow   = "flow"   // one event every 2 ms, for ever
