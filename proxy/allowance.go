@@ -55,7 +55,8 @@ func limited(what string, limit int, wait time.Duration) *openai.Error {
 }
 
 // admit refuses a model or an adapter that the key may not have, and takes one of the
-// key's requests of this minute: it is called once for a request.
+// key's requests of this minute: it is called once for a request. Without keys it refuses
+// nothing; a model that nobody serves is then found out by forward.
 func admit(pl *plan, now time.Time) *openai.Error {
 	if pl.key == nil {
 		return nil
@@ -126,7 +127,9 @@ func (t *tokenAccount) spend(tokens int, of *allowance) {
 	}
 }
 
-// reserve sets aside what the request may use of a model's tokens.
+// reserve sets aside, in x.account, what the request may use of a model's tokens, in the place
+// of what was set aside of another model's. Whoever refuses the request gives it back (refuse,
+// reply.begin).
 func (x *exchange) reserve(model string) *openai.Error {
 	pl := &x.plan
 	if pl.key == nil || !pl.route.Costs() {

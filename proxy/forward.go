@@ -124,7 +124,7 @@ func (a *attempts) retry(place *kvroute.Placement) bool {
 	return true
 }
 
-// query is what placement is asked now.
+// query is the question to placement for the next attempt.
 func (a *attempts) query() kvroute.Query {
 	now := a.x.arrived()
 	if a.last != nil {

@@ -17,8 +17,8 @@ import (
 	"kvasir/wire"
 )
 
-// A placing is what placement is asked of a request: its prompt, and what the request
-// says of it itself. It keeps memory for the next request's.
+// A placing is what placement needs to know of a request: its prompt, and what the request
+// itself says of its placement. It keeps memory for the next request's.
 type placing struct {
 	steering // what the request says of its own placement
 	prompt   kvroute.Prompt
@@ -155,9 +155,8 @@ func promptText(r *openai.Request, d *classify.Decision) []byte {
 	return text
 }
 
-// query is what placement is asked at now. aggregate says that one worker is to
-// compute the prompt and to answer, fallback that another model may be asked after
-// this one.
+// query makes the question to placement. aggregate says that one worker is to compute the
+// prompt and to answer, fallback that another model may be asked after this one.
 func (pl *plan) query(now time.Time, aggregate, fallback bool) kvroute.Query {
 	p := &pl.placing
 	q := kvroute.Query{

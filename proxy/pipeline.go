@@ -27,9 +27,9 @@ func (p *Proxy) serve(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 // Their order matters in four places. The decision comes before the guard: a refusal
 // names the model that would have answered, and a decision may allow types of personal
 // data. The guard comes before the cache, so that a cached answer skips none. The cache
-// comes before placement: a hit needs no worker, not even the one that the request
-// names. And the changes of the body come before its tokens are counted, since a worker
-// counts those of the body that it gets.
+// comes before placement: a hit needs no worker, so a request that names one that is not
+// there is answered on a hit and refused on a miss. And the changes of the body come before
+// its tokens are counted, since a worker counts those of the body that it gets.
 func (x *exchange) answer() (err *openai.Error) {
 	p, plan := x.p, &x.plan
 	s := plan.state
