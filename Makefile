@@ -62,7 +62,7 @@ eval: ## measure the embedded classifiers and the pair model on rows that they w
 	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json)
 	$(if $(MODELS),,@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data)
 
-heldout: ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data)
+heldout: build ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data; an hour and a half)
 	scripts/train/heldout.sh $(DATA)
 
 lint: ## golangci-lint and go vet

@@ -59,7 +59,7 @@ type Request struct {
 	Messages int  // in the conversation, whoever says them
 	Turns    int  // of them, the user's
 	Tools    int  // on offer
-	Media    int  // parts that are images, audio or video
+	Media    int  // parts that are images, audio or video: the measure `images`
 	Unread   int  // parts whose content nobody here can read: images, audio, files, unknown types
 	Results  int  // tool results: a tool loop is under way
 	Streamed bool // the answer

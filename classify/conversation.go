@@ -1,4 +1,4 @@
-// Conversation: counts of messages, turns, tools and images.
+// Conversation: counts of messages, turns, tools and media (`images`: audio and video are counted, too).
 
 package classify
 

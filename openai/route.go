@@ -7,7 +7,7 @@ type Kind uint8
 
 // The kinds of routes, and how a stream of each ends.
 const (
-	KindOpaque    Kind = iota // model and texts are read; of the reply framing alone says the end
+	KindOpaque    Kind = iota // model and texts are read; the reply ends where its framing says
 	KindChat                  // /v1/chat/completions: finish_reason or [DONE]
 	KindText                  // /v1/completions: finish_reason or [DONE]
 	KindResponses             // /v1/responses: response.completed, .failed or .incomplete

@@ -44,7 +44,7 @@ func (x *exchange) answer() (err *openai.Error) {
 		return err
 	}
 	plan.answerBy(modelFor(plan.asked, s))
-	if err = admit(plan, x.arrived()); err != nil { // the model is the key's, and one of its requests is taken
+	if err = admit(plan, x.arrived()); err != nil { // the key may have it, and one of its requests is taken
 		return err
 	}
 	if err = x.reserve(plan.model); err != nil { // so are its tokens, into x.account
@@ -59,21 +59,25 @@ func (x *exchange) answer() (err *openai.Error) {
 			return err
 		}
 	}
-	if answered, err := x.guard(); answered || err != nil { // may it pass; plan.judgement says whether all was judged
+	if answered, err := x.guard(); answered || err != nil { // may it pass; the ruling is in plan.judgement
 		return err
 	}
-	// What was answered before, or is now; else x.cacheRule and x.lookup, by which the answer is kept,
-	// and x.recipients.leader, if equal requests wait for it.
+	// What was answered before, or is now; else x.cacheRule and x.lookup, by which the answer is
+	// kept, and x.recipients.leader, if equal requests wait for it.
 	if answered, err := x.reuse(); answered || err != nil {
 		return err
 	}
-	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for, and by which weights
+	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for, by which weights
 		return err
 	}
 	plan.placing.salt = saltOf(&plan.req, plan.route, plan.key, s.keys) // whose blocks it may meet
-	plan.splice(p.metrics.signals.countRedacted)                        // what changes in the body: plan.edit, veil, unveil, hidesUsage
-	locate(plan, p.tokenizers, &x.facts.placed)                         // plan.placing.prompt: its tokens, so its blocks
-	return x.forward()                                                  // to workers, until one answers; another model or worker changes edit and prompt again
+
+	// What changes in the body, the salt too (plan.edit, veil, unveil, hidesUsage); then the tokens
+	// of the body as it will be sent, by which placement knows its blocks (plan.placing.prompt). A
+	// fallback settles both anew, a worker without salts the first.
+	plan.splice(p.metrics.signals.countRedacted)
+	locate(plan, p.tokenizers, &x.facts.placed)
+	return x.forward() // to workers, until one answers
 }
 
 // end settles what a request has used, and has it logged: also one whose way

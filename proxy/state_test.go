@@ -38,7 +38,7 @@ func TestReloadKeepsConnectionsAndRequestsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range p.state.Load().backends {
-		if b.Conns.Open() == 0 {
+		if b.Conns.Count() == 0 {
 			t.Error("the connections of an unchanged worker were closed")
 		}
 	}

@@ -185,9 +185,7 @@ func (n stripping) trace(t *tracer, _ *scratch) {
 	t.keep(to - from)
 }
 
-func (n composing) trace(t *tracer, s *scratch) { n.u.trace(t, n.form, true, s) }
-
-func (n decomposing) trace(t *tracer, s *scratch) { n.u.trace(t, n.form, false, s) }
+func (n normalForm) trace(t *tracer, s *scratch) { n.u.trace(t, n.form, n.composes, s) }
 
 // trace does what nfc and nfd do. An ASCII character ends what stands before it, because it
 // composes with nothing before it.

@@ -36,36 +36,28 @@ func (u *unicodeTables) stableIn(s []byte, flags uint8, form form) int {
 	return end
 }
 
-type composing struct { // NFC, NFKC
-	u    *unicodeTables
-	form form
+// A normalForm makes one of the four forms of a text.
+type normalForm struct {
+	u        *unicodeTables
+	form     form
+	composes bool // NFC and NFKC put together again what was taken apart
 }
 
-func (n composing) keeps(text []byte) bool {
-	return n.u.stableIn(text, flagCombining|flagNFC, n.form) == len(text)
+func (n normalForm) keeps(text []byte) bool {
+	flags := uint8(flagCombining | flagNFD)
+	if n.composes {
+		flags = flagCombining | flagNFC
+	}
+	return n.u.stableIn(text, flags, n.form) == len(text)
 }
 
-func (n composing) append(dst, text []byte, s *scratch) []byte {
+func (n normalForm) append(dst, text []byte, s *scratch) []byte {
 	if n.form == compatible {
 		s.wide = n.u.expanded(s.wide[:0], text)
 		text = s.wide
 	}
-	return n.u.nfc(dst, text, &s.runes)
-}
-
-type decomposing struct { // NFD, NFKD
-	u    *unicodeTables
-	form form
-}
-
-func (n decomposing) keeps(text []byte) bool {
-	return n.u.stableIn(text, flagCombining|flagNFD, n.form) == len(text)
-}
-
-func (n decomposing) append(dst, text []byte, s *scratch) []byte {
-	if n.form == compatible {
-		s.wide = n.u.expanded(s.wide[:0], text)
-		text = s.wide
+	if n.composes {
+		return n.u.nfc(dst, text, &s.runes)
 	}
 	return n.u.nfd(dst, text, &s.runes)
 }

@@ -116,13 +116,13 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 			}
 		}
 	case "NFC":
-		add(composing{b.u, canonical})
+		add(normalForm{b.u, canonical, true})
 	case "NFD":
-		add(decomposing{b.u, canonical})
+		add(normalForm{b.u, canonical, false})
 	case "NFKC":
-		add(composing{b.u, compatible})
+		add(normalForm{b.u, compatible, true})
 	case "NFKD":
-		add(decomposing{b.u, compatible})
+		add(normalForm{b.u, compatible, false})
 	case "StripAccents":
 		add(dropping{b.u, runeAccent})
 	case "Strip":
@@ -154,7 +154,7 @@ func (b *builder) normalizer(raw json.RawMessage) error {
 			add(cleaning{b.u, c.CleanText, c.HandleChineseChars})
 		}
 		if c.StripAccents == nil && c.Lowercase || c.StripAccents != nil && *c.StripAccents {
-			add(decomposing{b.u, canonical})
+			add(normalForm{b.u, canonical, false})
 			add(dropping{b.u, bertNonspacing})
 		}
 		if c.Lowercase {

@@ -23,7 +23,7 @@ var realFiles = []string{"deepseek_v3", "gemma3", "gptoss", "llama2", "llama3", 
 // encoderFiles are what scripts/tokenizers/encoders.py writes.
 var encoderFiles = []string{"minilm", "bert-cased", "e5", "t5-like", "deberta-like", "albert-like"}
 
-// textsEach is how many texts are compared: 200,000 with the real files, and more with the small.
+// textsEach is how many texts are compared with each real file, textsEachSmall with each fixture.
 const (
 	textsEach      = 25_000
 	textsEachSmall = 5_000

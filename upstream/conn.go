@@ -62,8 +62,8 @@ func NewConns(address string, conf *tls.Config, t Timeouts) *Conns {
 // CloseIdle closes the connections that are not lent.
 func (p *Conns) CloseIdle() { p.client.CloseIdleConnections() }
 
-// Open is how many connections are open, lent ones among them.
-func (p *Conns) Open() int { return p.client.ConnsCount() }
+// Count is how many connections are open, lent ones among them.
+func (p *Conns) Count() int { return p.client.ConnsCount() }
 
 // take lends a connection: a kept one, else a new one. It goes back by its keep or
 // its drop.

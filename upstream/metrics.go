@@ -66,7 +66,7 @@ func (w *Worker) collect(now time.Time, out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, w.Name(), w.Role().String(), st.State.String())
 	out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(w.Active()), w.Name())
-	out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(w.Conns.Open()), w.Name())
+	out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(w.Conns.Count()), w.Name())
 }
 
 // collectHeard is what the worker's engine says of itself and of its KV cache.
