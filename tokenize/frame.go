@@ -37,6 +37,9 @@ func (t *Tokenizer) Around(two bool) int {
 	return len(f.before) + len(f.between) + len(f.after)
 }
 
+// Before is how many tokens Frame puts before a text.
+func (t *Tokenizer) Before() int { return len(t.one.before) }
+
 // Frame appends to dst the tokens of a text and those that the post-processor puts around them,
 // as in [CLS] text [SEP] or <s> text </s>. To types it appends the type of each token
 // (token_type_ids).

@@ -41,6 +41,10 @@ type form struct {
 	fix func(dst []int16, x []float32, factor float32)
 	// tanh stores the hyperbolic tangents of x in x.
 	tanh func(x []float32)
+	// gelu stores x*(1+erf(x/sqrt 2))/2 in x; a multiple of 16 again.
+	gelu func(x []float32)
+	// exp stores exp((x-largest)*factor) in x, and returns their sum; a multiple of 16 again, not empty.
+	exp func(x []float32, factor float32) (sum float32)
 	// decode stores the values of a row: code[number], 32 numbers in 16 bytes, of which the low
 	// halves are the first 16.
 	decode func(dst []float32, row []byte, code *[16]float32)

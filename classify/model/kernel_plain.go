@@ -22,6 +22,8 @@ var plainForm = form{
 	gather:    gatherPlain,
 	fix:       fixPlain,
 	tanh:      tanhPlain,
+	gelu:      geluPlain,
+	exp:       expPlain,
 	decode:    decodePlain,
 	widen:     widenPlain,
 }
@@ -189,6 +191,61 @@ func tanhPlain(x []float32) {
 		}
 		x[i] = float32(v*p) / q
 	}
+}
+
+// geluTerms are the range of x, the numerator's terms, highest first, and the denominator's, of erf(x/sqrt 2)
+// to within 6e-7, in the form of tanhTerms and fitted as they are.
+var geluTerms = [...]float32{
+	-5.4, 5.4,
+	2.64892561e-10, -3.74219181e-08, 2.14146728e-06, -2.25935846e-05,
+	0.00674682782, 0.0377462385, 0.797886338,
+	0.000794663002, 0.0191021283, 0.21398644, 1,
+}
+
+func geluPlain(x []float32) {
+	c := &geluTerms
+	for i, of := range x {
+		v := min(max(of, c[0]), c[1])
+		y := float32(v * v)
+		p := c[2]
+		for _, term := range c[3:9] {
+			p = float32(p*y) + term
+		}
+		q := c[9]
+		for _, term := range c[10:] {
+			q = float32(q*y) + term
+		}
+		x[i] = float32(float32(float32(float32(v*p)/q)+1) * float32(of*0.5))
+	}
+}
+
+// expTerms are what is left of the smallest exponent, 1/ln 2, ln 2 in two parts of which the first has few
+// digits, and the terms of exp on [-ln 2/2, ln 2/2], highest first (Cephes' expf, to within 2e-7 of the value).
+var expTerms = [...]float32{
+	-87, 1.44269504088896341, 0.693359375, -2.12194440e-4,
+	1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1, 1,
+}
+
+func expPlain(x []float32, factor float32) (sum float32) {
+	c, top := &expTerms, x[0]
+	for _, v := range x {
+		top = max(top, v)
+	}
+	var sums [16]float32
+	for i, v := range x {
+		v = max(float32((v-top)*factor), c[0])
+		whole := float32(float32(v*c[1])+roundMagic) - roundMagic
+		v = v - float32(whole*c[2])
+		v = v - float32(whole*c[3])
+		p := c[4]
+		for _, term := range c[5:] {
+			p = float32(p*v) + term
+		}
+		// 2^whole, by adding to the exponent.
+		x[i] = math.Float32frombits(uint32(int32(math.Float32bits(p)) + int32(whole)<<23))
+		sums[i%16] += x[i]
+	}
+	return fold(&sums)
 }
 
 func decodePlain(dst []float32, row []byte, code *[16]float32) {

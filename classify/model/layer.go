@@ -1,6 +1,9 @@
-// Layer: the dense layers and convolutions of nets outside of this package, as the tagger's.
+// Layer: the dense layers and convolutions of nets outside of this package, as the tagger's and those of
+// classify/encoder.
 
 package model
+
+import "fmt"
 
 // Layer is an int8 dense layer, or a convolution over rows that follow each other. Read-only.
 type Layer struct{ linear linear }
@@ -9,6 +12,84 @@ type Layer struct{ linear linear }
 // of 64 or all. x is [rows][in], dst [rows][out]; at most RowBlock rows are quantised at a time.
 func (l *Layer) Apply(dst, x []float32, rows, relu int, s *Scratch) {
 	l.linear.applyReLU(dst, x, rows, relu, s)
+}
+
+// A Rows is rows of values that lie Stride apart, as a head's in a matrix of all heads have it.
+type Rows struct {
+	Values []float32
+	Stride int
+}
+
+// From returns the rows from row on.
+func (r Rows) From(row int) Rows { return Rows{r.Values[row*r.Stride:], r.Stride} }
+
+// ApplyRows computes dst = x W^T + b + add for rows rows. add may be without values, and must not overlap
+// dst; at most RowBlock rows are quantised at a time.
+func (l *Layer) ApplyRows(dst, x, add Rows, rows int, s *Scratch) {
+	in := l.linear.in
+	for rows > 0 {
+		n := min(rows, rowBlock)
+		q := s.activations(n * in)
+		for r := range n {
+			s.rowScale[r] = q.fill(r*in, x.Values[r*x.Stride:][:in])
+		}
+		s.job = job{
+			x: q, scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in,
+			dst: dst.Values, dstStride: dst.Stride, res: add.Values, resStride: add.Stride,
+		}
+		l.linear.run(&s.job, n, s)
+		if rows -= n; rows == 0 {
+			return
+		}
+		dst, x = dst.From(n), x.From(n)
+		if add.Values != nil {
+			add = add.From(n)
+		}
+	}
+}
+
+// Set makes l the layer of the weights w, a row of in values for each of out outputs, without bias. Each row
+// is rounded to 8 bits by its largest value. in must be a multiple of 4. The memory of l is used again.
+func (l *Layer) Set(w Rows, in, out int, s *Scratch) {
+	n := &l.linear
+	if in < 4 || in%4 != 0 || out < 1 {
+		panic(fmt.Sprintf("BUG: a layer of %d inputs, which must be a multiple of 4, and %d outputs", in, out))
+	}
+	filled := tilesOf(out) * tileOut
+	n.in, n.out, n.pitch = in, out, in
+	n.w = sized(n.w, filled*in)
+	n.scale, n.bias, n.zero = sized(n.scale, filled), sized(n.bias, filled), sized(n.zero, filled)
+	clear(n.bias)
+	q := s.activations(in)
+	for o := range out {
+		n.scale[o] = q.fill(0, w.Values[o*w.Stride:][:in])
+		n.put(o, q)
+	}
+	if kernel.offset != 0 {
+		n.setZero()
+	}
+}
+
+// SetBias adds a bias to a layer that Set has made; there is one value for each output.
+func (l *Layer) SetBias(bias []float32) { copy(l.linear.bias[:l.linear.out], bias) }
+
+// put stores activations as the weights of output o.
+func (l *linear) put(o int, q quantised) {
+	w := l.w[o/tileOut*tileOut*l.pitch+o%tileOut*4:]
+	for i := 0; i < l.in; i += 4 {
+		step, x := (*[4]int8)(w[i*tileOut:]), q.data[i*q.width:][:4*q.width]
+		for k := range step {
+			step[k] = int8(x[k*q.width] - byte(kernel.offset))
+		}
+	}
+}
+
+// sized returns n elements, those of s if it has as many. What they hold is not said.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
 }
 
 // RowBlock is the number of rows that Apply quantises at a time: more at once gain nothing.

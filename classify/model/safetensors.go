@@ -11,7 +11,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"maps"
 	"math"
+	"slices"
 )
 
 // Limits of a file that somebody else wrote.
@@ -23,7 +27,9 @@ const (
 
 // Tensors is one opened file: the tensors by name.
 type Tensors struct {
-	data  []byte // what follows the header
+	data  []byte // what follows the header; nil: it is read from file when asked for
+	file  io.ReaderAt
+	start int64 // of the data in file
 	index map[string]tensorEntry
 	meta  map[string]string // __metadata__, may be nil
 }
@@ -35,37 +41,77 @@ type tensorEntry struct {
 }
 
 // dtypeSizes holds bytes an element for the types that are read here.
-var dtypeSizes = map[string]uint64{"U8": 1, "I8": 1, "I32": 4, "U32": 4, "F32": 4}
+var dtypeSizes = map[string]uint64{"U8": 1, "I8": 1, "I32": 4, "U32": 4, "I64": 8, "F16": 2, "BF16": 2, "F32": 4, "F64": 8}
 
 // OpenTensors reads the header of a safetensors file and checks every entry against the file's
 // length. The result keeps views of file, which must not change afterwards.
 func OpenTensors(file []byte) (*Tensors, error) {
-	if len(file) < 8 {
-		return nil, fmt.Errorf("cannot read weights: %d bytes are too few for a header", len(file))
+	size, err := headerSize(file, uint64(len(file)))
+	if err != nil {
+		return nil, err
 	}
-	size := binary.LittleEndian.Uint64(file)
-	if size > maxHeader || size > uint64(len(file)-8) {
-		return nil, fmt.Errorf("cannot read weights: header of %d bytes in a file of %d (at most %d)",
-			size, len(file), maxHeader)
+	t, err := readHeader(file[8:8+size], uint64(len(file))-8-size)
+	if err == nil {
+		t.data = file[8+size:]
 	}
+	return t, err
+}
+
+// ReadTensors is OpenTensors for a file of size bytes of which nothing is read but the header, and then the
+// tensors that are asked for: it must stay open and as it is.
+func ReadTensors(file io.ReaderAt, size int64) (*Tensors, error) {
+	var first [8]byte
+	n, err := file.ReadAt(first[:], 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("cannot read weights: %w", err)
+	}
+	header, err := headerSize(first[:n], uint64(size))
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, header)
+	if _, err := file.ReadAt(text, 8); err != nil {
+		return nil, fmt.Errorf("cannot read weights: %w", err)
+	}
+	t, err := readHeader(text, uint64(size)-8-header)
+	if err == nil {
+		t.file, t.start = file, 8+int64(header)
+	}
+	return t, err
+}
+
+// headerSize reads the length of the header from a file's first bytes.
+func headerSize(first []byte, size uint64) (uint64, error) {
+	if len(first) < 8 {
+		return 0, fmt.Errorf("cannot read weights: %d bytes are too few for a header", len(first))
+	}
+	header := binary.LittleEndian.Uint64(first)
+	if header > maxHeader || header > size-8 {
+		return 0, fmt.Errorf("cannot read weights: header of %d bytes in a file of %d (at most %d)", header, size, maxHeader)
+	}
+	return header, nil
+}
+
+// readHeader reads the index of a file that has size bytes of data.
+func readHeader(text []byte, size uint64) (*Tensors, error) {
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(file[8:8+size], &raw); err != nil {
+	if err := json.Unmarshal(text, &raw); err != nil {
 		return nil, fmt.Errorf("cannot read header of weights: %w", err)
 	}
 	if len(raw) > maxTensors {
 		return nil, fmt.Errorf("cannot read weights: %d tensors, at most %d", len(raw), maxTensors)
 	}
-	t := &Tensors{data: file[8+size:], index: make(map[string]tensorEntry, len(raw))}
+	t := &Tensors{index: make(map[string]tensorEntry, len(raw))}
 	for name, value := range raw {
-		if err := t.add(name, value); err != nil {
+		if err := t.add(name, value, size); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
-// add puts one entry of the header into the index.
-func (t *Tensors) add(name string, value json.RawMessage) error {
+// add puts one entry of the header of a file with size bytes of data into the index.
+func (t *Tensors) add(name string, value json.RawMessage, size uint64) error {
 	if name == "__metadata__" {
 		if err := json.Unmarshal(value, &t.meta); err != nil {
 			return fmt.Errorf("cannot read metadata of weights: %w", err)
@@ -76,7 +122,7 @@ func (t *Tensors) add(name string, value json.RawMessage) error {
 	if err := json.Unmarshal(value, &e); err != nil {
 		return fmt.Errorf("cannot read tensor %q: %w", name, err)
 	}
-	if err := e.check(uint64(len(t.data))); err != nil {
+	if err := e.check(size); err != nil {
 		return fmt.Errorf("cannot read tensor %q: %w", name, err)
 	}
 	t.index[name] = e
@@ -87,7 +133,7 @@ func (t *Tensors) add(name string, value json.RawMessage) error {
 func (e *tensorEntry) check(size uint64) error {
 	width, ok := dtypeSizes[e.DType]
 	if !ok {
-		return fmt.Errorf("type %q is not one of U8, I8, I32, U32, F32", e.DType)
+		return fmt.Errorf("type %q is not one of U8, I8, I32, U32, I64, F16, BF16, F32, F64", e.DType)
 	}
 	if len(e.Shape) > maxRank {
 		return fmt.Errorf("%d dimensions, at most %d", len(e.Shape), maxRank)
@@ -127,7 +173,88 @@ func (t *Tensors) view(name, dtype string, shape []int) ([]byte, error) {
 	if !same {
 		return nil, fmt.Errorf("cannot read tensor %q: it is %s %v, want %s %v", name, e.DType, e.Shape, dtype, shape)
 	}
-	return t.data[e.Offsets[0]:e.Offsets[1]:e.Offsets[1]], nil
+	if t.file == nil {
+		return t.data[e.Offsets[0]:e.Offsets[1]:e.Offsets[1]], nil
+	}
+	data := make([]byte, e.Offsets[1]-e.Offsets[0])
+	if _, err := t.file.ReadAt(data, t.start+int64(e.Offsets[0])); err != nil {
+		return nil, fmt.Errorf("cannot read tensor %q: %w", name, err)
+	}
+	return data, nil
+}
+
+// Shape returns the shape of a tensor; ok is false if there is none of that name.
+func (t *Tensors) Shape(name string) (shape []int, ok bool) {
+	e, ok := t.index[name]
+	return e.Shape, ok
+}
+
+// Names returns the names of all tensors, in no order.
+func (t *Tensors) Names() iter.Seq[string] { return maps.Keys(t.index) }
+
+// Rows calls each for every so many rows of a tensor of the given shape, rows and columns, whatever kind of floats
+// it holds. The values are valid until each returns, and all finite.
+func (t *Tensors) Rows(name string, rows, columns, most int, each func(first int, values []float32) error) error {
+	e, ok := t.index[name]
+	if !ok {
+		return fmt.Errorf("cannot read tensor %q: %w", name, errNoTensor)
+	}
+	from, ok := floats[e.DType]
+	if whole := []int{rows, columns}; !ok || !slices.Equal(e.Shape, whole) && !(rows == 1 && slices.Equal(e.Shape, whole[1:])) {
+		return fmt.Errorf("cannot read tensor %q: it is %s %v, want floats of the shape %v", name, e.DType, e.Shape, whole)
+	}
+	width := int(dtypeSizes[e.DType])
+	data, values := make([]byte, min(most, rows)*columns*width), make([]float32, min(most, rows)*columns)
+	for first := 0; first < rows; first += most {
+		n := min(most, rows-first) * columns
+		at := e.Offsets[0] + uint64(first*columns*width)
+		if err := t.readAt(data[:n*width], at); err != nil {
+			return fmt.Errorf("cannot read tensor %q: %w", name, err)
+		}
+		for i := range values[:n] {
+			v := from(data[i*width:])
+			if v-v != 0 {
+				return fmt.Errorf("cannot read tensor %q: value %d is not finite", name, first*columns+i)
+			}
+			values[i] = v
+		}
+		if err := each(first, values[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAt fills b with the data from at on.
+func (t *Tensors) readAt(b []byte, at uint64) error {
+	if t.file == nil {
+		copy(b, t.data[at:])
+		return nil
+	}
+	_, err := t.file.ReadAt(b, t.start+int64(at))
+	return err
+}
+
+// floats read a value of each kind of float.
+var floats = map[string]func(b []byte) float32{
+	"F64":  func(b []byte) float32 { return float32(math.Float64frombits(binary.LittleEndian.Uint64(b))) },
+	"F32":  func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) },
+	"BF16": func(b []byte) float32 { return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16) },
+	"F16":  func(b []byte) float32 { return half(binary.LittleEndian.Uint16(b)) },
+}
+
+// half is the value of a float of 16 bits, https://ieeexplore.ieee.org/document/8766229: 1 bit of sign, 5 of
+// exponent, 10 of mantissa.
+func half(bits uint16) float32 {
+	sign, exponent, mantissa := uint32(bits>>15)<<31, uint32(bits>>10&31), uint32(bits&1023)
+	switch exponent {
+	case 0:
+		v := float32(mantissa) / (1 << 24)
+		return math.Float32frombits(math.Float32bits(v) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | mantissa<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | mantissa<<13)
 }
 
 // bytes returns a U8 tensor in place; the caller must not write to it.

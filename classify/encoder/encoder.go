@@ -1,0 +1,267 @@
+// Package encoder runs transformer encoders from a directory as Hugging Face has them: config.json,
+// tokenizer.json, model.safetensors. It reads BERT, RoBERTa and XLM-R, ModernBERT, DeBERTa-v2 and -v3, with a
+// head for one label of a text, for one of each token, or with none for an embedding.
+//
+//	e, err := encoder.Open("models/prompt-guard")
+//	err = e.Classify(func(p []float32) { ... p[1] ... }, text, &scratch, nil)
+//
+// Sums are in 8 bits (inInt8). A text that is longer than the net reads at a time is read in windows that overlap.
+package encoder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+
+	"kvasir/classify/model"
+	"kvasir/tokenize"
+)
+
+// A Task is what an encoder's last layer is for.
+type Task uint8
+
+// The tasks.
+const (
+	Embedding Task = iota // a vector for a text
+	Sequence              // one label for a text
+	Token                 // one label for each token
+)
+
+func (t Task) String() string {
+	return [...]string{"an embedding", "one label for a text", "a label for each token"}[t]
+}
+
+// An Encoder is one directory's. It is read-only, so its methods may be called at the same time, each with a
+// Scratch of its own.
+type Encoder struct {
+	head
+	net       net
+	tokenizer *tokenize.Tokenizer
+}
+
+// head is what makes labels of hidden states, or an embedding.
+type head struct {
+	task       Task
+	labels     []string
+	mean       bool // of all tokens instead of the first
+	dense      dense
+	act        func(x []float32) // after dense
+	norm       *norm             // after act; nil: none
+	classifier dense
+}
+
+// Task returns what the last layer is for.
+func (e *Encoder) Task() Task { return e.task }
+
+// Labels returns the names of the outputs, in their order; none for an embedding.
+func (e *Encoder) Labels() []string { return e.labels }
+
+// Size returns the length of an embedding.
+func (e *Encoder) Size() int { return e.net.hidden }
+
+// overlap is how many tokens two windows share: so what is cut at the end of one is whole in the next.
+const overlap = 64
+
+// tokenScratch is a text's tokens.
+type tokenScratch struct {
+	ids   []uint32
+	spans []tokenize.Span
+}
+
+// A window is the tokens [from, to) of a text.
+type window struct{ from, to int }
+
+// windows calls each for the windows of n tokens, one at least.
+func (e *Encoder) windows(n int, each func(w window) error) error {
+	room := e.net.most - e.tokenizer.Around(false)
+	step := max(room-overlap, (room+1)/2)
+	for from := 0; ; from += step {
+		to := min(from+room, n)
+		if err := each(window{from, to}); err != nil || to == n {
+			return err
+		}
+	}
+}
+
+// read runs the net over a window and what stands around a text. It returns how many tokens went in, and how many
+// of them stand before the text.
+func (e *Encoder) read(ids []uint32, s *Scratch, stop func() error) (tokens, before int, err error) {
+	s.ids, s.kinds = e.tokenizer.Frame(s.ids[:0], s.kinds[:0], ids)
+	for i, id := range s.ids {
+		if int(id) >= e.net.vocabulary {
+			return 0, 0, fmt.Errorf("BUG: token %d of %d", id, e.net.vocabulary)
+		}
+		if int(s.kinds[i]) >= e.net.typeCount {
+			s.kinds[i] = 0
+		}
+	}
+	return len(s.ids), e.tokenizer.Before(), e.net.run(s.ids, s.kinds, s, stop)
+}
+
+// Classify calls found with the probabilities of the labels for each window of a text; they are valid until it
+// returns. stop is asked between layers and may be nil; its error ends the reading and is returned.
+func (e *Encoder) Classify(found func(p []float32), text []byte, s *Scratch, stop func() error) error {
+	if e.task != Sequence {
+		panic("BUG: an encoder for " + e.task.String() + " is asked for one label")
+	}
+	s.tokens.ids = e.tokenizer.Append(s.tokens.ids[:0], text, false)
+	return e.windows(len(s.tokens.ids), func(w window) error {
+		tokens, _, err := e.read(s.tokens.ids[w.from:w.to], s, stop)
+		if err != nil {
+			return err
+		}
+		p := e.outputs(e.pool(tokens, s), 1, s)
+		softmax(p)
+		found(p)
+		return nil
+	})
+}
+
+// A Label is a token's.
+type Label struct {
+	tokenize.Span         // in the text
+	Label         int     // the likeliest
+	Score         float32 // its probability
+}
+
+// Tag appends the labels of a text's tokens to dst. A token that lies in two windows has the label of the one in
+// which it stands farther from the edge.
+func (e *Encoder) Tag(dst []Label, text []byte, s *Scratch, stop func() error) ([]Label, error) {
+	if e.task != Token {
+		panic("BUG: an encoder for " + e.task.String() + " is asked for labels of tokens")
+	}
+	t, first := &s.tokens, len(dst)
+	t.ids, t.spans = e.tokenizer.AppendSpans(t.ids[:0], t.spans[:0], text)
+	err := e.windows(len(t.ids), func(w window) error {
+		_, before, err := e.read(t.ids[w.from:w.to], s, stop)
+		if err != nil || w.from == w.to {
+			return err
+		}
+		if shared := first + w.from + overlap/2; w.from > 0 && shared < len(dst) {
+			dst = dst[:shared]
+		}
+		for at := len(dst) - first; at < w.to; at += model.RowBlock {
+			n := min(model.RowBlock, w.to-at)
+			out := e.outputs(s.x[(before+at-w.from)*e.net.hidden:][:n*e.net.hidden], n, s)
+			for i := range n {
+				p := out[i*len(e.labels):][:len(e.labels)]
+				softmax(p)
+				best := largest(p)
+				dst = append(dst, Label{t.spans[at+i], best, p[best]})
+			}
+		}
+		return nil
+	})
+	return dst, err
+}
+
+// Embed appends the embedding of a text to dst, Size values of length 1. Of a text that is longer than one window the
+// first is read.
+func (e *Encoder) Embed(dst []float32, text []byte, s *Scratch, stop func() error) ([]float32, error) {
+	s.tokens.ids = e.tokenizer.Append(s.tokens.ids[:0], text, false)
+	room := e.net.most - e.tokenizer.Around(false)
+	tokens, _, err := e.read(s.tokens.ids[:min(len(s.tokens.ids), room)], s, stop)
+	if err != nil {
+		return dst, err
+	}
+	first := len(dst)
+	dst = append(dst, e.pool(tokens, s)...)
+	var squares float64
+	for _, v := range dst[first:] {
+		squares += float64(v) * float64(v)
+	}
+	length := float32(max(math.Sqrt(squares), 1e-12))
+	for i := range dst[first:] {
+		dst[first+i] /= length
+	}
+	return dst, nil
+}
+
+// pool is the hidden state that stands for the sequence.
+func (e *Encoder) pool(tokens int, s *Scratch) []float32 {
+	size := e.net.hidden
+	if !e.mean {
+		return s.x[:size]
+	}
+	sum := s.read[:size]
+	clear(sum)
+	for t := range tokens {
+		for i, v := range s.x[t*size:][:size] {
+			sum[i] += v
+		}
+	}
+	for i := range sum {
+		sum[i] /= float32(tokens)
+	}
+	return sum
+}
+
+// outputs applies the head to rows of hidden states, RowBlock at most.
+func (e *Encoder) outputs(x []float32, rows int, s *Scratch) []float32 {
+	size, n := e.net.hidden, len(e.labels)
+	s.head = sized(s.head, rows*(size+n))
+	out := model.Rows{Values: s.head[rows*size:], Stride: n}
+	if e.dense != nil {
+		made := s.head[:rows*size]
+		e.dense.apply(e.net.hiddenRows(made), e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
+		e.act(made)
+		e.net.normalise(made, e.norm)
+		x = made
+	}
+	e.classifier.apply(out, e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
+	return out.Values[:rows*n]
+}
+
+// softmax turns a few scores into probabilities.
+func softmax(x []float32) {
+	top := x[largest(x)]
+	var sum float64
+	for _, v := range x {
+		sum += math.Exp(float64(v - top))
+	}
+	for i, v := range x {
+		x[i] = float32(math.Exp(float64(v-top)) / sum)
+	}
+}
+
+func largest(x []float32) (at int) {
+	for i, v := range x {
+		if v > x[at] {
+			at = i
+		}
+	}
+	return at
+}
+
+// pooling says whether an embedding is the mean of all tokens or the first one, as sentence-transformers has it in
+// 1_Pooling/config.json. Without that file it is the mean.
+func pooling(dir string) (mean bool, err error) {
+	const name = "1_Pooling/config.json"
+	data, err := readText(filepath.Join(dir, name), maxText)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	var kinds map[string]any
+	if err := json.Unmarshal(data, &kinds); err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	for kind, on := range kinds {
+		if on != true || len(kind) < len("pooling_mode_") || kind[:len("pooling_mode_")] != "pooling_mode_" {
+			continue
+		}
+		switch kind {
+		case "pooling_mode_mean_tokens":
+			mean = true
+		case "pooling_mode_cls_token":
+		default:
+			return false, fmt.Errorf("%s: %s is %w", name, kind, errors.ErrUnsupported)
+		}
+	}
+	return mean, nil
+}

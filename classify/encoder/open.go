@@ -1,0 +1,323 @@
+// Opening a directory: config.json, tokenizer.json, model.safetensors.
+
+package encoder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"kvasir/classify/model"
+	"kvasir/tokenize"
+)
+
+// maxWeights bounds model.safetensors, in bytes: the largest encoders have 2.3 GB.
+const maxWeights = 8 << 30
+
+// blockRows is how many rows of a table are read at a time.
+const blockRows = 4096
+
+// shape are the sizes of a net.
+type shape struct {
+	width                   int // of the rows of the tables
+	hidden, heads, headSize int
+	inner                   int
+	vocabulary, typeCount   int
+	most                    int     // tokens of a sequence
+	epsilon                 float32 // of the norms
+	factor                  float32 // of the scores
+	firstPlace, pad         int
+	padSkips                bool // a padding token has its own place, and is not counted
+}
+
+// opener reads the tensors of a net. The first thing that is wrong stays in err, and nothing is read after it.
+type opener struct {
+	c       *config
+	t       *model.Tensors
+	n       *net
+	prefix  string
+	err     error
+	scratch model.Scratch
+}
+
+func (o *opener) fail(err error) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// Open reads the encoder in a directory. Errors name the file, and the field or the tensor.
+func Open(dir string) (*Encoder, error) {
+	e, err := open(dir, inInt8)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the model in %q: %w", dir, said(err))
+	}
+	return e, nil
+}
+
+// said leaves the path out of an error that names a file that is not there: the file's name is enough.
+func said(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return fmt.Errorf("%s: %w", filepath.Base(of.Path), of.Err)
+	}
+	return err
+}
+
+func open(dir string, rooms rooms) (*Encoder, error) {
+	c, err := readConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	tokenizer, err := tokenize.Open(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		return nil, err
+	}
+	e := &Encoder{tokenizer: tokenizer}
+	if e.head.labels, err = c.labels(dir); err != nil {
+		return nil, err
+	}
+	file, err := openWeights(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxWeights {
+		return nil, fmt.Errorf("model.safetensors: it is no file of at most %d GiB", maxWeights>>30)
+	}
+	tensors, err := model.ReadTensors(file, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("model.safetensors: %w", err)
+	}
+	if err := e.build(c, tensors, rooms); err != nil {
+		return nil, err
+	}
+	if e.task == Embedding {
+		if e.mean, err = pooling(dir); err != nil {
+			return nil, err
+		}
+	}
+	if size := tokenizer.Size(); size > e.net.vocabulary {
+		return nil, fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, e.net.vocabulary)
+	}
+	if around := tokenizer.Around(false); around >= e.net.most {
+		return nil, fmt.Errorf("tokenizer.json puts %d tokens around a text, the net reads %d", around, e.net.most)
+	}
+	return e, nil
+}
+
+func openWeights(dir string) (*os.File, error) {
+	file, err := os.Open(filepath.Join(dir, "model.safetensors"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	for name, what := range map[string]string{
+		"model.safetensors.index.json": "it is in several parts: save the model in one",
+		"pytorch_model.bin":            "there is pytorch_model.bin, which may hold programs and is not read: save the model as safetensors",
+	} {
+		if _, other := os.Stat(filepath.Join(dir, name)); other == nil {
+			return nil, fmt.Errorf("%w; %s", said(err), what)
+		}
+	}
+	return nil, err
+}
+
+// build reads the net and its head.
+func (e *Encoder) build(c *config, t *model.Tensors, rooms rooms) error {
+	f, ok := families()[c.ModelType]
+	if !ok {
+		return fmt.Errorf("config.json: model_type %q is %w: these are: %s", c.ModelType, errors.ErrUnsupported, familyNames())
+	}
+	e.net = net{rooms: rooms, shape: shape{
+		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
+		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
+	}}
+	o := &opener{c: c, t: t, n: &e.net, prefix: prefixOf(t, f.prefix)}
+	f.net(o)
+	var err error
+	if e.task, err = c.task(); err != nil {
+		return err
+	}
+	if e.task != Embedding {
+		if len(e.labels) < 2 {
+			return fmt.Errorf("config.json: %d labels in id2label, which must be 2 at least", len(e.labels))
+		}
+		f.head(o, &e.head)
+	}
+	if o.err == nil && e.net.most < 3 {
+		return fmt.Errorf("config.json: max_position_embeddings is %d, too few", c.Places)
+	}
+	return o.err
+}
+
+// task is what the last layer is for.
+func (c *config) task() (Task, error) {
+	for _, name := range c.Architectures {
+		switch {
+		case strings.HasSuffix(name, "ForSequenceClassification"):
+			return Sequence, nil
+		case strings.HasSuffix(name, "ForTokenClassification"):
+			return Token, nil
+		case strings.HasSuffix(name, "Model"), strings.HasSuffix(name, "ForMaskedLM"):
+			return Embedding, nil
+		}
+	}
+	return 0, fmt.Errorf("config.json: architectures %q is %w: a name that ends in ForSequenceClassification, ForTokenClassification or Model is",
+		c.Architectures, errors.ErrUnsupported)
+}
+
+// prefixOf is what stands before the names of the net's tensors: nothing where it was saved without a head.
+func prefixOf(t *model.Tensors, prefix string) string {
+	for name := range t.Names() {
+		if strings.HasPrefix(name, prefix+"embeddings.") {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// outside turns to the tensors that stand outside of the net.
+func (o *opener) outside() { o.prefix = "" }
+
+// vector reads a vector. Old files call a norm's gamma and beta.
+func (o *opener) vector(name string, size int) (values []float32) {
+	if o.err == nil {
+		o.fail(o.t.Rows(name, 1, size, 1, func(_ int, row []float32) error {
+			values = append(values, row...)
+			return nil
+		}))
+	}
+	return values
+}
+
+// dense reads dense layers of in inputs and out outputs each, all as one.
+func (o *opener) dense(in, out int, bias bool, names ...string) dense {
+	if o.err != nil {
+		return nil
+	}
+	w, biases := make([]float32, 0, len(names)*in*out), make([]float32, 0, len(names)*out)
+	for _, name := range names {
+		o.fail(o.t.Rows(o.prefix+name+".weight", out, in, blockRows, func(_ int, rows []float32) error {
+			w = append(w, rows...)
+			return nil
+		}))
+		if bias {
+			biases = append(biases, o.vector(o.prefix+name+".bias", out)...)
+		}
+		if o.err != nil {
+			return nil
+		}
+	}
+	if !bias {
+		biases = nil
+	}
+	d := o.n.rooms.dense()
+	d.set(model.Rows{Values: w, Stride: in}, biases, in, len(names)*out, &o.scratch)
+	return d
+}
+
+// norm reads a norm.
+func (o *opener) norm(name string, bias bool) *norm {
+	weight, shift := ".weight", ".bias"
+	if _, old := o.t.Shape(o.prefix + name + ".gamma"); old {
+		weight, shift = ".gamma", ".beta"
+	}
+	n := &norm{gain: o.vector(o.prefix+name+weight, o.n.hidden), bias: make([]float32, o.n.hidden)}
+	if bias {
+		n.bias = o.vector(o.prefix+name+shift, o.n.hidden)
+	}
+	return n
+}
+
+// table reads a table, a block of rows at a time.
+func (o *opener) table(name string, rows, width int) table {
+	if o.err != nil {
+		return nil
+	}
+	if shape, ok := o.t.Shape(o.prefix + name + ".weight"); !ok || len(shape) != 2 || shape[0] != rows || shape[1] != width {
+		// Before memory is taken for it.
+		o.fail(o.t.Rows(o.prefix+name+".weight", rows, width, 1, nil))
+		return nil
+	}
+	t := o.n.rooms.table(rows, width)
+	o.fail(o.t.Rows(o.prefix+name+".weight", rows, width, blockRows, func(first int, values []float32) error {
+		for i := 0; i < len(values)/width; i++ {
+			t.set(first+i, values[i*width:][:width])
+		}
+		return nil
+	}))
+	return t
+}
+
+// addPlaces gives each layer of DeBERTa what its heads make of the places. They do not depend on the text.
+func (o *opener) addPlaces() {
+	n, count := o.n, o.n.relative.places()
+	var places []float32
+	if o.err == nil {
+		o.fail(o.t.Rows(o.prefix+"encoder.rel_embeddings.weight", count, n.hidden, blockRows, func(_ int, rows []float32) error {
+			places = append(places, rows...)
+			return nil
+		}))
+	}
+	if strings.Contains(strings.ToLower(o.c.NormPlaces), "layer_norm") {
+		n.normalise(places, o.norm("encoder.LayerNorm", true))
+	}
+	for i := range n.layers {
+		self := "encoder.layer." + strconv.Itoa(i) + ".attention.self."
+		keys, queries := "pos_key_proj", "pos_query_proj"
+		if o.c.ShareKeys {
+			keys, queries = namesDeBERTa.key, namesDeBERTa.query
+		}
+		for _, term := range o.c.Terms {
+			switch term {
+			case "c2p":
+				n.layers[i].keysAt = o.heads(self+keys, places, count)
+			case "p2c":
+				n.layers[i].queriesAt = o.heads(self+queries, places, count)
+			}
+		}
+	}
+}
+
+// heads applies a dense layer to the places, and makes what each head has of them a layer: a head's value goes in,
+// its product with each place comes out.
+func (o *opener) heads(name string, places []float32, count int) (all []dense) {
+	d, n := o.dense(o.n.hidden, o.n.hidden, true, name), o.n
+	if o.err != nil {
+		return nil
+	}
+	made := make([]float32, count*n.hidden)
+	d.apply(n.hiddenRows(made), n.hiddenRows(places), model.Rows{}, count, &o.scratch)
+	for head := range n.heads {
+		one := n.rooms.dense()
+		one.set(n.hiddenRows(made[head*n.headSize:]), nil, n.headSize, count, &o.scratch)
+		all = append(all, one)
+	}
+	return all
+}
+
+func (o *opener) epsilon(of *float64, standard float64) float32 {
+	e, err := o.c.epsilon(of, standard)
+	o.fail(err)
+	return e
+}
+
+// number is a field that is a count.
+func (o *opener) number(name string, of *int, standard int) int {
+	if of == nil {
+		return standard
+	}
+	if *of < 0 || *of == 0 && standard > 0 && name != "type_vocab_size" {
+		o.fail(fmt.Errorf("config.json: %s is %d", name, *of))
+		return standard
+	}
+	return *of
+}
