@@ -39,11 +39,13 @@ var vnniForm = form{
 	gather:    gatherAVX512,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX512(x, &tanhTerms) },
-	gelu:      geluPlain,
-	exp:       expPlain,
-	decode:    decodeAVX512,
-	widen:     widenAVX2,
-	bring:     bringLines,
+	gelu:      func(x []float32) { geluAVX512(x, &geluTerms) },
+	exp: func(x []float32, factor float32) float32 {
+		return expAVX512(x, largestAVX2(x), factor, &expTerms)
+	},
+	decode: decodeAVX512,
+	widen:  widenAVX2,
+	bring:  bringLines,
 }
 
 // avx2Form widens both sides to 16 bits: VPMADDUBSW would saturate.
@@ -61,11 +63,13 @@ var avx2Form = form{
 	gather:    gatherAVX2,
 	fix:       fixAVX2,
 	tanh:      func(x []float32) { tanhAVX2(x, &tanhTerms) },
-	gelu:      geluPlain,
-	exp:       expPlain,
-	decode:    decodeAVX2,
-	widen:     widenAVX2,
-	bring:     bringLines,
+	gelu:      func(x []float32) { geluAVX2(x, &geluTerms) },
+	exp: func(x []float32, factor float32) float32 {
+		return expAVX2(x, largestAVX2(x), factor, &expTerms)
+	},
+	decode: decodeAVX2,
+	widen:  widenAVX2,
+	bring:  bringLines,
 }
 
 // fewVNNI computes 2 to 5 rows.
@@ -148,6 +152,23 @@ func tanhAVX2(x []float32, terms *[13]float32)
 
 //go:noescape
 func tanhAVX512(x []float32, terms *[13]float32)
+
+//go:noescape
+func geluAVX2(x []float32, terms *[13]float32)
+
+//go:noescape
+func geluAVX512(x []float32, terms *[13]float32)
+
+// largestAVX2 returns the largest value; x is not empty.
+//
+//go:noescape
+func largestAVX2(x []float32) float32
+
+//go:noescape
+func expAVX2(x []float32, top, factor float32, terms *[12]float32) float32
+
+//go:noescape
+func expAVX512(x []float32, top, factor float32, terms *[12]float32) float32
 
 //go:noescape
 func decodeAVX2(dst []float32, row []byte, code *[16]float32)

@@ -334,3 +334,54 @@ func TestTanh(t *testing.T) {
 		}
 	})
 }
+
+// TestGELU: within 2e-6 of the function, relative to the value, and the same bits in every form.
+func TestGELU(t *testing.T) {
+	rng := rand.New(rand.NewPCG(29, 30))
+	x := randomFloats(rng, 512)
+	copy(x, []float32{0, 1e-30, -1e-30, 5.3, -5.3, 6, -6, 1e9, -1e9, 0.5, -0.5})
+	want := slices.Clone(x)
+	geluPlain(want)
+	for i, v := range x {
+		exact := float64(v) * (1 + math.Erf(float64(v)/math.Sqrt2)) / 2
+		if math.Abs(float64(want[i])-exact) > 1e-6*max(1, math.Abs(float64(v))) {
+			t.Errorf("GELU of %v is %v, want %v", v, want[i], exact)
+		}
+	}
+	withForm(t, func(t *testing.T) {
+		got := slices.Clone(x)
+		kernel.gelu(got)
+		if i := firstDifference(got, want); i >= 0 {
+			t.Errorf("GELU of %v is %v, want %v", x[i], got[i], want[i])
+		}
+	})
+}
+
+// TestExp: within 3e-7 of the function, relative to the value, and the same bits and sum in every form.
+func TestExp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	for _, n := range []int{16, 32, 48, 512} {
+		x := randomFloats(rng, n)
+		for i := range x {
+			x[i] *= 20
+		}
+		copy(x[n/2:], []float32{-1e30, -1000, 0, 1e-30})
+		want := slices.Clone(x)
+		sum, top := expPlain(want, 0.3), slices.Max(x)
+		for i, v := range x {
+			exact := math.Exp(max(float64((v-top)*0.3), -87))
+			if math.Abs(float64(want[i])-exact) > 3e-7*exact {
+				t.Errorf("exp of %v is %v, want %v", (v-top)*0.3, want[i], exact)
+			}
+		}
+		withForm(t, func(t *testing.T) {
+			got := slices.Clone(x)
+			if s := kernel.exp(got, 0.3); s != sum {
+				t.Errorf("the sum of %d is %v, want %v", n, s, sum)
+			}
+			if i := firstDifference(got, want); i >= 0 {
+				t.Errorf("exp of %v is %v, want %v", x[i], got[i], want[i])
+			}
+		})
+	}
+}

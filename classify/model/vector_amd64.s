@@ -649,3 +649,231 @@ loop:
 done:
 	VZEROUPPER
 	RET
+
+// func geluAVX2(x []float32, terms *[13]float32)
+// As tanhAVX2, and then (it + 1) * (x * 0.5).
+TEXT ·geluAVX2(SB), NOSPLIT, $0-32
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	MOVQ         terms+24(FP), AX
+	VBROADCASTSS (AX), Y5
+	VBROADCASTSS 4(AX), Y6
+	VBROADCASTSS 8(AX), Y7
+	VBROADCASTSS 36(AX), Y8
+	VBROADCASTSS 48(AX), Y9
+	MOVL         $0x3f000000, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Y10
+	SHRQ         $3, CX
+	JZ           done
+
+loop:
+	VMOVUPS (SI), Y11
+	VMAXPS  Y5, Y11, Y0
+	VMINPS  Y6, Y0, Y0
+	VMULPS  Y0, Y0, Y1
+	VMOVAPS Y7, Y2
+	VMOVAPS Y8, Y3
+	TERM_AVX2(12, Y2)
+	TERM_AVX2(40, Y3)
+	TERM_AVX2(16, Y2)
+	TERM_AVX2(44, Y3)
+	TERM_AVX2(20, Y2)
+	TERM_AVX2(48, Y3)
+	TERM_AVX2(24, Y2)
+	TERM_AVX2(28, Y2)
+	TERM_AVX2(32, Y2)
+	VMULPS  Y2, Y0, Y0
+	VDIVPS  Y3, Y0, Y0
+	VADDPS  Y9, Y0, Y0
+	VMULPS  Y10, Y11, Y11
+	VMULPS  Y11, Y0, Y0
+	VMOVUPS Y0, (SI)
+	ADDQ    $32, SI
+	DECQ    CX
+	JNZ     loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluAVX512(x []float32, terms *[13]float32)
+TEXT ·geluAVX512(SB), NOSPLIT, $0-32
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	MOVQ         terms+24(FP), AX
+	VBROADCASTSS 8(AX), Z7
+	VBROADCASTSS 36(AX), Z8
+	VBROADCASTSS 48(AX), Z9
+	MOVL         $0x3f000000, DX
+	VMOVD        DX, X10
+	VBROADCASTSS X10, Z10
+	SHRQ         $4, CX
+	JZ           done
+
+loop:
+	VMOVUPS     (SI), Z11
+	VMAXPS.BCST (AX), Z11, Z0
+	VMINPS.BCST 4(AX), Z0, Z0
+	VMULPS      Z0, Z0, Z1
+	VMOVAPS     Z7, Z2
+	VMOVAPS     Z8, Z3
+	TERM_AVX512(12, Z2)
+	TERM_AVX512(40, Z3)
+	TERM_AVX512(16, Z2)
+	TERM_AVX512(44, Z3)
+	TERM_AVX512(20, Z2)
+	TERM_AVX512(48, Z3)
+	TERM_AVX512(24, Z2)
+	TERM_AVX512(28, Z2)
+	TERM_AVX512(32, Z2)
+	VMULPS      Z2, Z0, Z0
+	VDIVPS      Z3, Z0, Z0
+	VADDPS      Z9, Z0, Z0
+	VMULPS      Z10, Z11, Z11
+	VMULPS      Z11, Z0, Z0
+	VMOVUPS     Z0, (SI)
+	ADDQ        $64, SI
+	DECQ        CX
+	JNZ         loop
+
+done:
+	VZEROUPPER
+	RET
+
+// func largestAVX2(x []float32) float32
+TEXT ·largestAVX2(SB), NOSPLIT, $0-28
+	MOVQ    x_base+0(FP), SI
+	MOVQ    x_len+8(FP), CX
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	SHRQ    $4, CX
+	DECQ    CX
+	JZ      done
+
+loop:
+	ADDQ   $64, SI
+	VMAXPS (SI), Y0, Y0
+	VMAXPS 32(SI), Y1, Y1
+	DECQ   CX
+	JNZ    loop
+
+done:
+	VMAXPS       Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS       X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VMAXPS       X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VMAXPS       X1, X0, X0
+	VMOVSS       X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func expAVX2(x []float32, top, factor float32, terms *[12]float32) float32
+// Y0 is what is left of the exponent, Y3 its whole part, Y2 the polynomial. The two halves of the 16 sums are
+// Y12 and Y13, which take turns.
+TEXT ·expAVX2(SB), NOSPLIT, $0-44
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	VBROADCASTSS top+24(FP), Y5
+	VBROADCASTSS factor+28(FP), Y6
+	MOVQ         terms+32(FP), AX
+	VBROADCASTSS (AX), Y7
+	VBROADCASTSS 4(AX), Y8
+	VBROADCASTSS 8(AX), Y9
+	VBROADCASTSS 12(AX), Y10
+	VBROADCASTSS 16(AX), Y14
+	MOVL         $0x4b400000, DX
+	VMOVD        DX, X11
+	VBROADCASTSS X11, Y11
+	VXORPS       Y12, Y12, Y12
+	VXORPS       Y13, Y13, Y13
+	SHRQ         $3, CX
+
+loop:
+	VMOVUPS   (SI), Y0
+	VSUBPS    Y5, Y0, Y0
+	VMULPS    Y6, Y0, Y0
+	VMAXPS    Y7, Y0, Y1
+	VMULPS    Y8, Y1, Y3
+	VADDPS    Y11, Y3, Y3
+	VSUBPS    Y11, Y3, Y3
+	VMULPS    Y9, Y3, Y0
+	VSUBPS    Y0, Y1, Y1
+	VMULPS    Y10, Y3, Y0
+	VSUBPS    Y0, Y1, Y1
+	VMOVAPS   Y14, Y2
+	TERM_AVX2(20, Y2)
+	TERM_AVX2(24, Y2)
+	TERM_AVX2(28, Y2)
+	TERM_AVX2(32, Y2)
+	TERM_AVX2(36, Y2)
+	TERM_AVX2(40, Y2)
+	TERM_AVX2(44, Y2)
+	VCVTPS2DQ Y3, Y3
+	VPSLLD    $23, Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVUPS   Y2, (SI)
+	VADDPS    Y2, Y12, Y0
+	VMOVAPS   Y13, Y12
+	VMOVAPS   Y0, Y13
+	ADDQ      $32, SI
+	DECQ      CX
+	JNZ       loop
+
+	VADDPS     Y13, Y12, Y12
+	FOLD(Y12, X12, X4)
+	VMOVSS     X12, ret+40(FP)
+	VZEROUPPER
+	RET
+
+// func expAVX512(x []float32, top, factor float32, terms *[12]float32) float32
+TEXT ·expAVX512(SB), NOSPLIT, $0-44
+	MOVQ         x_base+0(FP), SI
+	MOVQ         x_len+8(FP), CX
+	VBROADCASTSS top+24(FP), Z5
+	VBROADCASTSS factor+28(FP), Z6
+	MOVQ         terms+32(FP), AX
+	VBROADCASTSS 16(AX), Z14
+	MOVL         $0x4b400000, DX
+	VMOVD        DX, X11
+	VBROADCASTSS X11, Z11
+	VPXORD       Z12, Z12, Z12
+	SHRQ         $4, CX
+
+loop:
+	VMOVUPS     (SI), Z0
+	VSUBPS      Z5, Z0, Z0
+	VMULPS      Z6, Z0, Z0
+	VMAXPS.BCST (AX), Z0, Z1
+	VMULPS.BCST 4(AX), Z1, Z3
+	VADDPS      Z11, Z3, Z3
+	VSUBPS      Z11, Z3, Z3
+	VMULPS.BCST 8(AX), Z3, Z0
+	VSUBPS      Z0, Z1, Z1
+	VMULPS.BCST 12(AX), Z3, Z0
+	VSUBPS      Z0, Z1, Z1
+	VMOVAPS     Z14, Z2
+	TERM_AVX512(20, Z2)
+	TERM_AVX512(24, Z2)
+	TERM_AVX512(28, Z2)
+	TERM_AVX512(32, Z2)
+	TERM_AVX512(36, Z2)
+	TERM_AVX512(40, Z2)
+	TERM_AVX512(44, Z2)
+	VCVTPS2DQ   Z3, Z3
+	VPSLLD      $23, Z3, Z3
+	VPADDD      Z3, Z2, Z2
+	VMOVUPS     Z2, (SI)
+	VADDPS      Z2, Z12, Z12
+	ADDQ        $64, SI
+	DECQ        CX
+	JNZ         loop
+
+	VEXTRACTF64X4 $1, Z12, Y1
+	VADDPS        Y1, Y12, Y12
+	FOLD(Y12, X12, X4)
+	VMOVSS        X12, ret+40(FP)
+	VZEROUPPER
+	RET
