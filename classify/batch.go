@@ -204,7 +204,7 @@ func (j *judging) judgeBatch() {
 	start := clock()
 	defer func() {
 		if recover() != nil {
-			j.reader, j.batch = j.c.weights.newReader(), nil
+			j.reader, j.batch = j.c.weights.newReader(j.stop), nil
 		}
 		j.took(KindJailbreak, clock()-start, nil) // the time of the whole batch
 	}()

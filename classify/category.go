@@ -30,7 +30,9 @@ func (j *judging) findCategory() error {
 	}
 	key, ok := j.c.shared.key(text), false
 	if c.Scores, ok = j.c.shared.category.get(key); !ok {
-		j.reader.category(&c.Scores, text)
+		if err := j.reader.category(&c.Scores, text); err != nil {
+			return err
+		}
 		j.c.shared.category.put(key, c.Scores)
 	}
 	best, second := 0, 1

@@ -97,7 +97,7 @@ type Classifier struct {
 // the signal, the decision or the file of weights; an *UnknownError within knows
 // what would do.
 func New(o Options) (*Classifier, error) {
-	w, err := openWeights(o.Models)
+	w, err := openWeights(&o)
 	if err != nil {
 		return nil, err
 	}

@@ -14,41 +14,45 @@ import (
 // one in a document, MATHS is about maths, and a Name is somebody.
 type saying struct{}
 
-func (saying) newReader() reader { return saying{} }
+func (saying) newReader(func() error) reader { return saying{} }
 
-func (saying) attack(text []byte, _ bool) (s attackScores) {
+func (saying) attack(text []byte, _ bool) (s attackScores, _ error) {
 	if bytes.Contains(text, []byte("ATTACK")) || bytes.Contains(text, []byte("AT\nTACK\n")) {
 		s.attack = 0.99
 	}
 	if bytes.Contains(text, []byte("INDIRECT")) {
 		s.indirect = 0.99
 	}
-	return s
+	return s, nil
 }
 
+func (saying) whole() int { return maxWhole }
+
 func (s saying) suspicion(piece []byte) (attack, indirect float32) {
-	found := s.attack(piece, true)
+	found, _ := s.attack(piece, true)
 	return found.attack, found.indirect
 }
 
-func (saying) embed(dst *[Dim]float32, text []byte) {
+func (saying) embed(dst *[Dim]float32, text []byte) error {
 	clear(dst[:])
 	dst[len(text)%Dim] = 1
+	return nil
 }
 
-func (saying) category(dst *[len(Categories)]float32, text []byte) {
+func (saying) category(dst *[len(Categories)]float32, text []byte) error {
 	clear(dst[:])
 	dst[10] = 1 // other
 	if bytes.Contains(text, []byte("MATHS")) {
 		dst[10], dst[9] = 0.1, 0.9
 	}
+	return nil
 }
 
-func (saying) names(dst []pii.Span, text []byte) []pii.Span {
+func (saying) names(dst []pii.Span, text []byte) ([]pii.Span, error) {
 	if i := bytes.Index(text, []byte("Name")); i >= 0 {
 		dst = append(dst, pii.Span{Start: int32(i), End: int32(i) + 4, Type: pii.Person, Score: 0.9})
 	}
-	return dst
+	return dst, nil
 }
 
 func (saying) forget() {}
@@ -58,7 +62,7 @@ func (saying) batches() bool { return true }
 func (s saying) together(list []model.Short) {
 	for i := range list {
 		t := &list[i]
-		found := s.attack(t.Text, false)
+		found, _ := s.attack(t.Text, false)
 		t.Judged = true
 		t.Scores = model.Scores{Attack: found.attack, Injection: found.injection, Indirect: found.indirect}
 		s.embed(&t.Embedding, t.Text)

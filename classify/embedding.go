@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"kvasir/classify/encoder"
 	"kvasir/classify/model"
 )
 
@@ -18,7 +19,9 @@ const KindSentence Kind = "sentence"
 
 func (j *judging) findSentence() error {
 	if text := j.lastUser(); len(text) > 0 {
-		j.sentence(&j.v.embedding, text)
+		if err := j.sentence(&j.v.embedding, text); err != nil {
+			return err
+		}
 		j.v.Embedding = j.v.embedding[:]
 	}
 	return nil
@@ -27,19 +30,29 @@ func (j *judging) findSentence() error {
 func reportSentence(*Verdict) string { return "the embedding of the last user text" }
 
 // sentence makes the embedding of a folded text, or finds it.
-func (j *judging) sentence(dst *[Dim]float32, text []byte) {
+func (j *judging) sentence(dst *[Dim]float32, text []byte) error {
 	key, ok := j.c.shared.key(text), false
 	if *dst, ok = j.c.shared.sentence.get(key); !ok {
-		j.reader.embed(dst, text)
+		if err := j.reader.embed(dst, text); err != nil {
+			return err
+		}
 		j.c.shared.sentence.put(key, *dst)
 	}
+	return nil
 }
 
 // foldVersion goes up when folding makes another text of the same bytes, and so another embedding.
 const foldVersion = "1"
 
-// EmbeddingVersion names what embeddings are made with: those of two versions are not comparable.
-func EmbeddingVersion() string { return model.EncoderHash + "-" + foldVersion }
+// EmbeddingVersion names what embeddings are made with, the embedded encoder or that of a directory, all of which is
+// read: those of two versions are not comparable.
+func EmbeddingVersion(own OwnModel) (string, error) {
+	if own.Dir == "" {
+		return model.EncoderHash + "-" + foldVersion, nil
+	}
+	hash, err := encoder.Hash(own.Dir)
+	return hash + "-" + foldVersion, err
+}
 
 // Embed makes the sentence embedding, of length 1, of one text: the one that
 // Judge makes of it as a user's last. It says whether there is one: not of a
@@ -65,8 +78,7 @@ func (c *Classifier) Embed(dst *[Dim]float32, text []byte) (ok bool) {
 	if text = j.shorten(j.folds.fold(0, text).bytes); len(text) == 0 {
 		return false
 	}
-	j.sentence(dst, text)
-	return true
+	return j.sentence(dst, text) == nil
 }
 
 // defaultCosine is the threshold where the configuration names none.
@@ -94,14 +106,16 @@ func newEmbedding(c *Classifier, o *SignalOptions) (test, error) {
 		threshold = defaultCosine
 	}
 	phrases := make([][Dim]float32, len(o.Phrases))
-	r := c.weights.newReader()
+	r := c.weights.newReader(nil)
 	var f folds
 	for i, p := range o.Phrases {
 		if p == "" {
 			return nil, fmt.Errorf("phrase %d is empty", i+1)
 		}
 		f.begin(1)
-		r.embed(&phrases[i], head(f.fold(0, []byte(p)).bytes, maxLast))
+		if err := r.embed(&phrases[i], head(f.fold(0, []byte(p)).bytes, maxLast)); err != nil {
+			return nil, err
+		}
 	}
 	return func(j *judging) (float64, bool, error) {
 		if err := j.find(KindSentence); err != nil || j.v.Embedding == nil {

@@ -180,8 +180,8 @@ func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
 	if text = withoutNoise(j, text); !speaks(text) {
 		return s, nil
 	}
-	if len(text) <= maxWhole {
-		return j.reader.attack(text, read), nil
+	if len(text) <= j.reader.whole() {
+		return j.reader.attack(text, read)
 	}
 	var picked suspects
 	for p := (pieces{text: text, size: attackPiece}); p.next(); {
@@ -195,7 +195,10 @@ func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
 		if j.overdue() {
 			return s, ErrTimeout
 		}
-		one := j.reader.attack(p, read)
+		one, err := j.reader.attack(p, read)
+		if err != nil {
+			return s, err
+		}
 		if one.attack > s.attack {
 			s.attack, s.injection = one.attack, one.injection
 		}

@@ -79,7 +79,9 @@ type answer struct {
 }
 
 func newJudging(c *Classifier) *judging {
-	return &judging{c: c, done: make([]outcome, len(c.table)), own: make([]answer, len(c.own)), reader: c.weights.newReader()}
+	j := &judging{c: c, done: make([]outcome, len(c.table)), own: make([]answer, len(c.own))}
+	j.reader = c.weights.newReader(j.stop)
+	return j
 }
 
 // maxMemory is how much one thread keeps between requests, in bytes, beside
@@ -218,6 +220,14 @@ func (j *judging) overdue() bool {
 		now = j.giveWay(now)
 	}
 	return j.overdueAt(now)
+}
+
+// stop ends the reading of a text that takes long.
+func (j *judging) stop() error {
+	if j.r != nil && j.overdue() {
+		return ErrTimeout
+	}
+	return nil
 }
 
 // giveWay lets waiting requests have the thread, and returns the time when this one goes on. It ends the judging if

@@ -21,14 +21,14 @@ const (
 	perShort = time.Millisecond
 )
 
-func (dawdling) newReader() reader { return dawdling{} }
+func (dawdling) newReader(func() error) reader { return dawdling{} }
 
 func (s dawdling) suspicion(piece []byte) (attack, indirect float32) {
 	time.Sleep(perPiece)
 	return s.saying.suspicion(piece)
 }
 
-func (s dawdling) attack(text []byte, read bool) attackScores {
+func (s dawdling) attack(text []byte, read bool) (attackScores, error) {
 	time.Sleep(perShort)
 	return s.saying.attack(text, read)
 }

@@ -12,6 +12,7 @@ type Options struct {
 	Category  CategoryOptions
 	Jailbreak GuardOptions
 	PII       PIIOptions
+	Embedding OwnModel        // without labels, in place of the embedded one
 	Signals   []SignalOptions // facts of the user's own making
 	Decisions []Decision      // in the order of the configuration
 	Priority  bool            // the highest Decision.Priority that holds is taken, not the first
@@ -24,6 +25,7 @@ type Options struct {
 // CategoryOptions say when a category counts.
 type CategoryOptions struct {
 	Threshold float64 // of confidence; below it the category is `other`
+	Model     OwnModel
 }
 
 // An Action is what a guard does about what it finds.
@@ -44,6 +46,7 @@ type GuardOptions struct {
 	Action       Action
 	Threshold    float64 // probability from which it acts
 	AllowOnError bool    // what could not be judged passes (and is counted) instead of being refused
+	Model        OwnModel
 }
 
 // PIIOptions are the PII guard's.

@@ -83,7 +83,9 @@ func searchPII(j *judging, i int) error {
 		if j.overdue() {
 			return ErrTimeout
 		}
-		namesIn(j, &p)
+		if err := namesIn(j, &p); err != nil {
+			return err
+		}
 	}
 	keepSpans(j, i, f)
 	return nil
@@ -113,7 +115,7 @@ func alsoWithoutTags(j *judging, i, first int) {
 // all names may pass and no decision asks for them, it need not run.
 func (c *Classifier) asksForNames(conditions []Decision) bool {
 	o := &c.options.PII
-	if o.All || o.Action == Annotate {
+	if o.All || o.Action == Annotate || o.Model.Dir != "" { // whatever it may find
 		return true
 	}
 	for t := pii.Type(1); t <= pii.Types(); t++ {
@@ -133,13 +135,15 @@ func (c *Condition) asksFor(kind Kind) bool {
 }
 
 // namesIn appends the names in one piece to spans.
-func namesIn(j *judging, p *pieces) {
+func namesIn(j *judging, p *pieces) (err error) {
 	from := len(j.spans)
 	key := j.c.shared.key(p.piece)
 	if known, ok := j.c.shared.names.get(key); ok {
 		j.spans = append(j.spans, known.spans[:known.n]...)
 	} else {
-		j.spans = j.reader.names(j.spans, p.piece)
+		if j.spans, err = j.reader.names(j.spans, p.piece); err != nil {
+			return err
+		}
 		if known.n = copy(known.spans[:], j.spans[from:]); known.n == len(j.spans)-from {
 			j.c.shared.names.put(key, known)
 		}
@@ -148,6 +152,7 @@ func namesIn(j *judging, p *pieces) {
 		j.spans[k].Start += int32(p.at)
 		j.spans[k].End += int32(p.at)
 	}
+	return nil
 }
 
 // keepSpans moves the spans of one text that reach the threshold into the verdict,

@@ -1,4 +1,4 @@
-// Reader: what judging needs of the embedded weights.
+// Reader: what judging needs of weights.
 
 package classify
 
@@ -10,9 +10,11 @@ import (
 // Dim is the length of the sentence embedding.
 const Dim = model.Dim
 
-// weights are the embedded weights: read-only, shared by all threads.
+// weights are those of a classifier: read-only, shared by all threads.
 type weights interface {
-	newReader() reader
+	// newReader makes the memory of a thread. stop is asked where a text takes long, and its error ends
+	// the reading; nil: nothing does.
+	newReader(stop func() error) reader
 	// batches says that texts judged together cost less than one by one.
 	batches() bool
 }
@@ -22,18 +24,20 @@ type weights interface {
 type reader interface {
 	// attack gives calibrated probabilities that there is an attack in a text. read says that the
 	// text is a document or a tool's result; then indirect is computed as well.
-	attack(text []byte, read bool) attackScores
+	attack(text []byte, read bool) (attackScores, error)
+	// whole is how long a text is, in bytes, that attack reads whole.
+	whole() int
 	// suspicion says how much the words of a piece suggest an attack, and instructions
 	// to its reader. The values serve to compare pieces with each other.
 	suspicion(piece []byte) (attack, indirect float32)
 	// embed makes the sentence embedding, of length 1.
-	embed(dst *[Dim]float32, text []byte)
+	embed(dst *[Dim]float32, text []byte) error
 	// category gives calibrated probabilities, in the order of Categories.
-	category(dst *[len(Categories)]float32, text []byte)
+	category(dst *[len(Categories)]float32, text []byte) error
 	// together does what attack, embed and category do, for short texts at once.
 	together(list []model.Short)
 	// names appends names of people, places and organisations to dst.
-	names(dst []pii.Span, text []byte) []pii.Span
+	names(dst []pii.Span, text []byte) ([]pii.Span, error)
 	// forget lets go of texts between two requests.
 	forget()
 }

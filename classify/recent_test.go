@@ -16,9 +16,9 @@ type counting struct {
 	asked *atomic.Int32
 }
 
-func (c counting) newReader() reader { return c }
+func (c counting) newReader(func() error) reader { return c }
 
-func (c counting) attack(text []byte, read bool) attackScores {
+func (c counting) attack(text []byte, read bool) (attackScores, error) {
 	c.asked.Add(1)
 	return c.saying.attack(text, read)
 }
@@ -84,7 +84,7 @@ func TestSharedResultsAreTheFirst(t *testing.T) {
 	for _, s := range o.Signals {
 		o.Decisions = append(o.Decisions, Decision{Name: s.Name, When: Condition{All: []Condition{{Is: []Is{{s.Kind, []string{s.Name}}}}, {Is: []Is{{KindModel, []string{"never"}}}}}}})
 	}
-	w, err := openWeights("")
+	w, err := openWeights(new(Options))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func also(r *Request) *Request {
 // Parts put together stand where others stood before them: of the same length they were taken for
 // those.
 func TestJoinedPartsAreNotTakenForOthers(t *testing.T) {
-	w, err := openWeights("")
+	w, err := openWeights(new(Options))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,22 @@ type modelWeights struct {
 	names *tagger.Tagger
 }
 
-// openWeights opens the embedded weights, with those of a directory in their place; "": of none.
-func openWeights(dir string) (weights, error) {
+// openWeights opens the weights of the options: the embedded ones, or files of a directory in their place, and the
+// encoders of the user's own.
+func openWeights(o *Options) (weights, error) {
+	w, err := openModel(o.Models)
+	if err != nil {
+		return nil, err
+	}
+	own, err := openOwned(o)
+	if own == nil || err != nil {
+		return w, err
+	}
+	return ownWeights{w, own}, nil
+}
+
+// openModel opens the embedded weights, with those of a directory in their place; "": of none.
+func openModel(dir string) (weights, error) {
 	if dir != "" {
 		m, names, err := tagger.Own(dir)
 		return modelWeights{m, names}, err
@@ -41,7 +55,7 @@ func CheckModels(dir string) error {
 // WeightsHash is a short hash of all embedded weights, 12 hexadecimal digits. It reads all of them.
 func WeightsHash() string { return model.Hash(tagger.Weights()) }
 
-func (w modelWeights) newReader() reader { return &modelReader{m: w.m, tagger: w.names} }
+func (w modelWeights) newReader(func() error) reader { return &modelReader{m: w.m, tagger: w.names} }
 
 func (w modelWeights) batches() bool { return model.Batches() }
 
@@ -67,11 +81,14 @@ func (r *modelReader) together(list []model.Short) { r.m.Together(list, &r.scrat
 
 func (r *modelReader) forget() { r.of = nil }
 
-func (r *modelReader) embed(dst *[Dim]float32, text []byte) {
+func (r *modelReader) whole() int { return maxWhole }
+
+func (r *modelReader) embed(dst *[Dim]float32, text []byte) error {
 	r.m.Gist(dst, r.tokenize(text), &r.scratch)
+	return nil
 }
 
-func (r *modelReader) names(dst []pii.Span, text []byte) []pii.Span {
+func (r *modelReader) names(dst []pii.Span, text []byte) ([]pii.Span, error) {
 	from := len(dst)
 	dst = r.tagger.Tag(dst, text, r.tokenize(text), &r.scratch, &r.tagging)
 	for i := range dst[from:] {
@@ -79,7 +96,7 @@ func (r *modelReader) names(dst []pii.Span, text []byte) []pii.Span {
 		w := nameOdds(s.Type)
 		s.Score = s.Score * w / (s.Score*w + 1 - s.Score)
 	}
-	return dst
+	return dst, nil
 }
 
 // nameOdds are the odds that the scores of names get, so that the threshold
@@ -93,15 +110,16 @@ func nameOdds(t pii.Type) float32 {
 }
 
 // attack reads a text of any length.
-func (r *modelReader) attack(text []byte, read bool) attackScores {
+func (r *modelReader) attack(text []byte, read bool) (attackScores, error) {
 	s := r.m.Attack(text, r.tokenize(text), read, &r.scratch)
-	return attackScores{s.Attack, s.Injection, s.Indirect}
+	return attackScores{s.Attack, s.Injection, s.Indirect}, nil
 }
 
 func (r *modelReader) suspicion(piece []byte) (attack, indirect float32) {
 	return r.m.Suspicion(piece, &r.scratch)
 }
 
-func (r *modelReader) category(dst *[len(Categories)]float32, text []byte) {
+func (r *modelReader) category(dst *[len(Categories)]float32, text []byte) error {
 	r.m.Category(dst, text, r.tokenize(text), &r.scratch)
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"kvasir/classify"
 	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/proxy"
@@ -115,12 +116,44 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	} else {
 		fmt.Fprintf(out, "cache: ok (%s)\n", what)
 	}
+	if modelErr := checkModels(out, g.Config); modelErr != nil {
+		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
+		return errors.New("a model of classify failed")
+	}
 	switch {
 	case bad > 0:
 		return errors.New(wording.Count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")
 	case cacheErr != nil:
 		return errors.New("the cache failed")
 	}
+	return nil
+}
+
+// checkModels lets the models of the user's own judge a sentence.
+func checkModels(out io.Writer, c *config.Config) error {
+	o := wiring.Classify(c)
+	o.Timeout = 0
+	classifier, err := classify.New(o)
+	if err != nil {
+		return err
+	}
+	models := classifier.Models()
+	if len(models) == 0 {
+		return nil
+	}
+	start := time.Now()
+	v := classifier.Judge(&classify.Request{
+		Auto: true, Texts: []classify.Text{{Bytes: []byte("Who was the first to walk on the moon?"), Role: classify.User}},
+		Also: []classify.Kind{classify.KindSentence}, Messages: 1, Turns: 1,
+	})
+	defer v.Release()
+	if err := errors.Join(v.Jailbreak.Err, v.PII.Err); err != nil {
+		return err
+	}
+	for _, m := range models {
+		fmt.Fprintf(out, "classify.%s: ok\n", m)
+	}
+	fmt.Fprintf(out, "classify: judged a sentence in %v\n", time.Since(start).Round(10*time.Microsecond))
 	return nil
 }
 

@@ -12,16 +12,45 @@ import (
 	"github.com/spf13/cobra"
 
 	"kvasir/classify"
+	"kvasir/command/wiring"
+	"kvasir/config"
 	"kvasir/gpu"
 )
 
 func versionCommand(p Program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version and how it was built",
-		Example: "  kvasir version",
-		Run:     func(cmd *cobra.Command, _ []string) { printVersion(cmd.OutOrStdout(), p.Version) },
+	flags := configFlags{builtIn: p.Config}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and how it was built",
+		Long:  "Prints the version and how it was built; with --config or --set, also the models of your own that it names.",
+		Example: `  kvasir version
+  kvasir version --config config.yaml`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			printVersion(cmd.OutOrStdout(), p.Version)
+			if !cmd.Flags().Changed("config") && !cmd.Flags().Changed("set") {
+				return nil
+			}
+			g, err := flags.load(cmd)
+			if err != nil {
+				return err
+			}
+			return printModels(cmd.OutOrStdout(), g.Config)
+		},
 	}
+	flags.add(cmd)
+	return cmd
+}
+
+// printModels names the models of the user's own.
+func printModels(w io.Writer, c *config.Config) error {
+	classifier, err := classify.New(wiring.Classify(c))
+	if err != nil {
+		return err
+	}
+	for _, m := range classifier.Models() {
+		fmt.Fprintf(w, "model for %s\n", m)
+	}
+	return nil
 }
 
 func printVersion(w io.Writer, version string) {

@@ -134,6 +134,7 @@ func (v *validation) classify(c *Config) {
 			v.add(err.Error(), "classify.models")
 		}
 	}
+	v.encoders(&c.Classify)
 	v.types("classify.pii.allow", c.Classify.PII.Allow)
 	if c.Classify.PII.Restore && c.Classify.PII.Action != "redact" {
 		v.add("puts back what redact replaces; set classify.pii.action to redact, or leave it out", "classify.pii.restore")
@@ -150,6 +151,35 @@ func (v *validation) classify(c *Config) {
 			v.add(fmt.Sprintf("%s is no model here%s; add it to models, or to the models of a worker", wording.Quote(d.Model), hint(d.Model, models)), path+".model")
 		}
 		v.condition(path+".when", &d.When, byKind)
+	}
+}
+
+// OwnModel is what the classifier is told of an encoder of the user's own.
+func OwnModel(dir Path, labels map[string]string, combine string) classify.OwnModel {
+	return classify.OwnModel{Dir: string(dir), Labels: labels, Beside: combine == "max"}
+}
+
+// encoders looks at the encoders of the user's own, without their weights.
+func (v *validation) encoders(c *Classify) {
+	for _, m := range []struct {
+		path string
+		use  classify.Kind
+		of   classify.OwnModel
+	}{
+		{"classify.category", classify.KindCategory, OwnModel(c.Category.Model, c.Category.Labels, "")},
+		{"classify.jailbreak", classify.KindJailbreak, OwnModel(c.Jailbreak.Model, c.Jailbreak.Labels, "")},
+		{"classify.pii", classify.KindPII, OwnModel(c.PII.Model, c.PII.Labels, "")},
+		{"classify.embedding", classify.KindSentence, OwnModel(c.Embedding.Model, nil, "")},
+	} {
+		if m.of.Dir == "" {
+			if len(m.of.Labels) > 0 {
+				v.add("says what labels of a model mean, and there is none; set "+m.path+".model", m.path+".labels")
+			}
+			continue
+		}
+		if err := classify.CheckModel(m.use, &m.of); err != nil {
+			v.add(err.Error(), m.path+".model")
+		}
 	}
 }
 

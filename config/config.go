@@ -215,30 +215,45 @@ type Classify struct {
 	Category  Category      `koanf:"category"`
 	Jailbreak Jailbreak     `koanf:"jailbreak"`
 	PII       PII           `koanf:"pii"`
+	Embedding Embedding     `koanf:"embedding"`
 }
 
 // Category is how certain the category of a request must be to count.
 type Category struct {
-	Threshold float64 `koanf:"threshold" default:"0.6" min:"0.001" max:"1"`
+	Threshold float64           `koanf:"threshold" default:"0.6" min:"0.001" max:"1"`
+	Model     Path              `koanf:"model"`
+	Labels    map[string]string `koanf:"labels"`
+	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
 }
 
 // Jailbreak is what happens to attempts to talk a model out of its rules.
 type Jailbreak struct {
-	Action    string  `koanf:"action" default:"annotate" oneof:"block annotate off"`
-	Threshold float64 `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
-	OnError   string  `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
-	Status    int     `koanf:"status" default:"200" min:"200" max:"599"`
+	Action    string            `koanf:"action" default:"annotate" oneof:"block annotate off"`
+	Threshold float64           `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
+	OnError   string            `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
+	Model     Path              `koanf:"model"`
+	Labels    map[string]string `koanf:"labels"`
+	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
+	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
 }
 
 // PII is what happens to personal data; Allow is nil where nobody sets it, which
 // is not the same as empty.
 type PII struct {
-	Action    string   `koanf:"action" default:"block" oneof:"block redact annotate off"`
-	Threshold float64  `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
-	Allow     []string `koanf:"allow"`
-	OnError   string   `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
-	Restore   bool     `koanf:"restore" default:"false"`
-	Status    int      `koanf:"status" default:"200" min:"200" max:"599"`
+	Action    string            `koanf:"action" default:"block" oneof:"block redact annotate off"`
+	Threshold float64           `koanf:"threshold" default:"0.7" min:"0.001" max:"1"`
+	Allow     []string          `koanf:"allow"`
+	OnError   string            `koanf:"on_error" default:"refuse" oneof:"refuse allow"`
+	Model     Path              `koanf:"model"`
+	Labels    map[string]string `koanf:"labels"`
+	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
+	Restore   bool              `koanf:"restore" default:"false"`
+	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
+}
+
+// Embedding is what the sentence embedding is made with.
+type Embedding struct {
+	Model Path `koanf:"model" restart:"yes"`
 }
 
 // Signal is one more fact to decide by; which keys are set says of what kind it

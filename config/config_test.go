@@ -174,8 +174,9 @@ func TestBuiltIn(t *testing.T) {
 		t.Errorf("%d decisions, %d signals, %d models", len(c.Decisions), len(c.Signals), len(c.Models))
 	}
 	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
-	// An empty list and none are the same.
-	for _, list := range []any{&c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders} {
+	// An empty list or mapping and none are the same.
+	k := &c.Classify
+	for _, list := range []any{&k.Category.Labels, &k.Jailbreak.Labels, &k.PII.Labels, &c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}

@@ -24,14 +24,14 @@ func textValue(k *Key, text string, here place, at places) (v any, usable bool, 
 		n.Style = yaml.DoubleQuotedStyle // a string whatever it looks like
 	case k.Kind == KindList && k.Elem.Kind == KindText && !strings.HasPrefix(trimmed, "["):
 		n = commaList(trimmed)
-	case k.Kind == KindList:
+	case k.Kind == KindList || k.Kind == KindMap:
 		root, p := parseDocument([]byte(text))
 		if p != nil {
 			d.problem(n, k.path, "%s", p.text)
 			return nil, false, d.problems
 		}
 		if root == nil {
-			root = &yaml.Node{Kind: yaml.SequenceNode}
+			root = &yaml.Node{Kind: map[Kind]yaml.Kind{KindList: yaml.SequenceNode, KindMap: yaml.MappingNode}[k.Kind]}
 		}
 		n = root
 	default:

@@ -27,7 +27,7 @@ func (p *Proxy) ready(ctx *fasthttp.RequestCtx) {
 // should be.
 func (p *Proxy) Readiness() health.Readiness {
 	s := p.state.Load()
-	r := health.Readiness{Status: "ready", Code: fasthttp.StatusOK, All: len(s.backends)}
+	r := health.Readiness{Status: "ready", Code: fasthttp.StatusOK, All: len(s.backends), Models: s.classifier.Models()}
 	now := time.Now()
 	why, up := s.workerReasons(now)
 	why = append(why, p.hardware.Reasons(now)...)

@@ -37,30 +37,28 @@ func (t Task) String() string {
 // An Encoder is one directory's. It is read-only, so its methods may be called at the same time, each with a
 // Scratch of its own.
 type Encoder struct {
-	head
+	Shape
+	head      head
 	net       net
 	tokenizer *tokenize.Tokenizer
 }
 
+// A Shape is what an encoder is for, and what comes out of it.
+type Shape struct {
+	Family string // model_type of config.json
+	Task   Task
+	Labels []string // the names of the outputs, in their order; none for an embedding
+	Size   int      // values of an embedding
+}
+
 // head is what makes labels of hidden states, or an embedding.
 type head struct {
-	task       Task
-	labels     []string
 	mean       bool // of all tokens instead of the first
 	dense      dense
 	act        func(x []float32) // after dense
 	norm       *norm             // after act; nil: none
 	classifier dense
 }
-
-// Task returns what the last layer is for.
-func (e *Encoder) Task() Task { return e.task }
-
-// Labels returns the names of the outputs, in their order; none for an embedding.
-func (e *Encoder) Labels() []string { return e.labels }
-
-// Size returns the length of an embedding.
-func (e *Encoder) Size() int { return e.net.hidden }
 
 // overlap is how many tokens two windows share: so what is cut at the end of one is whole in the next.
 const overlap = 64
@@ -104,8 +102,8 @@ func (e *Encoder) read(ids []uint32, s *Scratch, stop func() error) (tokens, bef
 // Classify calls found with the probabilities of the labels for each window of a text; they are valid until it
 // returns. stop is asked between layers and may be nil; its error ends the reading and is returned.
 func (e *Encoder) Classify(found func(p []float32), text []byte, s *Scratch, stop func() error) error {
-	if e.task != Sequence {
-		panic("BUG: an encoder for " + e.task.String() + " is asked for one label")
+	if e.Task != Sequence {
+		panic("BUG: an encoder for " + e.Task.String() + " is asked for one label")
 	}
 	s.tokens.ids = e.tokenizer.Append(s.tokens.ids[:0], text, false)
 	return e.windows(len(s.tokens.ids), func(w window) error {
@@ -130,8 +128,8 @@ type Label struct {
 // Tag appends the labels of a text's tokens to dst. A token that lies in two windows has the label of the one in
 // which it stands farther from the edge.
 func (e *Encoder) Tag(dst []Label, text []byte, s *Scratch, stop func() error) ([]Label, error) {
-	if e.task != Token {
-		panic("BUG: an encoder for " + e.task.String() + " is asked for labels of tokens")
+	if e.Task != Token {
+		panic("BUG: an encoder for " + e.Task.String() + " is asked for labels of tokens")
 	}
 	t, first := &s.tokens, len(dst)
 	t.ids, t.spans = e.tokenizer.AppendSpans(t.ids[:0], t.spans[:0], text)
@@ -147,7 +145,7 @@ func (e *Encoder) Tag(dst []Label, text []byte, s *Scratch, stop func() error) (
 			n := min(model.RowBlock, w.to-at)
 			out := e.outputs(s.x[(before+at-w.from)*e.net.hidden:][:n*e.net.hidden], n, s)
 			for i := range n {
-				p := out[i*len(e.labels):][:len(e.labels)]
+				p := out[i*len(e.Labels):][:len(e.Labels)]
 				softmax(p)
 				best := largest(p)
 				dst = append(dst, Label{t.spans[at+i], best, p[best]})
@@ -183,7 +181,7 @@ func (e *Encoder) Embed(dst []float32, text []byte, s *Scratch, stop func() erro
 // pool is the hidden state that stands for the sequence.
 func (e *Encoder) pool(tokens int, s *Scratch) []float32 {
 	size := e.net.hidden
-	if !e.mean {
+	if !e.head.mean {
 		return s.x[:size]
 	}
 	sum := s.read[:size]
@@ -201,17 +199,17 @@ func (e *Encoder) pool(tokens int, s *Scratch) []float32 {
 
 // outputs applies the head to rows of hidden states, RowBlock at most.
 func (e *Encoder) outputs(x []float32, rows int, s *Scratch) []float32 {
-	size, n := e.net.hidden, len(e.labels)
+	size, n := e.net.hidden, len(e.Labels)
 	s.head = sized(s.head, rows*(size+n))
 	out := model.Rows{Values: s.head[rows*size:], Stride: n}
-	if e.dense != nil {
+	if e.head.dense != nil {
 		made := s.head[:rows*size]
-		e.dense.apply(e.net.hiddenRows(made), e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
-		e.act(made)
-		e.net.normalise(made, e.norm)
+		e.head.dense.apply(e.net.hiddenRows(made), e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
+		e.head.act(made)
+		e.net.normalise(made, e.head.norm)
 		x = made
 	}
-	e.classifier.apply(out, e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
+	e.head.classifier.apply(out, e.net.hiddenRows(x), model.Rows{}, rows, &s.sums)
 	return out.Values[:rows*n]
 }
 
@@ -236,10 +234,12 @@ func largest(x []float32) (at int) {
 	return at
 }
 
+const poolingFile = "1_Pooling/config.json"
+
 // pooling says whether an embedding is the mean of all tokens or the first one, as sentence-transformers has it in
-// 1_Pooling/config.json. Without that file it is the mean.
+// poolingFile. Without that file it is the mean.
 func pooling(dir string) (mean bool, err error) {
-	const name = "1_Pooling/config.json"
+	const name = poolingFile
 	data, err := readText(filepath.Join(dir, name), maxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

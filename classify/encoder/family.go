@@ -15,7 +15,7 @@ import (
 type family struct {
 	prefix string // of the net's tensors where there is a head beside it
 	net    func(o *opener)
-	head   func(o *opener, h *head)
+	head   func(o *opener, s *Shape, h *head)
 }
 
 // families are the values of model_type that can be read.
@@ -193,34 +193,34 @@ func (o *opener) scaling() string {
 	return cmp.Or(o.c.RotationScaling.Kind, "scaled")
 }
 
-func headBERT(o *opener, h *head) {
-	if h.task == Sequence {
+func headBERT(o *opener, s *Shape, h *head) {
+	if s.Task == Sequence {
 		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.rooms.tanh
 	}
 	o.outside()
-	h.classifier = o.dense(o.n.hidden, len(h.labels), true, "classifier")
+	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 }
 
-func headRoBERTa(o *opener, h *head) {
+func headRoBERTa(o *opener, s *Shape, h *head) {
 	o.outside()
-	if h.task == Token {
-		h.classifier = o.dense(o.n.hidden, len(h.labels), true, "classifier")
+	if s.Task == Token {
+		h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 		return
 	}
 	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "classifier.dense"), o.n.rooms.tanh
-	h.classifier = o.dense(o.n.hidden, len(h.labels), true, "classifier.out_proj")
+	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier.out_proj")
 }
 
-func headDeBERTa(o *opener, h *head) {
+func headDeBERTa(o *opener, s *Shape, h *head) {
 	o.outside()
-	if h.task == Sequence {
+	if s.Task == Sequence {
 		o.gelu("pooler_hidden_act", cmp.Or(o.c.PoolerAct, "gelu"))
 		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.rooms.gelu
 	}
-	h.classifier = o.dense(o.n.hidden, len(h.labels), true, "classifier")
+	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 }
 
-func headModernBERT(o *opener, h *head) {
+func headModernBERT(o *opener, s *Shape, h *head) {
 	o.outside()
 	o.gelu("classifier_activation", cmp.Or(o.c.ClassifierAct, "gelu"))
 	switch pooling := cmp.Or(o.c.ClassifierPooling, "cls"); pooling {
@@ -232,7 +232,7 @@ func headModernBERT(o *opener, h *head) {
 	}
 	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, o.c.ClassifierBias, "head.dense"), o.n.rooms.gelu
 	h.norm = o.norm("head.norm", o.c.NormBias)
-	h.classifier = o.dense(o.n.hidden, len(h.labels), true, "classifier")
+	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 }
 
 // typeTable reads the rows of the types, if there are any.

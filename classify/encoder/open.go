@@ -3,8 +3,11 @@
 package encoder
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -68,50 +71,104 @@ func said(err error) error {
 	return err
 }
 
+// Describe returns the shape of the encoder in a directory, without reading its weights; Open may still find
+// something wrong.
+func Describe(dir string) (Shape, error) {
+	_, shape, err := describe(dir)
+	if err == nil {
+		var file *os.File
+		if file, err = openWeights(dir); err == nil {
+			file.Close()
+		}
+	}
+	if err != nil {
+		return shape, fmt.Errorf("cannot use the model in %q: %w", dir, said(err))
+	}
+	return shape, nil
+}
+
+// Hash is a short hash of all that decides what comes out of the encoder in a directory, 12 hexadecimal digits.
+func Hash(dir string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"config.json", "tokenizer.json", poolingFile, "model.safetensors"} {
+		file, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) && name == poolingFile {
+			continue
+		}
+		if err == nil {
+			fmt.Fprintf(h, "%s\x00", name)
+			_, err = io.Copy(h, file)
+			file.Close()
+		}
+		if err != nil {
+			return "", fmt.Errorf("cannot use the model in %q: %w", dir, said(err))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+func describe(dir string) (c *config, s Shape, err error) {
+	if c, err = readConfig(dir); err != nil {
+		return nil, s, err
+	}
+	if _, ok := families()[c.ModelType]; !ok {
+		return nil, s, fmt.Errorf("config.json: model_type %q is %w: these are: %s", c.ModelType, errors.ErrUnsupported, familyNames())
+	}
+	s.Family, s.Size = c.ModelType, c.Hidden
+	if s.Task, err = c.task(); err != nil || s.Task == Embedding {
+		return c, s, err
+	}
+	if s.Labels, err = c.labels(dir); err == nil && len(s.Labels) < 2 {
+		err = fmt.Errorf("config.json: %d labels in id2label, which must be 2 at least", len(s.Labels))
+	}
+	return c, s, err
+}
+
 func open(dir string, rooms rooms) (*Encoder, error) {
-	c, err := readConfig(dir)
+	c, shape, err := describe(dir)
 	if err != nil {
 		return nil, err
 	}
-	tokenizer, err := tokenize.Open(filepath.Join(dir, "tokenizer.json"))
-	if err != nil {
+	e := &Encoder{Shape: shape}
+	if e.tokenizer, err = tokenize.Open(filepath.Join(dir, "tokenizer.json")); err != nil {
 		return nil, err
 	}
-	e := &Encoder{tokenizer: tokenizer}
-	if e.head.labels, err = c.labels(dir); err != nil {
+	if err := e.readWeights(c, dir, rooms); err != nil {
 		return nil, err
 	}
+	if e.Task == Embedding {
+		if e.head.mean, err = pooling(dir); err != nil {
+			return nil, err
+		}
+	}
+	if size := e.tokenizer.Size(); size > e.net.vocabulary {
+		return nil, fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, e.net.vocabulary)
+	}
+	if around := e.tokenizer.Around(false); around >= e.net.most {
+		return nil, fmt.Errorf("tokenizer.json puts %d tokens around a text, the net reads %d", around, e.net.most)
+	}
+	return e, nil
+}
+
+// readWeights reads model.safetensors.
+func (e *Encoder) readWeights(c *config, dir string, rooms rooms) error {
 	file, err := openWeights(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxWeights {
-		return nil, fmt.Errorf("model.safetensors: it is no file of at most %d GiB", maxWeights>>30)
+		return fmt.Errorf("model.safetensors: it is no file of at most %d GiB", maxWeights>>30)
 	}
 	tensors, err := model.ReadTensors(file, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("model.safetensors: %w", err)
+		return fmt.Errorf("model.safetensors: %w", err)
 	}
-	if err := e.build(c, tensors, rooms); err != nil {
-		return nil, err
-	}
-	if e.task == Embedding {
-		if e.mean, err = pooling(dir); err != nil {
-			return nil, err
-		}
-	}
-	if size := tokenizer.Size(); size > e.net.vocabulary {
-		return nil, fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, e.net.vocabulary)
-	}
-	if around := tokenizer.Around(false); around >= e.net.most {
-		return nil, fmt.Errorf("tokenizer.json puts %d tokens around a text, the net reads %d", around, e.net.most)
-	}
-	return e, nil
+	return e.build(c, tensors, rooms)
 }
 
 func openWeights(dir string) (*os.File, error) {
@@ -132,25 +189,15 @@ func openWeights(dir string) (*os.File, error) {
 
 // build reads the net and its head.
 func (e *Encoder) build(c *config, t *model.Tensors, rooms rooms) error {
-	f, ok := families()[c.ModelType]
-	if !ok {
-		return fmt.Errorf("config.json: model_type %q is %w: these are: %s", c.ModelType, errors.ErrUnsupported, familyNames())
-	}
+	f := families()[c.ModelType]
 	e.net = net{rooms: rooms, shape: shape{
 		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
 		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
 	}}
 	o := &opener{c: c, t: t, n: &e.net, prefix: prefixOf(t, f.prefix)}
 	f.net(o)
-	var err error
-	if e.task, err = c.task(); err != nil {
-		return err
-	}
-	if e.task != Embedding {
-		if len(e.labels) < 2 {
-			return fmt.Errorf("config.json: %d labels in id2label, which must be 2 at least", len(e.labels))
-		}
-		f.head(o, &e.head)
+	if e.Task != Embedding {
+		f.head(o, &e.Shape, &e.head)
 	}
 	if o.err == nil && e.net.most < 3 {
 		return fmt.Errorf("config.json: max_position_embeddings is %d, too few", c.Places)

@@ -91,7 +91,7 @@ func asked(t *testing.T, e *Encoder, of expected, s *Scratch) (hidden, out []flo
 		t.Fatalf("%q: ids %v, want %v", of.Text, s.ids, of.IDs)
 	}
 	hidden = slices.Clone(s.x[:tokens*e.net.hidden])
-	switch e.task {
+	switch e.Task {
 	case Sequence:
 		out = e.outputs(e.pool(tokens, s), 1, s)
 	case Token:

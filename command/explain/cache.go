@@ -98,6 +98,10 @@ func lookStore(g *config.Generation) (store cache.Store, done func(), err error)
 	if c.Path == "" {
 		return nil, nil, errors.New("its entries are in the memory of the process that serves: see GET /cache there")
 	}
+	version, err := wiring.EmbeddingVersion(g.Config)
+	if err != nil {
+		return nil, nil, err
+	}
 	folder, err := os.MkdirTemp("", "kvasir-explain-")
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +112,7 @@ func lookStore(g *config.Generation) (store cache.Store, done func(), err error)
 		clean()
 		return nil, nil, err
 	}
-	s, err := embedded.Open(embedded.Options{Path: path, Embedding: classify.EmbeddingVersion(), MaxEntries: c.MaxEntries, MaxBytes: int64(c.MaxBytes)})
+	s, err := embedded.Open(embedded.Options{Path: path, Embedding: version, MaxEntries: c.MaxEntries, MaxBytes: int64(c.MaxBytes)})
 	if err != nil {
 		clean()
 		return nil, nil, err

@@ -23,18 +23,22 @@ import (
 // used is one.
 func OpenStore(log zerolog.Logger, g *config.Generation) (cache.Store, error) {
 	c := &g.Config.Cache
-	switch c.Store {
-	case "off":
+	if c.Store == "off" {
 		return nil, nil
-	case "milvus":
-		s, err := milvus.Open(milvusOptions(g))
+	}
+	version, err := EmbeddingVersion(g.Config)
+	if err != nil {
+		return nil, fmt.Errorf("classify.embedding.model: %w", err)
+	}
+	if c.Store == "milvus" {
+		s, err := milvus.Open(milvusOptions(g, version))
 		if err != nil {
 			return nil, fmt.Errorf("cache.milvus: %w", err)
 		}
 		return s, nil
 	}
 	s, err := embedded.Open(embedded.Options{
-		Path: string(c.Path), Embedding: classify.EmbeddingVersion(), MaxEntries: c.MaxEntries, MaxBytes: int64(c.MaxBytes),
+		Path: string(c.Path), Embedding: version, MaxEntries: c.MaxEntries, MaxBytes: int64(c.MaxBytes),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache.path: %w", err)
@@ -55,12 +59,17 @@ func tellOpened(log zerolog.Logger, path string, o embedded.Opened) {
 		Int("corrupt", o.Corrupt).Int64("torn_bytes", o.Cut).Msg("cache opened")
 }
 
+// EmbeddingVersion names what embeddings are made with.
+func EmbeddingVersion(c *config.Config) (string, error) {
+	return classify.EmbeddingVersion(config.OwnModel(c.Classify.Embedding.Model, nil, ""))
+}
+
 // milvusOptions are what cache.milvus asks for.
-func milvusOptions(g *config.Generation) milvus.Options {
+func milvusOptions(g *config.Generation, version string) milvus.Options {
 	c := &g.Config.Cache.Milvus
 	o := milvus.Options{
 		Address: c.Address, Collection: c.Collection, Token: c.Token, Timeout: c.Timeout,
-		TLS: g.Milvus.TLS, Version: classify.EmbeddingVersion(),
+		TLS: g.Milvus.TLS, Version: version,
 	}
 	if c.KeyFile != "" {
 		o.Token = g.Milvus.Secret

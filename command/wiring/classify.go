@@ -17,16 +17,21 @@ var actions = map[string]classify.Action{
 func Classify(c *config.Config) classify.Options {
 	k := &c.Classify
 	o := classify.Options{
-		Timeout:  k.Timeout,
-		Threads:  k.Threads,
-		Models:   string(k.Models),
-		Category: classify.CategoryOptions{Threshold: k.Category.Threshold},
+		Timeout: k.Timeout,
+		Threads: k.Threads,
+		Models:  string(k.Models),
+		Category: classify.CategoryOptions{
+			Threshold: k.Category.Threshold, Model: config.OwnModel(k.Category.Model, k.Category.Labels, k.Category.Combine),
+		},
+		Embedding: config.OwnModel(k.Embedding.Model, nil, ""),
 		Jailbreak: classify.GuardOptions{
 			Action: actions[k.Jailbreak.Action], Threshold: k.Jailbreak.Threshold, AllowOnError: k.Jailbreak.OnError == "allow",
+			Model: config.OwnModel(k.Jailbreak.Model, k.Jailbreak.Labels, k.Jailbreak.Combine),
 		},
 		PII: classify.PIIOptions{
 			GuardOptions: classify.GuardOptions{
 				Action: actions[k.PII.Action], Threshold: k.PII.Threshold, AllowOnError: k.PII.OnError == "allow",
+				Model: config.OwnModel(k.PII.Model, k.PII.Labels, k.PII.Combine),
 			},
 			Allow: allowed(&k.PII),
 		},

@@ -84,7 +84,7 @@ func TestFullFile(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
 	}
-	if m := milvusOptions(g); m.Address != "https://m.example:19530/db" || m.Collection != "c" || m.Token != "a:b" || m.Timeout != time.Second ||
+	if m := milvusOptions(g, "v"); m.Address != "https://m.example:19530/db" || m.Collection != "c" || m.Token != "a:b" || m.Timeout != time.Second ||
 		m.Version == "" || m.TLS == nil || m.TLS.ServerName != "m" {
 		t.Errorf("Milvus is %+v", m)
 	}

@@ -41,6 +41,7 @@ type Readiness struct {
 	Code    int      // the HTTP status: 200 or 503
 	Up, All int      // workers: those that can answer, and all
 	Reasons []string // each a sentence for people
+	Models  []string // that judge in place of the embedded weights
 }
 
 // Answer writes it, with the reasons, or with their number alone: the reasons name
@@ -49,20 +50,27 @@ func (r *Readiness) Answer(ctx *fasthttp.RequestCtx, withReasons bool) {
 	body := append([]byte(nil), `{"status":`...)
 	body = openai.AppendString(body, r.Status)
 	if withReasons {
-		body = append(body, `,"reasons":[`...)
-		for i, reason := range r.Reasons {
-			if i > 0 {
-				body = append(body, ',')
-			}
-			body = openai.AppendString(body, reason)
+		body = appendList(append(body, `,"reasons":`...), r.Reasons)
+		if len(r.Models) > 0 {
+			body = appendList(append(body, `,"models":`...), r.Models)
 		}
-		body = append(body, ']')
 	} else {
 		body = fmt.Appendf(body, `,"workers":{"up":%d,"all":%d},"problems":%d`, r.Up, r.All, len(r.Reasons))
 	}
 	ctx.SetStatusCode(r.Code)
 	ctx.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(append(body, '}'))
+}
+
+func appendList(body []byte, all []string) []byte {
+	body = append(body, '[')
+	for i, s := range all {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = openai.AppendString(body, s)
+	}
+	return append(body, ']')
 }
 
 // Reasons are the standing reasons of /readyz: each stays from when it is set until it
