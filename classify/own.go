@@ -187,7 +187,7 @@ func meanings[T any](labels []string, mapped map[string]string, meaning func(nam
 		}
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("labels: it is not known what %s means; say it of each: %s", wording.List(open, "and"), wording.List(known, "or"))
+		return nil, fmt.Errorf("labels: it is not known what %s mean; say it of each: %s", wording.List(open, "and"), wording.List(known, "or"))
 	}
 	for _, key := range slices.Sorted(maps.Keys(unused)) {
 		return nil, fmt.Errorf("labels: the model has no label %q; it has %s", key, wording.List(labels, "and"))
@@ -408,4 +408,31 @@ func namesOf(dst []pii.Span, text []byte, labels []encoder.Label, means []tag) [
 		i = end
 	}
 	return dst
+}
+
+// yield cuts off of the spans behind the first rules of them what rules have found, so that a model that is wrong about
+// a part of a number hides none of it. A span that holds all of a rule's stays. Both parts are sorted.
+func yield(spans []pii.Span, rules int) []pii.Span {
+	kept, near := spans[:rules], 0
+	for _, s := range spans[rules:] {
+		for near < rules && spans[near].End <= s.Start {
+			near++
+		}
+		for _, r := range spans[near:rules] {
+			if r.Start >= s.End {
+				break
+			}
+			switch {
+			case s.Start <= r.Start && r.End <= s.End:
+			case r.Start <= s.Start:
+				s.Start = r.End
+			default:
+				s.End = r.Start
+			}
+		}
+		if s.Start < s.End {
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }

@@ -79,6 +79,7 @@ func searchPII(j *judging, i int) error {
 		keepSpans(j, i, f)
 		return nil
 	}
+	rules := len(j.spans)
 	for p := (pieces{text: f.bytes, size: maxPiece}); p.next(); {
 		if j.overdue() {
 			return ErrTimeout
@@ -86,6 +87,9 @@ func searchPII(j *judging, i int) error {
 		if err := namesIn(j, &p); err != nil {
 			return err
 		}
+	}
+	if j.c.options.PII.Model.Dir != "" {
+		j.spans = yield(j.spans, rules)
 	}
 	keepSpans(j, i, f)
 	return nil

@@ -163,9 +163,9 @@ func (c *config) check() error {
 	case c.Hidden%(4*c.Heads) != 0:
 		return fmt.Errorf("config.json: %d heads of hidden_size %d: a head's values are no multiple of 4", c.Heads, c.Hidden)
 	case c.PlaceKind != "" && c.PlaceKind != "absolute":
-		return fmt.Errorf("config.json: position_embedding_type %q is %w: only absolute is", c.PlaceKind, errors.ErrUnsupported)
+		return fmt.Errorf("config.json: position_embedding_type %q is %w: only absolute is", c.PlaceKind, ErrUnsupported)
 	case c.Problem == "multi_label_classification" || c.Problem == "regression":
-		return fmt.Errorf("config.json: problem_type %s is %w: only one label of several is", c.Problem, errors.ErrUnsupported)
+		return fmt.Errorf("config.json: problem_type %s is %w: only one label of several is", c.Problem, ErrUnsupported)
 	case c.Types != nil && (*c.Types < 0 || *c.Types > maxLabels):
 		return fmt.Errorf("config.json: type_vocab_size is %d", *c.Types)
 	}

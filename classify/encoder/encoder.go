@@ -20,6 +20,9 @@ import (
 	"kvasir/tokenize"
 )
 
+// ErrUnsupported is wrapped by errors of models that may be good but ask for something that this package does not do.
+var ErrUnsupported = errors.New("not supported")
+
 // A Task is what an encoder's last layer is for.
 type Task uint8
 
@@ -260,7 +263,7 @@ func pooling(dir string) (mean bool, err error) {
 			mean = true
 		case "pooling_mode_cls_token":
 		default:
-			return false, fmt.Errorf("%s: %s is %w", name, kind, errors.ErrUnsupported)
+			return false, fmt.Errorf("%s: %s is %w", name, kind, ErrUnsupported)
 		}
 	}
 	return mean, nil

@@ -5,7 +5,6 @@ package encoder
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,7 +244,7 @@ func (o *opener) typeTable(standard int) {
 // refuse refuses a model that asks for what is not there.
 func (o *opener) refuse(asked bool, what string) {
 	if asked {
-		o.fail(fmt.Errorf("config.json: %s is %w", what, errors.ErrUnsupported))
+		o.fail(fmt.Errorf("config.json: %s is %w", what, ErrUnsupported))
 	}
 }
 

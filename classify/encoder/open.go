@@ -112,7 +112,7 @@ func describe(dir string) (c *config, s Shape, err error) {
 		return nil, s, err
 	}
 	if _, ok := families()[c.ModelType]; !ok {
-		return nil, s, fmt.Errorf("config.json: model_type %q is %w: these are: %s", c.ModelType, errors.ErrUnsupported, familyNames())
+		return nil, s, fmt.Errorf("config.json: model_type %q is %w: these are: %s", c.ModelType, ErrUnsupported, familyNames())
 	}
 	s.Family, s.Size = c.ModelType, c.Hidden
 	if s.Task, err = c.task(); err != nil || s.Task == Embedding {
@@ -218,7 +218,7 @@ func (c *config) task() (Task, error) {
 		}
 	}
 	return 0, fmt.Errorf("config.json: architectures %q is %w: a name that ends in ForSequenceClassification, ForTokenClassification or Model is",
-		c.Architectures, errors.ErrUnsupported)
+		c.Architectures, ErrUnsupported)
 }
 
 // prefixOf is what stands before the names of the net's tensors: nothing where it was saved without a head.
