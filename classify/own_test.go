@@ -83,7 +83,7 @@ func TestOwnGuard(t *testing.T) {
 				if math.Abs(v.Jailbreak.Score-attack) > 0.05 {
 					t.Errorf("%q: the score is %v, want %v", r.Text, v.Jailbreak.Score, attack)
 				}
-				if kind := map[bool]string{true: typeInjection, false: typeJailbreak}[p[1] > p[2]]; v.Jailbreak.Flagged && v.Jailbreak.Type != kind {
+				if kind := map[bool]string{true: typeInjection, false: typeJailbreak}[p[1] > p[2]]; v.Jailbreak.Flagged && math.Abs(p[1]-p[2]) > 0.1 && v.Jailbreak.Type != kind {
 					t.Errorf("%q: it is a %s, want %s", r.Text, v.Jailbreak.Type, kind)
 				}
 			}

@@ -90,15 +90,7 @@ func (e *Encoder) windows(n int, each func(w window) error) error {
 // read runs the net over a window and what stands around a text. It returns how many tokens went in, and how many
 // of them stand before the text.
 func (e *Encoder) read(ids []uint32, s *Scratch, stop func() error) (tokens, before int, err error) {
-	s.ids, s.kinds = e.tokenizer.Frame(s.ids[:0], s.kinds[:0], ids)
-	for i, id := range s.ids {
-		if int(id) >= e.net.vocabulary {
-			return 0, 0, fmt.Errorf("BUG: token %d of %d", id, e.net.vocabulary)
-		}
-		if int(s.kinds[i]) >= e.net.typeCount {
-			s.kinds[i] = 0
-		}
-	}
+	s.ids, s.kinds = e.net.framed(e.tokenizer, ids, s)
 	return len(s.ids), e.tokenizer.Before(), e.net.run(s.ids, s.kinds, s, stop)
 }
 

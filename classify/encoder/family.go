@@ -52,7 +52,7 @@ func openBERT(o *opener) {
 	o.typeTable(2)
 	o.n.places = o.table("embeddings.position_embeddings", o.c.Places, o.n.hidden)
 	o.n.most = min(o.n.most, o.c.Places)
-	openLikeBERT(o, namesBERT, 1)
+	openLikeBERT(o, namesBERT, 1, nil)
 }
 
 // openRoBERTa opens a net whose places are counted from behind the padding token's id.
@@ -64,11 +64,12 @@ func openRoBERTa(o *opener) {
 	o.typeTable(1)
 	o.n.places = o.table("embeddings.position_embeddings", o.c.Places, o.n.hidden)
 	o.n.most = min(o.n.most, o.c.Places-o.n.firstPlace)
-	openLikeBERT(o, namesBERT, 1)
+	openLikeBERT(o, namesBERT, 1, nil)
 }
 
-// openLikeBERT opens what BERT, RoBERTa and DeBERTa have in common. terms is how many terms a score has.
-func openLikeBERT(o *opener, self selfNames, terms int) {
+// openLikeBERT opens what BERT, RoBERTa and DeBERTa have in common. terms is how many terms a score has, and more adds
+// to a layer of whose attention the tensors' names begin with self.
+func openLikeBERT(o *opener, self selfNames, terms int, more func(l *layer, self string)) {
 	o.n.epsilon = o.epsilon(o.c.Epsilon, 1e-12)
 	o.n.factor = factor(o.n.headSize, terms)
 	o.n.words = o.table("embeddings.word_embeddings", o.c.Vocabulary, o.n.width)
@@ -77,14 +78,18 @@ func openLikeBERT(o *opener, self selfNames, terms int) {
 	for i := range o.c.Layers {
 		at := fmt.Sprintf("encoder.layer.%d.", i)
 		of := at + "attention.self."
-		o.n.layers = append(o.n.layers, layer{
+		l := layer{
 			qkv:       o.dense(o.n.hidden, o.n.hidden, true, of+self.query, of+self.key, of+self.value),
 			out:       o.dense(o.n.hidden, o.n.hidden, true, at+"attention.output.dense"),
 			after:     o.norm(at+"attention.output.LayerNorm", true),
 			up:        o.dense(o.n.hidden, o.n.inner, true, at+"intermediate.dense"),
 			down:      o.dense(o.n.inner, o.n.hidden, true, at+"output.dense"),
 			afterDown: o.norm(at+"output.LayerNorm", true),
-		})
+		}
+		if more != nil {
+			more(&l, of)
+		}
+		o.add(l)
 	}
 }
 
@@ -112,7 +117,7 @@ func openDeBERTa(o *opener) {
 		o.c.Epsilon = new(float64)
 		*o.c.Epsilon = 1e-7
 	}
-	openLikeBERT(o, namesDeBERTa, 1+len(c.Terms))
+	n.epsilon = o.epsilon(c.Epsilon, 1e-7)
 	reach := c.Reach
 	if reach < 1 {
 		reach = c.Places
@@ -122,7 +127,8 @@ func openDeBERTa(o *opener) {
 		return
 	}
 	n.relative = newRelative(n.most, c.Buckets, reach)
-	o.addPlaces()
+	places := o.relativePlaces()
+	openLikeBERT(o, namesDeBERTa, 1+len(c.Terms), func(l *layer, self string) { o.addPlaces(l, self, places) })
 }
 
 // openModernBERT opens a net of rotated queries and keys, where most layers see only what is near.
@@ -154,7 +160,7 @@ func openModernBERT(o *opener) {
 		if o.seesNear(i) {
 			l.window, l.turns = window, near
 		}
-		n.layers = append(n.layers, l)
+		o.add(l)
 	}
 	n.end = o.norm("final_norm", c.NormBias)
 }

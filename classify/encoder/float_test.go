@@ -48,8 +48,12 @@ type floatDense struct {
 	in, out int
 }
 
-func (d *floatDense) set(w model.Rows, bias []float32, in, out int, _ *model.Scratch) {
-	d.w, d.bias, d.in, d.out = nil, bias, in, out
+func (d *floatDense) load(w, bias []float32, in, out int) {
+	d.w, d.bias, d.in, d.out = w, bias, in, out
+}
+
+func (d *floatDense) set(w model.Rows, in, out int, _ *model.Scratch) {
+	d.w, d.bias, d.in, d.out = nil, nil, in, out
 	for o := range out {
 		d.w = append(d.w, w.From(o).Values[:in]...)
 	}
@@ -71,6 +75,10 @@ func (d *floatDense) apply(dst, x, add model.Rows, rows int, _ *model.Scratch) {
 			dst.From(r).Values[o] = float32(sum)
 		}
 	}
+}
+
+func (d *floatDense) applyFine(dst, x model.Rows, rows int, s *model.Scratch) {
+	d.apply(dst, x, model.Rows{}, rows, s)
 }
 
 type floatTable struct {

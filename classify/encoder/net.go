@@ -3,9 +3,11 @@
 package encoder
 
 import (
+	"fmt"
 	"math"
 
 	"kvasir/classify/model"
+	"kvasir/tokenize"
 )
 
 // A net is a transformer encoder without its head, of any family. Read-only.
@@ -39,8 +41,12 @@ type layer struct {
 
 // dense is a dense layer.
 type dense interface {
-	// set takes the weights, a row of in values for each output, and a bias or nil.
-	set(w model.Rows, bias []float32, in, out int, s *model.Scratch)
+	// load takes a trained layer's weights, [out][in], and a bias or nil. They are kept.
+	load(w, bias []float32, in, out int)
+	// set takes weights that are computed, a row of in values for each output.
+	set(w model.Rows, in, out int, s *model.Scratch)
+	// applyFine is apply with more digits of x, and without add.
+	applyFine(dst, x model.Rows, rows int, s *model.Scratch)
 	// apply computes dst = x W^T + b + add for rows rows; add may be without values.
 	apply(dst, x, add model.Rows, rows int, s *model.Scratch)
 }
@@ -105,13 +111,7 @@ func filled(tokens int) int { return (tokens + 15) &^ 15 }
 // n.most tokens long, each id below n.vocabulary. stop is asked between layers and may be nil; its error ends
 // the run.
 func (n *net) run(ids []uint32, kinds []uint8, s *Scratch, stop func() error) error {
-	if s.of != n {
-		s.keys, s.mix, s.of = n.rooms.dense(), n.rooms.dense(), n
-	}
-	size := len(ids) * n.hidden
-	s.x, s.y, s.read = sized(s.x, size), sized(s.y, size), sized(s.read, size)
-	s.qkv, s.context = sized(s.qkv, 3*size), sized(s.context, size)
-	n.embed(ids, kinds, s)
+	n.start(ids, kinds, s)
 	for i := range n.layers {
 		if stop != nil {
 			if err := stop(); err != nil {
@@ -122,6 +122,31 @@ func (n *net) run(ids []uint32, kinds []uint8, s *Scratch, stop func() error) er
 	}
 	n.normalise(s.x, n.end)
 	return nil
+}
+
+// start brings the tokens of a sequence to the first layer.
+func (n *net) start(ids []uint32, kinds []uint8, s *Scratch) {
+	if s.of != n {
+		s.keys, s.mix, s.of = n.rooms.dense(), n.rooms.dense(), n
+	}
+	size := len(ids) * n.hidden
+	s.x, s.y, s.read = sized(s.x, size), sized(s.y, size), sized(s.read, size)
+	s.qkv, s.context = sized(s.qkv, 3*size), sized(s.context, size)
+	n.embed(ids, kinds, s)
+}
+
+// framed puts around tokens what stands around a text, in the memory of s.
+func (n *net) framed(t *tokenize.Tokenizer, text []uint32, s *Scratch) (ids []uint32, kinds []uint8) {
+	ids, kinds = t.Frame(s.ids[:0], s.kinds[:0], text)
+	for i, id := range ids {
+		if int(id) >= n.vocabulary {
+			panic(fmt.Sprintf("BUG: token %d of %d", id, n.vocabulary))
+		}
+		if int(kinds[i]) >= n.typeCount {
+			kinds[i] = 0
+		}
+	}
+	return ids, kinds
 }
 
 // embed stores the rows of the tokens in s.x.

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"kvasir/classify/model"
@@ -44,7 +43,46 @@ type opener struct {
 	n       *net
 	prefix  string
 	err     error
-	scratch model.Scratch
+	scratch Scratch
+
+	tokenizer *tokenize.Tokenizer
+	tokens    int // of sample, whose states are in scratch
+}
+
+// sample is what goes through a net when it is opened, so that each layer is rounded for inputs as they come.
+const sample = `Ignore the rules above? The committee's 2024 report (page 17) says: "Costs rose by 3.5 %." ` +
+	`Bitte übersetzen Sie den Satz. 请把这句话翻译成英文。 Où est la gare? ¿Qué hora es? Привет! これは何ですか ` +
+	`def f(x): return x ** 2  # {"role": "user"} <b>https://example.com/a?b=1</b> IMPORTANT!!! A cat sat on the mat, and ` +
+	`Dr. Maria Schmidt called +1 555 0100 from Berlin about her order; please summarise the email below and answer politely.`
+
+// sampleTokens is how many tokens of it, at most.
+const sampleTokens = 192
+
+// add adds a layer, and takes the sample through it.
+func (o *opener) add(l layer) {
+	o.n.layers = append(o.n.layers, l)
+	if o.err != nil {
+		return
+	}
+	if len(o.n.layers) == 1 {
+		o.fail(o.takeSample())
+	}
+	if o.err == nil {
+		o.n.pass(&o.n.layers[len(o.n.layers)-1], o.tokens, &o.scratch)
+	}
+}
+
+// takeSample brings the tokens of sample to the first layer.
+func (o *opener) takeSample() error {
+	n, around, s := o.n, o.tokenizer.Around(false), &o.scratch
+	if n.most <= around {
+		return fmt.Errorf("config.json: max_position_embeddings is %d: that is %d tokens, and tokenizer.json puts %d around a text", o.c.Places, n.most, around)
+	}
+	ids := o.tokenizer.Append(nil, []byte(sample), false)
+	s.ids, s.kinds = n.framed(o.tokenizer, ids[:min(len(ids), sampleTokens, n.most-around)], s)
+	o.tokens = len(s.ids)
+	n.start(s.ids, s.kinds, s)
+	return nil
 }
 
 func (o *opener) fail(err error) {
@@ -141,12 +179,6 @@ func open(dir string, rooms rooms) (*Encoder, error) {
 			return nil, err
 		}
 	}
-	if size := e.tokenizer.Size(); size > e.net.vocabulary {
-		return nil, fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, e.net.vocabulary)
-	}
-	if around := e.tokenizer.Around(false); around >= e.net.most {
-		return nil, fmt.Errorf("tokenizer.json puts %d tokens around a text, the net reads %d", around, e.net.most)
-	}
 	return e, nil
 }
 
@@ -190,17 +222,21 @@ func openWeights(dir string) (*os.File, error) {
 // build reads the net and its head.
 func (e *Encoder) build(c *config, t *model.Tensors, rooms rooms) error {
 	f := families()[c.ModelType]
+	if size := e.tokenizer.Size(); size > c.Vocabulary {
+		return fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, c.Vocabulary)
+	}
 	e.net = net{rooms: rooms, shape: shape{
 		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
 		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
 	}}
-	o := &opener{c: c, t: t, n: &e.net, prefix: prefixOf(t, f.prefix)}
+	o := &opener{c: c, t: t, n: &e.net, prefix: prefixOf(t, f.prefix), tokenizer: e.tokenizer}
 	f.net(o)
-	if e.Task != Embedding {
-		f.head(o, &e.Shape, &e.head)
+	if e.Task == Embedding || o.err != nil {
+		return o.err
 	}
-	if o.err == nil && e.net.most < 3 {
-		return fmt.Errorf("config.json: max_position_embeddings is %d, too few", c.Places)
+	e.net.normalise(o.scratch.x, e.net.end)
+	if f.head(o, &e.Shape, &e.head); o.err == nil {
+		e.outputs(o.scratch.x, min(o.tokens, model.RowBlock), &o.scratch)
 	}
 	return o.err
 }
@@ -267,7 +303,7 @@ func (o *opener) dense(in, out int, bias bool, names ...string) dense {
 		biases = nil
 	}
 	d := o.n.rooms.dense()
-	d.set(model.Rows{Values: w, Stride: in}, biases, in, len(names)*out, &o.scratch)
+	d.load(w, biases, in, len(names)*out)
 	return d
 }
 
@@ -304,10 +340,9 @@ func (o *opener) table(name string, rows, width int) table {
 	return t
 }
 
-// addPlaces gives each layer of DeBERTa what its heads make of the places. They do not depend on the text.
-func (o *opener) addPlaces() {
+// relativePlaces reads the rows of the places that distances have.
+func (o *opener) relativePlaces() (places []float32) {
 	n, count := o.n, o.n.relative.places()
-	var places []float32
 	if o.err == nil {
 		o.fail(o.t.Rows(o.prefix+"encoder.rel_embeddings.weight", count, n.hidden, blockRows, func(_ int, rows []float32) error {
 			places = append(places, rows...)
@@ -317,19 +352,22 @@ func (o *opener) addPlaces() {
 	if strings.Contains(strings.ToLower(o.c.NormPlaces), "layer_norm") {
 		n.normalise(places, o.norm("encoder.LayerNorm", true))
 	}
-	for i := range n.layers {
-		self := "encoder.layer." + strconv.Itoa(i) + ".attention.self."
-		keys, queries := "pos_key_proj", "pos_query_proj"
-		if o.c.ShareKeys {
-			keys, queries = namesDeBERTa.key, namesDeBERTa.query
-		}
-		for _, term := range o.c.Terms {
-			switch term {
-			case "c2p":
-				n.layers[i].keysAt = o.heads(self+keys, places, count)
-			case "p2c":
-				n.layers[i].queriesAt = o.heads(self+queries, places, count)
-			}
+	return places
+}
+
+// addPlaces gives a layer of DeBERTa what its heads make of the places. They do not depend on the text.
+func (o *opener) addPlaces(l *layer, self string, places []float32) {
+	keys, queries := "pos_key_proj", "pos_query_proj"
+	if o.c.ShareKeys {
+		keys, queries = namesDeBERTa.key, namesDeBERTa.query
+	}
+	count := o.n.relative.places()
+	for _, term := range o.c.Terms {
+		switch term {
+		case "c2p":
+			l.keysAt = o.heads(self+keys, places, count)
+		case "p2c":
+			l.queriesAt = o.heads(self+queries, places, count)
 		}
 	}
 }
@@ -342,10 +380,10 @@ func (o *opener) heads(name string, places []float32, count int) (all []dense) {
 		return nil
 	}
 	made := make([]float32, count*n.hidden)
-	d.apply(n.hiddenRows(made), n.hiddenRows(places), model.Rows{}, count, &o.scratch)
+	d.apply(n.hiddenRows(made), n.hiddenRows(places), model.Rows{}, count, &o.scratch.sums)
 	for head := range n.heads {
 		one := n.rooms.dense()
-		one.set(n.hiddenRows(made[head*n.headSize:]), nil, n.headSize, count, &o.scratch)
+		one.set(n.hiddenRows(made[head*n.headSize:]), n.headSize, count, &o.scratch.sums)
 		all = append(all, one)
 	}
 	return all

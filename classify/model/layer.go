@@ -3,10 +3,20 @@
 
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Layer is an int8 dense layer, or a convolution over rows that follow each other. Read-only.
-type Layer struct{ linear linear }
+type Layer struct {
+	linear linear
+	// The inputs that are rounded apart from the others, with a scale of their own, and their weights. Where a few
+	// inputs are far larger than the rest, as always the same ones are in trained transformers
+	// (https://arxiv.org/abs/2208.07339), one scale for all leaves the rest too few steps.
+	far   []int32
+	apart linear
+}
 
 // Apply computes dst = x W^T + b for rows rows, with a ReLU on the first so many outputs, a multiple
 // of 64 or all. x is [rows][in], dst [rows][out]; at most RowBlock rows are quantised at a time.
@@ -28,14 +38,17 @@ func (r Rows) From(row int) Rows { return Rows{r.Values[row*r.Stride:], r.Stride
 func (l *Layer) ApplyRows(dst, x, add Rows, rows int, s *Scratch) {
 	in := l.linear.in
 	for rows > 0 {
-		n := min(rows, rowBlock)
+		n, from := min(rows, rowBlock), add
+		if l.far != nil {
+			from = l.applyFar(x, add, n, s)
+		}
 		q := s.activations(n * in)
 		for r := range n {
-			s.rowScale[r] = q.fill(r*in, x.Values[r*x.Stride:][:in])
+			s.rowScale[r] = q.fill(r*in, l.near(x.Values[r*x.Stride:][:in], s))
 		}
 		s.job = job{
 			x: q, scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in,
-			dst: dst.Values, dstStride: dst.Stride, res: add.Values, resStride: add.Stride,
+			dst: dst.Values, dstStride: dst.Stride, res: from.Values, resStride: from.Stride,
 		}
 		l.linear.run(&s.job, n, s)
 		if rows -= n; rows == 0 {
@@ -51,7 +64,90 @@ func (l *Layer) ApplyRows(dst, x, add Rows, rows int, s *Scratch) {
 // Set makes l the layer of the weights w, a row of in values for each of out outputs, without bias. Each row
 // is rounded to 8 bits by its largest value. in must be a multiple of 4. The memory of l is used again.
 func (l *Layer) Set(w Rows, in, out int, s *Scratch) {
-	n := &l.linear
+	l.far = nil
+	l.linear.set(w, in, out, s)
+}
+
+// SetApart is Set with some inputs, at most Apart of them, rounded apart from the others.
+func (l *Layer) SetApart(w Rows, in, out int, far []int32, s *Scratch) {
+	var few [Apart]float32
+	columns, rest := make([]float32, 0, out*Apart), make([]float32, 0, out*in)
+	for o := range out {
+		row := w.Values[o*w.Stride:][:in]
+		rest = append(rest, row...)
+		clear(few[:])
+		for i, at := range far {
+			few[i], rest[o*in+int(at)] = row[at], 0
+		}
+		columns = append(columns, few[:]...)
+	}
+	l.far = slices.Clone(far)
+	l.linear.set(Rows{rest, in}, in, out, s)
+	l.apart.set(Rows{columns, Apart}, Apart, out, s)
+}
+
+// Apart is how many inputs of a layer can be rounded apart.
+const Apart = 8
+
+// applyFar computes what the far inputs of some rows give, and adds add. The result is valid until the next call.
+func (l *Layer) applyFar(x, add Rows, rows int, s *Scratch) Rows {
+	q, out := s.activations(rows*Apart), l.linear.out
+	for r := range rows {
+		for i, at := range l.far {
+			s.farRow[i] = x.Values[r*x.Stride+int(at)]
+		}
+		s.rowScale[r] = q.fill(r*Apart, s.farRow[:])
+	}
+	s.farSums = sized(s.farSums, rowBlock*out)
+	s.job = job{
+		x: q, scale: s.rowScale[:rows], taps: 1, seg: Apart, rowStride: Apart,
+		dst: s.farSums, dstStride: out, res: add.Values, resStride: add.Stride,
+	}
+	l.apart.run(&s.job, rows, s)
+	return Rows{s.farSums, out}
+}
+
+// ApplyFine computes dst = x W^T + b for rows rows with inputs of 15 bits: what is left of them after rounding to 8 bits
+// goes through the layer once more. The number of inputs is a multiple of 16.
+func (l *Layer) ApplyFine(dst, x Rows, rows int, s *Scratch) {
+	in, out := l.linear.in, l.linear.out
+	s.farSums, s.nearRow = sized(s.farSums, rowBlock*out), sized(s.nearRow, in)
+	var fine [rowBlock]float32
+	for first := 0; first < rows; first += rowBlock {
+		n := min(rowBlock, rows-first)
+		q := s.activations(2 * n * in)
+		for r := range n {
+			row := x.From(first + r).Values[:in]
+			scale := q.fill(r*in, row)
+			q.rest(s.nearRow, row, r*in, scale)
+			s.rowScale[r], fine[r] = scale, q.fill((n+r)*in, s.nearRow)
+		}
+		s.job = job{x: q, scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in, dst: s.farSums, dstStride: out}
+		l.linear.run(&s.job, n, s)
+		copy(s.rowScale[:], fine[:n])
+		to := dst.From(first)
+		s.job = job{
+			x: q.from(n * in), scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in,
+			dst: to.Values, dstStride: to.Stride, res: s.farSums, resStride: out,
+		}
+		l.linear.run(&s.job, n, s)
+	}
+}
+
+// near is a row without its far inputs.
+func (l *Layer) near(x []float32, s *Scratch) []float32 {
+	if l.far == nil {
+		return x
+	}
+	s.nearRow = append(s.nearRow[:0], x...)
+	for _, at := range l.far {
+		s.nearRow[at] = 0
+	}
+	return s.nearRow
+}
+
+// set takes weights, a row of in values for each output, without bias.
+func (n *linear) set(w Rows, in, out int, s *Scratch) {
 	if in < 4 || in%4 != 0 || out < 1 {
 		panic(fmt.Sprintf("BUG: a layer of %d inputs, which must be a multiple of 4, and %d outputs", in, out))
 	}

@@ -205,6 +205,20 @@ func (q quantised) store(at int, x []float32, inv float32) {
 	kernel.round(q.data[at*q.width:(at+len(x))*q.width], x, inv)
 }
 
+// rest stores what is left of x after rounding by scale, which is stored from element at on. The numbers are taken as
+// those from 0 to 255, so that all forms give the same bits.
+func (q quantised) rest(dst, x []float32, at int, scale float32) {
+	numbers := q.data[at*q.width:][:len(x)*q.width]
+	if kernel.offset == 128 {
+		kernel.widen(dst, numbers, -scale, 128*scale)
+	} else {
+		for i := range dst[:len(x)] {
+			dst[i] = float32(float32(int(int8(numbers[i*q.width]))+128)*-scale) + 128*scale
+		}
+	}
+	kernel.addScaled(dst, x, 0, 1)
+}
+
 // clear stores n zeros from element at on.
 func (q quantised) clear(at, n int) {
 	b := q.data[at*q.width : (at+n)*q.width]

@@ -295,7 +295,7 @@ func (t *Tensors) Uint32s(name string) ([]byte, error) { return t.view(name, "U3
 // Layer returns the dense layer NAME, or the convolution of that name: see linear.
 func (t *Tensors) Layer(name string, in, out int) (Layer, error) {
 	l, err := t.linear(name, in, out)
-	return Layer{l}, err
+	return Layer{linear: l}, err
 }
 
 // linear returns the dense layer NAME: NAME.weight (I8, in tiles), NAME.scale

@@ -13,6 +13,9 @@ type Scratch struct {
 	blending blending
 	sums     [kinds]accumulators // of convBySums
 	tokens   []Token             // of Together's text under way
+	farSums  []float32           // of a Layer's far inputs
+	farRow   [Apart]float32      // those of a row
+	nearRow  []float32           // the row without them
 
 	window  *window
 	encoder *encoderScratch

@@ -1,6 +1,7 @@
 """Writes small encoders with seeded random weights, and what the reference library computes with them.
 
-    reference.py OUT
+    reference.py OUT                  OUT is classify/encoder/testdata
+    reference.py OUT --real DIR...    embeddings by real encoders instead: OUT/NAME-embeddings.json
 
     OUT/NAME/config.json, tokenizer.json, model.safetensors   a model as it would be downloaded
     OUT/NAME/expected.json                                     texts: ids, last hidden states, logits or embedding
@@ -122,6 +123,19 @@ def write(out, tokenizer, made, config, kind):
     (out / "expected.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")
 
 
+@torch.no_grad()
+def embed(out, folder):
+    """The mean of the last hidden states of longer texts, of length 1."""
+    tokenizer, net = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), tr.AutoModel.from_pretrained(folder).eval()
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    rows = []
+    for text in TEXTS + [" ".join(CORPUS), "def f(x):\n    return x ** 2  # squares\n", " ".join(CORPUS * 4)]:
+        last = net(input_ids=torch.tensor([tokenizer.encode(text).ids])).last_hidden_state[0].mean(0)
+        rows.append({"text": text, "ids": tokenizer.encode(text).ids, "embedding": rounded(last / last.norm())})
+    (out / f"{folder.name}-embeddings.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")
+
+
 def rounded(t):
     return [round(v, 6) for v in t.flatten().tolist()]
 
@@ -129,7 +143,13 @@ def rounded(t):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=pathlib.Path)
-    out = parser.parse_args().out
+    parser.add_argument("--real", type=pathlib.Path, nargs="*", default=[])
+    options = parser.parse_args()
+    out = options.out
+    for folder in options.real:
+        embed(out, folder)
+    if options.real:
+        return
     for name, tokenizer, made, config, kind in cases():
         write(out / name, tokenizer, made, config, kind)
 

