@@ -77,7 +77,7 @@ func (d *floatDense) apply(dst, x, add model.Rows, rows int, _ *model.Scratch) {
 	}
 }
 
-func (d *floatDense) applyFine(dst, x model.Rows, rows int, s *model.Scratch) {
+func (d *floatDense) applyFine(dst, x model.Rows, _ float32, rows int, s *model.Scratch) {
 	d.apply(dst, x, model.Rows{}, rows, s)
 }
 

@@ -43,8 +43,8 @@ func (d *int8Dense) apply(dst, x, add model.Rows, rows int, s *model.Scratch) {
 	d.layer.ApplyRows(dst, x, add, rows, s)
 }
 
-func (d *int8Dense) applyFine(dst, x model.Rows, rows int, s *model.Scratch) {
-	d.layer.ApplyFine(dst, x, rows, s)
+func (d *int8Dense) applyFine(dst, x model.Rows, top float32, rows int, s *model.Scratch) {
+	d.layer.ApplyFine(dst, x, top, rows, s)
 }
 
 func (d *int8Dense) round(x model.Rows, rows int, s *model.Scratch) {

@@ -45,8 +45,8 @@ type dense interface {
 	load(w, bias []float32, in, out int)
 	// set takes weights that are computed, a row of in values for each output.
 	set(w model.Rows, in, out int, s *model.Scratch)
-	// applyFine is apply with more digits of x, and without add.
-	applyFine(dst, x model.Rows, rows int, s *model.Scratch)
+	// applyFine is apply with more digits of x, of which none is larger than top, and without add.
+	applyFine(dst, x model.Rows, top float32, rows int, s *model.Scratch)
 	// apply computes dst = x W^T + b + add for rows rows; add may be without values.
 	apply(dst, x, add model.Rows, rows int, s *model.Scratch)
 }

@@ -107,24 +107,28 @@ func (l *Layer) applyFar(x, add Rows, rows int, s *Scratch) Rows {
 	return Rows{s.farSums, out}
 }
 
-// ApplyFine computes dst = x W^T + b for rows rows with inputs of 15 bits: what is left of them after rounding to 8 bits
-// goes through the layer once more. The number of inputs is a multiple of 16.
-func (l *Layer) ApplyFine(dst, x Rows, rows int, s *Scratch) {
+// ApplyFine computes dst = x W^T + b for rows rows with inputs of 15 bits, none larger than top: what is left of them
+// after rounding to 8 bits goes through the layer once more. The number of inputs is a multiple of 16.
+func (l *Layer) ApplyFine(dst, x Rows, top float32, rows int, s *Scratch) {
 	in, out := l.linear.in, l.linear.out
 	s.farSums, s.nearRow = sized(s.farSums, rowBlock*out), sized(s.nearRow, in)
-	var fine [rowBlock]float32
+	scale, inv := scaleOf(top)
+	fine, fineInv := scaleOf(scale / 2) // rounding leaves no more
 	for first := 0; first < rows; first += rowBlock {
 		n := min(rowBlock, rows-first)
 		q := s.activations(2 * n * in)
 		for r := range n {
 			row := x.From(first + r).Values[:in]
-			scale := q.fill(r*in, row)
+			q.store(r*in, row, inv)
 			q.rest(s.nearRow, row, r*in, scale)
-			s.rowScale[r], fine[r] = scale, q.fill((n+r)*in, s.nearRow)
+			q.store((n+r)*in, s.nearRow, fineInv)
+			s.rowScale[r] = scale
 		}
 		s.job = job{x: q, scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in, dst: s.farSums, dstStride: out}
 		l.linear.run(&s.job, n, s)
-		copy(s.rowScale[:], fine[:n])
+		for r := range n {
+			s.rowScale[r] = fine
+		}
 		to := dst.From(first)
 		s.job = job{
 			x: q.from(n * in), scale: s.rowScale[:n], taps: 1, seg: in, rowStride: in,
