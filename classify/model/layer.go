@@ -151,22 +151,22 @@ func (l *Layer) near(x []float32, s *Scratch) []float32 {
 }
 
 // set takes weights, a row of in values for each output, without bias.
-func (n *linear) set(w Rows, in, out int, s *Scratch) {
+func (l *linear) set(w Rows, in, out int, s *Scratch) {
 	if in < 4 || in%4 != 0 || out < 1 {
 		panic(fmt.Sprintf("BUG: a layer of %d inputs, which must be a multiple of 4, and %d outputs", in, out))
 	}
 	filled := tilesOf(out) * tileOut
-	n.in, n.out, n.pitch = in, out, in
-	n.w = sized(n.w, filled*in)
-	n.scale, n.bias, n.zero = sized(n.scale, filled), sized(n.bias, filled), sized(n.zero, filled)
-	clear(n.bias)
+	l.in, l.out, l.pitch = in, out, in
+	l.w = sized(l.w, filled*in)
+	l.scale, l.bias, l.zero = sized(l.scale, filled), sized(l.bias, filled), sized(l.zero, filled)
+	clear(l.bias)
 	q := s.activations(in)
 	for o := range out {
-		n.scale[o] = q.fill(0, w.Values[o*w.Stride:][:in])
-		n.put(o, q)
+		l.scale[o] = q.fill(0, w.Values[o*w.Stride:][:in])
+		l.put(o, q)
 	}
 	if kernel.offset != 0 {
-		n.setZero()
+		l.setZero()
 	}
 }
 

@@ -62,7 +62,7 @@ func OpenTensors(file []byte) (*Tensors, error) {
 func ReadTensors(file io.ReaderAt, size int64) (*Tensors, error) {
 	var first [8]byte
 	n, err := file.ReadAt(first[:], 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("cannot read weights: %w", err)
 	}
 	header, err := headerSize(first[:n], uint64(size))
