@@ -32,7 +32,7 @@ func (n *net) attend(l *layer, head, tokens int, s *Scratch) {
 		for r := range rows {
 			row := s.scores[r*full:][:full]
 			hide(row, first+r, tokens, l.window)
-			sums[r] = n.rooms.softmax(row, n.factor)
+			sums[r] = n.arithmetic.softmax(row, n.factor)
 		}
 		// With 8 bits the many small shares of a long text would all be 0: of 300 tokens the cosine was 0.993.
 		s.mix.applyFine(context.From(first), scores, 1, rows, &s.sums)

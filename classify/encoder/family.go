@@ -200,7 +200,7 @@ func (o *opener) scaling() string {
 
 func headBERT(o *opener, s *Shape, h *head) {
 	if s.Task == Sequence {
-		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.rooms.tanh
+		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.arithmetic.tanh
 	}
 	o.outside()
 	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
@@ -212,7 +212,7 @@ func headRoBERTa(o *opener, s *Shape, h *head) {
 		h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 		return
 	}
-	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "classifier.dense"), o.n.rooms.tanh
+	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "classifier.dense"), o.n.arithmetic.tanh
 	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier.out_proj")
 }
 
@@ -220,7 +220,7 @@ func headDeBERTa(o *opener, s *Shape, h *head) {
 	o.outside()
 	if s.Task == Sequence {
 		o.gelu("pooler_hidden_act", cmp.Or(o.c.PoolerAct, "gelu"))
-		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.rooms.gelu
+		h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, true, "pooler.dense"), o.n.arithmetic.gelu
 	}
 	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 }
@@ -235,7 +235,7 @@ func headModernBERT(o *opener, s *Shape, h *head) {
 	default:
 		o.refuse(true, "classifier_pooling "+pooling)
 	}
-	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, o.c.ClassifierBias, "head.dense"), o.n.rooms.gelu
+	h.dense, h.act = o.dense(o.n.hidden, o.n.hidden, o.c.ClassifierBias, "head.dense"), o.n.arithmetic.gelu
 	h.norm = o.norm("head.norm", o.c.NormBias)
 	h.classifier = o.dense(o.n.hidden, len(s.Labels), true, "classifier")
 }

@@ -13,7 +13,7 @@ import (
 
 // inInt8 computes with weights of 8 bits, a scale for each output, and activations of 8 bits, a scale for each
 // token; sums are exact. All forms of the kernels give the same bits.
-var inInt8 = rooms{
+var inInt8 = arithmetic{
 	dense:   func() dense { return new(int8Dense) },
 	table:   newInt8Table,
 	norm:    model.Norm,

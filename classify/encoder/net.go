@@ -16,8 +16,8 @@ import (
 // then x = norm(x + inner(x))), in ModernBERT what each half reads is (x = x + attention(norm(x))).
 type net struct {
 	shape
-	rooms rooms
-	words table
+	arithmetic arithmetic
+	words      table
 	// What is added to a token's row; nil: nothing is.
 	places, types table
 	project       dense // from the width of the rows to hidden; nil: they have it
@@ -51,8 +51,8 @@ type dense interface {
 	apply(dst, x, add model.Rows, rows int, s *model.Scratch)
 }
 
-// rooms make what computes: of 8 bits, or for tests of floats.
-type rooms struct {
+// arithmetic makes what computes: of 8 bits, or for tests of floats.
+type arithmetic struct {
 	dense func() dense
 	table func(rows, width int) table
 	norm  func(x, gain, bias []float32, epsilon float32)
@@ -70,7 +70,7 @@ func (n *net) normalise(x []float32, by *norm) {
 		return
 	}
 	for ; len(x) > 0; x = x[n.hidden:] {
-		n.rooms.norm(x[:n.hidden], by.gain, by.bias, n.epsilon)
+		n.arithmetic.norm(x[:n.hidden], by.gain, by.bias, n.epsilon)
 	}
 }
 
@@ -127,7 +127,7 @@ func (n *net) run(ids []uint32, kinds []uint8, s *Scratch, stop func() error) er
 // start brings the tokens of a sequence to the first layer.
 func (n *net) start(ids []uint32, kinds []uint8, s *Scratch) {
 	if s.of != n {
-		s.keys, s.mix, s.of = n.rooms.dense(), n.rooms.dense(), n
+		s.keys, s.mix, s.of = n.arithmetic.dense(), n.arithmetic.dense(), n
 	}
 	size := len(ids) * n.hidden
 	s.x, s.y, s.read = sized(s.x, size), sized(s.y, size), sized(s.read, size)
@@ -226,7 +226,7 @@ func (n *net) innerLayers(l *layer, read []float32, tokens int, s *Scratch) {
 		n.wide(l.up, s.inner, out, read[first*n.hidden:], rows, s)
 		for r := range rows {
 			row := s.inner[r*out:][:out]
-			n.rooms.gelu(row[:n.inner])
+			n.arithmetic.gelu(row[:n.inner])
 			if l.gated {
 				for i, by := range row[n.inner:] {
 					row[i] *= by

@@ -162,7 +162,7 @@ func describe(dir string) (c *config, s Shape, err error) {
 	return c, s, err
 }
 
-func open(dir string, rooms rooms) (*Encoder, error) {
+func open(dir string, arithmetic arithmetic) (*Encoder, error) {
 	c, shape, err := describe(dir)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func open(dir string, rooms rooms) (*Encoder, error) {
 	if e.tokenizer, err = tokenize.Open(filepath.Join(dir, "tokenizer.json")); err != nil {
 		return nil, err
 	}
-	if err := e.readWeights(c, dir, rooms); err != nil {
+	if err := e.readWeights(c, dir, arithmetic); err != nil {
 		return nil, err
 	}
 	if e.Task == Embedding {
@@ -183,7 +183,7 @@ func open(dir string, rooms rooms) (*Encoder, error) {
 }
 
 // readWeights reads model.safetensors.
-func (e *Encoder) readWeights(c *config, dir string, rooms rooms) error {
+func (e *Encoder) readWeights(c *config, dir string, arithmetic arithmetic) error {
 	file, err := openWeights(dir)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (e *Encoder) readWeights(c *config, dir string, rooms rooms) error {
 	if err != nil {
 		return fmt.Errorf("model.safetensors: %w", err)
 	}
-	return e.build(c, tensors, rooms)
+	return e.build(c, tensors, arithmetic)
 }
 
 func openWeights(dir string) (*os.File, error) {
@@ -220,12 +220,12 @@ func openWeights(dir string) (*os.File, error) {
 }
 
 // build reads the net and its head.
-func (e *Encoder) build(c *config, t *model.Tensors, rooms rooms) error {
+func (e *Encoder) build(c *config, t *model.Tensors, arithmetic arithmetic) error {
 	f := families()[c.ModelType]
 	if size := e.tokenizer.Size(); size > c.Vocabulary {
 		return fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, c.Vocabulary)
 	}
-	e.net = net{rooms: rooms, shape: shape{
+	e.net = net{arithmetic: arithmetic, shape: shape{
 		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
 		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
 	}}
@@ -302,7 +302,7 @@ func (o *opener) dense(in, out int, bias bool, names ...string) dense {
 	if !bias {
 		biases = nil
 	}
-	d := o.n.rooms.dense()
+	d := o.n.arithmetic.dense()
 	d.load(w, biases, in, len(names)*out)
 	return d
 }
@@ -330,7 +330,7 @@ func (o *opener) table(name string, rows, width int) table {
 		o.fail(o.t.Rows(o.prefix+name+".weight", rows, width, 1, nil))
 		return nil
 	}
-	t := o.n.rooms.table(rows, width)
+	t := o.n.arithmetic.table(rows, width)
 	o.fail(o.t.Rows(o.prefix+name+".weight", rows, width, blockRows, func(first int, values []float32) error {
 		for i := 0; i < len(values)/width; i++ {
 			t.set(first+i, values[i*width:][:width])
@@ -382,7 +382,7 @@ func (o *opener) heads(name string, places []float32, count int) (all []dense) {
 	made := make([]float32, count*n.hidden)
 	d.apply(n.hiddenRows(made), n.hiddenRows(places), model.Rows{}, count, &o.scratch.sums)
 	for head := range n.heads {
-		one := n.rooms.dense()
+		one := n.arithmetic.dense()
 		one.set(n.hiddenRows(made[head*n.headSize:]), n.headSize, count, &o.scratch.sums)
 		all = append(all, one)
 	}

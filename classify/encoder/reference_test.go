@@ -41,9 +41,9 @@ func readExpected(t testing.TB, file string) (want []expected) {
 	return want
 }
 
-func mustOpen(t testing.TB, dir string, rooms rooms) *Encoder {
+func mustOpen(t testing.TB, dir string, arithmetic arithmetic) *Encoder {
 	t.Helper()
-	e, err := open(dir, rooms)
+	e, err := open(dir, arithmetic)
 	if err != nil {
 		t.Fatal(err)
 	}
