@@ -3,7 +3,7 @@
     heldout.py DATA [--cache DIR] [--models shipped,ngrams,nets] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
         [--folds 0,1,2,3,4]
 
-A sum of models is one, too: nets+ngrams.
+Models besides: encoder, encoder-e5 (finetune.py, which learn from all rows), and sums such as encoder+ngrams.
 
 The folds of folds.tsv (sources.py): a model learns from the groups of four and judges the fifth. No
 row that may not ship is learned from, but all are judged. A row's score is that of an attack in the
@@ -29,6 +29,7 @@ import features
 import guard
 import sources
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 SETTINGS = {  # what a row of a kind counts for in training
     "all": lambda r: 1.0,
     "public": lambda r: 0.0 if is_written(r) else 1.0,
@@ -66,6 +67,8 @@ def main():
             continue
         tried = {}
         for setting in options.settings.split(","):
+            if setting != "all" and "encoder" in model:
+                continue  # a fold takes a quarter of an hour
             runs = [judge.both(model.split("+"), setting, 27 + 10 * s)[judged] for s in range(options.seeds if model == "nets" else 1)]
             tried[setting] = runs
             figures = [report(f"{model}, {setting}, seed {s}", some, z) for s, z in enumerate(runs)]
@@ -129,8 +132,11 @@ class Judge:
             path = sources.scores_at(self.options.cache, model, setting, seed, self.options.epochs if model == "nets" else 0, k, self.stamp)
             if not os.path.exists(path):
                 say(f"{model}, {setting}: fold {k}")
-                np.save(path + ".part.npy", getattr(self, model)(SETTINGS[setting], k, seed))
-                os.replace(path + ".part.npy", path)
+                if model.startswith("encoder"):
+                    self.encoder(model, k, seed)
+                else:
+                    np.save(path + ".part.npy", getattr(self, model)(SETTINGS[setting], k, seed))
+                    os.replace(path + ".part.npy", path)
             z[self.fold == k] = np.load(path)
         return z + np.array([PRIOR.get(r["role"], 0) for r in self.rows], np.float32)
 
@@ -141,6 +147,12 @@ class Judge:
             return parts[0]
         innocent = Groups(self.rows).innocent & np.isin(self.fold, self.folds)
         return sum((z - z[innocent].mean()) / z[innocent].std() for z in parts)
+
+    def encoder(self, model: str, k: int, seed: int):
+        """A fine-tuned encoder (finetune.py), which needs torch: in an environment of its own."""
+        base = model.partition("-")[2] or "minilm"
+        subprocess.run([os.path.join(HERE, "finetune.sh"), self.options.data, "--cache", self.options.cache, "--base", base,
+                        "--fold", str(k), "--seed", str(seed)], check=True)
 
     def of_fold(self, share, k: int, harmful: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is learned from, what it counts for, and what is judged."""
