@@ -1,6 +1,9 @@
 """Measures the guard on whole sources that the model which judges them has not met.
 
     heldout.py DATA [--cache DIR] [--models shipped,ngrams,nets] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
+        [--folds 0,1,2,3,4]
+
+Models besides: encoder, encoder-e5 (finetune.py, which learn from all rows), and sums such as encoder+ngrams.
 
 The folds of folds.tsv (sources.py): a model learns from the groups of four and judges the fifth. No
 row that may not ship is learned from, but all are judged. A row's score is that of an attack in the
@@ -26,6 +29,7 @@ import features
 import guard
 import sources
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 SETTINGS = {  # what a row of a kind counts for in training
     "all": lambda r: 1.0,
     "public": lambda r: 0.0 if is_written(r) else 1.0,
@@ -47,12 +51,15 @@ def main():
     parser.add_argument("--most", type=int, default=100, help="rows of a source that the binary is asked about")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=guard.EPOCHS)
+    parser.add_argument("--folds", default=",".join(map(str, range(sources.FOLDS))), help="what is judged: two folds at the least")
     options = parser.parse_args()
     guard.EPOCHS = options.epochs
     kept = os.path.join(options.cache, "heldout")
     os.makedirs(kept, exist_ok=True)
     rows = [r for r in sources.with_folds(sources.read(options.data, ambiguous=True))]
     judge = Judge(rows, options, kept)
+    judged = np.isin(judge.fold, judge.folds)
+    some = [r for r, is_judged in zip(rows, judged) if is_judged]
     say(f"{len(rows)} rows of {len({r['group'] for r in rows})} groups, {len({r['counted'] for r in rows})} sources")
     for model in options.models.split(","):
         if model == "shipped":
@@ -60,14 +67,16 @@ def main():
             continue
         tried = {}
         for setting in options.settings.split(","):
-            runs = [judge.scores(model, setting, 27 + 10 * s) for s in range(options.seeds if model == "nets" else 1)]
+            if setting != "all" and "encoder" in model:
+                continue  # a fold takes a quarter of an hour
+            runs = [judge.both(model.split("+"), setting, 27 + 10 * s)[judged] for s in range(options.seeds if model == "nets" else 1)]
             tried[setting] = runs
-            figures = [report(f"{model}, {setting}, seed {s}", rows, z) for s, z in enumerate(runs)]
+            figures = [report(f"{model}, {setting}, seed {s}", some, z) for s, z in enumerate(runs)]
             if len(figures) > 1:
                 spread = np.std(figures, axis=0, ddof=1)
                 print(f"  over {len(figures)} seeds: AUC +- {spread[0]:.3f}, found at 1 % +- {spread[1]:.1f}, found +- {spread[2]:.1f}, flagged +- {spread[3]:.1f}")
         if len(tried) > 1:
-            chosen(model, rows, {name: runs[0] for name, runs in tried.items()})
+            chosen(model, some, {name: runs[0] for name, runs in tried.items()})
 
 
 def shipped(rows: list[dict], program: str, most: int):
@@ -108,29 +117,42 @@ class Judge:
     def __init__(self, rows: list[dict], options, kept: str):
         self.rows, self.options, self.kept = rows, options, kept
         self.fold = np.array([r["fold"] for r in rows])
+        self.folds = [int(k) for k in options.folds.split(",")]
         self.open = np.array([r["ship"] for r in rows])
         self.asks = np.array([r["judged"] != "harmful" for r in rows])  # an output of the nets knows plain harmful questions, n-grams do without
-        h = hashlib.sha256()
-        for r in rows:
-            h.update(f"{r['text']}\0{r['label']}\0{r['role']}\0{r['fold']}\0{r['ship']}\0{r['weight']}\n".encode("utf-8", "replace"))
         self.texts = hashlib.sha256("\0".join(r["text"] for r in rows).encode("utf-8", "replace")).hexdigest()[:10]
-        self.stamp = h.hexdigest()[:10]
+        self.stamp = sources.stamp(rows)
         self.made = {}
 
     def scores(self, model: str, setting: str, seed: int) -> np.ndarray:
         """A score of each row: with more of it an attack is likelier. Each fold's scores are put where
         the innocent rows of all folds meet, by the model's own bias alone."""
         z = np.zeros(len(self.rows), np.float32)
-        for k in range(sources.FOLDS):
-            name = f"{model}-{setting.replace(' ', '-')}-{seed}-{self.options.epochs if model == 'nets' else 0}-{k}-{self.stamp}.npy"
-            path = os.path.join(self.kept, name)
+        for k in self.folds:
+            path = sources.scores_at(self.options.cache, model, setting, seed, self.options.epochs if model == "nets" else 0, k, self.stamp)
             if not os.path.exists(path):
                 say(f"{model}, {setting}: fold {k}")
-                part = getattr(self, model)(SETTINGS[setting], k, seed)
-                np.save(path + ".part.npy", part)
-                os.replace(path + ".part.npy", path)
+                if model.startswith("encoder"):
+                    self.encoder(model, k, seed)
+                else:
+                    np.save(path + ".part.npy", getattr(self, model)(SETTINGS[setting], k, seed))
+                    os.replace(path + ".part.npy", path)
             z[self.fold == k] = np.load(path)
         return z + np.array([PRIOR.get(r["role"], 0) for r in self.rows], np.float32)
+
+    def both(self, models: list[str], setting: str, seed: int) -> np.ndarray:
+        """What a model says, or the sum of what some say, each on the scale on which it says it of innocent rows."""
+        parts = [self.scores(m, setting, seed) for m in models]
+        if len(parts) == 1:
+            return parts[0]
+        innocent = Groups(self.rows).innocent & np.isin(self.fold, self.folds)
+        return sum((z - z[innocent].mean()) / z[innocent].std() for z in parts)
+
+    def encoder(self, model: str, k: int, seed: int):
+        """A fine-tuned encoder (finetune.py), which needs torch: in an environment of its own."""
+        base = model.partition("-")[2] or "minilm"
+        subprocess.run([os.path.join(HERE, "finetune.sh"), self.options.data, "--cache", self.options.cache, "--base", base,
+                        "--fold", str(k), "--seed", str(seed)], check=True)
 
     def of_fold(self, share, k: int, harmful: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is learned from, what it counts for, and what is judged."""

@@ -14,6 +14,7 @@ Only the standard library. A row is one of rows.py (text, label, role, source, l
   trigger  an innocent text with words that attacks have, of a source that collects such texts
 """
 
+import hashlib
 import math
 import os
 import re
@@ -184,6 +185,19 @@ def with_folds(all_rows: list[dict]) -> list[dict]:
     for r in all_rows:
         r["fold"] = fold[r["group"]]
     return all_rows
+
+
+def stamp(all_rows: list[dict]) -> str:
+    """A name for what rows say and where they are held out: scores of others are not theirs."""
+    h = hashlib.sha256()
+    for r in all_rows:
+        h.update(f"{r['text']}\0{r['label']}\0{r['role']}\0{r['fold']}\0{r['ship']}\0{r['weight']}\n".encode("utf-8", "replace"))
+    return h.hexdigest()[:10]
+
+
+def scores_at(cache: str, model: str, setting: str, seed: int, epochs: int, k: int, stamp: str) -> str:
+    """The file of a fold's scores."""
+    return os.path.join(cache, "heldout", f"{model}-{setting.replace(' ', '-')}-{seed}-{epochs}-{k}-{stamp}.npy")
 
 
 def main():

