@@ -104,13 +104,22 @@ func (f *folds) fold(i int, text []byte) *folded {
 	return t
 }
 
-// original is where folded bytes stood in the text.
+// original is where folded bytes stood in the text. Of bytes that begin in the text and end in what it spells, as a
+// name may that the tagger reads over the end of the text, those in the text; of others whose places are not in
+// order, those of the first.
 func (f *folds) original(t *folded, start, end int32) (int32, int32) {
 	if t.first == t.last || end <= start {
 		return start, end
 	}
+	if start < t.own {
+		end = min(end, t.own)
+	}
 	marks := f.marks[t.first:t.last]
-	return placed(marks, start, true), placed(marks, end-1, false)
+	from, to := placed(marks, start, true), placed(marks, end-1, false)
+	if to < from {
+		to = placed(marks, start, false)
+	}
+	return from, to
 }
 
 // placed is where the folded byte at stood: its first byte, or the one after
