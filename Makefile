@@ -43,8 +43,9 @@ image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \
 	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) .
 
-bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these)
-	go run ./scripts/bench $(BENCH)
+bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these; BENCH=encoder: scripts/encoders/bench.sh)
+	$(if $(filter encoder,$(BENCH)),scripts/encoders/bench.sh)
+	$(if $(BENCH),$(if $(filter-out encoder,$(BENCH)),go run ./scripts/bench $(filter-out encoder,$(BENCH))),go run ./scripts/bench)
 
 profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	CGO_ENABLED=0 go build -trimpath -o bin/kvasir .

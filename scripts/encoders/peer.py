@@ -2,25 +2,40 @@
 
     peer.py DIR CACHE [--lengths 16,64,256,512] [--seconds 2]
 
-One line for each length: the median of milliseconds in floats, and in 8 bits. CACHE keeps the exported nets.
+One line for each length: tokens, the median of milliseconds in floats, and in 8 bits, and how far the two agree:
+the cosine between their means of the last hidden states. The text is that of BenchmarkNet in classify/encoder.
+CACHE keeps the exported nets, each in a folder named by what it was made from.
 """
 import argparse
+import hashlib
 import pathlib
 import statistics
 import time
 
 import numpy as np
 import onnxruntime as ort
+import tokenizers
+
+TEXT = "the quick brown fox jumps over a lazy dog and " * 80
+
+
+def key(folder):
+    """Names the net and the way it is exported."""
+    digest = hashlib.sha256()
+    for path in [pathlib.Path(__file__), folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 def export(folder, cache):
+    cache = cache / key(folder)
     floats, eight = cache / "net.onnx", cache / "net-int8.onnx"
     if eight.exists():
         return floats, eight
     import torch
     import transformers
     from onnxruntime.quantization import QuantType, quantize_dynamic
-    net = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    net = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
     ids = torch.ones(1, 64, dtype=torch.long)
 
     class Last(torch.nn.Module):
@@ -34,7 +49,9 @@ def export(folder, cache):
     cache.mkdir(parents=True, exist_ok=True)
     axes = {"input_ids": {1: "n"}, "attention_mask": {1: "n"}, "out": {1: "n"}}
     torch.onnx.export(Last(), (ids, torch.ones_like(ids)), str(floats), input_names=["input_ids", "attention_mask"], output_names=["out"], dynamic_axes=axes, dynamo=False, opset_version=17)
-    quantize_dynamic(str(floats), str(eight), weight_type=QuantType.QInt8, per_channel=True)
+    unfinished = cache / "unfinished.onnx"
+    quantize_dynamic(str(floats), str(unfinished), weight_type=QuantType.QInt8, per_channel=True)
+    unfinished.rename(eight)
     return floats, eight
 
 
@@ -45,16 +62,23 @@ def session(path):
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def timed(run, n, seconds):
-    ids = (np.arange(n, dtype=np.int64) % 900 + 1000)[None]
-    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-    run.run(None, feed)
+def feed(tokenizer, n):
+    tokenizer.enable_truncation(n)
+    ids = np.array([tokenizer.encode(TEXT).ids], dtype=np.int64)
+    if ids.shape[1] != n:
+        raise SystemExit(f"the text has {ids.shape[1]} tokens, and {n} are asked for")
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+
+
+def timed(run, given, seconds):
+    """The median of milliseconds, and the mean of the last hidden states."""
+    mean = run.run(None, given)[0][0].mean(0)
     took, until = [], time.perf_counter() + seconds
-    while time.perf_counter() < until:
+    while not took or time.perf_counter() < until:
         start = time.perf_counter()
-        run.run(None, feed)
+        run.run(None, given)
         took.append(1000 * (time.perf_counter() - start))
-    return statistics.median(took)
+    return statistics.median(took), mean
 
 
 def main():
@@ -64,9 +88,14 @@ def main():
     parser.add_argument("--lengths", default="16,64,256,512")
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
-    both = [session(p) for p in export(options.folder, options.cache)]
+    tokenizer = tokenizers.Tokenizer.from_file(str(options.folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    floats, eight = (session(p) for p in export(options.folder, options.cache))
     for n in map(int, options.lengths.split(",")):
-        print(n, *(f"{timed(s, n, options.seconds):.3f}" for s in both), flush=True)
+        given = feed(tokenizer, n)
+        (slow, want), (fast, got) = timed(floats, given, options.seconds), timed(eight, given, options.seconds)
+        cosine = want @ got / (np.linalg.norm(want) * np.linalg.norm(got))
+        print(n, f"{slow:.3f} {fast:.3f} {cosine:.5f}", flush=True)
 
 
 if __name__ == "__main__":

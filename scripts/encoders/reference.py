@@ -126,7 +126,7 @@ def write(out, tokenizer, made, config, kind):
 @torch.no_grad()
 def embed(out, folder):
     """The mean of the last hidden states of longer texts, of length 1."""
-    tokenizer, net = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), tr.AutoModel.from_pretrained(folder).eval()
+    tokenizer, net = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), tr.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer.no_padding()
     tokenizer.no_truncation()
     rows = []
@@ -146,12 +146,14 @@ def main():
     parser.add_argument("--real", type=pathlib.Path, nargs="*", default=[])
     options = parser.parse_args()
     out = options.out
+    out.mkdir(parents=True, exist_ok=True)
     for folder in options.real:
-        embed(out, folder)
+        embed(out, folder.resolve())
     if options.real:
         return
     for name, tokenizer, made, config, kind in cases():
         write(out / name, tokenizer, made, config, kind)
 
 
-main()
+if __name__ == "__main__":
+    main()

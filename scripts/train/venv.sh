@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: $here, $cache, and venv. Needs Python 3.11.
+# Sourced by the scripts beside it: $here, $cache, venv and stub_torch. Needs Python 3.11.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=$here/../../.cache/train
 mkdir -p "$cache"
@@ -17,4 +17,13 @@ venv() {
     "$@"
     touch "$stamp"
   fi
+}
+
+# stub_torch NAME MODULES: a COMMAND for venv, of an environment with torch. The stock torch wheel links to accelerator
+# libraries of 2.7 GB that a run on CPU never calls: stubs take their place (needs gcc and nm). Then it imports MODULES.
+stub_torch() {
+  local python=$cache/$1/bin/python site
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  python3 "$here/../real-vllm/stub_accel_libs.py" "$site/torch/lib" >/dev/null
+  "$python" -c "import $2"
 }
