@@ -218,13 +218,19 @@ class Tuner:
 
     def chances(self, learn: np.ndarray) -> np.ndarray:
         """How often each row is drawn: the innocent rows of a source, and its attacks, together like the root
-        of their number, and attacks and innocent rows alike often."""
+        of their number. Attacks are drawn as often as innocent rows, in each role that has both: else the role
+        itself would come to speak against a text, since most documents of the sets hide something."""
         kind = np.array([f"{self.rows[i]['counted']} {self.bad[i]}" for i in learn])
         _, place, count = np.unique(kind, return_inverse=True, return_counts=True)
         p = np.array([self.rows[i]["weight"] for i in learn]) / np.sqrt(count[place])
+        bad, role = self.bad[learn], np.array([self.rows[i]["role"] for i in learn])
         for side in (False, True):
-            own = self.bad[learn] == side
-            p[own] /= p[own].sum()
+            p[bad == side] /= p[bad == side].sum()
+        for name in ROLE:
+            sides = [own for side in (False, True) if (own := (role == name) & (bad == side)).any()]
+            total = sum(p[own].sum() for own in sides)
+            for own in sides:
+                p[own] *= total / len(sides) / p[own].sum()
         return p / p.sum()
 
     def starts(self, model: Encoder, some: np.ndarray, r: int, rng) -> np.ndarray:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fine-tunes an encoder as the guard, for folds of whole sources or for all rows: finetune.sh DATA [options of finetune.py]
 #
-# Needs Python 3.11, Go, gcc and 6 GB of memory; a fold takes a quarter of an hour of two cores with AVX-512 in bf16,
+# Needs Python 3.11, Go, gcc and 6 GB of memory; a fold takes some twenty minutes of two cores with AVX-512 in bf16,
 # and a fold that is done is not done again. The encoders come out of the packages of scripts/tokenizers/encoders.txt.
 set -euo pipefail
 

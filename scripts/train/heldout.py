@@ -68,7 +68,7 @@ def main():
         tried = {}
         for setting in options.settings.split(","):
             if setting != "all" and "encoder" in model:
-                continue  # a fold takes a quarter of an hour
+                continue  # a fold takes twenty minutes
             runs = [judge.both(model.split("+"), setting, 27 + 10 * s)[judged] for s in range(options.seeds if model == "nets" else 1)]
             tried[setting] = runs
             figures = [report(f"{model}, {setting}, seed {s}", some, z) for s, z in enumerate(runs)]
