@@ -41,7 +41,7 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestJudgeAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func BenchmarkJudge(b *testing.B) {
 
 // BenchmarkSignal is one signal alone, on 2,560 bytes that did not come before.
 func BenchmarkSignal(b *testing.B) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kvasir/classify/encoder"
 	"kvasir/classify/model"
 )
 
@@ -204,15 +205,16 @@ func (j *judging) judgeBatch() {
 	start := clock()
 	defer func() {
 		if recover() != nil {
-			j.reader, j.batch = j.c.weights.newReader(j.stop), nil
+			j.reader, j.batch = j.c.weights.newReader(stops{j.stop, j.stopLate}), nil
 		}
 		j.took(KindJailbreak, clock()-start, nil) // the time of the whole batch
 	}()
-	m.judge(j.c.shared, j.reader)
+	m.judge(j.c, j.reader)
 }
 
 // judge judges the texts and shares the results.
-func (m *batch) judge(s *shared, r reader) {
+func (m *batch) judge(c *Classifier, r reader) {
+	s := c.shared
 	m.folds.begin(m.n)
 	for i, w := range m.of[:m.n] {
 		t := &m.texts[i]
@@ -225,7 +227,9 @@ func (m *batch) judge(s *shared, r reader) {
 		if t.Text = nil; !t.Judged || !speaks(text) {
 			continue
 		}
-		s.attacks.put(s.key(w.text), attackScores{t.Scores.Attack, t.Scores.Injection, t.Scores.Indirect})
+		if scores := (attackScores{t.Scores.Attack, t.Scores.Injection, t.Scores.Indirect}); !c.grey(scores, encoder.AsUser) {
+			s.attacks.put(s.key(w.text), scores)
+		}
 		key := s.key(text)
 		if w.category {
 			s.category.put(key, t.Category)

@@ -23,7 +23,7 @@ type batching struct {
 	panics         bool
 }
 
-func (c batching) newReader(func() error) reader { return c }
+func (c batching) newReader(stops) reader { return c }
 
 func (c batching) attack(text []byte, read bool) (attackScores, error) {
 	c.alone.Add(1)
@@ -244,7 +244,7 @@ func TestCompanyIsBounded(t *testing.T) {
 
 // TestCrowdIsJudgedAsAlone: with the embedded weights, every score to the bit.
 func TestCrowdIsJudgedAsAlone(t *testing.T) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestJudgingAlongAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

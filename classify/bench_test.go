@@ -69,7 +69,7 @@ func asShipped() Options {
 // BenchmarkGuards is one core's time for both guards as config.yaml has them, the category and the
 // embedding. cpu-us/op is what a machine that others use as well cannot distort much.
 func BenchmarkGuards(b *testing.B) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func BenchmarkGuards(b *testing.B) {
 
 // BenchmarkCrowd is the same for short questions of many who ask at the same moment, and of one.
 func BenchmarkCrowd(b *testing.B) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

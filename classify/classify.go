@@ -80,6 +80,7 @@ type Classifier struct {
 	explicit []rule // those of auto that also concern requests that named a model
 	weights  weights
 	names    bool // the tagger has to look for names
+	second   bool // the guard against attacks has a second stage
 	shared   *shared
 	queue    queue
 
@@ -93,11 +94,21 @@ type Classifier struct {
 	free []*judging // memory of threads that judge nothing now, the warmest last
 }
 
+// Renew is New, but that the embedding stays the one of c: what the cache has kept was made with it.
+func (c *Classifier) Renew(o Options) (*Classifier, error) {
+	o.Embedding = c.options.Embedding
+	w, err := openWeights(&o, c)
+	if err != nil {
+		return nil, err
+	}
+	return newWith(o, w)
+}
+
 // New returns a classifier. What is wrong in the options is an error that names
 // the signal, the decision or the file of weights; an *UnknownError within knows
 // what would do.
 func New(o Options) (*Classifier, error) {
-	w, err := openWeights(&o)
+	w, err := openWeights(&o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +161,7 @@ func (c *Classifier) check() error {
 		}
 	}
 	o.PII.Allow = slices.Clone(o.PII.Allow)
+	c.second = o.SecondStage && o.Jailbreak.Model.Dir == ""
 	c.names = c.asksForNames(o.Decisions)
 	return nil
 }
@@ -246,11 +258,11 @@ func (c *Classifier) waitInQueue(r *Request, limit time.Duration) (*flow, bool) 
 		c.queue.join(w)
 		defer c.queue.leave(r)
 	}
-	return c.line.wait(r.flow(), limit)
+	return c.line.wait(c.flow(r), limit)
 }
 
 // flow is the flow that the request waits in.
-func (r *Request) flow() (key flowKey) {
+func (c *Classifier) flow(r *Request) (key flowKey) {
 	if r == nil {
 		return key
 	}
@@ -258,7 +270,9 @@ func (r *Request) flow() (key flowKey) {
 	for i := range r.Texts {
 		size += len(r.Texts[i].Bytes)
 	}
-	return flowKey{r.Client, size > shortBytes}
+	// An encoder of the user's own takes longer than a turn for any text, and holds memory of its own meanwhile.
+	_, slow := c.weights.(ownWeights)
+	return flowKey{r.Client, slow || size > shortBytes}
 }
 
 // release gives the thread back. Its memory is dropped instead of kept where a panic

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"testing"
 
+	"kvasir/classify/encoder"
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
 )
@@ -14,7 +15,7 @@ import (
 // one in a document, MATHS is about maths, and a Name is somebody.
 type saying struct{}
 
-func (saying) newReader(func() error) reader { return saying{} }
+func (saying) newReader(stops) reader { return saying{} }
 
 func (saying) attack(text []byte, _ bool) (s attackScores, _ error) {
 	if bytes.Contains(text, []byte("ATTACK")) || bytes.Contains(text, []byte("AT\nTACK\n")) {
@@ -27,6 +28,8 @@ func (saying) attack(text []byte, _ bool) (s attackScores, _ error) {
 }
 
 func (saying) whole() int { return maxWhole }
+
+func (saying) second([]byte, encoder.Reading) (float32, error) { panic("not asked for") }
 
 func (s saying) suspicion(piece []byte) (attack, indirect float32) {
 	found, _ := s.attack(piece, true)

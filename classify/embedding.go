@@ -51,7 +51,7 @@ func EmbeddingVersion(own OwnModel) (string, error) {
 		return model.EncoderHash + "-" + foldVersion, nil
 	}
 	hash, err := encoder.Hash(own.Dir)
-	return hash + "-" + foldVersion, err
+	return hash + "-" + encoder.Version + "-" + foldVersion, err
 }
 
 // Embed makes the sentence embedding, of length 1, of one text: the one that
@@ -106,7 +106,7 @@ func newEmbedding(c *Classifier, o *SignalOptions) (test, error) {
 		threshold = defaultCosine
 	}
 	phrases := make([][Dim]float32, len(o.Phrases))
-	r := c.weights.newReader(nil)
+	r := c.weights.newReader(stops{})
 	var f folds
 	for i, p := range o.Phrases {
 		if p == "" {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"kvasir/classify/encoder"
 )
 
 // KindJailbreak has the values of jailbreakTypes.
@@ -129,6 +131,7 @@ func attackOverTurns(j *judging) error {
 const (
 	asRead   = 1 // as what is only to be read
 	asFolded = 2 // it is folded already
+	asRule   = 4 // as what the operator says
 )
 
 // attackIn judges the texts [start, end) as one. A single text whose result is known is not even folded.
@@ -150,9 +153,12 @@ func attackInJoined(j *judging, role Role, message int32) error {
 
 // attackOnce judges text i, or with -1 the joined ones, unless its result is known, and keeps the worst.
 func attackOnce(j *judging, key textKey, i int, role Role, message int32) error {
-	read := role == Tool || role == Document
-	if read {
+	as := readingOf(role)
+	switch {
+	case as == encoder.AsDocument:
 		key = key.with(asRead)
+	case as == encoder.AsSystem && j.c.second:
+		key = key.with(asRule)
 	}
 	s, ok := j.c.shared.attacks.get(key)
 	if !ok {
@@ -161,7 +167,7 @@ func attackOnce(j *judging, key textKey, i int, role Role, message int32) error 
 			text = j.folded(i).bytes
 		}
 		var err error
-		if s, err = attackOf(j, text, read); err != nil {
+		if s, err = attackOf(j, text, as); err != nil {
 			return err
 		}
 		j.c.shared.attacks.put(key, s)
@@ -176,12 +182,16 @@ func attackOnce(j *judging, key textKey, i int, role Role, message int32) error 
 // attackOf reads a text of any length. Of a long one every piece is judged by
 // its words, and the pieces that they speak against most, with the first and
 // the last, by the encoder too: it would take 100 ms for 100 KB.
-func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
+func attackOf(j *judging, text []byte, as encoder.Reading) (s attackScores, err error) {
+	read := as == encoder.AsDocument
 	if text = withoutNoise(j, text); !speaks(text) {
 		return s, nil
 	}
 	if len(text) <= j.reader.whole() {
-		return j.reader.attack(text, read)
+		if s, err = j.reader.attack(text, read); err != nil {
+			return s, err
+		}
+		return j.surer(text, as, s)
 	}
 	var picked suspects
 	for p := (pieces{text: text, size: attackPiece}); p.next(); {
@@ -191,6 +201,7 @@ func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
 		attack, indirect := j.reader.suspicion(p.piece)
 		picked.add(p, attack, indirect)
 	}
+	var first []byte // the most suspicious
 	for _, p := range picked.pieces() {
 		if j.overdue() {
 			return s, ErrTimeout
@@ -199,12 +210,15 @@ func attackOf(j *judging, text []byte, read bool) (s attackScores, err error) {
 		if err != nil {
 			return s, err
 		}
+		before := cheapOf(s, as)
 		if one.attack > s.attack {
 			s.attack, s.injection = one.attack, one.injection
 		}
-		s.indirect = max(s.indirect, one.indirect)
+		if s.indirect = max(s.indirect, one.indirect); first == nil || cheapOf(s, as) > before {
+			first = p
+		}
 	}
-	return s, nil
+	return j.surer(first, as, s)
 }
 
 // fewLetters is how many letters are too few to give an order, and too few for the

@@ -80,7 +80,7 @@ type answer struct {
 
 func newJudging(c *Classifier) *judging {
 	j := &judging{c: c, done: make([]outcome, len(c.table)), own: make([]answer, len(c.own))}
-	j.reader = c.weights.newReader(j.stop)
+	j.reader = c.weights.newReader(stops{j.stop, j.stopLate})
 	return j
 }
 
@@ -230,6 +230,14 @@ func (j *judging) stop() error {
 	return nil
 }
 
+// stopLate is stop without giving way, for what takes a few turns at most and holds memory meanwhile.
+func (j *judging) stopLate() error {
+	if j.r != nil && j.overdueAt(clock()) {
+		return ErrTimeout
+	}
+	return nil
+}
+
 // giveWay lets waiting requests have the thread, and returns the time when this one goes on. It ends the judging if
 // nobody waits for its verdict any more. The time spent waiting counts neither towards the deadline nor as time of the
 // signal under way.
@@ -242,7 +250,7 @@ func (j *judging) giveWay(now time.Duration) time.Duration {
 		j.late, j.why = true, ErrGone
 		return now
 	}
-	from, ok := j.c.line.giveWay(j.turn.from, j.r.flow(), now-j.turn.began, limit)
+	from, ok := j.c.line.giveWay(j.turn.from, j.c.flow(j.r), now-j.turn.began, limit)
 	j.turn.from, j.turn.began = from, clock()
 	waited := j.turn.began - now
 	j.turn.waited += waited

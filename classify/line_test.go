@@ -21,7 +21,7 @@ const (
 	perShort = time.Millisecond
 )
 
-func (dawdling) newReader(func() error) reader { return dawdling{} }
+func (dawdling) newReader(stops) reader { return dawdling{} }
 
 func (s dawdling) suspicion(piece []byte) (attack, indirect float32) {
 	time.Sleep(perPiece)

@@ -6,16 +6,17 @@ import "time"
 
 // Options are the settings of one generation of the configuration.
 type Options struct {
-	Timeout   time.Duration // of judging one request, without waiting for a thread; 0: none
-	Threads   int           // requests judged at once; 0: one for each processor
-	Models    string        // a directory of own weights (tagger.Own), read by New; empty: the embedded ones
-	Category  CategoryOptions
-	Jailbreak GuardOptions
-	PII       PIIOptions
-	Embedding OwnModel        // without labels, in place of the embedded one
-	Signals   []SignalOptions // facts of the user's own making
-	Decisions []Decision      // in the order of the configuration
-	Priority  bool            // the highest Decision.Priority that holds is taken, not the first
+	Timeout     time.Duration // of judging one request, without waiting for a thread; 0: none
+	Threads     int           // requests judged at once; 0: one for each processor
+	Models      string        // a directory of own weights (tagger.Own), read by New; empty: the embedded ones
+	Category    CategoryOptions
+	Jailbreak   GuardOptions
+	PII         PIIOptions
+	SecondStage bool            // an encoder judges what the embedded weights leave open; not beside a model of the user's own
+	Embedding   OwnModel        // without labels, in place of the embedded one
+	Signals     []SignalOptions // facts of the user's own making
+	Decisions   []Decision      // in the order of the configuration
+	Priority    bool            // the highest Decision.Priority that holds is taken, not the first
 
 	// Fault, for tests of what happens then, is called with the name of each
 	// signal before it is computed; it may panic or take its time.

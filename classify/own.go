@@ -4,10 +4,13 @@ package classify
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"kvasir/classify/encoder"
 	"kvasir/classify/pii"
@@ -45,8 +48,9 @@ type tag struct {
 	first bool     // another name begins here, even behind one of the same type
 }
 
-// openOwned opens the encoders of the options; nil: there are none.
-func openOwned(o *Options) (w *owned, err error) {
+// openOwned opens the encoders of the options; nil: there are none. With a classifier in use, the embedding is not
+// opened: it stays.
+func openOwned(o *Options, used *Classifier) (w *owned, err error) {
 	w = new(owned)
 	if w.attack, err = openLabels(KindJailbreak, &o.Jailbreak.Model, attackOfLabel); err != nil {
 		return nil, err
@@ -57,7 +61,12 @@ func openOwned(o *Options) (w *owned, err error) {
 	if w.names, err = openLabels(KindPII, &o.PII.Model, tagOfLabel); err != nil {
 		return nil, err
 	}
-	if w.embedding, err = openFor(KindSentence, &o.Embedding); err != nil {
+	if used == nil {
+		w.embedding, err = openFor(KindSentence, &o.Embedding)
+	} else if before, ok := used.weights.(ownWeights); ok {
+		w.embedding = before.own.embedding
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.attack == nil && w.category == nil && w.names == nil && w.embedding == nil {
@@ -155,11 +164,17 @@ func suits(use Kind, of encoder.Shape, labels map[string]string) (err error) {
 	}
 	switch use {
 	case KindJailbreak:
-		_, err = meanings(of.Labels, labels, attackOfLabel)
+		var kinds []string
+		if kinds, err = meanings(of.Labels, labels, attackOfLabel); err == nil && !slices.ContainsFunc(kinds, func(kind string) bool { return kind != "" }) {
+			err = errors.New("labels: none of them means an attack")
+		}
 	case KindCategory:
 		_, err = meanings(of.Labels, labels, categoryOfLabel)
 	case KindPII:
-		_, err = meanings(of.Labels, labels, tagOfLabel)
+		var tags []tag
+		if tags, err = meanings(of.Labels, labels, tagOfLabel); err == nil && !slices.ContainsFunc(tags, func(t tag) bool { return t.kind != 0 }) {
+			err = errors.New("labels: none of them means personal data")
+		}
 	case KindSentence:
 		if of.Size > Dim {
 			err = fmt.Errorf("its embeddings have %d values, and at most %d can be kept", of.Size, Dim)
@@ -189,8 +204,8 @@ func meanings[T any](labels []string, mapped map[string]string, meaning func(nam
 	if len(open) > 0 {
 		return nil, fmt.Errorf("labels: it is not known what %s mean; say it of each: %s", wording.List(open, "and"), wording.List(known, "or"))
 	}
-	for _, key := range slices.Sorted(maps.Keys(unused)) {
-		return nil, fmt.Errorf("labels: the model has no label %q; it has %s", key, wording.List(labels, "and"))
+	if len(unused) > 0 {
+		return nil, fmt.Errorf("labels: the model has no label %q; it has %s", slices.Sorted(maps.Keys(unused))[0], wording.List(labels, "and"))
 	}
 	return all, nil
 }
@@ -266,8 +281,8 @@ type ownWeights struct {
 	own *owned
 }
 
-func (w ownWeights) newReader(stop func() error) reader {
-	return &ownReader{reader: w.weights.newReader(stop), own: w.own, stop: stop}
+func (w ownWeights) newReader(s stops) reader {
+	return &ownReader{reader: w.weights.newReader(s), own: w.own, stop: s.soon}
 }
 
 // batches: what is judged together is judged by the embedded weights.
@@ -383,26 +398,27 @@ func (r *ownReader) names(dst []pii.Span, text []byte) (_ []pii.Span, err error)
 	return namesOf(dst, text, r.labels, of.means), nil
 }
 
-// namesOf appends the names that labels of tokens make, white space at their ends left out. A name's score is the
-// mean of its tokens'.
+// namesOf appends the names that labels of tokens make, white space at their ends left out. A word has the label of its
+// first token: many models were taught that one alone. A name's score is the mean of its words'.
 func namesOf(dst []pii.Span, text []byte, labels []encoder.Label, means []tag) []pii.Span {
 	for i := 0; i < len(labels); {
-		t := means[labels[i].Label]
-		end, sum := i+1, labels[i].Score
-		for ; t.kind != 0 && end < len(labels); end++ {
+		t, end := means[labels[i].Label], endOfWord(text, labels, i)
+		sum, words := labels[i].Score, float32(1)
+		for t.kind != 0 && end < len(labels) {
 			next := means[labels[end].Label]
 			inside := labels[end].Start < labels[end-1].End // a character that several tokens share
 			if next.kind != t.kind || next.first && !inside {
 				break
 			}
-			sum += labels[end].Score
+			sum, words = sum+labels[end].Score, words+1
+			end = endOfWord(text, labels, end)
 		}
 		if t.kind != 0 {
 			from, to := int(labels[i].Start), int(labels[end-1].End)
 			from += len(text[from:to]) - len(bytes.TrimLeft(text[from:to], " \t\r\n"))
 			to = from + len(bytes.TrimRight(text[from:to], " \t\r\n"))
 			if from < to {
-				dst = append(dst, pii.Span{Start: int32(from), End: int32(to), Type: t.kind, Score: sum / float32(end-i)})
+				dst = append(dst, pii.Span{Start: int32(from), End: int32(to), Type: t.kind, Score: sum / words})
 			}
 		}
 		i = end
@@ -410,9 +426,23 @@ func namesOf(dst []pii.Span, text []byte, labels []encoder.Label, means []tag) [
 	return dst
 }
 
-// yield cuts off of the spans behind the first rules of them what rules have found, so that a model that is wrong about
-// a part of a number hides none of it. A span that holds all of a rule's stays. Both parts are sorted.
-func yield(spans []pii.Span, rules int) []pii.Span {
+// endOfWord is the index behind the tokens of the word that begins with token i.
+func endOfWord(text []byte, labels []encoder.Label, i int) int {
+	for i++; i < len(labels); i++ {
+		at := int(labels[i].Start)
+		before, _ := utf8.DecodeLastRune(text[:at])
+		here, _ := utf8.DecodeRune(text[at:])
+		if labels[i].Start != labels[i-1].End || !isWord(before) || !isWord(here) || unspaced(before) || unspaced(here) {
+			break
+		}
+	}
+	return i
+}
+
+// cutAtRules cuts off of the spans behind the first rules of them what rules have found, so that a model that is wrong
+// about a number, or about what stands beside it, hides none of it. Those of the rules are sorted.
+func cutAtRules(spans []pii.Span, rules int) []pii.Span {
+	slices.SortStableFunc(spans[rules:], func(a, b pii.Span) int { return cmp.Compare(a.Start, b.Start) })
 	kept, near := spans[:rules], 0
 	for _, s := range spans[rules:] {
 		for near < rules && spans[near].End <= s.Start {
@@ -422,11 +452,9 @@ func yield(spans []pii.Span, rules int) []pii.Span {
 			if r.Start >= s.End {
 				break
 			}
-			switch {
-			case s.Start <= r.Start && r.End <= s.End:
-			case r.Start <= s.Start:
+			if r.Start <= s.Start {
 				s.Start = r.End
-			default:
+			} else {
 				s.End = r.Start
 			}
 		}

@@ -205,6 +205,37 @@ func TestNamesOf(t *testing.T) {
 	}
 }
 
+// A word that is several tokens has the label of the first; words of scripts without spaces are their tokens.
+func TestNamesOfWords(t *testing.T) {
+	means, err := meanings([]string{"O", "B-PERSON", "I-PERSON"}, nil, tagOfLabel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "Wolfgang Schmidt, 王伟说"
+	var labels []encoder.Label
+	at := uint32(0)
+	for _, piece := range []struct {
+		text  string
+		label int
+	}{{"Wolf", 1}, {"gang", 0}, {" Sch", 2}, {"midt", 0}, {",", 0}, {" ", 0}, {"王", 1}, {"伟", 2}, {"说", 0}} {
+		end := at + uint32(len(piece.text))
+		labels = append(labels, encoder.Label{Span: tokenize.Span{Start: at, End: end}, Label: piece.label, Score: 0.9})
+		at = end
+	}
+	for i := range labels { // spans without the space, as most tokenizers give them
+		if text[labels[i].Start] == ' ' && labels[i].End > labels[i].Start+1 {
+			labels[i].Start++
+		}
+	}
+	var got []string
+	for _, s := range namesOf(nil, []byte(text), labels, means) {
+		got = append(got, text[s.Start:s.End])
+	}
+	if strings.Join(got, "|") != "Wolfgang Schmidt|王伟" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestOwnEmbedding(t *testing.T) {
 	c := newOwn(t, Options{Embedding: OwnModel{Dir: filepath.Join(encoders, "bert-embedding")}})
 	var a, b [Dim]float32
@@ -252,6 +283,8 @@ func TestOwnRefused(t *testing.T) {
 		{KindCategory, OwnModel{Dir: dir("bert")}, "it is not known what benign, INJECTION and JAILBREAK mean"},
 		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTON": "jailbreak"}}, `the model has no label "INJECTON"; it has benign, INJECTION and JAILBREAK`},
 		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTION": "bad"}}, `no meaning of a label "bad"`},
+		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTION": "benign", "JAILBREAK": "benign"}}, "none of them means an attack"},
+		{KindPII, OwnModel{Dir: dir("bert-tokens"), Labels: map[string]string{"PERSON": "none", "EMAIL_ADDRESS": "none"}}, "none of them means personal data"},
 		{KindJailbreak, OwnModel{Dir: "nowhere"}, "config.json: no such file or directory"},
 	} {
 		if err := CheckModel(row.use, &row.m); err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), row.m.Dir) {
@@ -267,17 +300,37 @@ func TestOwnRefused(t *testing.T) {
 	}
 }
 
-// TestYield: what a rule has found stays whole.
-func TestYield(t *testing.T) {
+// TestCutAtRules: what a rule has found stays whole, and alone.
+func TestCutAtRules(t *testing.T) {
 	span := func(kind pii.Type, from, to int32) pii.Span { return pii.Span{Type: kind, Start: from, End: to} }
 	rule := func(from, to int32) pii.Span { return span(pii.CreditCard, from, to) }
 	name := func(from, to int32) pii.Span { return span(pii.Person, from, to) }
-	got := yield([]pii.Span{
+	got := cutAtRules([]pii.Span{
 		rule(10, 20), rule(30, 40),
-		name(0, 5), name(5, 12), name(12, 15), name(18, 32), name(25, 45), name(40, 41),
+		name(5, 12), name(25, 45), name(0, 5), name(12, 15), name(18, 32), name(40, 41),
 	}, 2)
-	want := []pii.Span{rule(10, 20), rule(30, 40), name(0, 5), name(5, 10), name(20, 30), name(25, 45), name(40, 41)}
+	want := []pii.Span{rule(10, 20), rule(30, 40), name(0, 5), name(5, 10), name(20, 30), name(25, 30), name(40, 41)}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestRenewKeepsTheEmbedding: what the cache has kept was made with the embedding of the start.
+func TestRenewKeepsTheEmbedding(t *testing.T) {
+	c := newOwn(t, Options{Embedding: OwnModel{Dir: filepath.Join(encoders, "bert-embedding")}})
+	var before, after, embedded [Dim]float32
+	const text = "Hello world."
+	other, err := c.Renew(Options{Jailbreak: GuardOptions{Action: Annotate, Model: OwnModel{Dir: filepath.Join(encoders, "roberta")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Embed(&before, []byte(text)) || !other.Embed(&after, []byte(text)) || !newOwn(t, Options{}).Embed(&embedded, []byte(text)) {
+		t.Fatal("no embedding")
+	}
+	if before != after || before == embedded {
+		t.Error("the embedding is another one after a reload")
+	}
+	if models := other.Models(); len(models) != 2 || !strings.Contains(models[1], "bert-embedding") {
+		t.Errorf("the models are %q", models)
 	}
 }

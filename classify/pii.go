@@ -89,7 +89,7 @@ func searchPII(j *judging, i int) error {
 		}
 	}
 	if j.c.options.PII.Model.Dir != "" {
-		j.spans = yield(j.spans, rules)
+		j.spans = cutAtRules(j.spans, rules)
 	}
 	keepSpans(j, i, f)
 	return nil

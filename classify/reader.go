@@ -3,6 +3,7 @@
 package classify
 
 import (
+	"kvasir/classify/encoder"
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
 )
@@ -12,12 +13,14 @@ const Dim = model.Dim
 
 // weights are those of a classifier: read-only, shared by all threads.
 type weights interface {
-	// newReader makes the memory of a thread. stop is asked where a text takes long, and its error ends
-	// the reading; nil: nothing does.
-	newReader(stop func() error) reader
+	newReader(s stops) reader // the memory of a thread
 	// batches says that texts judged together cost less than one by one.
 	batches() bool
 }
+
+// stops are asked where a text takes long, and their error ends the reading; nil: nothing does. soon may let other
+// requests have the thread for a while, late may not.
+type stops struct{ soon, late func() error }
 
 // A reader reads texts with the weights; it is the memory of one thread. Texts
 // are folded ones.
@@ -25,6 +28,8 @@ type reader interface {
 	// attack gives calibrated probabilities that there is an attack in a text. read says that the
 	// text is a document or a tool's result; then indirect is computed as well.
 	attack(text []byte, read bool) (attackScores, error)
+	// second gives the log odds of an attack, by an encoder with attention, for what attack leaves open.
+	second(text []byte, as encoder.Reading) (float32, error)
 	// whole is how long a text is, in bytes, that attack reads whole.
 	whole() int
 	// suspicion says how much the words of a piece suggest an attack, and instructions

@@ -16,7 +16,7 @@ type counting struct {
 	asked *atomic.Int32
 }
 
-func (c counting) newReader(func() error) reader { return c }
+func (c counting) newReader(stops) reader { return c }
 
 func (c counting) attack(text []byte, read bool) (attackScores, error) {
 	c.asked.Add(1)
@@ -84,7 +84,7 @@ func TestSharedResultsAreTheFirst(t *testing.T) {
 	for _, s := range o.Signals {
 		o.Decisions = append(o.Decisions, Decision{Name: s.Name, When: Condition{All: []Condition{{Is: []Is{{s.Kind, []string{s.Name}}}}, {Is: []Is{{KindModel, []string{"never"}}}}}}})
 	}
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func also(r *Request) *Request {
 // Parts put together stand where others stood before them: of the same length they were taken for
 // those.
 func TestJoinedPartsAreNotTakenForOthers(t *testing.T) {
-	w, err := openWeights(new(Options))
+	w, err := openWeights(new(Options), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package classify
 import (
 	"fmt"
 
+	"kvasir/classify/encoder"
 	"kvasir/classify/model"
 	"kvasir/classify/pii"
 	"kvasir/classify/tagger"
@@ -16,13 +17,13 @@ type modelWeights struct {
 }
 
 // openWeights opens the weights of the options: the embedded ones, or files of a directory in their place, and the
-// encoders of the user's own.
-func openWeights(o *Options) (weights, error) {
+// encoders of the user's own. With a classifier in use, the embedding stays its own.
+func openWeights(o *Options, used *Classifier) (weights, error) {
 	w, err := openModel(o.Models)
 	if err != nil {
 		return nil, err
 	}
-	own, err := openOwned(o)
+	own, err := openOwned(o, used)
 	if own == nil || err != nil {
 		return w, err
 	}
@@ -53,9 +54,11 @@ func CheckModels(dir string) error {
 }
 
 // WeightsHash is a short hash of all embedded weights, 12 hexadecimal digits. It reads all of them.
-func WeightsHash() string { return model.Hash(tagger.Weights()) }
+func WeightsHash() string { return model.Hash(tagger.Weights(), encoder.Weights()) }
 
-func (w modelWeights) newReader(func() error) reader { return &modelReader{m: w.m, tagger: w.names} }
+func (w modelWeights) newReader(s stops) reader {
+	return &modelReader{m: w.m, tagger: w.names, stop: s.late}
+}
 
 func (w modelWeights) batches() bool { return model.Batches() }
 
@@ -64,7 +67,9 @@ func (w modelWeights) batches() bool { return model.Batches() }
 type modelReader struct {
 	m       *model.Model
 	tagger  *tagger.Tagger
+	stop    func() error
 	scratch model.Scratch
+	encoder encoder.Scratch
 	tagging tagger.Scratch
 	tokens  []model.Token
 	of      []byte // the text of tokens
@@ -80,6 +85,14 @@ func (r *modelReader) tokenize(text []byte) []model.Token {
 func (r *modelReader) together(list []model.Short) { r.m.Together(list, &r.scratch) }
 
 func (r *modelReader) forget() { r.of = nil }
+
+func (r *modelReader) second(text []byte, as encoder.Reading) (float32, error) {
+	e, err := encoder.OpenSecond()
+	if err != nil {
+		return 0, err
+	}
+	return e.Score(text, as, &r.encoder, r.stop)
+}
 
 func (r *modelReader) whole() int { return maxWhole }
 

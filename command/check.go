@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -129,10 +130,10 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	return nil
 }
 
-// checkModels lets the models of the user's own judge a sentence.
+// checkModels lets the models of the user's own judge a sentence and a page, whatever their guards do.
 func checkModels(out io.Writer, c *config.Config) error {
 	o := wiring.Classify(c)
-	o.Timeout = 0
+	o.Timeout, o.Jailbreak.Action, o.PII.Action = 0, classify.Annotate, classify.Annotate
 	classifier, err := classify.New(o)
 	if err != nil {
 		return err
@@ -141,20 +142,40 @@ func checkModels(out io.Writer, c *config.Config) error {
 	if len(models) == 0 {
 		return nil
 	}
-	start := time.Now()
-	v := classifier.Judge(&classify.Request{
-		Auto: true, Texts: []classify.Text{{Bytes: []byte("Who was the first to walk on the moon?"), Role: classify.User}},
-		Also: []classify.Kind{classify.KindSentence}, Messages: 1, Turns: 1,
-	})
-	defer v.Release()
-	if err := errors.Join(v.Jailbreak.Err, v.PII.Err); err != nil {
-		return err
+	const sentence = "Who was the first to walk on the moon?"
+	took := [2]time.Duration{}
+	for i, text := range []string{sentence, strings.Repeat("The weather in the valley was mild that year. ", 45)} {
+		if took[i], err = judged(classifier, text); err != nil {
+			return err
+		}
 	}
 	for _, m := range models {
 		fmt.Fprintf(out, "classify.%s: ok\n", m)
 	}
-	fmt.Fprintf(out, "classify: judged a sentence in %v\n", time.Since(start).Round(10*time.Microsecond))
+	fmt.Fprintf(out, "classify: judged a sentence in %v, 2 KB of text in %v\n", took[0], took[1])
+	if took[1] > c.Classify.Timeout {
+		fmt.Fprintf(out, "warning: classify.timeout: %v is less than what 2 KB of text take here; requests like that are not judged, and on_error decides\n", c.Classify.Timeout)
+	}
 	return nil
+}
+
+// judged lets a classifier judge a text in all ways, and says how long it took.
+func judged(c *classify.Classifier, text string) (time.Duration, error) {
+	start := time.Now()
+	v := c.Judge(&classify.Request{
+		Auto: true, Texts: []classify.Text{{Bytes: []byte(text), Role: classify.User}},
+		Also: []classify.Kind{classify.KindSentence}, Messages: 1, Turns: 1,
+	})
+	defer v.Release()
+	if err := errors.Join(v.Jailbreak.Err, v.PII.Err); err != nil {
+		return 0, err
+	}
+	for _, t := range v.Took {
+		if t.Err {
+			return 0, fmt.Errorf("%s: the model could not judge a text: its weights are damaged, or too large", t.Kind)
+		}
+	}
+	return time.Since(start).Round(10 * time.Microsecond), nil
 }
 
 // checkStore is check --live for the cache: what it is, or why it is not.

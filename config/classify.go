@@ -166,14 +166,17 @@ func (v *validation) encoders(c *Classify) {
 		use  classify.Kind
 		of   classify.OwnModel
 	}{
-		{"classify.category", classify.KindCategory, OwnModel(c.Category.Model, c.Category.Labels, "")},
-		{"classify.jailbreak", classify.KindJailbreak, OwnModel(c.Jailbreak.Model, c.Jailbreak.Labels, "")},
-		{"classify.pii", classify.KindPII, OwnModel(c.PII.Model, c.PII.Labels, "")},
+		{"classify.category", classify.KindCategory, OwnModel(c.Category.Model, c.Category.Labels, c.Category.Combine)},
+		{"classify.jailbreak", classify.KindJailbreak, OwnModel(c.Jailbreak.Model, c.Jailbreak.Labels, c.Jailbreak.Combine)},
+		{"classify.pii", classify.KindPII, OwnModel(c.PII.Model, c.PII.Labels, c.PII.Combine)},
 		{"classify.embedding", classify.KindSentence, OwnModel(c.Embedding.Model, nil, "")},
 	} {
 		if m.of.Dir == "" {
 			if len(m.of.Labels) > 0 {
 				v.add("says what labels of a model mean, and there is none; set "+m.path+".model", m.path+".labels")
+			}
+			if m.of.Beside {
+				v.add("takes the higher score of a model and the embedded weights, and there is no model; set "+m.path+".model", m.path+".combine")
 			}
 			continue
 		}

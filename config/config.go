@@ -209,13 +209,14 @@ type Guards struct {
 
 // Classify is what is found out about every request.
 type Classify struct {
-	Timeout   time.Duration `koanf:"timeout" default:"1s" min:"1ms" max:"1m"`
-	Threads   int           `koanf:"threads" default:"0" min:"0" max:"1024"`
-	Models    Path          `koanf:"models"`
-	Category  Category      `koanf:"category"`
-	Jailbreak Jailbreak     `koanf:"jailbreak"`
-	PII       PII           `koanf:"pii"`
-	Embedding Embedding     `koanf:"embedding"`
+	Timeout     time.Duration `koanf:"timeout" default:"1s" min:"1ms" max:"1m"`
+	Threads     int           `koanf:"threads" default:"0" min:"0" max:"1024"`
+	Models      Path          `koanf:"models"`
+	SecondStage string        `koanf:"second_stage" default:"on" oneof:"on off"`
+	Category    Category      `koanf:"category"`
+	Jailbreak   Jailbreak     `koanf:"jailbreak"`
+	PII         PII           `koanf:"pii"`
+	Embedding   Embedding     `koanf:"embedding"`
 }
 
 // Category is how certain the category of a request must be to count.

@@ -65,7 +65,7 @@ func (p *Proxy) Apply(s *Settings) error {
 		next.handsOver = next.handsOver || b.Role() == kvroute.Prefill
 	}
 	var err error
-	if next.classifier, err = classify.New(s.Classify); err != nil {
+	if next.classifier, err = classifierFor(old, &s.Classify); err != nil {
 		return err
 	}
 	if next.deciding, err = next.classifier.With(withoutBlocks(s.Classify)); err != nil {
@@ -98,6 +98,15 @@ func (p *Proxy) Apply(s *Settings) error {
 		old.retire(next)
 	}
 	return nil
+}
+
+// classifierFor makes the classifier of a configuration. The embedding stays what it was at the start: the cache keeps
+// what was made with it.
+func classifierFor(old *state, o *classify.Options) (*classify.Classifier, error) {
+	if old == nil {
+		return classify.New(*o)
+	}
+	return old.classifier.Renew(*o)
 }
 
 // peers are the workers, in the order of the settings.

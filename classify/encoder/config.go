@@ -3,6 +3,7 @@
 package encoder
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,6 +51,8 @@ type config struct {
 
 	ID2Label map[string]string `json:"id2label"`
 	Problem  string            `json:"problem_type"`
+
+	LabelCount int `json:"num_labels"`
 
 	modernBERT
 	deBERTa
@@ -109,20 +112,25 @@ func (t *termSet) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(t))
 }
 
-// readText reads a file of at most most bytes.
-func readText(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+// openFile opens a file of at most most bytes. What is no file is not opened: a named pipe would wait for ever.
+func openFile(path string, most int64) (*os.File, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("it is no file of at most %d MiB", most>>20)
+		return nil, fmt.Errorf("%s: it is no file of at most %d MiB", filepath.Base(path), most>>20)
 	}
+	return os.Open(path)
+}
+
+// readText reads a file of at most most bytes.
+func readText(path string, most int64) ([]byte, error) {
+	f, err := openFile(path, most)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
@@ -162,10 +170,10 @@ func (c *config) check() error {
 	switch {
 	case c.Hidden%(4*c.Heads) != 0:
 		return fmt.Errorf("config.json: %d heads of hidden_size %d: a head's values are no multiple of 4", c.Heads, c.Hidden)
-	case c.PlaceKind != "" && c.PlaceKind != "absolute":
-		return fmt.Errorf("config.json: position_embedding_type %q is %w: only absolute is", c.PlaceKind, ErrUnsupported)
 	case c.Problem == "multi_label_classification" || c.Problem == "regression":
 		return fmt.Errorf("config.json: problem_type %s is %w: only one label of several is", c.Problem, ErrUnsupported)
+	case c.LabelCount < 0 || c.LabelCount > maxLabels:
+		return fmt.Errorf("config.json: num_labels is %d", c.LabelCount)
 	case c.Types != nil && (*c.Types < 0 || *c.Types > maxLabels):
 		return fmt.Errorf("config.json: type_vocab_size is %d", *c.Types)
 	}
@@ -201,6 +209,11 @@ var mappings = []string{"category_mapping.json", "jailbreak_type_mapping.json", 
 // labels are the names of the outputs, in their order.
 func (c *config) labels(dir string) ([]string, error) {
 	names, err := inOrder(c.ID2Label)
+	if c.ID2Label == nil { // what config.json leaves out is as transformers has it by itself
+		for i := range cmp.Or(c.LabelCount, 2) {
+			names = append(names, fmt.Sprintf("LABEL_%d", i))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("config.json: id2label: %w", err)
 	}
@@ -215,11 +228,11 @@ func (c *config) labels(dir string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		mapped, err := mapped(data)
+		names, err := mapped(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		return mapped, nil
+		return names, nil
 	}
 	return names, nil
 }

@@ -15,6 +15,8 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"kvasir/classify/model"
 	"kvasir/tokenize"
@@ -22,6 +24,12 @@ import (
 
 // ErrUnsupported is wrapped by errors of models that may be good but ask for something that this package does not do.
 var ErrUnsupported = errors.New("not supported")
+
+// Version goes up when the same directory gives other values than before.
+const Version = "1"
+
+// errNotFinite is what a text comes to whose sums no float can hold.
+var errNotFinite = errors.New("the model gives values that are no numbers: its weights are damaged, or too large")
 
 // A Task is what an encoder's last layer is for.
 type Task uint8
@@ -68,8 +76,9 @@ const overlap = 64
 
 // tokenScratch is a text's tokens.
 type tokenScratch struct {
-	ids   []uint32
-	spans []tokenize.Span
+	ids    []uint32
+	spans  []tokenize.Span
+	window []uint32 // of a Second
 }
 
 // A window is the tokens [from, to) of a text.
@@ -107,7 +116,9 @@ func (e *Encoder) Classify(found func(p []float32), text []byte, s *Scratch, sto
 			return err
 		}
 		p := e.outputs(e.pool(tokens, s), 1, s)
-		softmax(p)
+		if !softmax(p) {
+			return errNotFinite
+		}
 		found(p)
 		return nil
 	})
@@ -141,7 +152,9 @@ func (e *Encoder) Tag(dst []Label, text []byte, s *Scratch, stop func() error) (
 			out := e.outputs(s.x[(before+at-w.from)*e.net.hidden:][:n*e.net.hidden], n, s)
 			for i := range n {
 				p := out[i*len(e.Labels):][:len(e.Labels)]
-				softmax(p)
+				if !softmax(p) {
+					return errNotFinite
+				}
 				best := largest(p)
 				dst = append(dst, Label{t.spans[at+i], best, p[best]})
 			}
@@ -166,6 +179,9 @@ func (e *Encoder) Embed(dst []float32, text []byte, s *Scratch, stop func() erro
 	for _, v := range dst[first:] {
 		squares += float64(v) * float64(v)
 	}
+	if math.IsNaN(squares) || math.IsInf(squares, 0) {
+		return dst[:first], errNotFinite
+	}
 	length := float32(max(math.Sqrt(squares), 1e-12))
 	for i := range dst[first:] {
 		dst[first+i] /= length
@@ -179,10 +195,15 @@ func (e *Encoder) pool(tokens int, s *Scratch) []float32 {
 	if !e.head.mean {
 		return s.x[:size]
 	}
+	return mean(s.x, tokens, size, s)
+}
+
+// mean is the mean of the states of all tokens; it is valid until the next run.
+func mean(x []float32, tokens, size int, s *Scratch) []float32 {
 	sum := s.read[:size]
 	clear(sum)
 	for t := range tokens {
-		for i, v := range s.x[t*size:][:size] {
+		for i, v := range x[t*size:][:size] {
 			sum[i] += v
 		}
 	}
@@ -208,8 +229,8 @@ func (e *Encoder) outputs(x []float32, rows int, s *Scratch) []float32 {
 	return out.Values[:rows*n]
 }
 
-// softmax turns a few scores into probabilities.
-func softmax(x []float32) {
+// softmax turns a few scores into probabilities, and says whether they are numbers.
+func softmax(x []float32) bool {
 	top := x[largest(x)]
 	var sum float64
 	for _, v := range x {
@@ -218,6 +239,7 @@ func softmax(x []float32) {
 	for i, v := range x {
 		x[i] = float32(math.Exp(float64(v-top)) / sum)
 	}
+	return !math.IsNaN(sum) && !math.IsInf(float64(top), 0)
 }
 
 func largest(x []float32) (at int) {
@@ -234,29 +256,42 @@ const poolingFile = "1_Pooling/config.json"
 // pooling says whether an embedding is the mean of all tokens or the first one, as sentence-transformers has it in
 // poolingFile. Without that file it is the mean.
 func pooling(dir string) (mean bool, err error) {
-	const name = poolingFile
-	data, err := readText(filepath.Join(dir, name), maxText)
+	data, err := readText(filepath.Join(dir, poolingFile), maxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
+		return false, fmt.Errorf("%s: %w", poolingFile, err)
 	}
-	var kinds map[string]any
-	if err := json.Unmarshal(data, &kinds); err != nil {
-		return false, fmt.Errorf("cannot read %s: %w", name, err)
+	return meanOf(data)
+}
+
+// meanOf reads a file of pooling. Older ones have a flag for each way, newer ones the way's name or a list of names.
+func meanOf(data []byte) (mean bool, err error) {
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return false, fmt.Errorf("cannot read %s: %w", poolingFile, err)
 	}
-	for kind, on := range kinds {
-		if on != true || len(kind) < len("pooling_mode_") || kind[:len("pooling_mode_")] != "pooling_mode_" {
-			continue
+	var ways []string
+	switch named := fields["pooling_mode"].(type) {
+	case string:
+		ways = append(ways, named)
+	case []any:
+		for _, way := range named {
+			ways = append(ways, fmt.Sprint(way))
 		}
-		switch kind {
-		case "pooling_mode_mean_tokens":
-			mean = true
-		case "pooling_mode_cls_token":
-		default:
-			return false, fmt.Errorf("%s: %s is %w", name, kind, ErrUnsupported)
+	}
+	for key, on := range fields {
+		if way, ok := strings.CutPrefix(key, "pooling_mode_"); ok && on == true {
+			ways = append(ways, strings.TrimSuffix(way, "_tokens"))
 		}
 	}
-	return mean, nil
+	slices.Sort(ways)
+	switch ways = slices.Compact(ways); strings.Join(ways, " and ") {
+	case "", "mean":
+		return true, nil
+	case "cls", "cls_token":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: pooling by %s is %w", poolingFile, strings.Join(ways, " and "), ErrUnsupported)
 }

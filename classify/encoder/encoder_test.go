@@ -152,6 +152,14 @@ func notFinite(data []byte) []byte {
 	return data
 }
 
+// huge makes every value of the file so large that sums are no numbers.
+func huge(data []byte) []byte {
+	for i := len(data) - 4096; i < len(data); i += 4 {
+		binary.LittleEndian.PutUint32(data[i:], 0x7f000000)
+	}
+	return data
+}
+
 func TestDamaged(t *testing.T) {
 	for _, row := range []struct {
 		model, file string
@@ -166,6 +174,10 @@ func TestDamaged(t *testing.T) {
 		{"bert", "model.safetensors", cut, `cannot read tensor "`},
 		{"bert", "model.safetensors", func([]byte) []byte { return []byte("abc") }, "too few for a header"},
 		{"bert", "model.safetensors", notFinite, "is not finite"},
+		{"bert", "model.safetensors", huge, "values that are no numbers"},
+		{"bert", "tokenizer.json", replaced("post_processor", nil), "puts nothing around a text"},
+		{"bert", "config.json", replaced("num_labels", -1), "num_labels is -1"},
+		{"deberta-v3", "config.json", replaced("max_relative_positions", 3), "max_relative_positions 3"},
 		{"bert", "model.safetensors", renamed("bert.encoder.layer.1.output.dense.bias", "bert.encoder.layer.1.output.dense.bia5"), `"bert.encoder.layer.1.output.dense.bias": no such tensor`},
 		{"bert", "config.json", replaced("model_type", "gpt2"), `model_type "gpt2" is not supported: these are: bert, camembert`},
 		{"bert", "config.json", replaced("architectures", []string{"BertForQuestionAnswering"}), "ForSequenceClassification"},
@@ -209,6 +221,46 @@ func TestDamaged(t *testing.T) {
 		}
 		if _, err := Describe(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What transformers leaves out of config.json is as it has it by itself.
+func TestDefaults(t *testing.T) {
+	for _, row := range []struct {
+		model, key string
+		value      any
+	}{
+		{"bert", "hidden_act", nil}, {"bert", "layer_norm_eps", nil}, {"bert", "pad_token_id", nil},
+		{"modernbert", "position_embedding_type", "sans_pos"}, {"modernbert", "pad_token_id", nil},
+	} {
+		if _, err := Open(damaged(t, row.model, "config.json", replaced(row.key, row.value))); err != nil {
+			t.Errorf("%s with %s %v: %v", row.model, row.key, row.value, err)
+		}
+	}
+	s, err := Describe(damaged(t, "bert", "config.json", replaced("id2label", nil)))
+	if got := fmt.Sprint(s.Labels, err); got != "[LABEL_0 LABEL_1] <nil>" {
+		t.Errorf("without labels: %s", got)
+	}
+}
+
+func TestPooling(t *testing.T) {
+	for _, row := range []struct {
+		text, want string
+	}{
+		{`{"word_embedding_dimension": 384, "pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}`, "true <nil>"},
+		{`{"pooling_mode_cls_token": true}`, "false <nil>"},
+		{`{"pooling_mode": "mean", "include_prompt": true}`, "true <nil>"},
+		{`{"pooling_mode": "cls"}`, "false <nil>"},
+		{`{"pooling_mode": ["mean"]}`, "true <nil>"},
+		{`{}`, "true <nil>"},
+		{`{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}`, "pooling by max and mean is not supported"},
+		{`{"pooling_mode": "lasttoken"}`, "pooling by lasttoken is not supported"},
+		{`[]`, "cannot read"},
+	} {
+		mean, err := meanOf([]byte(row.text))
+		if got := fmt.Sprint(mean, " ", err); !strings.Contains(got, row.want) {
+			t.Errorf("%s: %s, want %s", row.text, got, row.want)
 		}
 	}
 }

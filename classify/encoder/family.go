@@ -52,6 +52,7 @@ func openBERT(o *opener) {
 	o.typeTable(2)
 	o.n.places = o.table("embeddings.position_embeddings", o.c.Places, o.n.hidden)
 	o.n.most = min(o.n.most, o.c.Places)
+	o.n.epsilon = o.epsilon(o.c.Epsilon, 1e-12)
 	openLikeBERT(o, namesBERT, 1, nil)
 }
 
@@ -64,17 +65,18 @@ func openRoBERTa(o *opener) {
 	o.typeTable(1)
 	o.n.places = o.table("embeddings.position_embeddings", o.c.Places, o.n.hidden)
 	o.n.most = min(o.n.most, o.c.Places-o.n.firstPlace)
+	o.n.epsilon = o.epsilon(o.c.Epsilon, 1e-12)
 	openLikeBERT(o, namesBERT, 1, nil)
 }
 
-// openLikeBERT opens what BERT, RoBERTa and DeBERTa have in common. terms is how many terms a score has, and more adds
+// openLikeBERT opens what BERT, RoBERTa and DeBERTa have in common; the epsilon of the norms is set. terms is how many terms a score has, and more adds
 // to a layer of whose attention the tensors' names begin with self.
 func openLikeBERT(o *opener, self selfNames, terms int, more func(l *layer, self string)) {
-	o.n.epsilon = o.epsilon(o.c.Epsilon, 1e-12)
 	o.n.factor = factor(o.n.headSize, terms)
 	o.n.words = o.table("embeddings.word_embeddings", o.c.Vocabulary, o.n.width)
 	o.n.begin = o.norm("embeddings.LayerNorm", true)
-	o.gelu("hidden_act", o.c.Activation)
+	o.gelu("hidden_act", cmp.Or(o.c.Activation, "gelu"))
+	o.refuse(o.c.PlaceKind != "" && o.c.PlaceKind != "absolute", "position_embedding_type "+o.c.PlaceKind)
 	for i := range o.c.Layers {
 		at := fmt.Sprintf("encoder.layer.%d.", i)
 		of := at + "attention.self."
@@ -113,16 +115,12 @@ func openDeBERTa(o *opener) {
 		n.places = o.table("embeddings.position_embeddings", c.Places, n.width)
 		n.most = min(n.most, c.Places)
 	}
-	if o.c.Epsilon == nil {
-		o.c.Epsilon = new(float64)
-		*o.c.Epsilon = 1e-7
-	}
 	n.epsilon = o.epsilon(c.Epsilon, 1e-7)
 	reach := c.Reach
 	if reach < 1 {
 		reach = c.Places
 	}
-	if reach > maxPlaces || c.Buckets > maxPlaces || c.Buckets > 0 && c.Buckets < 4 {
+	if reach > maxPlaces || c.Buckets > maxPlaces || c.Buckets > 0 && (c.Buckets < 4 || reach < c.Buckets) {
 		o.fail(fmt.Errorf("config.json: max_relative_positions %d and position_buckets %d", reach, c.Buckets))
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 // inFloats is the slow, obvious twin of inInt8.
 var inFloats = arithmetic{
+	name:  "floats",
 	dense: func() dense { return new(floatDense) },
 	table: func(rows, width int) table { return &floatTable{make([]float32, rows*width), width} },
 	norm: func(x, gain, bias []float32, epsilon float32) {

@@ -14,6 +14,7 @@ import (
 // inInt8 computes with weights of 8 bits, a scale for each output, and activations of 8 bits, a scale for each
 // token; sums are exact. All forms of the kernels give the same bits.
 var inInt8 = arithmetic{
+	name:    "int8",
 	dense:   func() dense { return new(int8Dense) },
 	table:   newInt8Table,
 	norm:    model.Norm,
@@ -139,6 +140,30 @@ func (t *int8Table) add(dst []float32, row int) {
 		to := dst[i:min(i+tableBlock, t.width)]
 		for k := range to {
 			to[k] += float32(float32(values[i+k]) * scale)
+		}
+	}
+}
+
+// packedTable reads rows of four bits where they lie in the file (model.Packed4), which takes no memory.
+type packedTable struct {
+	bytes, scales []byte
+	width         int
+}
+
+func (t *packedTable) set(int, []float32) { panic("BUG: a packed table is read where it lies") }
+
+func (t *packedTable) row(dst []float32, row int) {
+	clear(dst[:t.width])
+	t.add(dst, row)
+}
+
+func (t *packedTable) add(dst []float32, row int) {
+	var block [model.PackedBlock]float32
+	for i := 0; i < t.width; i += model.PackedBlock {
+		at := (row*t.width + i) / model.PackedBlock
+		model.Unpack4(&block, (*[model.PackedBlock / 2]byte)(t.bytes[at*model.PackedBlock/2:]), [2]byte(t.scales[2*at:]))
+		for k, v := range block {
+			dst[i+k] += v
 		}
 	}
 }

@@ -53,6 +53,7 @@ type dense interface {
 
 // arithmetic makes what computes: of 8 bits, or for tests of floats.
 type arithmetic struct {
+	name  string
 	dense func() dense
 	table func(rows, width int) table
 	norm  func(x, gain, bias []float32, epsilon float32)
@@ -88,7 +89,7 @@ type Scratch struct {
 	byPlace    []float32 // [RowBlock][places]
 	ofPlace    []float32 // [tokens][places]
 	keys, mix  dense     // made of the keys and the values of a head
-	of         *net      // whose keys and mix are
+	by         string    // the arithmetic of keys and mix
 
 	ids    []uint32
 	kinds  []uint8
@@ -126,8 +127,8 @@ func (n *net) run(ids []uint32, kinds []uint8, s *Scratch, stop func() error) er
 
 // start brings the tokens of a sequence to the first layer.
 func (n *net) start(ids []uint32, kinds []uint8, s *Scratch) {
-	if s.of != n {
-		s.keys, s.mix, s.of = n.arithmetic.dense(), n.arithmetic.dense(), n
+	if s.by != n.arithmetic.name {
+		s.keys, s.mix, s.by = n.arithmetic.dense(), n.arithmetic.dense(), n.arithmetic.name
 	}
 	size := len(ids) * n.hidden
 	s.x, s.y, s.read = sized(s.x, size), sized(s.y, size), sized(s.read, size)

@@ -75,6 +75,9 @@ func (o *opener) add(l layer) {
 // takeSample brings the tokens of sample to the first layer.
 func (o *opener) takeSample() error {
 	n, around, s := o.n, o.tokenizer.Around(false), &o.scratch
+	if around == 0 {
+		return errors.New("tokenizer.json puts nothing around a text: it has no post_processor, and every model that is read here was trained with one")
+	}
 	if n.most <= around {
 		return fmt.Errorf("config.json: max_position_embeddings is %d: that is %d tokens, and tokenizer.json puts %d around a text", o.c.Places, n.most, around)
 	}
@@ -83,6 +86,15 @@ func (o *opener) takeSample() error {
 	o.tokens = len(s.ids)
 	n.start(s.ids, s.kinds, s)
 	return nil
+}
+
+// newOpener begins a net.
+func newOpener(c *config, t *model.Tensors, n *net, tokenizer *tokenize.Tokenizer, arithmetic arithmetic, prefix string) *opener {
+	*n = net{arithmetic: arithmetic, shape: shape{
+		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
+		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
+	}}
+	return &opener{c: c, t: t, n: n, prefix: prefix, tokenizer: tokenizer}
 }
 
 func (o *opener) fail(err error) {
@@ -113,10 +125,9 @@ func said(err error) error {
 // something wrong.
 func Describe(dir string) (Shape, error) {
 	_, shape, err := describe(dir)
-	if err == nil {
-		var file *os.File
-		if file, err = openWeights(dir); err == nil {
-			file.Close()
+	for _, name := range []string{"tokenizer.json", "model.safetensors"} {
+		if err == nil {
+			err = isThere(dir, name)
 		}
 	}
 	if err != nil {
@@ -143,6 +154,20 @@ func Hash(dir string) (string, error) {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+// isThere says what is wrong with a file that will be opened.
+func isThere(dir, name string) (err error) {
+	var file *os.File
+	if name == "model.safetensors" {
+		file, err = openWeights(dir)
+	} else {
+		file, err = openFile(filepath.Join(dir, name), maxText<<4)
+	}
+	if err == nil {
+		file.Close()
+	}
+	return err
 }
 
 func describe(dir string) (c *config, s Shape, err error) {
@@ -193,9 +218,6 @@ func (e *Encoder) readWeights(c *config, dir string, arithmetic arithmetic) erro
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxWeights {
-		return fmt.Errorf("model.safetensors: it is no file of at most %d GiB", maxWeights>>30)
-	}
 	tensors, err := model.ReadTensors(file, info.Size())
 	if err != nil {
 		return fmt.Errorf("model.safetensors: %w", err)
@@ -204,7 +226,7 @@ func (e *Encoder) readWeights(c *config, dir string, arithmetic arithmetic) erro
 }
 
 func openWeights(dir string) (*os.File, error) {
-	file, err := os.Open(filepath.Join(dir, "model.safetensors"))
+	file, err := openFile(filepath.Join(dir, "model.safetensors"), maxWeights)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
@@ -225,18 +247,22 @@ func (e *Encoder) build(c *config, t *model.Tensors, arithmetic arithmetic) erro
 	if size := e.tokenizer.Size(); size > c.Vocabulary {
 		return fmt.Errorf("tokenizer.json has tokens up to %d, the vocabulary of config.json %d", size-1, c.Vocabulary)
 	}
-	e.net = net{arithmetic: arithmetic, shape: shape{
-		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
-		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
-	}}
-	o := &opener{c: c, t: t, n: &e.net, prefix: prefixOf(t, f.prefix), tokenizer: e.tokenizer}
+	o := newOpener(c, t, &e.net, e.tokenizer, arithmetic, prefixOf(t, f.prefix))
 	f.net(o)
-	if e.Task == Embedding || o.err != nil {
+	if o.err != nil {
 		return o.err
 	}
 	e.net.normalise(o.scratch.x, e.net.end)
-	if f.head(o, &e.Shape, &e.head); o.err == nil {
-		e.outputs(o.scratch.x, min(o.tokens, model.RowBlock), &o.scratch)
+	out := o.scratch.x
+	if e.Task != Embedding {
+		if f.head(o, &e.Shape, &e.head); o.err == nil {
+			out = e.outputs(o.scratch.x, min(o.tokens, model.RowBlock), &o.scratch)
+		}
+	}
+	for _, v := range out {
+		if v-v != 0 {
+			o.fail(errNotFinite)
+		}
 	}
 	return o.err
 }
@@ -286,6 +312,12 @@ func (o *opener) dense(in, out int, bias bool, names ...string) dense {
 	if o.err != nil {
 		return nil
 	}
+	for _, name := range names { // before memory is taken for them
+		if shape, ok := o.t.Shape(o.prefix + name + ".weight"); !ok || len(shape) != 2 || shape[0] != out || shape[1] != in {
+			o.fail(o.t.Rows(o.prefix+name+".weight", out, in, 1, nil))
+			return nil
+		}
+	}
 	w, biases := make([]float32, 0, len(names)*in*out), make([]float32, 0, len(names)*out)
 	for _, name := range names {
 		o.fail(o.t.Rows(o.prefix+name+".weight", out, in, blockRows, func(_ int, rows []float32) error {
@@ -324,6 +356,9 @@ func (o *opener) norm(name string, bias bool) *norm {
 func (o *opener) table(name string, rows, width int) table {
 	if o.err != nil {
 		return nil
+	}
+	if bytes, scales, err := o.t.Packed4(o.prefix+name+".weight", rows, width); err == nil {
+		return &packedTable{bytes, scales, width}
 	}
 	if shape, ok := o.t.Shape(o.prefix + name + ".weight"); !ok || len(shape) != 2 || shape[0] != rows || shape[1] != width {
 		// Before memory is taken for it.

@@ -41,7 +41,10 @@ type tensorEntry struct {
 }
 
 // dtypeSizes holds bytes an element for the types that are read here.
-var dtypeSizes = map[string]uint64{"U8": 1, "I8": 1, "I32": 4, "U32": 4, "I64": 8, "F16": 2, "BF16": 2, "F32": 4, "F64": 8}
+var dtypeSizes = map[string]uint64{
+	"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
+	"I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
+}
 
 // OpenTensors reads the header of a safetensors file and checks every entry against the file's
 // length. The result keeps views of file, which must not change afterwards.
@@ -133,7 +136,7 @@ func (t *Tensors) add(name string, value json.RawMessage, size uint64) error {
 func (e *tensorEntry) check(size uint64) error {
 	width, ok := dtypeSizes[e.DType]
 	if !ok {
-		return fmt.Errorf("type %q is not one of U8, I8, I32, U32, I64, F16, BF16, F32, F64", e.DType)
+		return fmt.Errorf("type %q is not one of the format's", e.DType)
 	}
 	if len(e.Shape) > maxRank {
 		return fmt.Errorf("%d dimensions, at most %d", len(e.Shape), maxRank)
@@ -192,14 +195,26 @@ func (t *Tensors) Shape(name string) (shape []int, ok bool) {
 // Names returns the names of all tensors, in no order.
 func (t *Tensors) Names() iter.Seq[string] { return maps.Keys(t.index) }
 
+// PackedBlock is how many values of a row share a scale in tensors of bytes: NAME of I8 [rows][columns] and NAME.scale
+// of F16 [rows][columns/PackedBlock].
+const PackedBlock = 32
+
 // Rows calls each for every so many rows of a tensor of the given shape, rows and columns, whatever kind of floats
-// it holds. The values are valid until each returns, and all finite.
+// it holds, or packed. The values are valid until each returns, and all finite.
 func (t *Tensors) Rows(name string, rows, columns, most int, each func(first int, values []float32) error) error {
 	e, ok := t.index[name]
 	if !ok {
 		return fmt.Errorf("cannot read tensor %q: %w", name, errNoTensor)
 	}
 	from, ok := floats[e.DType]
+	var scales []byte
+	if e.DType == "I8" {
+		from, ok = func(b []byte) float32 { return float32(int8(b[0])) }, true
+		var err error
+		if scales, err = t.view(name+".scale", "F16", []int{rows, columns / PackedBlock}); err != nil {
+			return err
+		}
+	}
 	if whole := []int{rows, columns}; !ok || !slices.Equal(e.Shape, whole) && !(rows == 1 && slices.Equal(e.Shape, whole[1:])) {
 		return fmt.Errorf("cannot read tensor %q: it is %s %v, want floats of the shape %v", name, e.DType, e.Shape, whole)
 	}
@@ -213,6 +228,10 @@ func (t *Tensors) Rows(name string, rows, columns, most int, each func(first int
 		}
 		for i := range values[:n] {
 			v := from(data[i*width:])
+			if scales != nil {
+				at := first*columns + i
+				v *= half(binary.LittleEndian.Uint16(scales[at/PackedBlock*2:]))
+			}
 			if v-v != 0 {
 				return fmt.Errorf("cannot read tensor %q: value %d is not finite", name, first*columns+i)
 			}
@@ -224,6 +243,29 @@ func (t *Tensors) Rows(name string, rows, columns, most int, each func(first int
 	}
 	return nil
 }
+
+// Packed4 returns a tensor of values of four bits in place: bytes is U8 [rows][columns/2], in which each 16 bytes have a
+// block's first 16 values in their low halves and its last 16 in their high ones, and scales F16 [rows][columns/32].
+func (t *Tensors) Packed4(name string, rows, columns int) (bytes, scales []byte, err error) {
+	if bytes, err = t.view(name, "U8", []int{rows, columns / 2}); err == nil {
+		scales, err = t.view(name+".scale", "F16", []int{rows, columns / PackedBlock})
+	}
+	return bytes, scales, err
+}
+
+// Unpack4 stores a block of Packed4, (value-8)*scale.
+func Unpack4(dst *[PackedBlock]float32, bytes *[PackedBlock / 2]byte, scale [2]byte) {
+	by := half(binary.LittleEndian.Uint16(scale[:]))
+	for i, b := range bytes {
+		dst[i], dst[i+PackedBlock/2] = (float32(b&15)-8)*by, (float32(b>>4)-8)*by
+	}
+}
+
+// Bytes returns a U8 tensor of one dimension in place; the caller must not write to it.
+func (t *Tensors) Bytes(name string) ([]byte, error) { return t.bytes(name, -1) }
+
+// Meta returns an entry of the file's metadata; "" if there is none.
+func (t *Tensors) Meta(key string) string { return t.meta[key] }
 
 // readAt fills b with the data from at on.
 func (t *Tensors) readAt(b []byte, at uint64) error {

@@ -17,9 +17,10 @@ var actions = map[string]classify.Action{
 func Classify(c *config.Config) classify.Options {
 	k := &c.Classify
 	o := classify.Options{
-		Timeout: k.Timeout,
-		Threads: k.Threads,
-		Models:  string(k.Models),
+		Timeout:     k.Timeout,
+		Threads:     k.Threads,
+		Models:      string(k.Models),
+		SecondStage: k.SecondStage == "on",
 		Category: classify.CategoryOptions{
 			Threshold: k.Category.Threshold, Model: config.OwnModel(k.Category.Model, k.Category.Labels, k.Category.Combine),
 		},

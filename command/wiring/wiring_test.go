@@ -61,7 +61,7 @@ func TestFullFile(t *testing.T) {
 
 		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true, ScopeHeaders: []string{"x-forwarded-host", "baggage"}},
 		Classify: classify.Options{
-			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true,
+			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true, SecondStage: true,
 			Category:  classify.CategoryOptions{Threshold: 0.5},
 			Jailbreak: classify.GuardOptions{Action: classify.Off, Threshold: 0.9, AllowOnError: true},
 			PII: classify.PIIOptions{
