@@ -80,8 +80,9 @@ def main():
 
 
 def shipped(rows: list[dict], program: str, most: int):
-    """The guard in the binary, at its own threshold, on sources that share nothing with those of its
-    weights: up to most rows of each."""
+    """The first stage of the guard in the binary, at its own threshold, on sources that share nothing with
+    those of its weights: up to most rows of each. The second stage learned from all of these rows, so it is
+    left out; second.py measures both."""
     rng, learned = np.random.default_rng(7), {r["group"] for r in rows if not r.get("new")}
     own = np.array([bool(r.get("new")) and r["group"] not in learned for r in rows])
     name = np.array([r["counted"] for r in rows])
@@ -89,13 +90,14 @@ def shipped(rows: list[dict], program: str, most: int):
     some = [rows[i] for i in at]
     role = {"document": "tool", "system": "system", "user": "user"}
     asked = "".join(json.dumps({"messages": [{"role": role[r["role"]], "content": r["text"]}]}) + "\n" for r in some)
-    said = [json.loads(line) for line in subprocess.run([program, "classify"], input=asked, capture_output=True, text=True).stdout.splitlines()]
+    run = subprocess.run([program, "classify", "--set", "classify.second_stage=off"], input=asked.encode(), capture_output=True, check=True)
+    said = [json.loads(line) for line in run.stdout.split(b"\n") if line]
     if len(said) != len(some):
         raise RuntimeError(f"cannot pair {len(said)} answers with {len(some)} rows")
     if failed := sum("jailbreak" not in s for s in said):
         say(f"{failed} of {len(said)} rows were not judged; they count as passed")
     found = [s.get("jailbreak") or {"score": 0.0, "flagged": False} for s in said]
-    report("as shipped, at the shipped threshold", some, np.array([f["score"] for f in found]), np.array([f["flagged"] for f in found]))
+    report("the first stage as shipped, at the shipped threshold", some, np.array([f["score"] for f in found]), np.array([f["flagged"] for f in found]))
 
 
 def say(text: str):
