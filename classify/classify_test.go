@@ -29,6 +29,8 @@ func (saying) attack(text []byte, _ bool) (s attackScores, _ error) {
 
 func (saying) whole() int { return maxWhole }
 
+func (saying) openSecond() error { return nil }
+
 func (saying) second([]byte, encoder.Reading) (float32, error) { panic("not asked for") }
 
 func (s saying) suspicion(piece []byte) (attack, indirect float32) {

@@ -28,6 +28,8 @@ type reader interface {
 	// attack gives calibrated probabilities that there is an attack in a text. read says that the
 	// text is a document or a tool's result; then indirect is computed as well.
 	attack(text []byte, read bool) (attackScores, error)
+	// openSecond waits until second can be asked.
+	openSecond() error
 	// second gives the log odds of an attack, by an encoder with attention, for what attack leaves open.
 	second(text []byte, as encoder.Reading) (float32, error)
 	// whole is how long a text is, in bytes, that attack reads whole.

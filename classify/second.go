@@ -51,10 +51,24 @@ func cheapOf(s attackScores, as encoder.Reading) float64 {
 	return float64(s.attack)
 }
 
+// openSecond opens the encoder, which the first text that needs it waits for, 0.3 s or more on a busy machine. That is not
+// time that judging takes.
+func (j *judging) openSecond() error {
+	start := clock()
+	err := j.reader.openSecond()
+	if took := clock() - start; j.deadline != never {
+		j.deadline += took
+	}
+	return err
+}
+
 // surer asks the encoder about a text that is grey, and returns what both say.
 func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attackScores, error) {
 	if !j.c.grey(s, as) {
 		return s, nil
+	}
+	if err := j.openSecond(); err != nil {
+		return s, err
 	}
 	z, err := j.reader.second(text, as)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"kvasir/classify/encoder"
 )
@@ -111,4 +113,33 @@ func TestSecondStageYieldsToOwn(t *testing.T) {
 	if c.second {
 		t.Error("the second stage judges beside a model of the user's own")
 	}
+}
+
+// slowToOpen weights take longer to open the second stage than judging may.
+type slowToOpen struct{ doubting }
+
+func (d slowToOpen) newReader(stops) reader { return d }
+
+func (slowToOpen) openSecond() error {
+	time.Sleep(2 * time.Second)
+	return nil
+}
+
+// TestSecondStageOpens: the first text that needs the second stage waits for it, and is judged.
+func TestSecondStageOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []encoder.Reading
+		o := Options{SecondStage: true, Timeout: time.Second, Jailbreak: GuardOptions{Action: Block}}
+		c, err := newWith(o, slowToOpen{doubting{asked: &asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := c.Judge(&Request{Messages: 2, Texts: []Text{
+			{Bytes: []byte("MAYBE SURELY an attack"), Role: User}, {Bytes: []byte("HARDLY worth a look"), Role: User, Message: 1},
+		}})
+		defer v.Release()
+		if v.Jailbreak.Err != nil || !v.Jailbreak.Flagged {
+			t.Errorf("%v, flagged %v", v.Jailbreak.Err, v.Jailbreak.Flagged)
+		}
+	})
 }

@@ -86,6 +86,11 @@ func (r *modelReader) together(list []model.Short) { r.m.Together(list, &r.scrat
 
 func (r *modelReader) forget() { r.of = nil }
 
+func (r *modelReader) openSecond() error {
+	_, err := encoder.OpenSecond()
+	return err
+}
+
 func (r *modelReader) second(text []byte, as encoder.Reading) (float32, error) {
 	e, err := encoder.OpenSecond()
 	if err != nil {
