@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"sync"
 
 	"kvasir/classify/model"
@@ -46,7 +47,11 @@ const (
 var roleWords = [roles]string{"user:", "document:", "system:"}
 
 // OpenSecond opens the embedded weights, once: 0.2 s and 11 MB of memory. The table of tokens is read where it lies.
-var OpenSecond = sync.OnceValues(func() (*Second, error) { return openSecond(secondFile, inInt8) })
+var OpenSecond = sync.OnceValues(func() (*Second, error) {
+	s, err := openSecond(secondFile, inInt8)
+	debug.FreeOSMemory() // of the weights in floats and of the tokenizer's text, five times what stays
+	return s, err
+})
 
 func openSecond(file []byte, arithmetic arithmetic) (*Second, error) {
 	t, err := model.OpenTensors(file)
