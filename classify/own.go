@@ -3,14 +3,9 @@
 package classify
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"kvasir/classify/encoder"
 	"kvasir/classify/pii"
@@ -23,9 +18,6 @@ type OwnModel struct {
 	Labels map[string]string // what its labels mean, where their names do not say it
 	Beside bool              // the embedded weights judge, too, and the higher counts
 }
-
-// unsaid is the meaning of a label that says nothing of interest.
-const unsaid = "none"
 
 // owned are the encoders that are in use; nil: the embedded weights alone judge.
 type owned struct {
@@ -40,12 +32,6 @@ type ownLabels[T any] struct {
 	*encoder.Encoder
 	means  []T
 	beside bool
-}
-
-// tag is what a token's label says.
-type tag struct {
-	kind  pii.Type // 0: nothing
-	first bool     // another name begins here, even behind one of the same type
 }
 
 // openOwned opens the encoders of the options; nil: there are none. With a classifier in use, the embedding is not
@@ -183,98 +169,6 @@ func suits(use Kind, of encoder.Shape, labels map[string]string) (err error) {
 	return err
 }
 
-// meanings finds what each label means: what mapped says of it, or else its name. meaning returns the names that would
-// do where a name means nothing.
-func meanings[T any](labels []string, mapped map[string]string, meaning func(name string) (T, []string)) ([]T, error) {
-	all, unused := make([]T, len(labels)), maps.Clone(mapped)
-	var open, known []string
-	for i, label := range labels {
-		name, key := renamed(label, mapped)
-		delete(unused, key)
-		var others []string
-		all[i], others = meaning(name)
-		switch {
-		case others == nil:
-		case name != label:
-			return nil, fmt.Errorf("labels: %w", oneOf("meaning of a label", mapped[key], others))
-		default:
-			open, known = append(open, label), others
-		}
-	}
-	if len(open) > 0 {
-		return nil, fmt.Errorf("labels: it is not known what %s mean; say it of each: %s", wording.List(open, "and"), wording.List(known, "or"))
-	}
-	if len(unused) > 0 {
-		return nil, fmt.Errorf("labels: the model has no label %q; it has %s", slices.Sorted(maps.Keys(unused))[0], wording.List(labels, "and"))
-	}
-	return all, nil
-}
-
-// renamed is the name that a label goes by, and the key that says so. A key may leave out the place of a token.
-func renamed(label string, mapped map[string]string) (name, key string) {
-	for _, key := range []string{label, withoutPlace(label)} {
-		if to, ok := mapped[key]; ok {
-			return strings.TrimSuffix(label, key) + to, key
-		}
-	}
-	return label, ""
-}
-
-// withoutPlace takes off the place of a token in a name, as in B-PERSON.
-func withoutPlace(label string) string {
-	if len(label) > 2 && (label[1] == '-' || label[1] == '_') && strings.IndexByte("BIESLU", label[0]) >= 0 {
-		return label[2:]
-	}
-	return label
-}
-
-// shouted is a label in one spelling.
-func shouted(label string) string {
-	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToUpper(label))
-}
-
-// attackOfLabel is the type of an attack, "" for what is none.
-func attackOfLabel(name string) (kind string, others []string) {
-	switch shouted(name) {
-	case "BENIGN", "SAFE", "LEGIT", "LEGITIMATE", "NORMAL", "NONE", "NO_INJECTION":
-		return "", nil
-	case "JAILBREAK", "MALICIOUS", "UNSAFE", "ATTACK":
-		return typeJailbreak, nil
-	case "INJECTION", "PROMPT_INJECTION":
-		return typeInjection, nil
-	case "INDIRECT_INJECTION":
-		return typeIndirect, nil
-	}
-	return "", append([]string{"benign"}, jailbreakTypes()...)
-}
-
-// categoryOfLabel is the index of a category.
-func categoryOfLabel(name string) (at int, others []string) {
-	spelled := strings.ReplaceAll(strings.ToLower(name), "_", " ")
-	if at = slices.Index(Categories[:], spelled); at < 0 {
-		return 0, Categories[:]
-	}
-	return at, nil
-}
-
-// tagOfLabel is the type of personal data, and whether a name begins with the token.
-func tagOfLabel(name string) (t tag, others []string) {
-	spelled := shouted(withoutPlace(name))
-	if spelled == "O" || spelled == shouted(unsaid) {
-		return tag{}, nil
-	}
-	if len(name) > 2 && name != withoutPlace(name) {
-		t.first = strings.IndexByte("BSU", name[0]) >= 0
-	}
-	for kind := pii.Type(1); kind <= pii.Types(); kind++ {
-		if kind.String() == spelled {
-			t.kind = kind
-			return t, nil
-		}
-	}
-	return tag{}, append(piiTypes(), unsaid)
-}
-
 // ownWeights are weights of which encoders do a part.
 type ownWeights struct {
 	weights
@@ -396,71 +290,4 @@ func (r *ownReader) names(dst []pii.Span, text []byte) (_ []pii.Span, err error)
 		return dst, err
 	}
 	return namesOf(dst, text, r.labels, of.means), nil
-}
-
-// namesOf appends the names that labels of tokens make, white space at their ends left out. A word has the label of its
-// first token: many models were taught that one alone. A name's score is the mean of its words'.
-func namesOf(dst []pii.Span, text []byte, labels []encoder.Label, means []tag) []pii.Span {
-	for i := 0; i < len(labels); {
-		t, end := means[labels[i].Label], endOfWord(text, labels, i)
-		sum, words := labels[i].Score, float32(1)
-		for t.kind != 0 && end < len(labels) {
-			next := means[labels[end].Label]
-			inside := labels[end].Start < labels[end-1].End // a character that several tokens share
-			if next.kind != t.kind || next.first && !inside {
-				break
-			}
-			sum, words = sum+labels[end].Score, words+1
-			end = endOfWord(text, labels, end)
-		}
-		if t.kind != 0 {
-			from, to := int(labels[i].Start), int(labels[end-1].End)
-			from += len(text[from:to]) - len(bytes.TrimLeft(text[from:to], " \t\r\n"))
-			to = from + len(bytes.TrimRight(text[from:to], " \t\r\n"))
-			if from < to {
-				dst = append(dst, pii.Span{Start: int32(from), End: int32(to), Type: t.kind, Score: sum / words})
-			}
-		}
-		i = end
-	}
-	return dst
-}
-
-// endOfWord is the index behind the tokens of the word that begins with token i.
-func endOfWord(text []byte, labels []encoder.Label, i int) int {
-	for i++; i < len(labels); i++ {
-		at := int(labels[i].Start)
-		before, _ := utf8.DecodeLastRune(text[:at])
-		here, _ := utf8.DecodeRune(text[at:])
-		if labels[i].Start != labels[i-1].End || !isWord(before) || !isWord(here) || unspaced(before) || unspaced(here) {
-			break
-		}
-	}
-	return i
-}
-
-// cutAtRules cuts off of the spans behind the first rules of them what rules have found, so that a model that is wrong
-// about a number, or about what stands beside it, hides none of it. Those of the rules are sorted.
-func cutAtRules(spans []pii.Span, rules int) []pii.Span {
-	slices.SortStableFunc(spans[rules:], func(a, b pii.Span) int { return cmp.Compare(a.Start, b.Start) })
-	kept, near := spans[:rules], 0
-	for _, s := range spans[rules:] {
-		for near < rules && spans[near].End <= s.Start {
-			near++
-		}
-		for _, r := range spans[near:rules] {
-			if r.Start >= s.End {
-				break
-			}
-			if r.Start <= s.Start {
-				s.Start = r.End
-			} else {
-				s.End = r.Start
-			}
-		}
-		if s.Start < s.End {
-			kept = append(kept, s)
-		}
-	}
-	return kept
 }

@@ -553,6 +553,9 @@ func TestOwnEncoders(t *testing.T) {
 	if got := post("/api/v1/classify/intent", text); !strings.Contains(got, "history") {
 		t.Errorf("the category is %s", got)
 	}
+	if got := post("/api/v1/classify/pii", text); !strings.Contains(got, "PERSON") && !strings.Contains(got, "EMAIL_ADDRESS") { // nothing that the embedded weights would find
+		t.Errorf("no name is found: %s", got)
+	}
 	if _, ready := ask(plainClient, http.MethodGet, p.admin+"/readyz"); !strings.Contains(ready, "jailbreak: bert in ") || !strings.Contains(ready, "pii: xlm-roberta in ") {
 		t.Errorf("/readyz says %s", ready)
 	}

@@ -27,9 +27,9 @@ const (
 	maxLabels = 1 << 10
 )
 
-// MaxTokens is the longest sequence that a net is given, whatever it could read: attention costs the square of it,
+// maxTokens is the longest sequence that a net is given, whatever it could read: attention costs the square of it,
 // and longer texts are read in windows.
-const MaxTokens = 512
+const maxTokens = 512
 
 // config is a model's config.json, as far as it decides what is computed. Pointers are fields whose absence is
 // another thing than a zero.
@@ -178,17 +178,6 @@ func (c *config) check() error {
 		return fmt.Errorf("config.json: type_vocab_size is %d", *c.Types)
 	}
 	return nil
-}
-
-// epsilon is what stands under the root of a norm.
-func (c *config) epsilon(of *float64, standard float64) (float32, error) {
-	if of == nil {
-		return float32(standard), nil
-	}
-	if !(*of > 0 && *of < 1) {
-		return 0, fmt.Errorf("config.json: the epsilon of its norms is %g", *of)
-	}
-	return float32(*of), nil
 }
 
 // pad is the id of the token that fills up.

@@ -34,8 +34,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// Each token of a long text has a label, in order; tokens that no edge is near to have the same one as in a text that
-// begins elsewhere.
+// Each token of a long text has a label, in order.
 func TestTagLong(t *testing.T) {
 	for _, name := range []string{"bert-tokens", "xlm-roberta-tokens", "modernbert-tokens", "deberta-v2-tokens"} {
 		e, s := mustOpen(t, filepath.Join("testdata", name), inInt8), new(Scratch)

@@ -92,7 +92,7 @@ func (o *opener) takeSample() error {
 func newOpener(c *config, t *model.Tensors, n *net, tokenizer *tokenize.Tokenizer, arithmetic arithmetic, prefix string) *opener {
 	*n = net{arithmetic: arithmetic, shape: shape{
 		width: c.Hidden, hidden: c.Hidden, heads: c.Heads, headSize: c.Hidden / c.Heads,
-		inner: c.Inner, vocabulary: c.Vocabulary, most: MaxTokens,
+		inner: c.Inner, vocabulary: c.Vocabulary, most: maxTokens,
 	}}
 	return &opener{c: c, t: t, n: n, prefix: prefix, tokenizer: tokenizer}
 }
@@ -296,50 +296,37 @@ func prefixOf(t *model.Tensors, prefix string) string {
 // outside turns to the tensors that stand outside of the net.
 func (o *opener) outside() { o.prefix = "" }
 
-// vector reads a vector. Old files call a norm's gamma and beta.
-func (o *opener) vector(name string, size int) (values []float32) {
+// rows appends the rows of a tensor to dst.
+func (o *opener) rows(dst []float32, name string, rows, columns int) []float32 {
 	if o.err == nil {
-		o.fail(o.t.Rows(name, 1, size, 1, func(_ int, row []float32) error {
-			values = append(values, row...)
+		o.fail(o.t.Rows(name, rows, columns, blockRows, func(_ int, values []float32) error {
+			dst = append(dst, values...)
 			return nil
 		}))
 	}
-	return values
+	return dst
 }
+
+func (o *opener) vector(name string, size int) []float32 { return o.rows(nil, name, 1, size) }
 
 // dense reads dense layers of in inputs and out outputs each, all as one.
 func (o *opener) dense(in, out int, bias bool, names ...string) dense {
+	var w, biases []float32
+	for _, name := range names {
+		w = o.rows(w, o.prefix+name+".weight", out, in)
+		if bias {
+			biases = o.rows(biases, o.prefix+name+".bias", 1, out)
+		}
+	}
 	if o.err != nil {
 		return nil
-	}
-	for _, name := range names { // before memory is taken for them
-		if shape, ok := o.t.Shape(o.prefix + name + ".weight"); !ok || len(shape) != 2 || shape[0] != out || shape[1] != in {
-			o.fail(o.t.Rows(o.prefix+name+".weight", out, in, 1, nil))
-			return nil
-		}
-	}
-	w, biases := make([]float32, 0, len(names)*in*out), make([]float32, 0, len(names)*out)
-	for _, name := range names {
-		o.fail(o.t.Rows(o.prefix+name+".weight", out, in, blockRows, func(_ int, rows []float32) error {
-			w = append(w, rows...)
-			return nil
-		}))
-		if bias {
-			biases = append(biases, o.vector(o.prefix+name+".bias", out)...)
-		}
-		if o.err != nil {
-			return nil
-		}
-	}
-	if !bias {
-		biases = nil
 	}
 	d := o.n.arithmetic.dense()
 	d.load(w, biases, in, len(names)*out)
 	return d
 }
 
-// norm reads a norm.
+// norm reads a norm. Old files call its gain and bias gamma and beta.
 func (o *opener) norm(name string, bias bool) *norm {
 	weight, shift := ".weight", ".bias"
 	if _, old := o.t.Shape(o.prefix + name + ".gamma"); old {
@@ -376,14 +363,9 @@ func (o *opener) table(name string, rows, width int) table {
 }
 
 // relativePlaces reads the rows of the places that distances have.
-func (o *opener) relativePlaces() (places []float32) {
-	n, count := o.n, o.n.relative.places()
-	if o.err == nil {
-		o.fail(o.t.Rows(o.prefix+"encoder.rel_embeddings.weight", count, n.hidden, blockRows, func(_ int, rows []float32) error {
-			places = append(places, rows...)
-			return nil
-		}))
-	}
+func (o *opener) relativePlaces() []float32 {
+	n := o.n
+	places := o.rows(nil, o.prefix+"encoder.rel_embeddings.weight", n.relative.places(), n.hidden)
 	if strings.Contains(strings.ToLower(o.c.NormPlaces), "layer_norm") {
 		n.normalise(places, o.norm("encoder.LayerNorm", true))
 	}
@@ -424,10 +406,15 @@ func (o *opener) heads(name string, places []float32, count int) (all []dense) {
 	return all
 }
 
+// epsilon is what stands under the root of the norms.
 func (o *opener) epsilon(of *float64, standard float64) float32 {
-	e, err := o.c.epsilon(of, standard)
-	o.fail(err)
-	return e
+	if of == nil {
+		return float32(standard)
+	}
+	if !(*of > 0 && *of < 1) {
+		o.fail(fmt.Errorf("config.json: the epsilon of its norms is %g", *of))
+	}
+	return float32(*of)
 }
 
 // number is a field that is a count.
@@ -435,7 +422,7 @@ func (o *opener) number(name string, of *int, standard int) int {
 	if of == nil {
 		return standard
 	}
-	if *of < 0 || *of == 0 && standard > 0 && name != "type_vocab_size" {
+	if *of < 0 || *of == 0 && name != "type_vocab_size" {
 		o.fail(fmt.Errorf("config.json: %s is %d", name, *of))
 		return standard
 	}

@@ -177,20 +177,23 @@ var tanhTerms = [...]float32{
 }
 
 func tanhPlain(x []float32) {
-	c := &tanhTerms
 	for i, v := range x {
-		v = min(max(v, c[0]), c[1])
-		y := float32(v * v)
-		p := c[2]
-		for _, term := range c[3:9] {
-			p = float32(p*y) + term
-		}
-		q := c[9]
-		for _, term := range c[10:] {
-			q = float32(q*y) + term
-		}
-		x[i] = float32(v*p) / q
+		x[i] = rational(v, &tanhTerms)
 	}
+}
+
+// rational is a quotient of polynomials: v times one of v*v over another, whose terms follow v's range.
+func rational(v float32, c *[13]float32) float32 {
+	v = min(max(v, c[0]), c[1])
+	y := float32(v * v)
+	p, q := c[2], c[9]
+	for _, term := range c[3:9] {
+		p = float32(p*y) + term
+	}
+	for _, term := range c[10:] {
+		q = float32(q*y) + term
+	}
+	return float32(v*p) / q
 }
 
 // geluTerms are the range of x, the numerator's terms, highest first, and the denominator's, of erf(x/sqrt 2)
@@ -203,19 +206,8 @@ var geluTerms = [...]float32{
 }
 
 func geluPlain(x []float32) {
-	c := &geluTerms
-	for i, of := range x {
-		v := min(max(of, c[0]), c[1])
-		y := float32(v * v)
-		p := c[2]
-		for _, term := range c[3:9] {
-			p = float32(p*y) + term
-		}
-		q := c[9]
-		for _, term := range c[10:] {
-			q = float32(q*y) + term
-		}
-		x[i] = float32(float32(float32(float32(v*p)/q)+1) * float32(of*0.5))
+	for i, v := range x {
+		x[i] = float32(float32(rational(v, &geluTerms)+1) * float32(v*0.5))
 	}
 }
 

@@ -1,11 +1,12 @@
 """Fits how the scores of the guard's two stages are added up, and measures them together.
 
-    second.py DATA [--cache DIR] [--kvasir PROGRAM] [--folds 0,1,2,3,4]
+    second.py DATA [--cache DIR] [--kvasir PROGRAM] [--folds 0,1,2,3,4] [--chosen 1]
 
 By rows of sources that neither has met: the first stage is the one in the binary, so sources that share anything with
 those of its weights are left out; the second is one that learned from the other folds (finetune.py --base e5). Each
 source counts once. What is printed of a fold was fitted on the other folds; the constants for classify/second.go are
-fitted on all of them.
+fitted on all of them. Folds on which something was chosen, as the encoder was on fold 1, are fitted on and printed by
+themselves, and are in no mean.
 """
 
 import argparse
@@ -31,6 +32,7 @@ def main():
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
     parser.add_argument("--kvasir", default=os.path.join(features.ROOT, "bin/kvasir"))
     parser.add_argument("--folds", default="0,1,2,3,4")
+    parser.add_argument("--chosen", default="1")
     parser.add_argument("--seed", type=int, default=27)
     options = parser.parse_args()
     rows = sources.with_folds(sources.read(options.data, ambiguous=True))
@@ -52,6 +54,7 @@ class Both:
     def __init__(self, rows: list[dict], options):
         self.fold = np.array([r["fold"] for r in rows])
         self.folds = [int(k) for k in options.folds.split(",")]
+        self.reported = [k for k in self.folds if k not in map(int, options.chosen.split(","))]
         self.prior = np.array([heldout.PRIOR.get(r["role"], 0) for r in rows])
         learned = {r["group"] for r in rows if not r.get("new")}
         self.own = np.array([bool(r.get("new")) and r["group"] not in learned for r in rows]) & np.isin(self.fold, self.folds)
@@ -89,7 +92,8 @@ class Both:
 
     def report(self, z: np.ndarray, flagged: np.ndarray):
         g, users = self.groups, self.own & ~self.app
-        parts = [("sources", users), ("applications", self.own & self.app)]
+        told = self.own & np.isin(self.fold, self.reported)
+        parts = [("sources", users & told), ("applications", told & self.app)]
         parts += [(f"  fold {k}: sources", users & (self.fold == k)) for k in self.folds] + [(f"  fold {k}: applications", self.own & self.app & (self.fold == k)) for k in self.folds]
         for name, own in parts:
             if not (g.bad & own).any() or not (g.innocent & own).any():
@@ -98,11 +102,11 @@ class Both:
             yes, no = np.flatnonzero(g.bad & own), np.flatnonzero(g.innocent & own)
             print(f"  {name}: AUC {auc:.3f}, found at 1 % {at1:.1f}, found {found:.1f}, flagged {wrong:.1f}, reach the second stage: "
                   f"{g.mean(self.grey, yes):.0f} of attacks, {g.mean(self.grey, no):.0f} of innocent ({len(yes)} of {len(set(g.name[yes]))}, {len(no)} of {len(set(g.name[no]))})")
-        no = np.flatnonzero(g.innocent & self.own)
+        no = np.flatnonzero(g.innocent & told)
         names = sorted(set(g.name[no]), key=lambda n: -flagged[no][g.name[no] == n].mean())
         print("  flagged, most first:", ", ".join(f"{n} {100 * flagged[no][g.name[no] == n].mean():.0f}" for n in names[:8]))
-        print(f"  texts with trigger words: {g.mean(flagged, np.flatnonzero(self.trigger & g.innocent & self.own)):.1f}")
-        yes = np.flatnonzero(g.bad & self.own)
+        print(f"  texts with trigger words: {g.mean(flagged, np.flatnonzero(self.trigger & g.innocent & told)):.1f}")
+        yes = np.flatnonzero(g.bad & told)
         print("  found:", ", ".join(f"{n} {100 * flagged[yes][g.name[yes] == n].mean():.0f} of {(g.name[yes] == n).sum()}" for n in sorted(set(g.name[yes]))))
 
 
