@@ -71,7 +71,7 @@ func newOwn(t *testing.T, o Options) *Classifier {
 }
 
 // sequences are the shapes with one label for a text.
-var sequences = []string{"bert", "roberta", "modernbert", "modernbert-mean", "deberta-v3"}
+var sequences = []string{"bert", "roberta", "xlm-roberta", "modernbert", "modernbert-mean", "deberta-v3"}
 
 func TestOwnGuard(t *testing.T) {
 	for _, name := range sequences {

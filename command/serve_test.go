@@ -516,7 +516,8 @@ func TestReloadOwnWeights(t *testing.T) {
 	}
 }
 
-// TestOwnEncoders: directories of four families judge what is served, and a reload under load swaps them.
+// TestOwnEncoders: directories of four families judge what is served, each as guard, category and names, and a reload
+// under load swaps them.
 func TestOwnEncoders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -531,7 +532,7 @@ func TestOwnEncoders(t *testing.T) {
   embedding: {model: %[2]s/bert-embedding}
 `, goodConfig, models, guard, category, names)
 	}
-	write(t, config, named("bert", "modernbert", "xlm-roberta-tokens"))
+	write(t, config, named("bert", "bert", "bert-tokens"))
 	p := run(t, nil, append(anywhere, "--config", config)...)
 	post := func(path, body string) string {
 		t.Helper()
@@ -549,16 +550,20 @@ func TestOwnEncoders(t *testing.T) {
 	risk := func() string {
 		return regexp.MustCompile(`"risk_score":[0-9.e-]+`).FindString(post("/api/v1/classify/security", text))
 	}
+	judges := func(guard, names string) {
+		t.Helper()
+		if got := post("/api/v1/classify/intent", text); !strings.Contains(got, "history") {
+			t.Errorf("the category is %s", got)
+		}
+		if got := post("/api/v1/classify/pii", text); !strings.Contains(got, "PERSON") && !strings.Contains(got, "EMAIL_ADDRESS") { // nothing that the embedded weights would find
+			t.Errorf("no name is found: %s", got)
+		}
+		if _, ready := ask(plainClient, http.MethodGet, p.admin+"/readyz"); !strings.Contains(ready, "jailbreak: "+guard+" in ") || !strings.Contains(ready, "pii: "+names+" in ") {
+			t.Errorf("/readyz says %s", ready)
+		}
+	}
+	judges("bert", "bert")
 	first := risk()
-	if got := post("/api/v1/classify/intent", text); !strings.Contains(got, "history") {
-		t.Errorf("the category is %s", got)
-	}
-	if got := post("/api/v1/classify/pii", text); !strings.Contains(got, "PERSON") && !strings.Contains(got, "EMAIL_ADDRESS") { // nothing that the embedded weights would find
-		t.Errorf("no name is found: %s", got)
-	}
-	if _, ready := ask(plainClient, http.MethodGet, p.admin+"/readyz"); !strings.Contains(ready, "jailbreak: bert in ") || !strings.Contains(ready, "pii: xlm-roberta in ") {
-		t.Errorf("/readyz says %s", ready)
-	}
 	var asking sync.WaitGroup
 	stop := make(chan struct{})
 	var failed atomic.Int32
@@ -583,13 +588,18 @@ func TestOwnEncoders(t *testing.T) {
 			}
 		})
 	}
-	for _, names := range [][3]string{{"deberta-v3", "roberta", "modernbert-tokens"}, {"modernbert", "bert", "deberta-v2-tokens"}} {
-		write(t, config, named(names[0], names[1], names[2]))
+	for _, names := range []struct{ guard, category, names, guardType, namesType string }{
+		{"xlm-roberta", "deberta-v3", "modernbert-tokens", "xlm-roberta", "modernbert"},
+		{"modernbert", "xlm-roberta", "deberta-v2-tokens", "modernbert", "deberta-v2"},
+		{"deberta-v3", "modernbert", "xlm-roberta-tokens", "deberta-v2", "xlm-roberta"},
+	} {
+		write(t, config, named(names.guard, names.category, names.names))
 		if code, body := ask(plainClient, http.MethodPost, p.admin+"/reload"); code >= 400 {
 			t.Errorf("POST /reload gives %d %s", code, body)
 		}
+		judges(names.guardType, names.namesType)
 		if second := risk(); second == first {
-			t.Errorf("with %s the guard says what the one before said: %s", names[0], second)
+			t.Errorf("with %s the guard says what the one before said: %s", names.guard, second)
 		} else {
 			first = second
 		}

@@ -81,6 +81,7 @@ def cases():
     yield "bert-embedding", wordpiece(), tr.BertModel, tr.BertConfig(**WIDE), torch.float32
     yield "bert-tokens", wordpiece(), tr.BertForTokenClassification, tr.BertConfig(**WIDE, **names(TAGS)), torch.float16
     yield "roberta", bpe(fairseq, "<s>", "</s>", True), tr.RobertaForSequenceClassification, tr.RobertaConfig(**WIDE, type_vocab_size=1, **attack), torch.bfloat16
+    yield "xlm-roberta", unigram(fairseq, "<s>", "</s>"), tr.XLMRobertaForSequenceClassification, tr.XLMRobertaConfig(**WIDE, type_vocab_size=1, **attack), torch.float32
     yield "xlm-roberta-tokens", unigram(fairseq, "<s>", "</s>"), tr.XLMRobertaForTokenClassification, tr.XLMRobertaConfig(**WIDE, type_vocab_size=1, **names(TAGS)), torch.float32
     modern = WIDE | {"num_hidden_layers": 5, "local_attention": 10, "pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
     yield "modernbert", bpe(fairseq, "<s>", "</s>", False), tr.ModernBertForSequenceClassification, tr.ModernBertConfig(**modern, **attack), torch.float32
