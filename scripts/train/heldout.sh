@@ -7,5 +7,7 @@
 set -euo pipefail
 
 . "$(dirname "${BASH_SOURCE[0]}")/venv.sh"
+. "$here/documents.sh"
 venv venv requirements.txt "$cache/venv/bin/python" -c 'import sklearn'
-exec "$cache/venv/bin/python" "$here/heldout.py" "$@" --cache "$cache"
+documents "$1"
+exec "$cache/venv/bin/python" "$here/heldout.py" "$@" --cache "$cache" --documents "$cache/documents.jsonl"

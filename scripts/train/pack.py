@@ -28,13 +28,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data")
     parser.add_argument("--packages", required=True)
+    parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--cache", default=os.path.join(finetune.ROOT, ".cache/train"))
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--out", default=os.path.join(finetune.ROOT, "classify/encoder/weights/guard.safetensors"))
     options = parser.parse_args()
     rows = sources.with_folds(sources.read(options.data, ambiguous=True))
     base = bases.E5(options.packages, [r["text"] for r in rows])
-    trained = load_file(os.path.join(options.cache, "encoder", f"encoder-e5-{options.seed}-all-{sources.stamp(rows)}.safetensors"))
+    stamp = sources.stamp(rows + sources.to_learn(options.documents, rows))
+    trained = load_file(os.path.join(options.cache, "encoder", f"encoder-e5-{options.seed}-all-{stamp}.safetensors"))
     names = finetune.renamed(base.LAYERS) | {"out.weight": "classifier.weight", "out.bias": "classifier.bias"}
     tensors = words(base)
     for name, w in trained.items():

