@@ -60,7 +60,7 @@ train: ## train the embedded classifiers and the pair model of the cache (DATA=.
 	$(if $(OUT),,scripts/train/pair.sh)
 
 eval: ## measure the embedded classifiers and the pair model on rows that they were not trained on (DATA=../shared/data; MODELS=DIR: those)
-	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json)
+	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json -heldout scripts/train/heldout.json)
 	$(if $(MODELS),,@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data)
 
 heldout: build ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data; an hour and a half; MODELS=encoder-e5: others)

@@ -1,9 +1,10 @@
 // Eval measures the embedded heads, as they are served, on rows that were not trained on.
 //
-//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-pii DATA/pii/dev.jsonl] [-floors FILE] [-models DIR]
+//	python3 scripts/train/rows.py DATA | go run ./scripts/train/eval [-pii DATA/pii/dev.jsonl] [-floors FILE] [-heldout FILE] [-models DIR]
 //
 // It prints a figure a line: what, the value in per cent, of how many rows. With -floors, a figure
-// below its floor or above its ceiling is an error.
+// below its floor or above its ceiling is an error. With -heldout it prints those of a file beside them: what second.py
+// measured of both stages of the guard on whole sources that they had not met.
 package main
 
 import (
@@ -34,9 +35,14 @@ type row struct {
 func main() {
 	bounds := flag.String("floors", "", "file of the figures to hold")
 	pii := flag.String("pii", "", "file of rows with personal data marked")
+	heldout := flag.String("heldout", "", "file of figures that second.py wrote")
 	models := flag.String("models", "", "directory of own weights; empty: the embedded ones")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *pii, *bounds, *models); err != nil {
+	err := run(os.Stdin, os.Stdout, *pii, *bounds, *models)
+	if err == nil && *heldout != "" {
+		err = floors.PrintHeldOut(os.Stdout, *heldout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +26,27 @@ func Print(out io.Writer, figures []Figure) {
 	for _, f := range figures {
 		fmt.Fprintf(out, "%-64s %6.1f  of %d\n", f.Name, 100*f.Value, f.Rows)
 	}
+}
+
+// PrintHeldOut writes the figures of a file of second.py: both stages of the guard, on sources that they had not met.
+func PrintHeldOut(out io.Writer, path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("cannot read held-out figures: %w", err)
+	}
+	var figures map[string]struct {
+		Value         float64
+		Rows, Sources int
+	}
+	if err := json.Unmarshal(text, &figures); err != nil {
+		return fmt.Errorf("cannot read held-out figures %q: %w", path, err)
+	}
+	fmt.Fprintf(out, "\nBoth stages of the guard on sources that they had not met, each source once, as scripts/train/second.py measured them:\n")
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		f := figures[name]
+		fmt.Fprintf(out, "%-64s %6.1f  of %d in %d sources\n", name, f.Value, f.Rows, f.Sources)
+	}
+	return nil
 }
 
 // Hold compares figures with the bounds in a file: {"at least": {NAME: PER
