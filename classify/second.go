@@ -9,19 +9,23 @@ import (
 	"kvasir/classify/encoder"
 )
 
-// greyFrom is the score of the cheap weights from which the encoder is asked. Of ordinary texts 3 to 12 % lie above it
-// (everyday questions 4 to 7, CLINC 12, GSM8K 3), of attacks of unknown sources 81 %; at 0.1 these are 33 to 75 % and 95 %. No
-// score is so high that the encoder is not asked, since what applications send around documents scores highest.
-const greyFrom = 0.3
-
-// What the log odds of both come to, fitted by scripts/train/second.py on scores of texts of sources that neither had met:
-// above the shipped threshold of 0.7 lie 0.5 % of the innocent texts, each source counting once. scripts/train/README.md has
-// the figures.
+// The scores of the cheap weights from which the encoder is asked. Of everyday questions, word problems, chats and requests to
+// an assistant 2 to 13 % lie above the first; of what is only read more is asked about, since the cheap weights tell little of
+// it. No score is so high that the encoder is not asked, since what applications send around documents scores highest.
 const (
-	secondFactor = 0.722
-	firstFactor  = 0.307
-	saidSummand  = -1.398
-	readSummand  = -2.267 // of documents and tools' results
+	greySaid = 0.42
+	greyRead = 0.3 // of documents and tools' results
+)
+
+// What the log odds of both come to. The factors put both on one scale; the summands are fitted by scripts/train/second.py on
+// scores of texts of sources that neither had met: above the shipped threshold of 0.7 lie 0.5 % of the innocent texts, each
+// source counting once. scripts/train/README.md has the figures.
+const (
+	secondFactor = 0.45
+	firstFactor  = 0.8
+	saidSummand  = -1.292
+	readSummand  = -1.167 // of documents and tools' results
+	unasked      = -3     // what the encoder is taken to say of a text that it is not asked about: it says so of most innocent ones
 )
 
 func logistic(z float64) float32 { return float32(1 / (1 + math.Exp(-z))) }
@@ -38,8 +42,11 @@ func readingOf(role Role) encoder.Reading {
 }
 
 // grey says that the cheap weights leave open whether a text is an attack.
-func (c *Classifier) grey(s attackScores, as encoder.Reading) bool {
-	return c.second && cheapOf(s, as) >= greyFrom
+func grey(s attackScores, as encoder.Reading) bool {
+	if as == encoder.AsDocument {
+		return cheapOf(s, as) >= greyRead
+	}
+	return cheapOf(s, as) >= greySaid
 }
 
 // cheapOf is the score of the cheap weights, without the odds of the role.
@@ -62,10 +69,10 @@ func (j *judging) openSecond() error {
 	return err
 }
 
-// surer asks the encoder about a text that is grey, and returns what both say.
+// surer is what both say of a text. The encoder is asked if the cheap weights leave it open.
 func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attackScores, error) {
-	if !j.c.grey(s, as) {
-		return s, nil
+	if sure, ok := j.c.sure(s, as); ok {
+		return sure, nil
 	}
 	if err := j.openSecond(); err != nil {
 		return s, err
@@ -74,12 +81,28 @@ func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attack
 	if err != nil {
 		return s, err
 	}
+	return added(s, as, float64(z)), nil
+}
+
+// sure is what holds of a text without asking the encoder; not ok: it has to be asked.
+func (c *Classifier) sure(s attackScores, as encoder.Reading) (sure attackScores, ok bool) {
+	switch {
+	case !c.second:
+		return s, true
+	case grey(s, as):
+		return s, false
+	}
+	return added(s, as, unasked), true
+}
+
+// added is what the cheap weights' scores and the encoder's log odds z come to.
+func added(s attackScores, as encoder.Reading, z float64) attackScores {
 	cheap := min(max(cheapOf(s, as), 1e-6), 1-1e-6)
-	both := secondFactor*float64(z) + firstFactor*math.Log(cheap/(1-cheap))
+	both := secondFactor*z + firstFactor*math.Log(cheap/(1-cheap))
 	if as == encoder.AsDocument {
 		s.attack, s.indirect = 0, logistic(both+readSummand)
 	} else {
 		s.attack = logistic(both + saidSummand)
 	}
-	return s, nil
+	return s
 }

@@ -28,7 +28,7 @@ func (doubting) attack(text []byte, read bool) (s attackScores, _ error) {
 	case bytes.Contains(text, []byte("MAYBE")):
 		s.attack = 0.5
 	case bytes.Contains(text, []byte("HARDLY")):
-		s.attack = greyFrom / 2
+		s.attack = greySaid / 2
 	}
 	if read {
 		s.indirect = s.attack

@@ -61,7 +61,7 @@ func TestAttackInTheMiddleIsSeen(t *testing.T) {
 	m := embeddedModel(t)
 	var s Scratch
 	clean := strings.Repeat(harvest, 16)
-	if got := m.Attack([]byte(clean), m.Tokenize(nil, []byte(clean), &s), false, &s); got.Attack > 0.1 {
+	if got := m.Attack([]byte(clean), m.Tokenize(nil, []byte(clean), &s), false, &s); got.Attack > 0.2 {
 		t.Errorf("without an attack it scores %.2f", got.Attack)
 	}
 	for at := 0; at < len(clean); at += len(harvest) {
