@@ -25,6 +25,7 @@ import (
 	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/edge"
+	"kvasir/filewatch"
 	"kvasir/gpu"
 	"kvasir/proxy"
 	"kvasir/wording"
@@ -201,7 +202,7 @@ func (s *server) watchFiles() {
 	notes, err := fsnotify.NewWatcher()
 	if err != nil {
 		notes = nil
-		s.log.Warn().Err(err).Stringer("every", watchPoll).Msg("the system does not tell of changed files; looking at them instead")
+		s.log.Warn().Err(err).Stringer("every", filewatch.Poll).Msg("the system does not tell of changed files; looking at them instead")
 	}
 	s.watcher = newWatcher(notes, s.filesChanged)
 	s.watcher.set(s.read)

@@ -6,18 +6,12 @@ import (
 	"crypto/sha256"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"kvasir/config"
-)
-
-const (
-	watchQuiet = 100 * time.Millisecond // editors write in several steps
-	watchPoll  = 5 * time.Second        // where the system tells nothing: network file systems, links into other trees
+	"kvasir/filewatch"
 )
 
 // A watcher compares files with what was last read of them, and calls changed
@@ -30,18 +24,16 @@ const (
 // moment, and sees one file, not certificates.
 type watcher struct {
 	changed func()
-	notes   *fsnotify.Watcher // nil: only polls
+	looks   *filewatch.Watcher
+	ended   chan struct{}
 
-	mu    sync.Mutex // guards the fields below
-	read  config.Contents
-	dirs  map[string]bool // noted by the system
-	stop  chan struct{}
-	ended chan struct{}
+	mu   sync.Mutex // guards read
+	read config.Contents
 }
 
-// newWatcher starts a watcher. Without notes it looks every watchPoll.
+// newWatcher starts a watcher. Without notes it looks every filewatch.Poll.
 func newWatcher(notes *fsnotify.Watcher, changed func()) *watcher {
-	w := &watcher{changed: changed, notes: notes, dirs: map[string]bool{}, stop: make(chan struct{}), ended: make(chan struct{})}
+	w := &watcher{changed: changed, looks: filewatch.Start(notes), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -51,60 +43,21 @@ func (w *watcher) set(read config.Contents) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.read = maps.Clone(read)
+	var dirs []string
 	for file := range w.read {
 		// A pipe can be read once, and reading it again would wait forever.
 		if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 			delete(w.read, file)
+			continue
 		}
+		dirs = append(dirs, filewatch.Around(file)...)
 	}
-	if w.notes == nil {
-		return
-	}
-	want := map[string]bool{}
-	for file := range w.read {
-		if abs, err := filepath.Abs(file); err == nil {
-			want[filepath.Dir(abs)] = true
-			if target, err := filepath.EvalSymlinks(abs); err == nil {
-				want[filepath.Dir(target)] = true
-			}
-		}
-	}
-	for dir := range want {
-		// An error leaves this directory to the poll.
-		if !w.dirs[dir] && w.notes.Add(dir) == nil {
-			w.dirs[dir] = true
-		}
-	}
-	for dir := range w.dirs {
-		if !want[dir] {
-			_ = w.notes.Remove(dir)
-			delete(w.dirs, dir)
-		}
-	}
+	w.looks.Note(dirs)
 }
 
 func (w *watcher) run() {
 	defer close(w.ended)
-	poll := time.NewTicker(watchPoll)
-	defer poll.Stop()
-	quiet := time.NewTimer(watchQuiet)
-	quiet.Stop()
-	var events <-chan fsnotify.Event
-	var errs <-chan error
-	if w.notes != nil {
-		events, errs = w.notes.Events, w.notes.Errors
-	}
-	for {
-		select {
-		case <-w.stop:
-			return
-		case <-events:
-			quiet.Reset(watchQuiet)
-			continue
-		case <-errs: // lost notes; look
-		case <-quiet.C:
-		case <-poll.C:
-		}
+	for range w.looks.C {
 		if w.differs() {
 			w.changed()
 		}
@@ -131,9 +84,6 @@ func (w *watcher) differs() bool {
 
 // close stops the watcher and waits for a call of changed that is under way.
 func (w *watcher) close() {
-	close(w.stop)
+	w.looks.Close()
 	<-w.ended
-	if w.notes != nil {
-		_ = w.notes.Close()
-	}
 }

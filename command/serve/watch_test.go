@@ -14,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"kvasir/config"
+	"kvasir/filewatch"
 )
 
 // notedWatcher watches files by notes of the system; the channel has one
@@ -125,8 +126,8 @@ func TestWatchNewSet(t *testing.T) {
 	write(t, two, "1") // touched, but the same
 	write(t, two, "2")
 	wait(t, calls, "second file written")
-	if len(w.dirs) != 1 {
-		t.Errorf("directories are %v", w.dirs)
+	if dirs := w.looks.Noted(); len(dirs) != 1 {
+		t.Errorf("directories are %v", dirs)
 	}
 	write(t, two, "3")
 	wait(t, calls, "second file written again")
@@ -148,7 +149,7 @@ func TestWatchPoll(t *testing.T) {
 		defer w.close()
 		w.set(readNow(t, file))
 		look := func(want int, what string) {
-			time.Sleep(watchPoll)
+			time.Sleep(filewatch.Poll)
 			synctest.Wait()
 			if calls != want {
 				t.Errorf("%s: %d calls, want %d", what, calls, want)
