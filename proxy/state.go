@@ -79,6 +79,7 @@ func (p *Proxy) Apply(s *Settings) error {
 	next.pool = kvroute.NewPool(o)
 	for i, w := range workers { // nothing can fail from here on
 		w.SetMaxRequests(s.Workers[i].MaxRequests)
+		next.ordered[i].SetSource(s.Workers[i].Source)
 	}
 	next.budget = newBudget(s)
 	var ring *keyring

@@ -19,6 +19,7 @@ var (
 	workerUp     = prometheus.NewDesc("kvasir_worker_up", "1 when requests may be sent to the worker.", []string{"worker", "role", "state"}, nil)
 	workerActive = workerDesc("kvasir_worker_active_requests", "Requests under way at the worker.")
 	workerConns  = workerDesc("kvasir_worker_connections", "Open connections to the worker.")
+	workerSource = workerDesc("kvasir_worker_source", "1 for the source that the worker was found by.", "source")
 )
 
 func workerDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -43,7 +44,7 @@ var (
 
 // Describe and Collect are prometheus.Collector.
 func (Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{workerUp, workerActive, workerConns, kvEvents, kvMessages, kvGaps, kvClears, kvConnected,
+	for _, d := range []*prometheus.Desc{workerUp, workerActive, workerConns, workerSource, kvEvents, kvMessages, kvGaps, kvClears, kvConnected,
 		kvSources, kvLag, kvHeld, kvBlockSize, kvMismatch, kvRestarts, kvLate, kvExpired} {
 		out <- d
 	}
@@ -67,6 +68,11 @@ func (w *Worker) collect(now time.Time, out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(workerUp, prometheus.GaugeValue, up, w.Name(), w.Role().String(), st.State.String())
 	out <- prometheus.MustNewConstMetric(workerActive, prometheus.GaugeValue, float64(w.Active()), w.Name())
 	out <- prometheus.MustNewConstMetric(workerConns, prometheus.GaugeValue, float64(w.Conns.Count()), w.Name())
+	source := w.Source()
+	if source == "" {
+		source = "config"
+	}
+	out <- prometheus.MustNewConstMetric(workerSource, prometheus.GaugeValue, 1, w.Name(), source)
 }
 
 // collectHeard is what the worker's engine says of itself and of its KV cache.

@@ -150,6 +150,7 @@ func (w *Worker) ListsTooMany() string {
 // A CheckResult is what asking one worker of a configuration gave.
 type CheckResult struct {
 	Worker string
+	Source string // of discovery, that found it; "": the configuration names it
 	What   string // engine, version and models, when it answered
 	Err    error
 }
@@ -167,7 +168,7 @@ func Check(ctx context.Context, workers []Settings, t Timeouts) []CheckResult {
 }
 
 func checkOne(ctx context.Context, s Settings, t Timeouts) CheckResult {
-	r := CheckResult{Worker: s.Name}
+	r := CheckResult{Worker: s.Name, Source: s.Source}
 	w, err := NewWorker(s, t)
 	if err != nil {
 		r.Err = err

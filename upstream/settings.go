@@ -26,10 +26,11 @@ type Settings struct {
 	KVReplay    string      // where missed ones are asked again; "": asked of it, or not at all
 	GPUs        []string    // NVML indices or UUIDs of the GPUs that it runs on; empty: found out
 	Instance    string      // what x-worker-instance-id may call it besides its name
+	Source      string      // of discovery, that found it; "": the configuration names it
 }
 
 // Same says whether o is the same worker: what is known of it, and its connections,
-// are as good for o. MaxRequests and GPUs may change while it runs.
+// are as good for o. MaxRequests, GPUs and Source may change while it runs.
 func (s *Settings) Same(o *Settings) bool {
 	return s.Name == o.Name && s.URL == o.URL && s.Engine == o.Engine && s.Role == o.Role &&
 		s.TLSName == o.TLSName && s.KVEvents == o.KVEvents && s.KVReplay == o.KVReplay && s.Instance == o.Instance &&

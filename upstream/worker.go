@@ -38,6 +38,7 @@ type Worker struct {
 	drops    func(name []byte) bool // which headers of a client do not go on
 	ownsAuth bool                   // the configuration sends an Authorization of its own
 
+	source    atomic.Pointer[string]   // of discovery, that found it
 	named     *dialect                 // as the configuration names the engine; nil: it is found out
 	found     atomic.Pointer[findings] // by asking the worker; nil: it has not answered yet
 	leftOut   atomic.Int32             // models that it lists and that are not served
@@ -68,6 +69,7 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 		w.named = dialectOf(s.Engine)
 	}
 	w.SetNeedsPrefill(w.dialect().needsPrefill)
+	w.SetSource(s.Source)
 	if len(s.Models) > 0 {
 		w.SetModels(named(s.Models))
 	}
@@ -119,6 +121,13 @@ func (w *Worker) AppendTarget(dst []byte, method, path string, query []byte) []b
 func (w *Worker) AppendHeaders(dst, lines []byte) []byte {
 	return append(header.AppendEndToEnd(dst, lines, w.drops), w.fixed...)
 }
+
+// SetSource says which source of discovery has the worker from now on; "": the
+// configuration names it.
+func (w *Worker) SetSource(source string) { w.source.Store(&source) }
+
+// Source is the source of discovery that found the worker; "": the configuration names it.
+func (w *Worker) Source() string { return *w.source.Load() }
 
 // OwnsAuth says whether the configuration sends the worker an Authorization, so that
 // no client's goes on to it.
