@@ -1,0 +1,323 @@
+// The sources that run: started and stopped by the configuration, each with what it knows.
+
+// Package discovery finds out where workers are: from files, from DNS. A source looks,
+// again and again, and says which workers there are; what it said last holds until it
+// says something else, however long that takes and whatever fails meanwhile.
+//
+//	set := discovery.Start(discovery.Options{Log: log, Changed: apply})
+//	set.Follow(entries)            // of the configuration; again at each reload
+//	set.Settle(2*time.Second)      // until all have looked once
+//	merged := discovery.Merge(configured, set.Found())
+//	set.Close()
+//
+// Nothing of it is on a request's way: Changed makes a new generation of workers, as a
+// reload of the configuration does.
+package discovery
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"kvasir/upstream"
+)
+
+// An Entry is one source as the configuration names it. It is plain data, and never
+// changed after it was handed over.
+type Entry struct {
+	Kind    string        // one of KindNames
+	Path    string        // of kind file: a file, or a directory of files
+	Name    string        // of kind dns: what is looked up
+	Port    int           // of kind dns: of the workers; 0: the records say it
+	Scheme  string        // of kind dns: http or https
+	Refresh time.Duration // of kind dns: from one look to the next
+	Grace   time.Duration // how long there must be no worker at all before that is believed
+
+	Worker upstream.Settings // what a worker is where its source does not say: all but its name and URL
+	Read   Read              // of kind file
+}
+
+// Read reads a file of workers. read are the SHA-256 of the files that this one names,
+// such as keys, so that a change of them is seen, too. data is the file's content and
+// may be kept.
+type Read func(file string, data []byte) (workers []upstream.Settings, read map[string][32]byte, err error)
+
+// same says whether a source of e can go on as one of o.
+func (e *Entry) same(o *Entry) bool {
+	return e.at() == o.at() && e.Scheme == o.Scheme && e.Refresh == o.Refresh && e.Grace == o.Grace &&
+		e.Worker.Same(&o.Worker) && e.Worker.MaxRequests == o.Worker.MaxRequests
+}
+
+// A place is where a source looks.
+type place struct {
+	kind, path, name string
+	port             int
+}
+
+func (e *Entry) at() place { return place{e.Kind, e.Path, e.Name, e.Port} }
+
+// pace is the least time between two calls of Changed: workers that come and go many
+// times a second cost a few new generations a second at most.
+const pace = 500 * time.Millisecond
+
+// Options are what a Set is told.
+type Options struct {
+	Log      zerolog.Logger
+	Resolver *net.Resolver // of DNS; nil: the system's
+
+	// Changed is called when Found gives something else than before, from one goroutine,
+	// at most once in half a second.
+	Changed func()
+}
+
+// A Set is the sources that run.
+//
+//  1. A source writes what it knows only through tell, and forgets nothing by itself.
+//  2. A source that is stopped tells nothing any more.
+//  3. Changed is called without any lock of the Set.
+type Set struct {
+	o       Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	wake    chan struct{} // holds one: what is known has changed, or a grace has begun
+
+	mu      sync.Mutex // guards all below, and what sources know
+	sources []*source
+	changed bool // Changed is due
+}
+
+// A source is one entry that runs.
+type source struct {
+	entry  Entry
+	name   string // of the entry
+	set    *Set
+	ctx    context.Context
+	cancel context.CancelFunc
+	looked chan struct{} // closed when it has looked once
+
+	// All below are guarded by the mutex of the set.
+	known   knowledge
+	errors  uint64 // looks that failed
+	changes uint64 // looks that found other workers than before
+}
+
+// Start makes a Set without any source.
+func Start(o Options) *Set {
+	s := &Set{o: o, wake: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.running.Add(1)
+	go s.run()
+	return s
+}
+
+// Follow makes the sources those of the entries, in their order. A source whose entry is
+// the same as before goes on; one that looks at the same place in another way begins
+// with what was known there. Changed is not called for what Follow itself changes.
+func (s *Set) Follow(entries []Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return // a reload that comes with the end
+	}
+	before := s.sources
+	s.sources = make([]*source, 0, len(entries))
+	kept := map[*source]bool{}
+	for _, e := range entries {
+		i := slices.IndexFunc(before, func(b *source) bool { return !kept[b] && b.entry.at() == e.at() })
+		if i >= 0 && before[i].entry.same(&e) {
+			kept[before[i]] = true
+			s.sources = append(s.sources, before[i])
+			continue
+		}
+		next := &source{entry: e, name: e.String(), set: s, looked: make(chan struct{})}
+		next.ctx, next.cancel = context.WithCancel(s.ctx)
+		if i >= 0 {
+			next.known.workers = before[i].known.workers
+		}
+		s.sources = append(s.sources, next)
+		s.running.Add(1)
+		go s.look(next)
+	}
+	for _, b := range before {
+		if !kept[b] {
+			b.cancel()
+		}
+	}
+}
+
+// look runs a source until it is stopped.
+func (s *Set) look(src *source) {
+	defer s.running.Done()
+	defer src.cancel()
+	kindOf(src.entry.Kind).run(src)
+}
+
+// Settle waits until each source has looked once, but no longer than the patience: a
+// source that is slow keeps nobody from what the others know.
+func (s *Set) Settle(patience time.Duration) {
+	within := time.NewTimer(patience)
+	defer within.Stop()
+	s.mu.Lock()
+	sources := s.sources
+	s.mu.Unlock()
+	for _, src := range sources {
+		select {
+		case <-src.looked:
+		case <-within.C:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// Found is what every source knows, in the order of the entries.
+func (s *Set) Found() []Found {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Found, len(s.sources))
+	for i, src := range s.sources {
+		all[i] = Found{Source: src.name, Workers: src.known.workers}
+	}
+	return all
+}
+
+// Status is how each source fares, in the order of the entries.
+func (s *Set) Status() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Status, len(s.sources))
+	for i, src := range s.sources {
+		all[i] = Status{
+			Source: src.name, Workers: len(src.known.workers), Problem: src.known.problem, Since: src.known.since,
+			Errors: src.errors, Changes: src.changes,
+		}
+		select {
+		case <-src.looked:
+		default:
+			all[i].Problem = "it has not answered yet"
+		}
+	}
+	return all
+}
+
+// A Status is how one source fares.
+type Status struct {
+	Source  string    // its name, as in the log
+	Workers int       // that it knows
+	Problem string    // why what it knows may be old; "": it is not
+	Since   time.Time // of the problem
+	Errors  uint64    // looks that failed
+	Changes uint64    // looks that found other workers than before
+}
+
+// Close stops all sources and waits for them, and for a call of Changed that is under way.
+func (s *Set) Close() {
+	s.cancel()
+	s.running.Wait()
+}
+
+// tell is how a source says what it found.
+func (src *source) tell(r report) {
+	s := src.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if src.ctx.Err() != nil {
+		return
+	}
+	first := false
+	select {
+	case <-src.looked:
+	default:
+		first = true
+		close(src.looked)
+	}
+	before := src.known.problem
+	changed := src.known.take(r, src.entry.Grace, time.Now())
+	if r.err != nil {
+		src.errors++
+	}
+	src.note(before)
+	if changed {
+		src.changes++
+		s.changed = true
+	}
+	if changed || !src.known.emptyAt.IsZero() || first {
+		s.waken()
+	}
+}
+
+// note logs what is not as it was before the last look.
+func (src *source) note(before string) {
+	log, now := &src.set.o.Log, src.known.problem
+	switch {
+	case now == before:
+	case now == "":
+		log.Info().Str("source", src.name).Int("workers", len(src.known.workers)).Msg("a source of workers is well again")
+	default:
+		log.Warn().Str("source", src.name).Int("workers", len(src.known.workers)).Str("problem", now).
+			Msg("a source of workers is stale: what it knew before holds")
+	}
+}
+
+func (s *Set) waken() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run calls Changed when it is due, and ends graces.
+func (s *Set) run() {
+	defer s.running.Done()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.wake:
+		case <-due.C:
+		}
+		changed, next := s.expire(time.Now())
+		due.Reset(next)
+		if !changed {
+			continue
+		}
+		s.o.Changed()
+		rest := time.NewTimer(pace)
+		select {
+		case <-s.ctx.Done():
+			rest.Stop()
+			return
+		case <-rest.C:
+		}
+	}
+}
+
+// expire ends the graces that are over, and says whether Changed is due, and when to
+// look again.
+func (s *Set) expire(now time.Time) (changed bool, next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next = time.Hour
+	for _, src := range s.sources {
+		if src.known.emptyAt.IsZero() {
+			continue
+		}
+		if left := src.known.expire(src.entry.Grace, now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		src.changes++
+		s.changed = true
+		s.o.Log.Warn().Str("source", src.name).Stringer("grace", src.entry.Grace).Msg("a source of workers has none any more")
+	}
+	changed, s.changed = s.changed, false
+	return changed, next
+}

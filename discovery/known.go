@@ -1,0 +1,102 @@
+// What one source knows: when a look changes it, and when it does not.
+
+package discovery
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kvasir/upstream"
+)
+
+// maxWorkers bounds the workers of one source. More are taken for a mistake, which
+// changes nothing.
+const maxWorkers = 4096
+
+// A Worker is one that a source has found.
+type Worker struct {
+	upstream.Settings
+	From string // where it stands: the source, or one file of it
+}
+
+// A report is what one look gave. With an error and no worker it says nothing of
+// workers; with an error and workers, these are good and others are missing for it.
+type report struct {
+	workers []Worker
+	err     error
+}
+
+// knowledge is what one source knows. It does not read the clock.
+type knowledge struct {
+	workers []Worker
+	problem string    // of the last look; "": none
+	since   time.Time // of the problem
+	emptyAt time.Time // since when there are said to be none, while workers says otherwise; zero: they are not
+}
+
+// take takes in what a look gave, and says whether there are other workers now.
+//
+//  1. An error alone changes no worker.
+//  2. No worker at all, without an error, is believed after the grace.
+//  3. Too many workers are an error.
+func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed bool) {
+	if len(r.workers) > maxWorkers {
+		r = report{err: fmt.Errorf("it has %d workers, more than %d", len(r.workers), maxWorkers)}
+	}
+	problem := ""
+	if r.err != nil {
+		problem = short(r.err.Error())
+	}
+	if problem != "" && k.problem == "" {
+		k.since = now
+	}
+	k.problem = problem
+	switch {
+	case r.err != nil && len(r.workers) == 0:
+		k.emptyAt = time.Time{} // what was said before is in doubt
+		return false
+	case len(r.workers) == 0 && len(k.workers) > 0 && grace > 0:
+		if k.emptyAt.IsZero() {
+			k.emptyAt = now
+		}
+		return false
+	}
+	k.emptyAt = time.Time{}
+	if slices.EqualFunc(k.workers, r.workers, alike) {
+		return false
+	}
+	k.workers = r.workers
+	return true
+}
+
+// expire forgets all workers if there were said to be none for as long as the grace, and
+// gives how much of it is left otherwise.
+func (k *knowledge) expire(grace time.Duration, now time.Time) (left time.Duration) {
+	if left = k.emptyAt.Add(grace).Sub(now); left > 0 {
+		return left
+	}
+	k.workers, k.emptyAt = nil, time.Time{}
+	return 0
+}
+
+// alike says whether nothing about a worker has changed.
+func alike(a, b Worker) bool { return a.From == b.From && equal(&a.Settings, &b.Settings) }
+
+// equal says whether two workers are told the same, also what may change while they run.
+func equal(a, b *upstream.Settings) bool {
+	return a.Same(b) && a.MaxRequests == b.MaxRequests && slices.Equal(a.GPUs, b.GPUs) && a.Source == b.Source
+}
+
+// shortLines bounds the lines of a problem that are told.
+const shortLines = 5
+
+// short is the first lines of a text: a file may have a hundred problems.
+func short(text string) string {
+	lines := strings.Split(text, "\n")
+	if len(lines) <= shortLines {
+		return text
+	}
+	return fmt.Sprintf("%s\nand %d more", strings.Join(lines[:shortLines], "\n"), len(lines)-shortLines)
+}
