@@ -176,7 +176,7 @@ func TestBuiltIn(t *testing.T) {
 	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
 	// An empty list or mapping and none are the same.
 	k := &c.Classify
-	for _, list := range []any{&k.Category.Labels, &k.Jailbreak.Labels, &k.PII.Labels, &c.Keys, &c.Workers, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders} {
+	for _, list := range []any{&k.Category.Labels, &k.Jailbreak.Labels, &k.PII.Labels, &c.Keys, &c.Workers, &c.Discovery, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}
@@ -250,6 +250,9 @@ func TestFullFile(t *testing.T) {
 	}
 	if w := g.Workers; len(w) != 2 || w[0].Secret != "" || len(w[0].TLSName) != 32 || w[1] != (Credentials{Secret: "sk-bob"}) {
 		t.Errorf("credentials of workers are %+v", w)
+	}
+	if s := g.Sources; len(s) != 2 || s[0].Secret != "sk-bob" || len(s[0].TLSName) != 32 || s[1] != (Credentials{}) {
+		t.Errorf("credentials of sources are %+v", s)
 	}
 	if workerTLS := g.Workers[0].TLS; workerTLS == nil || workerTLS.ServerName != "worker.internal" || !workerTLS.InsecureSkipVerify {
 		t.Errorf("worker TLS is %+v", workerTLS)

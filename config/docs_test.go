@@ -120,7 +120,7 @@ func meaning(k *Key, descriptions map[string]string) string {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for _, file := range []string{"../README.md", "../docs/configuration.md", "../docs/gpu.md"} {
+	for _, file := range []string{"../README.md", "../docs/configuration.md", "../docs/gpu.md", "../docs/discovery.md"} {
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readPage(t, file), -1) {
 			count++
 			l := &Layers{File: file, Environ: []string{"WORKER_KEY=x"}}

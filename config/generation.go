@@ -20,8 +20,11 @@ type Generation struct {
 	Config  *Config
 	KeySums [][sha256.Size]byte // the SHA-256 of each of Config.Keys, in their order
 	Workers []Credentials       // for each of Config.Workers, in their order
+	Sources []Credentials       // for each of Config.Discovery, in their order
 	Milvus  Credentials         // for cache.milvus, where that is the store
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+
+	env func(string) (string, bool) // of the variables of the environment
 }
 
 // Credentials are what Kvasir shows to a peer, and what it checks the peer's
@@ -41,7 +44,7 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	}
 	cfg, at, bad := l.merge(data)
 	b := &loader{config: cfg, files: read}
-	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers()}
+	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup}
 	b.tokenizers()
 	g.TLS, g.Milvus = b.serverTLS(), b.milvus()
 	if bad = bad.with(b.found, at); len(bad) > 0 {
@@ -103,6 +106,14 @@ func (b *loader) workers() []Credentials {
 	for i, w := range b.config.Workers {
 		path := fmt.Sprintf("workers[%d]", i)
 		all[i] = b.credentials(path, w.KeyFile, w.TLS)
+	}
+	return all
+}
+
+func (b *loader) sources() []Credentials {
+	all := make([]Credentials, len(b.config.Discovery))
+	for i, d := range b.config.Discovery {
+		all[i] = b.credentials(fmt.Sprintf("discovery[%d]", i), d.KeyFile, d.TLS)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kvasir/classify"
+	"kvasir/discovery"
 	"kvasir/kvroute"
 	"kvasir/upstream"
 )
@@ -49,7 +50,7 @@ type Key struct {
 
 // tables are the enumerations that other packages know the values of, by the tag of.
 var tables = map[string]func() []string{
-	"engines": upstream.EngineNames, "policies": kvroute.PolicyNames, "disaggregate": kvroute.DisaggregateNames,
+	"engines": upstream.EngineNames, "sources": discovery.KindNames, "policies": kvroute.PolicyNames, "disaggregate": kvroute.DisaggregateNames,
 }
 
 // policyGroups are the properties of policies by which keys are theirs, by the tag

@@ -53,12 +53,13 @@ func (c *Config) validate() []conflict {
 	v.server(&c.Server)
 	v.keys(c.Keys)
 	v.workers(c)
+	v.discovery(c.Discovery)
 	v.models(c)
 	v.routing(&c.Routing)
 	v.classify(c)
 	v.caching(&c.Cache)
 	v.gpus(c)
-	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(v.found) == 0 {
+	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(c.Discovery) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}
 	return v.found
@@ -206,7 +207,7 @@ func (v *validation) workers(c *Config) {
 			v.once(names, w.Instance, path, fmt.Sprintf("%s is how another worker is called, or this one already", wording.Quote(w.Instance)))
 		}
 	}
-	if !canAnswer && len(c.Workers)+len(c.Simulate) > 0 {
+	if !canAnswer && len(c.Workers)+len(c.Simulate) > 0 && len(c.Discovery) == 0 {
 		v.add("every worker has the role prefill, so none can answer", "workers", "simulate")
 	}
 }
@@ -293,6 +294,11 @@ func (v *validation) models(c *Config) {
 	}
 	for _, s := range c.Simulate {
 		known[s.Model] = true
+	}
+	for _, d := range c.Discovery {
+		for _, m := range d.Models {
+			known[m] = true
+		}
 	}
 	v.fallbacks(c.Models, known)
 }

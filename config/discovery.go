@@ -1,0 +1,61 @@
+// Discovery: what no single key shows of a source of workers.
+
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"kvasir/discovery"
+	"kvasir/wording"
+)
+
+// Entry is the source as it looks for workers, without what these are told.
+func (d *Discovery) Entry() discovery.Entry {
+	return discovery.Entry{
+		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Port: d.Port, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
+	}
+}
+
+// discovery finds what is wrong with the sources of workers.
+func (v *validation) discovery(sources []Discovery) {
+	names := map[string]string{}
+	for i := range sources {
+		d := &sources[i]
+		path := fmt.Sprintf("discovery[%d]", i)
+		if d.Kind == "" {
+			v.add("is missing; it is one of "+wording.List(discovery.KindNames(), "and"), path+".kind")
+			continue
+		}
+		v.ofAnotherKind(path, d)
+		e := d.Entry()
+		if key, wrong := discovery.Check(&e); wrong != "" {
+			v.add(wrong, path+"."+key)
+		} else {
+			v.once(names, e.String(), path, "is the source of another entry, too")
+		}
+		v.modelNames(path+".models", d.Models, false)
+		v.pair(path+".tls", d.TLS.Cert, d.TLS.Key)
+		if d.TLS.Insecure && d.TLS.CA != "" {
+			v.add("skips the check that tls.ca is for; there is one of the two", path+".tls.insecure")
+		}
+		if d.TLS != (PeerTLS{}) && d.Kind == "dns" && d.Scheme == "http" {
+			v.add("has no effect on workers that are asked by http; set scheme: https", path+".tls")
+		}
+	}
+}
+
+// ofAnotherKind wants no key to be set that sources of this kind do not have.
+func (v *validation) ofAnotherKind(path string, d *Discovery) {
+	has := map[string]bool{}
+	for _, key := range discovery.Keys(d.Kind) {
+		has[key] = true
+	}
+	knownKeys.child("discovery").Elem.values(reflect.ValueOf(*d), func(k *Key, value any) {
+		if has[k.Name] || !discovery.OwnKey(k.Name) || value == k.value || reflect.ValueOf(value).IsZero() {
+			return
+		}
+		v.add(fmt.Sprintf("is no key of kind %s; it has %s", d.Kind, wording.List(discovery.Keys(d.Kind), "and")), path+strings.TrimPrefix(k.path, "discovery[]"))
+	})
+}
