@@ -18,6 +18,7 @@ import (
 	"kvasir/classify"
 	"kvasir/command/wiring"
 	"kvasir/config"
+	"kvasir/discovery"
 	"kvasir/proxy"
 	"kvasir/wording"
 )
@@ -88,6 +89,9 @@ func summary(c *config.Config) string {
 	if len(c.Simulate) > 0 {
 		s += fmt.Sprintf("%d simulated, ", len(c.Simulate))
 	}
+	if len(c.Discovery) > 0 {
+		s += wording.Count(len(c.Discovery), "source") + " of workers, "
+	}
 	return s + wording.Count(len(c.Models), "model") + ", " + wording.Count(len(c.Keys), "key")
 }
 
@@ -102,14 +106,19 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	bad := 0
-	results := proxy.CheckWorkers(ctx, e.Among(wiring.Settings(g)))
+	settings, badSources := findWorkers(out, e.Among(wiring.Settings(g)), g)
+	results := proxy.CheckWorkers(ctx, settings)
 	for _, r := range results {
+		name := r.Worker
+		if r.Source != "" {
+			name += " (" + r.Source + ")"
+		}
 		if r.Err != nil {
 			bad++
-			fmt.Fprintf(out, "%s: failed: %v\n", r.Worker, r.Err)
+			fmt.Fprintf(out, "%s: failed: %v\n", name, r.Err)
 			continue
 		}
-		fmt.Fprintf(out, "%s: ok (%s)\n", r.Worker, r.What)
+		fmt.Fprintf(out, "%s: ok (%s)\n", name, r.What)
 	}
 	what, cacheErr := checkStore(ctx, g)
 	if cacheErr != nil {
@@ -124,10 +133,37 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	switch {
 	case bad > 0:
 		return errors.New(wording.Count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")
+	case badSources > 0:
+		return errors.New(wording.Count(badSources, "source") + " of workers failed")
 	case cacheErr != nil:
 		return errors.New("the cache failed")
 	}
 	return nil
+}
+
+// findWorkers lets each source of workers look once and prints a line for it. The settings
+// have what was found among the workers.
+func findWorkers(out io.Writer, s *proxy.Settings, g *config.Generation) (all *proxy.Settings, bad int) {
+	if len(g.Config.Discovery) == 0 {
+		return s, 0
+	}
+	set := discovery.Start(discovery.Options{Log: zerolog.Nop(), Changed: func() {}})
+	defer set.Close()
+	set.Follow(wiring.Sources(g))
+	set.Settle(liveTimeout / 2)
+	for _, src := range set.Status() {
+		if src.Problem != "" {
+			bad++
+			fmt.Fprintf(out, "%s: failed: %s\n", src.Source, src.Problem)
+			continue
+		}
+		fmt.Fprintf(out, "%s: ok (%s)\n", src.Source, wording.Count(src.Workers, "worker"))
+	}
+	all = wiring.WithFound(s, set)
+	for _, c := range all.Conflicts {
+		fmt.Fprintf(out, "warning: discovery: %s\n", c)
+	}
+	return all, bad
 }
 
 // checkModels lets the models of the user's own judge a sentence and a page, whatever their guards do.

@@ -3,9 +3,14 @@
 package command
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"kvasir/command/wiring"
 	"kvasir/config"
 )
 
@@ -18,5 +23,34 @@ func TestExposed(t *testing.T) {
 	shut := &config.Config{Server: config.Server{Listen: "127.0.0.1:8080", Admin: "unix:/run/a.sock"}, Workers: []config.Worker{{URL: "http://localhost:8000"}, {URL: "https://a:1"}}}
 	if got := exposed(shut); len(got) != 0 {
 		t.Errorf("a configuration on loopback is warned of: %v", got)
+	}
+}
+
+// TestCheckSources: check --live asks each source once, says what it found, and asks the
+// workers that it found, each with its source.
+func TestCheckSources(t *testing.T) {
+	t.Parallel()
+	l := &config.Layers{BuiltIn: []byte("simulate: [{name: s, events: false}]")}
+	g, _, err := l.Load()
+	do(t, err)
+	engines, err := wiring.StartEngines(g.Config.Simulate, func(err error) { t.Error(err) })
+	do(t, err)
+	defer engines.Close()
+	dir := t.TempDir()
+	do(t, os.WriteFile(filepath.Join(dir, "w.yaml"), []byte("- {name: found, url: "+engines.Workers[0].URL+"}\n"), 0o600))
+	do(t, os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("- {url: http://127.0.0.1:1, rol: both}\n"), 0o600))
+	file := filepath.Join(dir, "kvasir.yaml")
+	do(t, os.WriteFile(file, []byte("discovery: [{kind: file, path: w.yaml}, {kind: file, path: bad.yaml}]\ncache: {store: off}\n"), 0o600))
+	g, _, err = (&config.Layers{File: file}).Load()
+	do(t, err)
+	var out bytes.Buffer
+	err = checkLive(t.Context(), &out, g)
+	want := `^file \S+/w\.yaml: ok \(1 worker\)
+file \S+/bad\.yaml: failed: \S+/bad\.yaml:1:29: workers\[0\]\.rol: unknown key, did you mean "role"\?
+found \(file \S+/w\.yaml\): ok \(vllm .*\)
+cache: ok \(off\)
+$`
+	if !regexp.MustCompile(want).Match(out.Bytes()) || err == nil || err.Error() != "1 source of workers failed" {
+		t.Errorf("it ends with %v and says\n%s", err, out.Bytes())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kvasir/cache"
+	"kvasir/discovery"
 	"kvasir/gpu"
 	"kvasir/openai"
 	"kvasir/proxy/hardware/hardwaretest"
@@ -30,6 +31,7 @@ func TestMetricsPage(t *testing.T) {
 	fleet := &hardwaretest.Fleet{}
 	fleet.Set(1, func(g []gpu.GPU) { hardwaretest.Everything(&g[0]); hardwaretest.Throttle(g) })
 	s.Workers[0].GPUs, s.GPU = []string{"0"}, GPU{Fleet: fleet.Now, Interval: time.Millisecond, Effects: gpu.DefaultEffects()}
+	s.Sources = func() []discovery.Status { return []discovery.Status{{Source: "file workers.d"}} }
 	p := startProxy(t, s)
 	waitUntil(t, "GPUs were looked at", func() bool { return p.slow(t, "w0") > 1 })
 	m := p.metrics

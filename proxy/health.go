@@ -34,6 +34,7 @@ func (p *Proxy) Readiness() health.Readiness {
 	slices.Sort(why)
 	r.Up = up
 	r.Reasons = append(p.reasons.List(), why...)
+	r.Reasons = append(r.Reasons, s.settings.sourceReasons()...)
 	r.Reasons = append(r.Reasons, p.descriptors.Reasons(now)...)
 	if c := s.settings.Cache; c != nil {
 		if problem := c.Stats().Problem; problem != "" {
@@ -57,7 +58,7 @@ func (s *state) workerReasons(now time.Time) (why []string, up int) {
 	for _, b := range s.backends {
 		st := b.Status(now)
 		if !st.State.TakesRequests() {
-			why = append(why, fmt.Sprintf("worker %q is %s: %s", b.Name(), st.State, st.Why))
+			why = append(why, fmt.Sprintf("worker %q%s is %s: %s", b.Name(), foundBy(b.Source()), st.State, st.Why))
 			continue
 		}
 		why = append(why, s.placeReasons(b)...)

@@ -32,6 +32,7 @@ type metrics struct {
 	unread        *prometheus.CounterVec
 	serverErrors  prometheus.Counter
 	panics        prometheus.Counter
+	found         prometheus.Counter
 
 	reload    reloadMetrics
 	signals   signalMetrics
@@ -50,7 +51,7 @@ var (
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		upstream.Collector{Workers: p.peers}, &p.bodies, &p.descriptors, kvIndexCollector{p}, cacheCollector{p})
+		upstream.Collector{Workers: p.peers}, &p.bodies, &p.descriptors, kvIndexCollector{p}, cacheCollector{p}, sourceCollector{p})
 	f := making{promauto.With(r)}
 	f.gauges("kvasir_build_info", "The version that runs.", "version").WithLabelValues(version).Set(1)
 	return &metrics{
@@ -71,6 +72,7 @@ func newMetrics(p *Proxy, version string) *metrics {
 		unread:        f.counters("kvasir_requests_unreadable_total", "Requests that were no valid HTTP, too large or too slow.", "code"),
 		serverErrors:  f.counter("kvasir_connection_errors_total", "Errors that the HTTP server met on connections."),
 		panics:        f.counter("kvasir_panics_total", "Requests ended by a bug."),
+		found:         f.counter("kvasir_discovery_applied_total", "Times that other workers, found by sources, were taken over."),
 
 		reload:    newReloadMetrics(f),
 		signals:   newSignalMetrics(f),

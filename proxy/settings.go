@@ -7,6 +7,7 @@ import (
 
 	"kvasir/cache"
 	"kvasir/classify"
+	"kvasir/discovery"
 	"kvasir/gpu"
 	"kvasir/kvroute"
 	"kvasir/proxy/hardware"
@@ -43,6 +44,12 @@ type Settings struct {
 	Keys    []Key // empty: everybody may ask
 	Workers []Worker
 	Models  []Model
+
+	// Sources tells how the sources of discovery fare; nil: there are none. It is called
+	// at any time, and must not wait. Conflicts are what they do not agree about.
+	Sources   func() []discovery.Status
+	Conflicts []string
+
 	Routing Routing
 	GPU     GPU
 }

@@ -35,7 +35,30 @@ func isAutoModel(name string) bool { return name == "MoM" || name == "auto" }
 func (p *Proxy) Apply(s *Settings) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
+	return p.apply(s, p.state.Load(), renewed)
+}
+
+// ApplyWorkers is Apply for settings that differ from those that are served in nothing but
+// the workers, and what is said of where these come from. The classifiers stay, with the
+// texts that they have judged already, which Apply makes anew: 12 MB, and every prompt of
+// a conversation judged again.
+func (p *Proxy) ApplyWorkers(s *Settings) error {
+	p.applying.Lock()
+	defer p.applying.Unlock()
 	old := p.state.Load()
+	judging := kept
+	if old == nil {
+		judging = renewed
+	}
+	if err := p.apply(s, old, judging); err != nil {
+		return err
+	}
+	p.metrics.found.Inc()
+	return nil
+}
+
+// apply is Apply after the old state; judging gives the classifiers of the next one.
+func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) error) error {
 	next := &state{
 		settings: s,
 		backends: make(map[*kvroute.Worker]*backend, len(s.Workers)),
@@ -64,11 +87,7 @@ func (p *Proxy) Apply(s *Settings) error {
 		workers = append(workers, b.Worker.Worker)
 		next.handsOver = next.handsOver || b.Role() == kvroute.Prefill
 	}
-	var err error
-	if next.classifier, err = classifierFor(old, &s.Classify); err != nil {
-		return err
-	}
-	if next.deciding, err = next.classifier.With(withoutBlocks(s.Classify)); err != nil {
+	if err := judging(next, old); err != nil {
 		return err
 	}
 	o := s.Routing.PoolOptions
@@ -98,6 +117,22 @@ func (p *Proxy) Apply(s *Settings) error {
 	if old != nil {
 		old.retire(next)
 	}
+	return nil
+}
+
+// renewed makes the classifiers that the settings ask for.
+func renewed(next, old *state) (err error) {
+	o := &next.settings.Classify
+	if next.classifier, err = classifierFor(old, o); err != nil {
+		return err
+	}
+	next.deciding, err = next.classifier.With(withoutBlocks(*o))
+	return err
+}
+
+// kept has the classifiers of the old state go on.
+func kept(next, old *state) error {
+	next.classifier, next.deciding = old.classifier, old.deciding
 	return nil
 }
 

@@ -5,6 +5,7 @@ package serve
 import (
 	"maps"
 
+	"kvasir/command/wiring"
 	"kvasir/config"
 )
 
@@ -42,7 +43,11 @@ func (s *server) take(g *config.Generation) error {
 	}
 	settings, err := s.settings(g, monitor)
 	if err == nil {
-		err = s.proxy.Apply(settings)
+		s.discovery.Follow(wiring.Sources(g))
+		s.discovery.Settle(settlePatience)
+		if err = s.apply(settings, s.proxy.Apply); err != nil {
+			s.discovery.Follow(wiring.Sources(s.current))
+		}
 	}
 	if err != nil {
 		if monitor != s.monitor {

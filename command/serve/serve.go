@@ -24,6 +24,7 @@ import (
 	"kvasir/command/listener"
 	"kvasir/command/wiring"
 	"kvasir/config"
+	"kvasir/discovery"
 	"kvasir/edge"
 	"kvasir/filewatch"
 	"kvasir/gpu"
@@ -55,10 +56,14 @@ type server struct {
 	reloads   sync.WaitGroup // of the goroutine that reloads at SIGHUP
 	noReloads chan struct{}  // closed to stop that goroutine; nil: it was never started
 
+	discovery *discovery.Set // sources of workers
+
 	reloading sync.Mutex     // held for a whole reload; guards the fields below
 	started   *config.Config // as it was at the start: keys that need a restart still have these values
 	current   *config.Generation
 	read      config.Contents // of current
+	settled   *proxy.Settings // that are served, without the workers that discovery found; nil: not yet
+	conflicts []string        // of sources, as they were told last
 }
 
 // Run serves the configuration of the layers until one of StopSignals comes, or
@@ -110,7 +115,11 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
-	if err := p.Apply(settings); err != nil {
+	s.startDiscovery()
+	s.reloading.Lock()
+	err = s.apply(settings, p.Apply)
+	s.reloading.Unlock()
+	if err != nil {
 		return err
 	}
 	if s.api, err = listener.Open(c.Server.Listen); err != nil {
@@ -220,7 +229,7 @@ func (s *server) greet() {
 		s.log.Warn().Str("listen", c.Server.Listen).Msg("keys is empty: everybody who reaches this address may ask")
 	}
 	s.log.Info().Str("config", s.layers.Name()).Str("version", s.version).Str("api", url+"/v1").Str("admin", admin).
-		Int("workers", len(c.Workers)).Int("simulated", len(c.Simulate)).Str("policy", c.Routing.Policy).Msg("serving")
+		Int("workers", len(c.Workers)).Int("simulated", len(c.Simulate)).Int("sources", len(c.Discovery)).Str("policy", c.Routing.Policy).Msg("serving")
 	if len(c.Keys) > 0 {
 		curl += `-H "Authorization: Bearer $OPENAI_API_KEY" `
 	}
@@ -270,6 +279,9 @@ func (s *server) stop() {
 	if s.noReloads != nil {
 		close(s.noReloads)
 		s.reloads.Wait()
+	}
+	if s.discovery != nil {
+		s.discovery.Close()
 	}
 	if s.proxy != nil {
 		if err := s.proxy.Close(); err != nil {

@@ -34,7 +34,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
 	}
 	for i := range c.Workers {
-		s.Workers = append(s.Workers, worker(g, i))
+		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))
 	}
 	for _, m := range c.Models {
 		s.Models = append(s.Models, proxy.Model{
@@ -73,8 +73,7 @@ func keys(g *config.Generation) (keys []proxy.Key) {
 	return keys
 }
 
-func worker(g *config.Generation, i int) proxy.Worker {
-	c, shown := &g.Config.Workers[i], &g.Workers[i]
+func worker(c *config.Worker, shown *config.Credentials) proxy.Worker {
 	w := proxy.Worker{
 		Name: c.Name, URL: c.URL, Engine: c.Engine, Role: c.Role,
 		Models: c.Models, MaxRequests: c.MaxRequests, Headers: maps.Clone(c.Headers),

@@ -12,6 +12,7 @@ import (
 
 	"kvasir/classify"
 	"kvasir/config"
+	"kvasir/discovery"
 	"kvasir/gpu"
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
@@ -83,6 +84,24 @@ func TestFullFile(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
+	}
+	sources := Sources(g)
+	if len(sources) != 2 {
+		t.Fatalf("sources are %+v", sources)
+	}
+	if tls := sources[0].Worker.TLS; tls == nil || tls.ServerName != "worker.internal" || len(sources[0].Worker.TLSName) != 32 || sources[0].Read == nil {
+		t.Errorf("the first source is %+v", sources[0])
+	}
+	for i := range sources {
+		sources[i].Read, sources[i].Worker.TLS, sources[i].Worker.TLSName = nil, nil, ""
+	}
+	wantSources := []discovery.Entry{
+		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second,
+			Worker: proxy.Worker{Engine: "sglang", Role: "prefill", Models: []string{"qwen"}, MaxRequests: 9, Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
+		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
+	}
+	if !reflect.DeepEqual(sources, wantSources) {
+		t.Errorf("sources are\n%+v, want\n%+v", sources, wantSources)
 	}
 	if m := milvusOptions(g, "v"); m.Address != "https://m.example:19530/db" || m.Collection != "c" || m.Token != "a:b" || m.Timeout != time.Second ||
 		m.Version == "" || m.TLS == nil || m.TLS.ServerName != "m" {

@@ -1,0 +1,82 @@
+// Sources: what /readyz and metrics say of where workers come from.
+
+package proxy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kvasir/wording"
+)
+
+// foundBy is what is said behind the name of a worker that the configuration does not name.
+func foundBy(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " (" + source + ")"
+}
+
+// sourceReasons say which sources of workers do not answer, and what they do not agree
+// about.
+func (s *Settings) sourceReasons() (why []string) {
+	if s.Sources == nil {
+		return nil
+	}
+	for _, src := range s.Sources() {
+		if src.Problem == "" {
+			continue
+		}
+		text := "discovery: " + src.Source + ": " + strings.ReplaceAll(src.Problem, "\n", "; ")
+		if src.Workers > 0 {
+			text += fmt.Sprintf("; what it said before holds (%s)", wording.Count(src.Workers, "worker"))
+		}
+		why = append(why, text)
+	}
+	for _, c := range s.Conflicts {
+		why = append(why, "discovery: "+c)
+	}
+	return why
+}
+
+// A sourceCollector reads how the sources of workers fare when it is asked for.
+type sourceCollector struct{ p *Proxy }
+
+var (
+	sourceWorkers   = sourceDesc("kvasir_discovery_workers", "Workers that the source knows.", "source")
+	sourceStale     = sourceDesc("kvasir_discovery_stale", "1 while the source fails, and what it said before holds.", "source")
+	sourceErrors    = sourceDesc("kvasir_discovery_errors_total", "Looks of the source that failed.", "source")
+	sourceChanges   = sourceDesc("kvasir_discovery_changes_total", "Looks of the source that found other workers than before.", "source")
+	sourceConflicts = sourceDesc("kvasir_discovery_conflicts", "Workers that sources do not agree about.")
+)
+
+func sourceDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe and Collect are prometheus.Collector.
+func (sourceCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{sourceWorkers, sourceStale, sourceErrors, sourceChanges, sourceConflicts} {
+		out <- d
+	}
+}
+
+func (c sourceCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.p.state.Load()
+	if s == nil || s.settings.Sources == nil {
+		return
+	}
+	for _, src := range s.settings.Sources() {
+		stale := 0.0
+		if src.Problem != "" {
+			stale = 1
+		}
+		out <- prometheus.MustNewConstMetric(sourceWorkers, prometheus.GaugeValue, float64(src.Workers), src.Source)
+		out <- prometheus.MustNewConstMetric(sourceStale, prometheus.GaugeValue, stale, src.Source)
+		out <- prometheus.MustNewConstMetric(sourceErrors, prometheus.CounterValue, float64(src.Errors), src.Source)
+		out <- prometheus.MustNewConstMetric(sourceChanges, prometheus.CounterValue, float64(src.Changes), src.Source)
+	}
+	out <- prometheus.MustNewConstMetric(sourceConflicts, prometheus.GaugeValue, float64(len(s.settings.Conflicts)))
+}

@@ -1,0 +1,58 @@
+// Workers that sources find: what is told of them, and what a change of the source alone does.
+
+package proxy
+
+import (
+	"slices"
+	"testing"
+
+	"kvasir/discovery"
+)
+
+// TestSourcesAreReasons: a source that fails, and what sources do not agree about, make
+// readiness degraded, not less.
+func TestSourcesAreReasons(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Sources = func() []discovery.Status {
+		return []discovery.Status{
+			{Source: "file a", Workers: 2, Problem: "a.yaml:1:1: one\na.yaml:2:1: two"}, {Source: "dns b:1", Problem: "no answer in time"}, {Source: "dns c:1", Workers: 1},
+		}
+	}
+	s.Conflicts = []string{"file a and dns c:1 do not agree"}
+	p := startProxy(t, s)
+	got := p.Readiness()
+	want := []string{
+		"discovery: file a: a.yaml:1:1: one; a.yaml:2:1: two; what it said before holds (2 workers)",
+		"discovery: dns b:1: no answer in time",
+		"discovery: file a and dns c:1 do not agree",
+	}
+	if got.Status != "degraded" || got.Code != 200 || !slices.Equal(got.Reasons, want) {
+		t.Errorf("readiness is %+v, reasons should be %q", got, want)
+	}
+}
+
+// TestAnotherSourceKeepsTheWorker: a worker that moves from one source to another, or into
+// the configuration, keeps its connections and all that is known of it.
+func TestAnotherSourceKeepsTheWorker(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Workers[0].Source = "file a"
+	p := startProxy(t, s)
+	p.ask(t, "/v1/chat/completions", plainChat)
+	before := p.state.Load().ordered[0]
+	for _, source := range []string{"dns b:1", ""} {
+		next := settingsFor(w.url)
+		next.Workers[0].Source = source
+		judges := p.state.Load().classifier
+		if err := p.ApplyWorkers(next); err != nil {
+			t.Fatal(err)
+		}
+		if p.state.Load().classifier != judges {
+			t.Error("the classifier was made anew")
+		}
+		if now := p.state.Load().ordered[0]; now != before || now.Source() != source || now.Conns.Count() == 0 {
+			t.Errorf("from source %q: another worker %v, its source is %q, %d connections", source, now != before, now.Source(), now.Conns.Count())
+		}
+	}
+}
