@@ -63,7 +63,7 @@ eval: ## measure the embedded classifiers and the pair model on rows that they w
 	@python3 scripts/train/rows.py $(DATA) | go run ./scripts/train/eval -pii $(DATA)/pii/dev.jsonl $(if $(MODELS),-models $(MODELS),-floors scripts/train/floors.json -heldout scripts/train/heldout.json)
 	$(if $(MODELS),,@go run ./scripts/train/pairs -floors scripts/train/pairs-floors.json -data $(DATA) scripts/train/data)
 
-heldout: build ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data; an hour and a half; MODELS=encoder-e5: others)
+heldout: ## measure the guard by folds of whole sources, each judged by models that met none of it (DATA=../shared/data; an hour and a half; MODELS=encoder-e5: others)
 	scripts/train/heldout.sh $(DATA) $(if $(MODELS),--models $(MODELS))
 
 second: ## fine-tune the guard's second stage of all rows, and pack it (DATA=../shared/data; a quarter of an hour of two cores with AVX-512 in bf16)

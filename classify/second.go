@@ -4,13 +4,14 @@
 package classify
 
 import (
+	"errors"
 	"math"
 
 	"kvasir/classify/encoder"
 )
 
 // The scores of the cheap weights from which the encoder is asked. Of everyday questions, word problems, chats and requests to
-// an assistant 2 to 13 % lie above the first; of what is only read more is asked about, since the cheap weights tell little of
+// an assistant 2 to 14 % lie above the first; of what is only read more is asked about, since the cheap weights tell little of
 // it. No score is so high that the encoder is not asked, since what applications send around documents scores highest.
 const (
 	greySaid = 0.42
@@ -23,7 +24,7 @@ const (
 const (
 	secondFactor = 0.45
 	firstFactor  = 0.8
-	saidSummand  = -1.292
+	saidSummand  = -1.257
 	readSummand  = -1.167 // of documents and tools' results
 	unasked      = -3     // what the encoder is taken to say of a text that it is not asked about: it says so of most innocent ones
 )
@@ -78,6 +79,9 @@ func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attack
 		return s, err
 	}
 	z, err := j.reader.second(text, as)
+	if err == nil && math.IsNaN(float64(z)) {
+		err = errors.New("the second stage of the guard gave no number") // which would pass every threshold
+	}
 	if err != nil {
 		return s, err
 	}

@@ -1,6 +1,6 @@
 """Measures the guard on whole sources that the model which judges them has not met.
 
-    heldout.py DATA [--cache DIR] [--models shipped,ngrams,guard] [--kvasir PROGRAM] [--settings all,...] [--seeds N] [--epochs N]
+    heldout.py DATA [--cache DIR] [--models ngrams,guard] [--settings all,...] [--seeds N] [--epochs N]
         [--folds 0,1,2,3,4]
 
 Models besides: encoder, encoder-e5 (finetune.py, which learn from all rows), and sums such as encoder+ngrams.
@@ -49,10 +49,8 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
     parser.add_argument("--documents", required=True, help="what documents.py wrote")
-    parser.add_argument("--models", default="shipped,ngrams,guard")
+    parser.add_argument("--models", default="ngrams,guard")
     parser.add_argument("--settings", default=",".join(SETTINGS))
-    parser.add_argument("--kvasir", default=os.path.join(features.ROOT, "bin/kvasir"))
-    parser.add_argument("--most", type=int, default=100, help="rows of a source that the binary is asked about")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=guard.EPOCHS)
     parser.add_argument("--folds", default=ALL, help="what is judged: two folds at the least")
@@ -64,9 +62,6 @@ def main():
     some = [r for r, is_judged in zip(rows, judged) if is_judged]
     say(f"{len(rows)} rows of {len({r['group'] for r in rows})} groups, {len({r['counted'] for r in rows})} sources")
     for model in options.models.split(","):
-        if model == "shipped":
-            shipped(rows, options.kvasir, options.most)
-            continue
         tried = {}
         for setting in options.settings.split(","):
             if setting != "all" and "encoder" in model:
@@ -77,29 +72,19 @@ def main():
             if len(figures) > 1:
                 spread = np.std(figures, axis=0, ddof=1)
                 print(f"  over {len(figures)} seeds: AUC +- {spread[0]:.3f}, found at 1 % +- {spread[1]:.1f}, found +- {spread[2]:.1f}, flagged +- {spread[3]:.1f}")
+        if model == "guard":
+            report("guard, as serving calibrates it, each fold by the others", some, *(a[judged] for a in judge.served(27)))
         if len(tried) > 1:
             chosen(model, some, {name: runs[0] for name, runs in tried.items()})
 
 
-def shipped(rows: list[dict], program: str, most: int):
-    """The first stage of the guard in the binary, at its own threshold, on sources that share nothing with
-    those of its weights: up to most rows of each. The second stage learned from all of these rows, so it is
-    left out; second.py measures both."""
-    rng, learned = np.random.default_rng(7), {r["group"] for r in rows if not r.get("new")}
-    own = np.array([bool(r.get("new")) and r["group"] not in learned for r in rows])
-    name = np.array([r["counted"] for r in rows])
-    at = np.sort(np.concatenate([rng.permutation(np.flatnonzero(own & (name == n)))[:most] for n in sorted(set(name[own]))]))
-    some = [rows[i] for i in at]
-    role = {"document": "tool", "system": "system", "user": "user"}
-    asked = "".join(json.dumps({"messages": [{"role": role[r["role"]], "content": r["text"]}]}) + "\n" for r in some)
-    run = subprocess.run([program, "classify", "--set", "classify.second_stage=off"], input=asked.encode(), capture_output=True, check=True)
-    said = [json.loads(line) for line in run.stdout.split(b"\n") if line]
-    if len(said) != len(some):
-        raise RuntimeError(f"cannot pair {len(said)} answers with {len(some)} rows")
-    if failed := sum("jailbreak" not in s for s in said):
-        say(f"{failed} of {len(said)} rows were not judged; they count as passed")
-    found = [s.get("jailbreak") or {"score": 0.0, "flagged": False} for s in said]
-    report("the first stage as shipped, at the shipped threshold", some, np.array([f["score"] for f in found]), np.array([f["flagged"] for f in found]))
+def code(*files: str) -> str:
+    """A name for what some of these scripts say: scores by others are not theirs."""
+    h = hashlib.sha256()
+    for name in files:
+        with open(os.path.join(HERE, name), "rb") as f:
+            h.update(f.read())
+    return "-" + h.hexdigest()[:8]
 
 
 def say(text: str):
@@ -143,6 +128,8 @@ class Judge:
         for k in self.folds:
             epochs = getattr(self.options, "epochs", guard.EPOCHS) if model == "nets" else 0
             stamp = self.stamp if model in ("ngrams", "nets") else sources.stamp(self.every())
+            if model == "guard":
+                stamp += code("guard.py", "compose.py", "dense.py", "ngrams.py", "features.py")
             path = sources.scores_at(self.options.cache, model, setting, seed, epochs, k, stamp)
             if not os.path.exists(path):
                 say(f"{model}, {setting}: fold {k}")
@@ -270,6 +257,14 @@ class Judge:
         """Log odds of each row as serving has them, but for those of the role, calibrated on some rows."""
         script, (scale, shift) = self.views().script, self.calibration(parts, on)
         return guard.worst(guard.mixed(parts, script) * scale[script] + shift[script], self.length(), self.read())
+
+    def served(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Log odds of the first stage as it serves, calibrated for each fold on the others, and what is flagged."""
+        parts, z = self.parts("guard", "all", seed), np.zeros(len(self.rows))
+        for k in self.folds:
+            z[self.fold == k] = self.shipped(parts, self.fold != k)[self.fold == k]
+        z += np.array([PRIOR.get(r["role"], 0) for r in self.rows])
+        return z, z > np.log(guard.FLAGGED / (1 - guard.FLAGGED))
 
     def views(self) -> features.Features:
         if "views" not in self.made:

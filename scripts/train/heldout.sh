@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Measures the guard on whole sources that the model which judges them has not met: heldout.sh DATA [options of heldout.py]
 #
-# Needs bin/kvasir (make build), Python 3.11, Go and 6 GB of memory. What was scored is kept in .cache/train/heldout,
-# so a run that was stopped goes on. With everything new it takes some hour and a half of one core, two thirds of it
-# for the nets; `heldout.sh DATA --models shipped` takes a minute.
+# Needs Python 3.11, Go and 10 GB of memory. What was scored is kept in .cache/train/heldout, so a run that was stopped
+# goes on. With everything new it takes some hour of one core, five minutes for each fold of the guard.
 set -euo pipefail
 
 . "$(dirname "${BASH_SOURCE[0]}")/venv.sh"

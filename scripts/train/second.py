@@ -1,11 +1,12 @@
 """Fits what is added to the scores of the guard's two stages, and measures them together.
 
-    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 1,3]
+    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 0,1,3]
 
 Both stages judge a fold by weights that learned from the others (train.py or heldout.py for the first, finetune.py --base e5
 for the second), and what is printed of a fold is calibrated and fitted on the others, too. Each source counts once. The
-constants for classify/second.go are fitted on all folds. Folds on which something was chosen, as the n-grams' share
-and the documents were on folds 1 and 3, are fitted on and printed by themselves, and are in no mean.
+summands for classify/second.go are fitted on all of --folds. Folds on which something was chosen (the documents and the
+n-grams' share on 3, factors and scores from which the second stage is asked on 0 and 3) are fitted on and printed by
+themselves, and are in no mean.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import guard
 import heldout
 import sources
 
-SECOND, FIRST = 0.45, 0.8  # secondFactor and firstFactor of classify/second.go: from 0.3 to 2 of the first to 0.45 all found much alike on folds 0 and 3
+SECOND, FIRST = 0.45, 0.8  # secondFactor and firstFactor of classify/second.go; with 0.3 to 2 of the first folds 0 and 3 found much alike
 UNASKED = -3.0  # what the second stage is taken to say of what it is not asked about
 GREY = {False: 0.42, True: 0.3}  # greySaid and greyRead of classify/second.go: from which scores the second stage is asked
 MISTAKEN = 0.005  # of the innocent rows lie above the shipped threshold
@@ -32,7 +33,7 @@ def main():
     parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
     parser.add_argument("--folds", default="0,1,2,3,4")
-    parser.add_argument("--chosen", default="1,3")
+    parser.add_argument("--chosen", default="0,1,3")
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--out", help="where the figures go that make eval prints beside its own")
     options = parser.parse_args()
@@ -50,7 +51,7 @@ def main():
     if options.out:
         both.write(z, options.out)
     first = both.first(np.ones(len(both.fold), bool))
-    print("summands, fitted on all folds: %.3f, of what is only read %.3f" % both.fit(first, both.judged))
+    print("summands, fitted on folds %s: %.3f, of what is only read %.3f" % (options.folds, *both.fit(first, both.judged)))
 
 
 class Both:
