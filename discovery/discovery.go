@@ -84,7 +84,7 @@ type Set struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	wake    chan struct{} // holds one: what is known has changed, or a grace has begun
+	wake    chan struct{} // holds one: what is known has changed
 
 	mu      sync.Mutex // guards all below, and what sources know
 	sources []*source
@@ -93,14 +93,16 @@ type Set struct {
 
 // A source is one entry that runs.
 type source struct {
-	entry  Entry
+	kind   *kind
 	name   string // of the entry
 	set    *Set
 	ctx    context.Context
 	cancel context.CancelFunc
-	looked chan struct{} // closed when it has looked once
+	again  chan struct{} // holds one: its entry has changed
 
 	// All below are guarded by the mutex of the set.
+	entry   Entry         // Follow may change it, but for its place
+	looked  chan struct{} // closed when it has looked once, by this entry
 	known   knowledge
 	errors  uint64 // looks that failed
 	changes uint64 // looks that found other workers than before
@@ -116,8 +118,8 @@ func Start(o Options) *Set {
 }
 
 // Follow makes the sources those of the entries, in their order. A source whose entry is
-// the same as before goes on; one that looks at the same place in another way begins
-// with what was known there. Changed is not called for what Follow itself changes.
+// the same as before goes on; one that looks at the same place in another way does so
+// from now on, with all that it remembers: what is bad there just now keeps what it said.
 func (s *Set) Follow(entries []Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,17 +130,14 @@ func (s *Set) Follow(entries []Entry) {
 	s.sources = make([]*source, 0, len(entries))
 	kept := map[*source]bool{}
 	for _, e := range entries {
-		i := slices.IndexFunc(before, func(b *source) bool { return !kept[b] && b.entry.at() == e.at() })
-		if i >= 0 && before[i].entry.same(&e) {
+		if i := slices.IndexFunc(before, func(b *source) bool { return !kept[b] && b.entry.at() == e.at() }); i >= 0 {
 			kept[before[i]] = true
 			s.sources = append(s.sources, before[i])
+			before[i].follow(e)
 			continue
 		}
-		next := &source{entry: e, name: e.String(), set: s, looked: make(chan struct{})}
+		next := &source{kind: kindOf(e.Kind), entry: e, name: e.String(), set: s, looked: make(chan struct{}), again: make(chan struct{}, 1)}
 		next.ctx, next.cancel = context.WithCancel(s.ctx)
-		if i >= 0 {
-			next.known.workers = before[i].known.workers
-		}
 		s.sources = append(s.sources, next)
 		s.running.Add(1)
 		go s.look(next)
@@ -150,11 +149,42 @@ func (s *Set) Follow(entries []Entry) {
 	}
 }
 
+// follow takes another entry of the same place. The mutex of the set is held.
+func (src *source) follow(e Entry) {
+	if !src.entry.same(&e) {
+		if src.hasLooked() {
+			src.looked = make(chan struct{})
+		}
+		select {
+		case src.again <- struct{}{}:
+		default:
+		}
+	}
+	src.entry = e // also one that is the same: what reads its files knows their names
+}
+
+// hasLooked says whether it has looked by its entry. The mutex of the set is held.
+func (src *source) hasLooked() bool {
+	select {
+	case <-src.looked:
+		return true
+	default:
+		return false
+	}
+}
+
+// now is the entry as it is now.
+func (src *source) now() Entry {
+	src.set.mu.Lock()
+	defer src.set.mu.Unlock()
+	return src.entry
+}
+
 // look runs a source until it is stopped.
 func (s *Set) look(src *source) {
 	defer s.running.Done()
 	defer src.cancel()
-	kindOf(src.entry.Kind).run(src)
+	src.kind.run(src)
 }
 
 // Settle waits until each source has looked once, but no longer than the patience: a
@@ -163,11 +193,14 @@ func (s *Set) Settle(patience time.Duration) {
 	within := time.NewTimer(patience)
 	defer within.Stop()
 	s.mu.Lock()
-	sources := s.sources
+	var all []chan struct{}
+	for _, src := range s.sources {
+		all = append(all, src.looked)
+	}
 	s.mu.Unlock()
-	for _, src := range sources {
+	for _, looked := range all {
 		select {
-		case <-src.looked:
+		case <-looked:
 		case <-within.C:
 			return
 		case <-s.ctx.Done():
@@ -197,9 +230,7 @@ func (s *Set) Status() []Status {
 			Source: src.name, Workers: len(src.known.workers), Problem: src.known.problem, Since: src.known.since,
 			Errors: src.errors, Changes: src.changes,
 		}
-		select {
-		case <-src.looked:
-		default:
+		if !src.hasLooked() && all[i].Problem == "" {
 			all[i].Problem = "it has not answered yet"
 		}
 	}
@@ -218,38 +249,38 @@ type Status struct {
 
 // Close stops all sources and waits for them, and for a call of Changed that is under way.
 func (s *Set) Close() {
+	s.mu.Lock() // so that Follow starts none any more
 	s.cancel()
+	s.mu.Unlock()
 	s.running.Wait()
 }
 
-// tell is how a source says what it found.
-func (src *source) tell(r report) {
+// tell is how a source says what it found. It should look again within soon, if that is
+// not 0: a list that is empty counts only if it still is when its grace ends.
+func (src *source) tell(r report) (soon time.Duration) {
 	s := src.set
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if src.ctx.Err() != nil {
-		return
+		return 0
 	}
-	first := false
-	select {
-	case <-src.looked:
-	default:
-		first = true
+	if !src.hasLooked() {
 		close(src.looked)
 	}
-	before := src.known.problem
-	changed := src.known.take(r, src.entry.Grace, time.Now())
+	before, now := src.known.problem, time.Now()
+	changed := src.known.take(r, src.entry.Grace, now)
 	if r.err != nil {
 		src.errors++
 	}
 	src.note(before)
 	if changed {
-		src.changes++
+		if src.changes++; len(src.known.workers) == 0 {
+			s.o.Log.Warn().Str("source", src.name).Stringer("grace", src.entry.Grace).Msg("a source of workers has none any more")
+		}
 		s.changed = true
-	}
-	if changed || !src.known.emptyAt.IsZero() || first {
 		s.waken()
 	}
+	return src.known.left(src.entry.Grace, now)
 }
 
 // note logs what is not as it was before the last look.
@@ -272,21 +303,16 @@ func (s *Set) waken() {
 	}
 }
 
-// run calls Changed when it is due, and ends graces.
+// run calls Changed when it is due.
 func (s *Set) run() {
 	defer s.running.Done()
-	due := time.NewTimer(0)
-	defer due.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.wake:
-		case <-due.C:
 		}
-		changed, next := s.expire(time.Now())
-		due.Reset(next)
-		if !changed {
+		if !s.due() {
 			continue
 		}
 		s.o.Changed()
@@ -300,24 +326,10 @@ func (s *Set) run() {
 	}
 }
 
-// expire ends the graces that are over, and says whether Changed is due, and when to
-// look again.
-func (s *Set) expire(now time.Time) (changed bool, next time.Duration) {
+// due says whether other workers are known than when it was asked last.
+func (s *Set) due() (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next = time.Hour
-	for _, src := range s.sources {
-		if src.known.emptyAt.IsZero() {
-			continue
-		}
-		if left := src.known.expire(src.entry.Grace, now); left > 0 {
-			next = min(next, left)
-			continue
-		}
-		src.changes++
-		s.changed = true
-		s.o.Log.Warn().Str("source", src.name).Stringer("grace", src.entry.Grace).Msg("a source of workers has none any more")
-	}
 	changed, s.changed = s.changed, false
-	return changed, next
+	return changed
 }

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// dnsTimeout is how long one look may take, with all that the resolver tries.
-const dnsTimeout = 5 * time.Second
+// dnsTimeout is how long one look may take, with all that the resolver tries: it gives
+// each server of resolv.conf five seconds, twice. Nobody waits for it.
+const dnsTimeout = 30 * time.Second
 
 var dnsKind = kind{
 	name:  "dns",
@@ -52,10 +53,15 @@ func isSRV(name string) bool {
 	return len(labels) == 3 && strings.HasPrefix(labels[0], "_") && strings.HasPrefix(labels[1], "_")
 }
 
+// resolver is the system's, but for one thing: of the names of a search list it would
+// report how the last one fared, so that trouble with the cluster's own zone came to be
+// "no such name", which takes all workers away.
+var resolver = &net.Resolver{PreferGo: true, StrictErrors: true}
+
 func runDNS(src *source) {
-	d := &lookup{entry: &src.entry, name: src.name, resolver: src.set.o.Resolver}
+	d := &lookup{name: src.name, resolver: src.set.o.Resolver}
 	if d.resolver == nil {
-		d.resolver = net.DefaultResolver
+		d.resolver = resolver
 	}
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -63,17 +69,22 @@ func runDNS(src *source) {
 		select {
 		case <-src.ctx.Done():
 			return
+		case <-src.again:
 		case <-next.C:
 		}
-		src.tell(d.look(src.ctx))
+		d.entry = src.now()
 		// Give or take a tenth, so that the replicas of a gateway do not ask together.
-		next.Reset(time.Duration(float64(src.entry.Refresh) * (0.9 + 0.2*rand.Float64())))
+		wait := time.Duration(float64(d.entry.Refresh) * (0.9 + 0.2*rand.Float64()))
+		if soon := src.tell(d.look(src.ctx)); soon > 0 {
+			wait = min(wait, soon)
+		}
+		next.Reset(wait)
 	}
 }
 
 // A lookup is what a source of this kind remembers between two looks.
 type lookup struct {
-	entry    *Entry
+	entry    Entry
 	name     string // of the source
 	resolver *net.Resolver
 	known    [2][]netip.Addr // the addresses that each family had last: A and AAAA
@@ -104,8 +115,8 @@ type hostAt struct {
 
 // addresses are those of the name. A family that fails keeps what it had: with one
 // question for both, as resolvers ask, half of the workers would be gone when the server
-// has trouble with the other half. That a family fails which never had any is no error
-// while the other one answers: some servers cannot be asked for AAAA.
+// has trouble with the other half. That AAAA fails which never had any is no error while A
+// answers: some servers cannot be asked for it.
 func (d *lookup) addresses(ctx context.Context) ([]hostAt, error) {
 	errs := [2]error{}
 	found := [2][]netip.Addr{}
@@ -139,7 +150,7 @@ func (d *lookup) addresses(ctx context.Context) ([]hostAt, error) {
 		hosts = append(hosts, hostAt{a.String(), d.entry.Port})
 	}
 	for i, err := range errs {
-		if err != nil && (len(d.known[i]) > 0 || len(d.known[1-i]) == 0) {
+		if err != nil && (i == 0 || len(d.known[1]) > 0 || len(d.known[0]) == 0) {
 			return hosts, d.trouble(err)
 		}
 	}

@@ -297,3 +297,38 @@ func TestDNSTellsWorkers(t *testing.T) {
 		t.Errorf("the worker is %+v", got)
 	}
 }
+
+// TestDNSHalfAtTheStart: addresses of the first version that cannot be had are missed, even
+// where the others can: half of the workers would not be there, and nothing would say so.
+func TestDNSHalfAtTheStart(t *testing.T) {
+	t.Parallel()
+	s := startDNS(t)
+	s.says("10.0.0.5", "fd00::5")
+	s.fails(dnsmessage.RCodeServerFailure, dnsmessage.TypeA)
+	watchDNS(t, s, Entry{}).until("A fails", "[fd00::5]:8000", "server misbehaving")
+}
+
+// TestDNSChangedEntry: a source that looks in another way from now on keeps what a family of
+// addresses had that fails just now.
+func TestDNSChangedEntry(t *testing.T) {
+	t.Parallel()
+	s := startDNS(t)
+	s.says("10.0.0.5", "fd00::5")
+	e := Entry{Kind: "dns", Name: dnsName, Port: 8000, Scheme: "http", Refresh: 10 * time.Millisecond}
+	w := watchDNS(t, s, e)
+	w.until("started", "10.0.0.5:8000 [fd00::5]:8000", "")
+	s.fails(dnsmessage.RCodeServerFailure, dnsmessage.TypeA)
+	w.until("A fails", "10.0.0.5:8000 [fd00::5]:8000", "server misbehaving")
+	e.Grace = time.Minute
+	w.set.Follow([]Entry{e})
+	w.looks(s)
+	w.until("by another entry", "10.0.0.5:8000 [fd00::5]:8000", "server misbehaving")
+}
+
+// TestResolver: with a search list the system's resolver tells of the last name alone, see resolver.
+func TestResolver(t *testing.T) {
+	t.Parallel()
+	if !resolver.StrictErrors || !resolver.PreferGo {
+		t.Error("SERVFAIL of one name of a search list would be taken for no such name")
+	}
+}

@@ -44,7 +44,7 @@ var fileKind = kind{
 
 // files is what a source of this kind remembers between two looks.
 type files struct {
-	entry *Entry
+	entry Entry
 	known map[string]*workerFile // by path
 }
 
@@ -58,7 +58,7 @@ type workerFile struct {
 }
 
 func runFiles(src *source) {
-	f := &files{entry: &src.entry, known: map[string]*workerFile{}}
+	f := &files{entry: src.now(), known: map[string]*workerFile{}}
 	w := filewatch.Start(filewatch.Notes())
 	defer w.Close()
 	again := time.NewTimer(0)
@@ -69,13 +69,21 @@ func runFiles(src *source) {
 			return
 		case <-w.C:
 		case <-again.C:
+		case <-src.again:
+			f.entry = src.now()
+			for _, file := range f.known {
+				file.sum = [sha256.Size]byte{} // what it says may mean something else now
+			}
 		}
 		// Before the look, so that what changes during it is noted.
 		w.Note(f.around())
-		r, soon := f.look(time.Now())
-		src.tell(r)
-		if soon {
-			again.Reset(goneAfter)
+		r, missing := f.look(time.Now())
+		soon := src.tell(r)
+		if missing {
+			soon = goneAfter
+		}
+		if soon > 0 {
+			again.Reset(soon)
 		}
 	}
 }
@@ -104,9 +112,9 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// look reads what has changed. soon says that it should look again in a moment, since a
-// file is missing.
-func (f *files) look(now time.Time) (r report, soon bool) {
+// look reads what has changed. missing says that it should look again in a moment, since
+// a file is missing.
+func (f *files) look(now time.Time) (r report, missing bool) {
 	paths, err := f.list()
 	if err != nil {
 		return report{err: err}, false
@@ -123,9 +131,9 @@ func (f *files) look(now time.Time) (r report, soon bool) {
 		case slices.Contains(paths, path):
 		case file.missing.IsZero():
 			file.missing = now
-			soon = true
+			missing = true
 		case now.Sub(file.missing) < goneAfter:
-			soon = true
+			missing = true
 		default:
 			delete(f.known, path)
 		}
@@ -141,7 +149,7 @@ func (f *files) look(now time.Time) (r report, soon bool) {
 		r.workers = append(r.workers, file.workers...)
 	}
 	r.err = errors.Join(wrong...)
-	return r, soon
+	return r, missing
 }
 
 func sortedKeys(m map[string]*workerFile) []string {

@@ -327,3 +327,20 @@ func TestChangedIsPaced(t *testing.T) {
 		t.Errorf("%d changes in %v", n, time.Since(began))
 	}
 }
+
+// TestFileBadAtReload: a file that is bad just now keeps its workers also where the entry of
+// its directory changes meanwhile.
+func TestFileBadAtReload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one := filepath.Join(dir, "1.yaml")
+	write(t, one, list(1))
+	write(t, filepath.Join(dir, "2.yaml"), list(2))
+	r := start(t, fmt.Sprintf("{kind: file, path: %q}", dir))
+	r.until("started", "1 2", "")
+	write(t, one, "- {url: http://127.0.0.1:1, rol: both}\n")
+	r.until("bad", "1 2", "did you mean")
+	r.set.Follow(entries(t, fmt.Sprintf("{kind: file, path: %q, grace: 11s}", dir)))
+	r.set.Settle(20 * time.Second)
+	r.until("reloaded", "1 2", "did you mean")
+}

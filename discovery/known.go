@@ -39,7 +39,8 @@ type knowledge struct {
 // take takes in what a look gave, and says whether there are other workers now.
 //
 //  1. An error alone changes no worker.
-//  2. No worker at all, without an error, is believed after the grace.
+//  2. No worker at all, without an error, is believed when looks still say so at the end of the grace. The time alone
+//     decides nothing: the look that would have found otherwise may be the one that is under way.
 //  3. Too many workers are an error.
 func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed bool) {
 	if len(r.workers) > maxWorkers {
@@ -57,11 +58,13 @@ func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed 
 	case r.err != nil && len(r.workers) == 0:
 		k.emptyAt = time.Time{} // what was said before is in doubt
 		return false
-	case len(r.workers) == 0 && len(k.workers) > 0 && grace > 0:
+	case len(r.workers) == 0 && len(k.workers) > 0:
 		if k.emptyAt.IsZero() {
 			k.emptyAt = now
 		}
-		return false
+		if k.left(grace, now) > 0 {
+			return false
+		}
 	}
 	k.emptyAt = time.Time{}
 	if slices.EqualFunc(k.workers, r.workers, alike) {
@@ -71,14 +74,12 @@ func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed 
 	return true
 }
 
-// expire forgets all workers if there were said to be none for as long as the grace, and
-// gives how much of it is left otherwise.
-func (k *knowledge) expire(grace time.Duration, now time.Time) (left time.Duration) {
-	if left = k.emptyAt.Add(grace).Sub(now); left > 0 {
-		return left
+// left is how much there is of the grace of an empty list; 0: none has begun, or it is over.
+func (k *knowledge) left(grace time.Duration, now time.Time) time.Duration {
+	if k.emptyAt.IsZero() {
+		return 0
 	}
-	k.workers, k.emptyAt = nil, time.Time{}
-	return 0
+	return max(0, k.emptyAt.Add(grace).Sub(now))
 }
 
 // alike says whether nothing about a worker has changed.

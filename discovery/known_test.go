@@ -58,16 +58,15 @@ func TestKnowledge(t *testing.T) {
 		{9 * time.Second, report{err: failed}, false, "a:1", "no answer"}, // in doubt again
 		{9 * time.Second, report{}, false, "a:1", ""},                     // and so the grace begins anew
 		{9 * time.Second, report{}, false, "a:1", ""},
-		{2 * time.Second, report{}, false, "", ""},
+		{2 * time.Second, report{err: failed}, false, "a:1", "no answer"}, // the time alone decides nothing
+		{0, report{}, false, "a:1", ""},
+		{10 * time.Second, report{}, true, "", ""},
 		{0, report{workers: workersAt("http://c:1"), err: failed}, true, "c:1", "no answer"}, // a part of it is good
 		{0, report{workers: workersAt(many...)}, false, "c:1", "it has 4097 workers, more than 4096"},
 		{0, report{err: errors.New("1\n2\n3\n4\n5\n6\n7")}, false, "c:1", "1\n2\n3\n4\n5\nand 2 more"},
 	} {
 		now = now.Add(step.after)
 		changed := k.take(step.report, grace, now)
-		if !k.emptyAt.IsZero() {
-			k.expire(grace, now)
-		}
 		if got := urls(k.workers); changed != step.changed || got != step.holds || k.problem != step.problem {
 			t.Errorf("step %d: %q, changed %v, problem %q; want %q, %v, %q", i, got, changed, k.problem, step.holds, step.changed, step.problem)
 		}
