@@ -130,6 +130,9 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
 		return errors.New("a model of classify failed")
 	}
+	if len(results) == 0 {
+		fmt.Fprintln(out, "warning: there is no worker; requests get an error until a source finds one")
+	}
 	switch {
 	case bad > 0:
 		return errors.New(wording.Count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")

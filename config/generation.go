@@ -70,6 +70,8 @@ type loader struct {
 	config *Config
 	files  Contents // what was read
 	found  []conflict
+
+	regular bool // no pipes are read
 }
 
 func (b *loader) add(path string, err error) {

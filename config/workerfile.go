@@ -28,7 +28,7 @@ type WorkerFile struct {
 // as the source's entry says. The error is of type Problems; what was read is told
 // then, too.
 func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (WorkerFile, error) {
-	r := &workerReader{file: file, entry: entry, at: places{"": {source: file, line: 1, col: 1}}}
+	r := &workerReader{file: file, entry: entry, at: places{"": {source: file, line: 1, col: 1}}, found: map[string][]Worker{}}
 	r.d = &decoder{
 		at: func(n *yaml.Node) place {
 			return place{source: file, line: max(n.Line, 1), col: max(n.Column, 1)}
@@ -52,7 +52,7 @@ func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (Wo
 	v := &validation{}
 	v.workers(c)
 	v.gpus(c)
-	b := &loader{config: c, files: Contents{}}
+	b := &loader{config: c, files: Contents{}, regular: true}
 	f := WorkerFile{Workers: c.Workers, Credentials: b.workers(), Read: b.files}
 	if bad = bad.with(v.found, r.at).with(b.found, r.at); len(bad) > 0 {
 		return WorkerFile{Read: b.files}, bad
@@ -66,6 +66,19 @@ type workerReader struct {
 	entry *Discovery
 	at    places
 	d     *decoder
+	found map[string][]Worker // by URL
+}
+
+// again says whether the file has described the same worker in the same way before, as
+// groups of targets do that differ in labels for Prometheus.
+func (r *workerReader) again(w Worker) bool {
+	for _, o := range r.found[w.URL] {
+		if reflect.DeepEqual(o, w) {
+			return true
+		}
+	}
+	r.found[w.URL] = append(r.found[w.URL], w)
+	return false
 }
 
 const workersPath = "workers"
@@ -98,7 +111,9 @@ func (r *workerReader) workers(root *yaml.Node) (all []Worker) {
 			}
 			m = map[string]any{} // it keeps its index, so that later problems name the right one
 		}
-		all = append(all, r.worker(m, path))
+		if w := r.worker(m, path); !ok || !r.again(w) {
+			all = append(all, w)
+		}
 	}
 	return all
 }
@@ -149,10 +164,7 @@ var targetGroupKey = keyOf(reflect.TypeFor[targetGroup](), "", "", "")
 
 // isTargets says whether an element of the list is one of Prometheus' groups.
 func isTargets(n *yaml.Node) bool {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n == nil || n.Kind != yaml.MappingNode {
+	if n = aliased(n); n == nil || n.Kind != yaml.MappingNode {
 		return false
 	}
 	for i := 0; i < len(n.Content); i += 2 {
@@ -176,7 +188,7 @@ var labelKeys = []string{"engine", "role", "models", "max_requests"}
 // targets are the workers of a group. first is the index of the first.
 func (r *workerReader) targets(n *yaml.Node, first int) (all []Worker) {
 	path := fmt.Sprintf("%s[%d]", workersPath, first)
-	v, _ := r.d.value(targetGroupKey, path, n)
+	v, _ := r.d.value(targetGroupKey, path, withOwnLabels(n))
 	group, _ := v.(map[string]any)
 	labels, _ := group["labels"].(map[string]any)
 	scheme, common := "http", map[string]any{}
@@ -204,15 +216,45 @@ func (r *workerReader) targets(n *yaml.Node, first int) (all []Worker) {
 	}
 	for i, target := range targets {
 		text, _ := target.(string)
-		at := fmt.Sprintf("%s[%d]", workersPath, first+i)
+		at := fmt.Sprintf("%s[%d]", workersPath, first+len(all))
 		r.at[at] = r.at.of(fmt.Sprintf("%s.targets[%d]", path, i))
 		m := maps.Clone(common)
 		if m["url"] = scheme + "://" + text; strings.Contains(text, "://") {
 			r.wrong(at+".url", "is a URL; a target is host:port, and the label __scheme__ says http or https")
 		}
-		all = append(all, r.worker(m, at))
+		if w := r.worker(m, at); !r.again(w) {
+			all = append(all, w)
+		}
 	}
 	return all
+}
+
+// withOwnLabels is a group without the labels that are not looked at, whatever they hold.
+func withOwnLabels(n *yaml.Node) *yaml.Node {
+	group := *aliased(n)
+	group.Content = slices.Clone(group.Content)
+	for i := 0; i+1 < len(group.Content); i += 2 {
+		labels := aliased(group.Content[i+1])
+		if group.Content[i].Value != "labels" || labels == nil || labels.Kind != yaml.MappingNode {
+			continue
+		}
+		own := *labels
+		own.Content = nil
+		for j := 0; j+1 < len(labels.Content); j += 2 {
+			if name := labels.Content[j].Value; name == schemeLabel || strings.HasPrefix(name, ownLabel) {
+				own.Content = append(own.Content, labels.Content[j:j+2]...)
+			}
+		}
+		group.Content[i+1] = &own
+	}
+	return &group
+}
+
+func aliased(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }
 
 // label reads a label's text as the worker's key of that name.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -50,6 +51,9 @@ func TestWorkerFiles(t *testing.T) {
 			{Name: "10.0.0.5:8000", URL: "http://10.0.0.5:8000", Engine: "vllm", Role: "prefill", Models: []string{"a", "b"}, MaxRequests: 4},
 			{Name: "10.0.0.6:8000", URL: "http://10.0.0.6:8000", Engine: "vllm", Role: "prefill", Models: []string{"a", "b"}, MaxRequests: 4},
 			{Name: "h:1", URL: "https://h:1", Role: "both"},
+		}},
+		"one target in two groups, and labels that are Prometheus' alone": {nil, "- {targets: ['a:1', 'b:1'], labels: {job: x, canary: true, cmd: '${nope}', list: [1]}}\n- {targets: ['a:1'], labels: {job: y}}\n- {url: 'http://b:1'}\n- {url: 'http://c:1'}\n", []Worker{
+			{Name: "a:1", URL: "http://a:1", Role: "both"}, {Name: "b:1", URL: "http://b:1", Role: "both"}, {Name: "c:1", URL: "http://c:1", Role: "both"},
 		}},
 		"both forms": {nil, "- targets: [a:1]\n- url: http://b:1\n", []Worker{{Name: "a:1", URL: "http://a:1", Role: "both"}, {Name: "b:1", URL: "http://b:1", Role: "both"}}},
 	} {
@@ -140,4 +144,14 @@ func FuzzWorkerFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWorkerFilePipe: a pipe as the key of a worker is an error; reading it would never end.
+func TestWorkerFilePipe(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "key")
+	do(t, syscall.Mkfifo(pipe, 0o600))
+	if _, err := readWorkers(t, nil, "- {url: http://a:1, key_file: '"+pipe+"'}\n"); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("the error is %v", err)
+	}
 }

@@ -61,8 +61,11 @@ func admit(pl *plan, now time.Time) *openai.Error {
 	if pl.key == nil {
 		return nil
 	}
-	if !mayHave(pl, pl.model) || !pl.state.serves(pl.model) {
+	if !mayHave(pl, pl.model) {
 		return unknownModel(pl.model)
+	}
+	if !pl.state.serves(pl.model) {
+		return pl.state.unserved(pl.model)
 	}
 	if err := refuseAdapters(&pl.req, pl.key); err != nil {
 		return err

@@ -35,6 +35,9 @@ func (p *Proxy) Readiness() health.Readiness {
 	r.Up = up
 	r.Reasons = append(p.reasons.List(), why...)
 	r.Reasons = append(r.Reasons, s.settings.sourceReasons()...)
+	if s.noneFound() {
+		r.Reasons = append(r.Reasons, "discovery: no source has found a worker")
+	}
 	r.Reasons = append(r.Reasons, p.descriptors.Reasons(now)...)
 	if c := s.settings.Cache; c != nil {
 		if problem := c.Stats().Problem; problem != "" {

@@ -5,9 +5,11 @@ package proxy
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kvasir/openai"
 	"kvasir/wording"
 )
 
@@ -17,6 +19,20 @@ func foundBy(source string) string {
 		return ""
 	}
 	return " (" + source + ")"
+}
+
+// noneFound says whether there is no worker at all, and sources may find some yet.
+func (s *state) noneFound() bool {
+	return len(s.backends) == 0 && s.settings.Sources != nil && len(s.settings.Sources()) > 0
+}
+
+// unserved is the answer to a model that no worker serves. While none has been found at all
+// that is no word about the model: clients do not ask again after a 404.
+func (s *state) unserved(model string) *openai.Error {
+	if s.noneFound() {
+		return unavailable("no worker has been found yet: none of the sources under discovery knows one; try again", time.Second)
+	}
+	return unknownModel(model)
 }
 
 // sourceReasons say which sources of workers do not answer, and what they do not agree

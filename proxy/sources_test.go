@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"kvasir/discovery"
@@ -29,6 +30,21 @@ func TestSourcesAreReasons(t *testing.T) {
 	}
 	if got.Status != "degraded" || got.Code != 200 || !slices.Equal(got.Reasons, want) {
 		t.Errorf("readiness is %+v, reasons should be %q", got, want)
+	}
+}
+
+// TestNoneFoundYet: while sources have found no worker at all, a client is told to come back.
+func TestNoneFoundYet(t *testing.T) {
+	s := settingsFor(goodWorker(t).url)
+	s.Workers, s.Models = nil, nil
+	s.Sources = func() []discovery.Status { return []discovery.Status{{Source: "dns b:1"}} }
+	p := startProxy(t, s)
+	got := p.ask(t, "/v1/chat/completions", plainChat)
+	if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "no worker has been found yet") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if r := p.Readiness(); !slices.Contains(r.Reasons, "discovery: no source has found a worker") || r.Code != 503 {
+		t.Errorf("readiness is %+v", r)
 	}
 }
 

@@ -51,3 +51,11 @@ func (s *server) foundChanged() {
 		s.log.Error().Str("problem", err.Error()).Msg("workers that were found are not taken; those before stay")
 	}
 }
+
+// foundWorkers is how many workers all sources know.
+func (s *server) foundWorkers() (n int) {
+	for _, src := range s.discovery.Status() {
+		n += src.Workers
+	}
+	return n
+}

@@ -229,7 +229,7 @@ func (s *server) greet() {
 		s.log.Warn().Str("listen", c.Server.Listen).Msg("keys is empty: everybody who reaches this address may ask")
 	}
 	s.log.Info().Str("config", s.layers.Name()).Str("version", s.version).Str("api", url+"/v1").Str("admin", admin).
-		Int("workers", len(c.Workers)).Int("simulated", len(c.Simulate)).Int("sources", len(c.Discovery)).Str("policy", c.Routing.Policy).Msg("serving")
+		Int("workers", len(c.Workers)).Int("simulated", len(c.Simulate)).Int("sources", len(c.Discovery)).Int("found", s.foundWorkers()).Str("policy", c.Routing.Policy).Msg("serving")
 	if len(c.Keys) > 0 {
 		curl += `-H "Authorization: Bearer $OPENAI_API_KEY" `
 	}
