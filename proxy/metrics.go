@@ -48,6 +48,16 @@ var (
 	shortBuckets = []float64{1e-5, 2e-5, 4e-5, 8e-5, 1.6e-4, 3.2e-4, 6.4e-4, 1.28e-3, 2.56e-3, 5.12e-3, 1.024e-2, 0.1, 1}
 )
 
+// forget drops what is counted for workers that the next state does not have: sources may
+// find ever new names.
+func (m *metrics) forget(old, next *state) {
+	for _, b := range old.backends {
+		if !next.has(b.Name()) {
+			m.workerErrors.DeletePartialMatch(prometheus.Labels{"worker": b.Name()})
+		}
+	}
+}
+
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -40,7 +40,7 @@ func TestNoneFoundYet(t *testing.T) {
 	s.Sources = func() []discovery.Status { return []discovery.Status{{Source: "dns b:1"}} }
 	p := startProxy(t, s)
 	got := p.ask(t, "/v1/chat/completions", plainChat)
-	if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.body), "no worker has been found yet") {
+	if got.StatusCode != 503 || got.Header.Get("Retry-After") == "" || !strings.Contains(got.body, "no worker has been found yet") {
 		t.Errorf("%d %s", got.StatusCode, got.body)
 	}
 	if r := p.Readiness(); !slices.Contains(r.Reasons, "discovery: no source has found a worker") || r.Code != 503 {
@@ -70,5 +70,27 @@ func TestAnotherSourceKeepsTheWorker(t *testing.T) {
 		if now := p.state.Load().ordered[0]; now != before || now.Source() != source || now.Conns.Count() == 0 {
 			t.Errorf("from source %q: another worker %v, its source is %q, %d connections", source, now != before, now.Source(), now.Conns.Count())
 		}
+	}
+}
+
+// TestForgottenWorkers: what is counted for a worker ends with it, for sources find new names all the time.
+func TestForgottenWorkers(t *testing.T) {
+	w := goodWorker(t)
+	p := startProxy(t, settingsFor(w.url))
+	p.metrics.workerErrors.WithLabelValues("w0", "connect").Inc()
+	next := settingsFor(w.url)
+	if err := p.ApplyWorkers(next); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(p.metricsPage(t), `kvasir_worker_failures_total{reason="connect",worker="w0"} 1`) {
+		t.Error("a worker that stays lost its count")
+	}
+	next = settingsFor(w.url)
+	next.Workers[0].Name = "another"
+	if err := p.ApplyWorkers(next); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(p.metricsPage(t), `worker="w0"`) {
+		t.Error("a worker that is gone is counted still")
 	}
 }

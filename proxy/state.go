@@ -116,6 +116,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
 		old.retire(next)
+		p.metrics.forget(old, next)
 	}
 	return nil
 }
@@ -134,6 +135,12 @@ func renewed(next, old *state) (err error) {
 func kept(next, old *state) error {
 	next.classifier, next.deciding = old.classifier, old.deciding
 	return nil
+}
+
+// has says whether there is a worker of that name.
+func (s *state) has(name string) bool {
+	_, ok := s.instances[name]
+	return ok
 }
 
 // classifierFor makes the classifier of a configuration. The embedding stays what it was at the start: the cache keeps
