@@ -73,8 +73,9 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 		}
 	}
 	var workers []*kvroute.Worker
+	before := old.byName()
 	for _, w := range s.Workers {
-		b, err := p.backendFor(old, w, s.Timeouts)
+		b, err := p.backendFor(before[w.Name], old, w, s.Timeouts)
 		if err != nil {
 			return err
 		}
@@ -200,18 +201,26 @@ func newBudget(s *Settings) *kvroute.Budget {
 	return kvroute.NewBudget(s.Retry.Budget, 3, 20)
 }
 
-// backendFor is the old generation's backend when nothing about it has changed.
-func (p *Proxy) backendFor(old *state, w Worker, t Timeouts) (*backend, error) {
-	var before *backend // the same server under other settings
-	if old != nil {
-		for _, b := range old.backends {
-			if b.Settings.Same(&w) && old.settings.Timeouts.dials(t) {
-				return b, nil
-			}
-			if b.Name() == w.Name && b.Settings.URL == w.URL {
-				before = b
-			}
-		}
+// byName are the backends by the names of their workers; none of no state.
+func (s *state) byName() map[string]*backend {
+	if s == nil {
+		return nil
+	}
+	all := make(map[string]*backend, len(s.ordered))
+	for _, b := range s.ordered {
+		all[b.Name()] = b
+	}
+	return all
+}
+
+// backendFor is before, the old generation's backend of that name, when nothing about it
+// has changed.
+func (p *Proxy) backendFor(before *backend, old *state, w Worker, t Timeouts) (*backend, error) {
+	if before != nil && before.Settings.Same(&w) && old.settings.Timeouts.dials(t) {
+		return before, nil
+	}
+	if before != nil && before.Settings.URL != w.URL {
+		before = nil // another server
 	}
 	b, err := newBackend(w, &t)
 	if err != nil {
