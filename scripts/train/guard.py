@@ -33,7 +33,7 @@ FOREIGN = 1.8  # what a row in another language than English and Chinese counts 
 # What innocent written texts count for, which look like attacks, and of these those who ask for a role; and attacks
 # inside a task or an application's slot, which are the quietest.
 HARD, PERSONA, QUIET = 3.0, 8.0, 1.6
-READ = 4.0  # what a document or a tool's result counts for in a net: they are fewer still
+READ = 4.0  # what a document or a tool's result counts for in a net
 
 # Of the attacks, those that hide instructions in something else, or speak with a false voice; the
 # others talk the model out of its rules.
@@ -45,9 +45,8 @@ PERSONAS = {"written/persona", "written/personas"}
 TASKS = {"written/in-task", "written/app-slot"}
 
 
-# The n-grams' share for each script (features.Features.script) and output. In all but the letters that the
-# encoder does not read, where they are all there is, n-grams say less than views; more of them flags more roles
-# and finds fewer attacks in long texts.
+# The n-grams' share for each script (features.Features.script) and output: of 0, 0.2, 0.5, 1, 2 and 4 those around 0.5 found
+# most of sources that were held out (fold 3). For letters that the encoder does not read n-grams are all there is.
 MIX = np.array([[0.6, 0.3, 0.6, 0], [0.6, 0.3, 0.6, 0], [1.5, 0.3, 0.6, 0]], np.float32)
 FLAGGED = 0.7  # the shipped threshold
 MISTAKES = {"attack": 0.01, "indirect": 0.01}  # of the innocent rows that score higher

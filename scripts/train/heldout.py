@@ -214,7 +214,7 @@ class Judge:
     def every(self) -> list[dict]:
         """All rows, and behind them those that are learned from and never judged."""
         if "every" not in self.made:
-            self.made["every"] = self.rows + sources.to_learn(self.options.documents, self.rows)
+            self.made["every"] = self.rows + sources.to_learn(self.options.documents, self.rows) + sources.own(self.options.data)
         return self.made["every"]
 
     def worst(self, parts: np.ndarray) -> np.ndarray:

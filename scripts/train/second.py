@@ -1,6 +1,6 @@
 """Fits what is added to the scores of the guard's two stages, and measures them together.
 
-    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 0,1,3]
+    second.py DATA --documents FILE [--cache DIR] [--folds 0,2,3,4] [--chosen 0,3]
 
 Both stages judge a fold by weights that learned from the others (train.py or heldout.py for the first, finetune.py --base e5
 for the second), and what is printed of a fold is calibrated and fitted on the others, too. Each source counts once. The
@@ -32,8 +32,8 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
-    parser.add_argument("--folds", default="0,1,2,3,4")
-    parser.add_argument("--chosen", default="0,1,3")
+    parser.add_argument("--folds", default="0,2,3,4")
+    parser.add_argument("--chosen", default="0,3")
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--out", help="where the figures go that make eval prints beside its own")
     options = parser.parse_args()

@@ -131,7 +131,10 @@ def writers(file: str) -> str:
     """The group of a written file. Attacks and innocent texts of one number are later rounds, whose
     motifs repeat across languages and families (data/README.md), so a round is held out whole; and
     innocent texts that were written as the twins of a round's attacks go with these."""
-    kind, number = re.match(r"(attack|benign|question|test)(\d*)", file).groups()
+    named = re.match(r"(attack|benign|question|test)(\d*)", file)
+    if not named:
+        return "written/own"
+    kind, number = named.groups()
     round_ = int(number or 1)
     if kind == "benign" and round_ >= 3:
         round_ -= 1  # benign3 was written beside attack2, and so on to benign8 and attack7
@@ -220,13 +223,25 @@ def folds() -> dict[str, int]:
 
 
 def with_folds(all_rows: list[dict]) -> list[dict]:
-    """The rows with their fold; a group that the file does not name is an error, not a new fold."""
+    """The rows with their fold. A group that the file does not name is an error, not a new fold; but texts that somebody has
+    put beside those in data/ are left out: own() has them."""
     fold = folds()
-    if missing := {r["group"] for r in all_rows} - set(fold):
+    kept = [r for r in all_rows if not is_own(r, fold)]
+    if missing := {r["group"] for r in kept} - set(fold):
         raise ValueError(f"cannot find a fold of {sorted(missing)} in {FILE}")
-    for r in all_rows:
+    for r in kept:
         r["fold"] = fold[r["group"]]
-    return all_rows
+    return kept
+
+
+def own(data: str) -> list[dict]:
+    """Texts of somebody's own beside those in data/: learned from, and in no fold (-1)."""
+    fold = folds()
+    return [r | {"fold": -1} for r in read(data) if is_own(r, fold)]
+
+
+def is_own(row: dict, fold: dict[str, int]) -> bool:
+    return row["group"].startswith("written/") and row["group"] not in fold
 
 
 def stamp(all_rows: list[dict]) -> str:
