@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/knadh/koanf/providers/file"
 )
@@ -59,24 +58,6 @@ func ReadBounded(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxRead))
 }
 
-// readRegular is ReadBounded for a file that is read again and again by itself: of a pipe
-// that might never end.
-func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe waits for its writer
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	return io.ReadAll(io.LimitReader(f, MaxRead))
-}
-
 // maxSecretFile bounds a key_file, in bytes.
 const maxSecretFile = 16 << 10
 
@@ -109,11 +90,7 @@ func (b *loader) read(path Path, limit int64) ([]byte, error) {
 // readBytes is read with errors that do not name the file. It remembers what
 // was read.
 func (b *loader) readBytes(path Path, limit int64) ([]byte, error) {
-	reading := ReadBounded
-	if b.regular {
-		reading = readRegular
-	}
-	data, err := reading(string(path))
+	data, err := b.readFile(string(path))
 	b.files[string(path)] = sha256.Sum256(data)
 	if err != nil && strings.Contains(string(path), "~/") {
 		return nil, fmt.Errorf("%w; ~ means nothing here, write ${HOME}", bare(err))

@@ -43,7 +43,7 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 		return nil, read, err
 	}
 	cfg, at, bad := l.merge(data)
-	b := &loader{config: cfg, files: read}
+	b := &loader{config: cfg, files: read, readFile: ReadBounded}
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup}
 	b.tokenizers()
 	g.TLS, g.Milvus = b.serverTLS(), b.milvus()
@@ -71,7 +71,7 @@ type loader struct {
 	files  Contents // what was read
 	found  []conflict
 
-	regular bool // no pipes are read
+	readFile func(path string) ([]byte, error) // reads MaxRead bytes of a file
 }
 
 func (b *loader) add(path string, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 	"go.yaml.in/yaml/v3"
 
+	"kvasir/filewatch"
 	"kvasir/wording"
 )
 
@@ -28,7 +29,7 @@ type WorkerFile struct {
 // as the source's entry says. The error is of type Problems; what was read is told
 // then, too.
 func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (WorkerFile, error) {
-	r := &workerReader{file: file, entry: entry, at: places{"": {source: file, line: 1, col: 1}}, found: map[string][]Worker{}}
+	r := &workerReader{file: file, entry: entry, at: places{"": {source: file, line: 1, col: 1}}, found: map[string]Worker{}}
 	r.d = &decoder{
 		at: func(n *yaml.Node) place {
 			return place{source: file, line: max(n.Line, 1), col: max(n.Column, 1)}
@@ -52,7 +53,7 @@ func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (Wo
 	v := &validation{}
 	v.workers(c)
 	v.gpus(c)
-	b := &loader{config: c, files: Contents{}, regular: true}
+	b := &loader{config: c, files: Contents{}, readFile: func(path string) ([]byte, error) { return filewatch.Read(path, MaxRead) }}
 	f := WorkerFile{Workers: c.Workers, Credentials: b.workers(), Read: b.files}
 	if bad = bad.with(v.found, r.at).with(b.found, r.at); len(bad) > 0 {
 		return WorkerFile{Read: b.files}, bad
@@ -66,19 +67,19 @@ type workerReader struct {
 	entry *Discovery
 	at    places
 	d     *decoder
-	found map[string][]Worker // by URL
+	found map[string]Worker // by URL
 }
 
-// again says whether the file has described the same worker in the same way before, as
-// groups of targets do that differ in labels for Prometheus.
-func (r *workerReader) again(w Worker) bool {
-	for _, o := range r.found[w.URL] {
-		if reflect.DeepEqual(o, w) {
-			return true
-		}
+// again says whether the file has described the worker before, as groups of targets do
+// that differ in labels for Prometheus. Described in another way than before is an error.
+func (r *workerReader) again(w Worker, path string) bool {
+	before, again := r.found[w.URL]
+	if !again {
+		r.found[w.URL] = w
+	} else if !reflect.DeepEqual(before, w) {
+		r.wrong(path+".url", "this file has the worker at this URL before, and says other things of it there")
 	}
-	r.found[w.URL] = append(r.found[w.URL], w)
-	return false
+	return again
 }
 
 const workersPath = "workers"
@@ -111,7 +112,7 @@ func (r *workerReader) workers(root *yaml.Node) (all []Worker) {
 			}
 			m = map[string]any{} // it keeps its index, so that later problems name the right one
 		}
-		if w := r.worker(m, path); !ok || !r.again(w) {
+		if w := r.worker(m, path); !ok || w.URL == "" || !r.again(w, path) {
 			all = append(all, w)
 		}
 	}
@@ -222,7 +223,7 @@ func (r *workerReader) targets(n *yaml.Node, first int) (all []Worker) {
 		if m["url"] = scheme + "://" + text; strings.Contains(text, "://") {
 			r.wrong(at+".url", "is a URL; a target is host:port, and the label __scheme__ says http or https")
 		}
-		if w := r.worker(m, at); !r.again(w) {
+		if w := r.worker(m, at); !r.again(w, at) {
 			all = append(all, w)
 		}
 	}

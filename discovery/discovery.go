@@ -68,6 +68,7 @@ const pace = 500 * time.Millisecond
 type Options struct {
 	Log      zerolog.Logger
 	Resolver *net.Resolver // of DNS; nil: the system's
+	dnsTime  time.Duration // how long a look at DNS may take; 0: dnsTimeout
 
 	// Changed is called when Found gives something else than before, from one goroutine,
 	// at most once in half a second.

@@ -3,6 +3,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,10 +60,7 @@ func isSRV(name string) bool {
 var resolver = &net.Resolver{PreferGo: true, StrictErrors: true}
 
 func runDNS(src *source) {
-	d := &lookup{name: src.name, resolver: src.set.o.Resolver}
-	if d.resolver == nil {
-		d.resolver = resolver
-	}
+	d := &lookup{name: src.name, resolver: cmp.Or(src.set.o.Resolver, resolver), timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -87,11 +85,12 @@ type lookup struct {
 	entry    Entry
 	name     string // of the source
 	resolver *net.Resolver
+	timeout  time.Duration
 	known    [2][]netip.Addr // the addresses that each family had last: A and AAAA
 }
 
 func (d *lookup) look(ctx context.Context) report {
-	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	find := d.addresses
 	if isSRV(d.entry.Name) {

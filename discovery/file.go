@@ -6,12 +6,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"kvasir/filewatch"
@@ -59,7 +57,7 @@ type workerFile struct {
 }
 
 func runFiles(src *source) {
-	f := &files{entry: src.now(), known: map[string]*workerFile{}}
+	f := &files{known: map[string]*workerFile{}}
 	w := filewatch.Start(filewatch.Notes())
 	defer w.Close()
 	again := time.NewTimer(0)
@@ -71,11 +69,11 @@ func runFiles(src *source) {
 		case <-w.C:
 		case <-again.C:
 		case <-src.again:
-			f.entry = src.now()
 			for _, file := range f.known {
 				file.sum = [sha256.Size]byte{} // what it says may mean something else now
 			}
 		}
+		f.entry = src.now()
 		// Before the look, so that what changes during it is noted.
 		w.Note(f.around())
 		r, missing := f.look(time.Now())
@@ -198,7 +196,7 @@ func (f *files) list() ([]string, error) {
 // look reads the file if it, or a file that it names, has other content than before. What
 // is wrong with it leaves its workers as they were.
 func (w *workerFile) look(path string, read Read) {
-	data, err := readRegular(path, maxRead)
+	data, err := filewatch.Read(path, maxRead)
 	if err != nil {
 		w.err, w.sum = fmt.Errorf("cannot read %s: %w", path, bare(err)), [sha256.Size]byte{}
 		return
@@ -227,30 +225,12 @@ func (w *workerFile) look(path string, read Read) {
 // namedChanged says whether a file that this one names has other content than before.
 func (w *workerFile) namedChanged() bool {
 	for path, before := range w.named {
-		data, _ := readRegular(path, maxNamed) // one that cannot be read was read as nothing
+		data, _ := filewatch.Read(path, maxNamed) // one that cannot be read was read as nothing
 		if sha256.Sum256(data) != before {
 			return true
 		}
 	}
 	return false
-}
-
-// readRegular reads a file, but no more than limit bytes of it, and no pipe, whose
-// reading may never end.
-func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe waits for its writer
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // bare is an error of package os without the operation and the path, which the message says.

@@ -18,6 +18,7 @@ import (
 	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/discovery"
+	"kvasir/upstream"
 )
 
 // A running is a set of sources by a configuration.
@@ -343,4 +344,26 @@ func TestFileBadAtReload(t *testing.T) {
 	r.set.Follow(entries(t, fmt.Sprintf("{kind: file, path: %q, grace: 11s}", dir)))
 	r.set.Settle(20 * time.Second)
 	r.until("reloaded", "1 2", "did you mean")
+}
+
+// TestFileReadAnew: a source whose entry is the same reads by the new one all the same: it knows other names for the same
+// keys.
+func TestFileReadAnew(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "w.yaml")
+	write(t, file, list(1))
+	r := start(t, fmt.Sprintf("{kind: file, path: %q}", file))
+	r.until("started", "1", "")
+	e := entries(t, fmt.Sprintf("{kind: file, path: %q}", file))
+	read, by := e[0].Read, make(chan struct{}, 100)
+	e[0].Read = func(file string, data []byte) ([]upstream.Settings, map[string][32]byte, error) {
+		by <- struct{}{}
+		return read(file, data)
+	}
+	r.set.Follow(e)
+	write(t, file, list(2))
+	r.until("changed", "2", "")
+	if len(by) == 0 {
+		t.Error("it was read by the entry of before")
+	}
 }

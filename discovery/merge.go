@@ -23,6 +23,7 @@ type Found struct {
 type Merged struct {
 	Workers   []upstream.Settings
 	Conflicts []string // what sources do not agree about, each a sentence; bounded
+	Disagree  int      // how many conflicts there are
 }
 
 // maxConflicts bounds what is told of conflicts.
@@ -48,7 +49,7 @@ func Merge(own []upstream.Settings, found []Found) Merged {
 			m.add(&f.Workers[i], f.Source)
 		}
 	}
-	if more := m.conflicts - len(m.Conflicts); more > 0 {
+	if more := m.Disagree - len(m.Conflicts); more > 0 {
 		m.Conflicts = append(m.Conflicts, fmt.Sprintf("and %d more", more))
 	}
 	return m.Merged
@@ -56,13 +57,12 @@ func Merge(own []upstream.Settings, found []Found) Merged {
 
 type merging struct {
 	Merged
-	conflicts int
-	byURL     map[string]*Worker // nil: it is of the configuration
-	names     map[string]bool    // names and instances
+	byURL map[string]*Worker // nil: it is of the configuration
+	names map[string]bool    // names and instances
 }
 
 func (m *merging) conflict(format string, args ...any) {
-	if m.conflicts++; len(m.Conflicts) < maxConflicts {
+	if m.Disagree++; len(m.Conflicts) < maxConflicts {
 		m.Conflicts = append(m.Conflicts, fmt.Sprintf(format, args...))
 	}
 }

@@ -10,8 +10,12 @@
 package filewatch
 
 import (
+	"errors"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -65,6 +69,24 @@ func Around(file string) (dirs []string) {
 		dirs = append(dirs, filepath.Dir(target))
 	}
 	return dirs
+}
+
+// Read reads at most limit bytes of a file. One that is looked at again and again by
+// itself must be a regular file: the reading of a pipe may never end.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe waits for its writer
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 // Note makes these the directories that the system is asked about. One that cannot be,

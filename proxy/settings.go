@@ -46,9 +46,11 @@ type Settings struct {
 	Models  []Model
 
 	// Sources tells how the sources of discovery fare; nil: there are none. It is called
-	// at any time, and must not wait. Conflicts are what they do not agree about.
+	// at any time, and must not wait. Conflicts are what they do not agree about, Disagree how
+	// many there are.
 	Sources   func() []discovery.Status
 	Conflicts []string
+	Disagree  int
 
 	Routing Routing
 	GPU     GPU

@@ -94,5 +94,5 @@ func (c sourceCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(sourceErrors, prometheus.CounterValue, float64(src.Errors), src.Source)
 		out <- prometheus.MustNewConstMetric(sourceChanges, prometheus.CounterValue, float64(src.Changes), src.Source)
 	}
-	out <- prometheus.MustNewConstMetric(sourceConflicts, prometheus.GaugeValue, float64(len(s.settings.Conflicts)))
+	out <- prometheus.MustNewConstMetric(sourceConflicts, prometheus.GaugeValue, float64(s.settings.Disagree))
 }

@@ -44,6 +44,7 @@ type server struct {
 	monitor    *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
 	storeWatch *storeWatch
 	proxy      *proxy.Proxy
+	discovery  *discovery.Set // sources of workers
 	api        net.Listener
 	admin      net.Listener // nil: switched off
 	tls        *listenerTLS // nil: plain HTTP
@@ -55,8 +56,6 @@ type server struct {
 
 	reloads   sync.WaitGroup // of the goroutine that reloads at SIGHUP
 	noReloads chan struct{}  // closed to stop that goroutine; nil: it was never started
-
-	discovery *discovery.Set // sources of workers
 
 	reloading sync.Mutex     // held for a whole reload; guards the fields below
 	started   *config.Config // as it was at the start: keys that need a restart still have these values

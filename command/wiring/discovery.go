@@ -35,6 +35,6 @@ func Sources(g *config.Generation) []discovery.Entry {
 func WithFound(s *proxy.Settings, set *discovery.Set) *proxy.Settings {
 	all := *s
 	m := discovery.Merge(s.Workers, set.Found())
-	all.Workers, all.Conflicts, all.Sources = m.Workers, m.Conflicts, set.Status
+	all.Workers, all.Conflicts, all.Disagree, all.Sources = m.Workers, m.Conflicts, m.Disagree, set.Status
 	return &all
 }

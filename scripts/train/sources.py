@@ -275,7 +275,7 @@ def main():
             f.write(text)
     print(text, end="")
     for k in range(FOLDS):
-        own = [r for r in all_rows if dealt[r["group"]] == k and r["judged"] != "harmful"]
+        own = [r for r in all_rows if dealt.get(r["group"]) == k and r["judged"] != "harmful"]
         print(f"# fold {k}: {sum(r['bad'] for r in own)} attacks, {sum(not r['bad'] for r in own)} innocent")
 
 
