@@ -37,9 +37,9 @@ const (
 	kubeNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// kubeBackoff is between two tries: an API server that is away is asked every ten to
-// twenty seconds by each watch of each replica.
-var kubeBackoff = wait.Backoff{Duration: 400 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 6, Cap: 10 * time.Second}
+// kubeBackoff is between two tries: an API server that is away is asked every five to eight
+// seconds by each watch of each replica.
+var kubeBackoff = wait.Backoff{Duration: 400 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 5 * time.Second}
 
 // A kubeResource is one kind of object that is watched.
 type kubeResource struct {
@@ -193,10 +193,11 @@ type kubeWatch[T any] struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu     sync.Mutex // guards all below
-	has    map[string]T
-	listed bool
-	err    error // of the last try; nil: it is being watched
+	mu      sync.Mutex // guards all below
+	has     map[string]T
+	listed  bool
+	watches bool  // changes come in now
+	err     error // of the last try; nil: it is being watched, or was until now
 }
 
 // watchKube starts a watch, which k is told the news of.
@@ -244,6 +245,14 @@ func (w *kubeWatch[T]) holds() (has map[string]T, listed bool, err error) {
 	return maps.Clone(w.has), w.listed, w.err
 }
 
+// isWatching says whether changes come in now. Between two tries they do not, and there may
+// be no error either: that a connection has ended is none.
+func (w *kubeWatch[T]) isWatching() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watches
+}
+
 func (w *kubeWatch[T]) list(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeTimeout)
 	defer cancel()
@@ -262,10 +271,28 @@ func (w *kubeWatch[T]) watch(ctx context.Context, o metav1.ListOptions) (watch.I
 		events, err = r.Watch(ctx)
 		return err
 	})
-	if err == nil {
-		w.note(nil)
+	if err != nil {
+		return nil, err
 	}
-	return events, err
+	w.note(nil)
+	return &noticed{events, w.stopped}, nil
+}
+
+// A noticed watch tells when the library is through with it.
+type noticed struct {
+	watch.Interface
+	stopped func()
+}
+
+func (n *noticed) Stop() {
+	n.Interface.Stop()
+	n.stopped()
+}
+
+func (w *kubeWatch[T]) stopped() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches = false
 }
 
 // ask asks the API server, and notes what goes wrong. What went well is not noted: that
@@ -309,7 +336,7 @@ func (c *kubeClient) request(of *kubeResource) (*rest.Request, error) {
 func (w *kubeWatch[T]) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.err = err
+	w.err, w.watches = err, err == nil
 	w.wake()
 }
 

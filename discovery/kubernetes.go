@@ -151,6 +151,8 @@ type kube struct {
 	pods   *kubeWatch[pod]  // nil: the pool was not seen yet
 	slices *kubeWatch[endpointSlice]
 	aim    aim // of pods
+
+	trouble error // with watching, as it was told last
 }
 
 func startKube(name string, e *Entry) *kube {
@@ -214,7 +216,8 @@ func (k *kube) follow(a aim) {
 }
 
 // look reads what the watches have. Nothing is known until each of them has listed once,
-// or one has failed; what one that failed had before is read with what the others have.
+// or one has failed; what one that failed had before is read with what the others have. What
+// was wrong with watching is so until all of them watch again.
 func (k *kube) look(e *Entry) (r report, known bool) {
 	var poolErr error
 	if k.pool != nil {
@@ -231,6 +234,10 @@ func (k *kube) look(e *Entry) (r report, known bool) {
 	pods, podsListed, podsErr := k.pods.holds()
 	inSlices, slicesListed, slicesErr := k.slices.holds()
 	err := joined(poolErr, podsErr, slicesErr)
+	if err == nil && k.trouble != nil && !(k.pods.isWatching() && k.slices.isWatching() && (k.pool == nil || k.pool.isWatching())) {
+		err = k.trouble
+	}
+	k.trouble = err
 	if !podsListed || !slicesListed {
 		return report{err: err}, err != nil
 	}

@@ -405,7 +405,9 @@ func (r *podReader) read(e *Entry, a *aim, s *seen) (found report) {
 		found.workers = append(found.workers, workers...)
 	}
 	if a.outside {
-		found.workers = append(found.workers, s.outside(e, a, r.source)...)
+		outside, err := s.outside(e, a, r.source)
+		found.workers = append(found.workers, outside...)
+		wrong = append(wrong, err...)
 	}
 	r.good = good
 	found.err = errors.Join(wrong...)
@@ -530,7 +532,7 @@ func (p *pod) byAnnotations(s *upstream.Settings) error {
 // outside are the endpoints without a pod, of slices that carry the labels themselves:
 // workers that somebody wrote down, which run outside of the cluster. Of one that is
 // listed with addresses of both families the first is taken.
-func (s *seen) outside(e *Entry, a *aim, from string) (workers []Worker) {
+func (s *seen) outside(e *Entry, a *aim, from string) (workers []Worker, wrong []error) {
 	known := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(s.slices)) {
 		slice := s.slices[key]
@@ -546,7 +548,15 @@ func (s *seen) outside(e *Entry, a *aim, from string) (workers []Worker) {
 			if at.hostname != "" {
 				id = slice.labels["kubernetes.io/service-name"] + "/" + at.hostname
 			}
-			if at.pod != "" || !at.ready || known[id] || !isHost(at.address) || slices.ContainsFunc(numbers, isNoPort) {
+			if at.pod != "" || !at.ready || known[id] {
+				continue
+			}
+			if len(numbers) == 0 {
+				wrong = append(wrong, fmt.Errorf("EndpointSlice %s: it has no TCP port %s", slice.name, wording.Quote(a.name)))
+				break
+			}
+			if !isHost(at.address) || slices.ContainsFunc(numbers, isNoPort) {
+				wrong = append(wrong, fmt.Errorf("EndpointSlice %s: %s, port %v cannot be reached", slice.name, wording.Quote(at.address), numbers))
 				continue
 			}
 			known[id] = true
@@ -558,5 +568,5 @@ func (s *seen) outside(e *Entry, a *aim, from string) (workers []Worker) {
 			}
 		}
 	}
-	return workers
+	return workers, wrong
 }

@@ -159,6 +159,14 @@ func TestPods(t *testing.T) {
 				aSlice("other", "x", "IPv4", "http", `{"addresses":["10.5.0.4"]}`),
 			},
 		},
+		{
+			name: "outside, without the port", wrong: `EndpointSlice s: it has no TCP port "http"`,
+			slices: []string{aSlice("s", "vllm", "IPv4", "web", `{"addresses":["10.5.0.1"]},{"addresses":["10.5.0.2"]}`)},
+		},
+		{
+			name: "outside, at no address", wrong: `EndpointSlice s: "a b", port [9000] cannot be reached`,
+			slices: []string{aSlice("s", "vllm", "FQDN", "http", `{"addresses":["a b"]}`)},
+		},
 	} {
 		r := podReader{source: "kubernetes team/app=vllm"}
 		if c.aim == nil {
