@@ -118,7 +118,7 @@ func (a *attempts) noPlace(err error) *openai.Error {
 	case errors.As(err, &pin):
 		return wrongPin(pin)
 	case errors.Is(err, kvroute.ErrUnknownModel) && a.x.facts.fallbacks == 0:
-		return a.x.plan.state.unserved(a.x.plan.model)
+		return a.x.plan.state.unserved(a.x.plan.asked, a.x.plan.model)
 	case errors.As(err, &unsure):
 		return unavailable("no worker that answers serves the model "+strconv.Quote(a.x.plan.model)+", and some have not answered yet; try again", time.Second)
 	case errors.Is(err, kvroute.ErrGone) && a.x.p.stopping.Load() && !a.x.conn.Gone():

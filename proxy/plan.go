@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"kvasir/classify"
 	"kvasir/openai"
 	"kvasir/openai/answer"
@@ -91,6 +93,24 @@ func decidedModel(pl *plan) string {
 		return pl.model
 	}
 	return d.Model
+}
+
+// fallback is the model to ask after so many others that could not answer; "": there is none.
+// Behind those that the configuration names comes the default one, where the model was left to
+// us and a decision chose another.
+func (pl *plan) fallback(after int) string {
+	list := pl.state.models[pl.chosen].Fallback
+	switch {
+	case after < len(list):
+		return list[after]
+	case after > len(list) || !isLeftToUs(pl.asked):
+		return ""
+	}
+	standard := pl.state.defaultModel()
+	if standard == pl.chosen || slices.Contains(list, standard) {
+		return ""
+	}
+	return standard
 }
 
 // splice notes every change of the body for the model that answers. All other bytes
