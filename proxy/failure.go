@@ -98,7 +98,11 @@ func (a *attempts) giveUp(err error) *openai.Error {
 	switch last := a.last; {
 	case last != nil && last.Body != nil:
 		a.x.facts.why = "worker_error"
-		if err := a.x.reply.begin(last.Err.Status, last.Header, int64(len(last.Body)), last.Body); err != nil {
+		body := last.Body
+		if last.Read {
+			body = last.Err.AppendFor(a.x.plan.route.Path, nil)
+		}
+		if err := a.x.reply.begin(last.Err.Status, last.Header, int64(len(body)), body); err != nil {
 			a.x.lostClient()
 		}
 		a.x.answered()
