@@ -97,7 +97,7 @@ type errorText string
 func TestUnknownVariablesAndFlags(t *testing.T) {
 	t.Parallel()
 	l := &Layers{
-		Environ: []string{"KVASIR_SERVER_LISTN=x", "KVASIR_SERVER=x", "KVASIR_ZZZ=1", "KVASIR_CONFG=x", "KVASIR_SERVER_MAX_BODY=-1", "kvasir_server_listen=x"},
+		Environ: []string{"KVASIR_SERVER_LISTN=x", "KVASIR_SERVER=x", "KVASIR_ZZZ=1", "KVASIR_LISTEN=:1", "KVASIR_CONFG=x", "KVASIR_SERVER_MAX_BODY=-1", "kvasir_server_listen=x"},
 		Flags: []FlagValue{
 			{"--set log.levl", "log.levl", "info"}, {"--set server", "server", "x"}, {"--set max_body", "max_body", "1"},
 			{"--set ", "", "1"}, {"--listen", "server.listen", "80"},
@@ -107,6 +107,7 @@ func TestUnknownVariablesAndFlags(t *testing.T) {
 	want := strings.Join([]string{
 		`built-in config.yaml:1:14: log.level: must be trace, debug, info, warn or error, not "loud"`,
 		`KVASIR_CONFG: no key has this variable, did you mean "KVASIR_CONFIG"?`,
+		`KVASIR_LISTEN: no key has this variable, did you mean "KVASIR_SERVER_LISTEN"?`,
 		`KVASIR_SERVER: server is a group of keys; set each on its own, as KVASIR_SERVER_LISTEN`,
 		`KVASIR_SERVER_LISTN: no key has this variable, did you mean "KVASIR_SERVER_LISTEN"?`,
 		`KVASIR_SERVER_MAX_BODY: server.max_body: must not be negative, is -1`,
