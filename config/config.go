@@ -255,7 +255,7 @@ type Jailbreak struct {
 	Model     Path              `koanf:"model"`
 	Labels    map[string]string `koanf:"labels"`
 	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
-	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
+	Status    string            `koanf:"status" default:"auto" oneof:"auto 200 400 403 422 451"`
 }
 
 // PII is what happens to personal data; Allow is nil where nobody sets it, which
@@ -269,7 +269,7 @@ type PII struct {
 	Labels    map[string]string `koanf:"labels"`
 	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
 	Restore   bool              `koanf:"restore" default:"false"`
-	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
+	Status    string            `koanf:"status" default:"auto" oneof:"auto 200 400 403 422 451"`
 }
 
 // Embedding is what the sentence embedding is made with.

@@ -167,8 +167,53 @@ func TestRedactAndRestore(t *testing.T) {
 		if got := answertest.TextAt(t, a.body, "choices 0 delta content"); got != want {
 			t.Errorf("restore %v: streamed %q", restore, got)
 		}
+		if got := a.Header.Get("x-kvasir-redacted"); got != "EMAIL_ADDRESS=3" {
+			t.Errorf("x-kvasir-redacted is %q", got)
+		}
 		if seen := w.seen(); len(seen) != 2 || seen[0] != veiled {
 			t.Errorf("the worker saw %q", seen)
 		}
+	}
+}
+
+// TestBlockedPrograms: a program that wants tools called, or an answer of a certain form, is told of a
+// block by an error; one that reads text by an answer. The configuration may want either for all.
+func TestBlockedPrograms(t *testing.T) {
+	w := goodWorker(t)
+	const card = "my card is 4111 1111 1111 1111"
+	for _, row := range []struct {
+		path, more string
+		auto       int
+	}{
+		{"/v1/chat/completions", ``, 200},
+		{"/v1/chat/completions", `,"stream":true`, 200},
+		{"/v1/chat/completions", `,"response_format":{"type":"text"}`, 200},
+		{"/v1/chat/completions", `,"tools":[]`, 200},
+		{"/v1/chat/completions", `,"tools":[{"type":"function","function":{"name":"f"}}]`, 400},
+		{"/v1/chat/completions", `,"stream":true,"tools":[{"type":"function","function":{"name":"f"}}]`, 400},
+		{"/v1/chat/completions", `,"response_format":{"type":"json_object"}`, 400},
+		{"/v1/chat/completions", `,"response_format": { "type" : "json_schema", "json_schema":{"name":"x","schema":{}}}`, 400},
+		{"/v1/chat/completions", `,"guided_json":{"type":"object"}`, 400},
+		{"/v1/responses", `,"text":{"format":{"type":"text"},"verbosity":"low"}`, 200},
+		{"/v1/responses", `,"text":{"format":{"type":"json_schema","name":"x","schema":{}}}`, 400},
+		{"/v1/messages", `,"tools":[{"name":"f","input_schema":{"type":"object"}}]`, 400},
+	} {
+		body := `{"model":"m","messages":[{"role":"user","content":"` + card + `"}]` + row.more + `}`
+		if row.path == "/v1/responses" {
+			body = `{"model":"m","input":"` + card + `"` + row.more + `}`
+		} else if row.path == "/v1/messages" {
+			body = `{"max_tokens":9,` + body[1:]
+		}
+		for set, want := range map[int]int{0: row.auto, 200: 200, 403: 403} {
+			s := guarded(classify.Block, w.url)
+			s.Guards = Guards{PIIStatus: set}
+			p := startProxy(t, s)
+			if a := p.ask(t, row.path, body); a.StatusCode != want || !strings.Contains(a.body, "CREDIT_CARD") || (want != 200 && row.path != "/v1/messages") != strings.Contains(a.body, `"code":"content_filter"`) && row.path != "/v1/messages" {
+				t.Errorf("status %d, %s%s: %d %s", set, row.path, row.more, a.StatusCode, a.body)
+			}
+		}
+	}
+	if seen := w.seen(); len(seen) != 0 {
+		t.Errorf("the worker saw %q", seen)
 	}
 }

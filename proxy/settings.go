@@ -73,7 +73,7 @@ func (t *Timeouts) upstream() upstream.Timeouts {
 
 // Guards is how the proxy answers for the guards of Classify.
 type Guards struct {
-	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
+	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter; 0: what the request can be told
 	PIIStatus       int  // the same
 	Restore         bool // redacted values are put back into the answer
 	ClientTemplates bool // chat templates of clients are taken
