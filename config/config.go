@@ -113,6 +113,8 @@ type Retry struct {
 type Headers struct {
 	VSR    bool `koanf:"vsr" default:"true"`
 	Kvasir bool `koanf:"kvasir" default:"true"`
+
+	PIITypes string `koanf:"pii_types" default:"plain" oneof:"plain bio"`
 }
 
 // APIKey is one key that clients may show; SHA256 is its sum in hex, KeyFile a

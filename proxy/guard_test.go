@@ -217,3 +217,27 @@ func TestBlockedPrograms(t *testing.T) {
 		t.Errorf("the worker saw %q", seen)
 	}
 }
+
+// TestNamesOfOthers: what users of Semantic Router look for in headers and the log, and the Date that
+// every reply has, whoever answers.
+func TestNamesOfOthers(t *testing.T) {
+	undated := startWorker(t, send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+	s := guarded(classify.Block, undated.url)
+	s.BIOTypes = true
+	p := startProxy(t, s)
+	a := p.ask(t, "/v1/chat/completions", `{"model":"auto","messages":[{"role":"user","content":"card 4111 1111 1111 1111, SSN 536-90-4399"}]}`)
+	if got := a.Header.Get("x-vsr-pii-types"); got != "B-CREDIT_CARD,B-US_SSN" || a.Header.Get("Date") == "" {
+		t.Errorf("types %q, date %q", got, a.Header.Get("Date"))
+	}
+	if a = p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 200 || len(a.Header["Date"]) != 1 {
+		t.Errorf("%d, dates %q", a.StatusCode, a.Header["Date"])
+	}
+	for _, want := range []string{
+		`"original_model":"auto","selected_model":"m","reason_code":"security_block","reasoning_enabled":false,"routing_latency_ms":`,
+		`"original_model":"m","selected_model":"m","reason_code":"model_specified",`,
+	} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, p.log.String())
+		}
+	}
+}

@@ -32,6 +32,7 @@ type Settings struct {
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
 	VSRHeaders   bool
+	BIOTypes     bool // x-vsr-pii-types has B- before each type
 
 	Classify classify.Options
 	Guards   Guards
