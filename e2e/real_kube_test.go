@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -231,5 +232,35 @@ func TestRealKubeRights(t *testing.T) {
 		if got := check(account, c.rules...); !strings.Contains(got, c.want) {
 			t.Errorf("%s: check says\n%s, want %s", account, got, c.want)
 		}
+	}
+}
+
+// TestRealKubeInCluster: in a pod, the service account is found where a kubelet puts it, with its namespace.
+func TestRealKubeInCluster(t *testing.T) {
+	if out, err := exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", "/run").CombinedOutput(); err != nil {
+		t.Skipf("SKIP real part: no mount namespace of our own, which stands for a pod's: %v: %s", err, out)
+	}
+	s := kubetest.Start(t)
+	s.Namespace(t, "team")
+	startKubeWorker(t, s, "vllm-0", soakAnswer)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"kvasir.yaml": "models: [{name: m, default: true, tokenizer: none}]\ndiscovery: [{kind: kubernetes, selector: app=vllm, port: http, models: [m]}]\n",
+		"token":       s.Account(t, "team", "kvasir", kubeRules...), "ca.crt": string(s.CA), "namespace": "team",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(s.URL, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pod = `mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount &&
+		cp "$1/token" "$1/ca.crt" "$1/namespace" /run/secrets/kubernetes.io/serviceaccount && exec "$2" check --live --config "$1/kvasir.yaml"`
+	p := spawn(t, []string{"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port}, "unshare", "-rm", "sh", "-euc", pod, "sh", dir, binary(t))
+	<-p.exited
+	if got := p.output.String(); !strings.Contains(got, "kubernetes app=vllm:http: ok (1 worker)") {
+		t.Errorf("check says\n%s", got)
 	}
 }

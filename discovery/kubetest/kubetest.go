@@ -38,7 +38,7 @@ const patience = 4 * time.Minute
 // A Server is an API server that runs.
 type Server struct {
 	URL    string
-	ca     []byte // PEM
+	CA     []byte // PEM
 	token  string // of an administrator
 	client *http.Client
 	up     *exec.Cmd
@@ -73,11 +73,11 @@ func Start(t testing.TB) *Server {
 	if _, err := fmt.Sscanf(s.await(t), "READY %s %s %s", &s.URL, &s.token, &caFile); err != nil {
 		t.Fatal(err)
 	}
-	if s.ca, err = os.ReadFile(caFile); err != nil {
+	if s.CA, err = os.ReadFile(caFile); err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.ca)
+	roots.AppendCertsFromPEM(s.CA)
 	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 	return s
 }
@@ -242,7 +242,7 @@ func (s *Server) Kubeconfig(t testing.TB, namespace, token string) (file string)
 		file + ".token": token,
 		file: fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u, namespace: %s}}],
 			clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: u, user: {tokenFile: %s}}]}`,
-			namespace, s.URL, base64.StdEncoding.EncodeToString(s.ca), file+".token"),
+			namespace, s.URL, base64.StdEncoding.EncodeToString(s.CA), file+".token"),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
