@@ -18,11 +18,13 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"kvasir/discovery/etcd"
 	"kvasir/upstream"
 )
 
@@ -37,8 +39,14 @@ type Entry struct {
 	Refresh time.Duration // of kind dns: from one look to the next
 	Grace   time.Duration // how long there must be no worker at all before that is believed
 
-	Worker upstream.Settings // what a worker is where its source does not say: all but its name and URL
-	Read   Read              // of kind file
+	Etcd      etcd.Options // of kinds etcd and dynamo
+	Prefix    string       // of kind etcd: of the workers' keys
+	Namespace string       // of kind dynamo: Dynamo's; "": its default
+	Frontend  string       // of kind dynamo: the URL where its workers are asked
+
+	Worker     upstream.Settings // what a worker is where its source does not say: all but its name and URL
+	Read       Read              // of kind file
+	ReadWorker ReadWorker        // of kinds etcd and dynamo
 }
 
 // Read reads a file of workers. read are the SHA-256 of the files that this one names,
@@ -46,9 +54,14 @@ type Entry struct {
 // may be kept.
 type Read func(file string, data []byte) (workers []upstream.Settings, read map[string][32]byte, err error)
 
+// ReadWorker reads one worker that a stranger describes as a JSON object. What is wrong
+// with it is told without the name of its key.
+type ReadWorker func(value []byte) (upstream.Settings, error)
+
 // same says whether a source of e can go on as one of o.
 func (e *Entry) same(o *Entry) bool {
 	return e.at() == o.at() && e.Scheme == o.Scheme && e.Refresh == o.Refresh && e.Grace == o.Grace &&
+		e.Frontend == o.Frontend && e.Etcd.Same(&o.Etcd) &&
 		e.Worker.Same(&o.Worker) && e.Worker.MaxRequests == o.Worker.MaxRequests
 }
 
@@ -56,9 +69,13 @@ func (e *Entry) same(o *Entry) bool {
 type place struct {
 	kind, path, name string
 	port             int
+
+	etcd, prefix, namespace string
 }
 
-func (e *Entry) at() place { return place{e.Kind, e.Path, e.Name, e.Port} }
+func (e *Entry) at() place {
+	return place{e.Kind, e.Path, e.Name, e.Port, strings.Join(e.Etcd.Endpoints, " "), e.Prefix, e.Namespace}
+}
 
 // pace is the least time between two calls of Changed: workers that come and go many
 // times a second cost a few new generations a second at most.
