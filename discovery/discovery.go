@@ -18,7 +18,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,11 +69,15 @@ type place struct {
 	kind, path, name string
 	port             int
 
-	etcd, prefix, namespace string
+	etcd, prefix, namespace string // etcd: its first server
 }
 
 func (e *Entry) at() place {
-	return place{e.Kind, e.Path, e.Name, e.Port, strings.Join(e.Etcd.Endpoints, " "), e.Prefix, e.Namespace}
+	first := ""
+	if len(e.Etcd.Endpoints) > 0 {
+		first = e.Etcd.Endpoints[0]
+	}
+	return place{e.Kind, e.Path, e.Name, e.Port, first, e.Prefix, e.Namespace}
 }
 
 // pace is the least time between two calls of Changed: workers that come and go many

@@ -47,7 +47,7 @@ func (f *follower[T]) run() {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
+		if err == nil || etcd.IsCompacted(err) { // between two pages of a list
 			continue
 		}
 		f.src.tell(report{err: err})

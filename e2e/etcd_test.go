@@ -306,7 +306,7 @@ func TestEtcdAway(t *testing.T) {
 // longer than its token is good.
 func TestEtcdUsers(t *testing.T) {
 	t.Parallel()
-	s := startEtcd(t, func(c *embed.Config) { c.AuthTokenTTL = 1 })
+	s := startEtcd(t, func(c *embed.Config) { c.AuthTokenTTL, c.BcryptCost = 1, 4 }) // the least: passwords are not what is tested
 	c := s.client()
 	put(t, c, "a=http://a:1")
 	ctx := t.Context()

@@ -267,5 +267,5 @@ func plain(err error) error {
 	if strings.HasPrefix(text, "error reading server preface") || strings.HasPrefix(text, "connection closed before server preface") {
 		text = "it speaks no HTTP/2, or TLS where http:// stands"
 	}
-	return &failure{text, s.Code(), err}
+	return &failure{text, s.Code(), rpctypes.Error(err)}
 }

@@ -4,7 +4,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -40,8 +39,8 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%s is %q, of the server %v; want %q, %v", c.text, err, ofServer(err), c.want, c.elsewhere)
 		}
 	}
-	if err := plain(rpctypes.ErrGRPCLeaseNotFound); !errors.Is(rpctypes.Error(errors.Unwrap(err)), rpctypes.ErrLeaseNotFound) {
-		t.Errorf("%v is no lease that was not found", err)
+	if err := plain(rpctypes.ErrGRPCCompacted); !IsCompacted(err) || ofServer(err) {
+		t.Errorf("%v is no compaction", err)
 	}
 }
 

@@ -54,12 +54,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 	const least, most = 200 * time.Millisecond, 2 * time.Second
 	for pause := least; ; pause = min(2*pause, most) {
 		began := time.Now()
-		err := k.hold(ctx)
+		held, err := k.hold(ctx)
 		if ctx.Err() != nil {
 			return k.remove()
 		}
 		// A connection that broke is no trouble yet: perhaps the next one is as good.
-		if time.Since(began) > most && k.told != Lost {
+		if held && time.Since(began) > most {
 			pause = least
 			continue
 		}
@@ -85,13 +85,19 @@ func (k *Keeper) tell(s State, err error) {
 	}
 }
 
-// hold writes the key and renews its lease until something fails.
-func (k *Keeper) hold(ctx context.Context) error {
+// hold writes the key and renews its lease until something fails. held: the key was
+// written.
+func (k *Keeper) hold(ctx context.Context) (held bool, err error) {
 	conn, err := Try(ctx, &k.Options, func(c *Conn) error { return k.write(ctx, c) })
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close()
+	return true, k.renew(ctx, conn)
+}
+
+// renew renews the lease and looks after the key until something fails.
+func (k *Keeper) renew(ctx context.Context, conn *Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := pb.NewLeaseClient(conn.conn).LeaseKeepAlive(withLeader(ctx))
 	if err != nil {
