@@ -154,12 +154,15 @@ type Discovery struct {
 	Kind         string        `koanf:"kind" of:"sources"`
 	Path         Path          `koanf:"path"`
 	Name         string        `koanf:"name"`
-	Port         int           `koanf:"port" default:"0" min:"0" max:"65535"`
+	Namespace    string        `koanf:"namespace"`
+	Selector     string        `koanf:"selector"`
+	Pool         string        `koanf:"inference_pool"`
+	Port         string        `koanf:"port"`
+	Kubeconfig   Path          `koanf:"kubeconfig"`
 	Scheme       string        `koanf:"scheme" default:"http" oneof:"http https"`
 	Refresh      time.Duration `koanf:"refresh" default:"5s" min:"1s" max:"1h"`
 	Endpoints    []string      `koanf:"endpoints"`
 	Prefix       string        `koanf:"prefix" default:"kvasir/workers/"`
-	Namespace    string        `koanf:"namespace"`
 	Frontend     string        `koanf:"frontend"`
 	User         string        `koanf:"user"`
 	PasswordFile Path          `koanf:"password_file" secret:"yes"`

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kvasir/discovery"
@@ -17,10 +18,16 @@ import (
 
 // Entry is the source as it looks for workers, without what these are told.
 func (d *Discovery) Entry() discovery.Entry {
-	return discovery.Entry{
-		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Port: d.Port, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
-		Etcd: etcd.Options{Endpoints: d.Endpoints, User: d.User}, Prefix: d.Prefix, Namespace: d.Namespace, Frontend: d.Frontend,
+	e := discovery.Entry{
+		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
+		Namespace: d.Namespace, Selector: d.Selector, InferencePool: d.Pool, Kubeconfig: string(d.Kubeconfig),
+		Etcd: etcd.Options{Endpoints: d.Endpoints, User: d.User}, Prefix: d.Prefix, Frontend: d.Frontend,
 	}
+	var err error
+	if e.Port, err = strconv.Atoi(d.Port); err != nil {
+		e.Port, e.PortName = 0, d.Port
+	}
+	return e
 }
 
 // discovery finds what is wrong with the sources of workers.
@@ -45,7 +52,7 @@ func (v *validation) discovery(sources []Discovery) {
 		if d.TLS.Insecure && d.TLS.CA != "" {
 			v.add("skips the check that tls.ca is for; there is one of the two", path+".tls.insecure")
 		}
-		if d.TLS != (PeerTLS{}) && d.Kind == "dns" && d.Scheme == "http" {
+		if d.TLS != (PeerTLS{}) && slices.Contains(discovery.Keys(d.Kind), "scheme") && d.Scheme == "http" {
 			v.add("has no effect on workers that are asked by http; set scheme: https", path+".tls")
 		}
 		if d.ofEtcd() {

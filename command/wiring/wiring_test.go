@@ -88,16 +88,16 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
 	}
 	sources := Sources(g)
-	if len(sources) != 4 {
+	if len(sources) != 6 {
 		t.Fatalf("sources are %+v", sources)
 	}
 	if tls := sources[0].Worker.TLS; tls == nil || tls.ServerName != "worker.internal" || len(sources[0].Worker.TLSName) != 32 || sources[0].Read == nil {
 		t.Errorf("the first source is %+v", sources[0])
 	}
-	if tls := sources[2].Etcd.TLS; tls == nil || tls.ServerName != "etcd.internal" || len(sources[2].Etcd.TLSName) != 32 {
-		t.Errorf("the third source is %+v", sources[2])
+	if tls := sources[4].Etcd.TLS; tls == nil || tls.ServerName != "etcd.internal" || len(sources[4].Etcd.TLSName) != 32 {
+		t.Errorf("the fifth source is %+v", sources[4])
 	}
-	found, err := sources[2].ReadWorker([]byte(`{"url": "https://10.0.0.9:8000", "role": "decode"}`))
+	found, err := sources[4].ReadWorker([]byte(`{"url": "https://10.0.0.9:8000", "role": "decode"}`))
 	if want := (proxy.Worker{Name: "10.0.0.9:8000", URL: "https://10.0.0.9:8000", Role: "decode", Headers: map[string]string{"Authorization": "Bearer sk-bob"}}); err != nil || !reflect.DeepEqual(found, want) {
 		t.Errorf("a worker in etcd is %+v, %v, want %+v", found, err, want)
 	}
@@ -110,6 +110,9 @@ func TestFullFile(t *testing.T) {
 		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second, Prefix: prefix,
 			Worker: proxy.Worker{Engine: "sglang", Role: "prefill", Models: []string{"qwen"}, MaxRequests: 9, Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
 		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "kubernetes", Namespace: "team", Selector: "app in (vllm, sglang)", PortName: "http", Kubeconfig: "../../testdata/config/good/kube.yaml",
+			Scheme: "https", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "kubernetes", InferencePool: "main", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
 		{Kind: "etcd", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: "pool/",
 			Etcd:   etcd.Options{Endpoints: []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, User: "kvasir", Password: "sk-bob"},
 			Worker: proxy.Worker{Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
