@@ -39,6 +39,7 @@ type Entry struct {
 	Grace   time.Duration // how long there must be no worker at all before that is believed
 
 	// Of kind kubernetes:
+	Namespace     string // "": that of the service account, or of the kubeconfig's context; of kind dynamo, too: Dynamo's, "": its default
 	Selector      string // labels of pods
 	InferencePool string // the name of one, which has selector and ports
 	PortName      string // of the workers, where it is no number
@@ -47,10 +48,6 @@ type Entry struct {
 	Etcd     etcd.Options // of kinds etcd and dynamo
 	Prefix   string       // of kind etcd: of the workers' keys
 	Frontend string       // of kind dynamo: the URL where its workers are asked
-
-	// Namespace is, of kind kubernetes, that of the pods; "": the service account's, or that of the
-	// kubeconfig's context. Of kind dynamo Dynamo's; "": its default.
-	Namespace string
 
 	Worker     upstream.Settings // what a worker is where its source does not say: all but its name and URL
 	Read       Read              // of kind file
@@ -75,10 +72,10 @@ func (e *Entry) same(o *Entry) bool {
 
 // A place is where a source looks.
 type place struct {
-	kind, path, name, namespace                   string
-	port                                          int
-	selector, inferencePool, portName, kubeconfig string
-	etcd, prefix                                  string // etcd: its first server
+	kind, path, name                                         string
+	port                                                     int
+	namespace, selector, inferencePool, portName, kubeconfig string
+	etcd, prefix                                             string // etcd: its first server
 }
 
 func (e *Entry) at() place {
@@ -86,10 +83,7 @@ func (e *Entry) at() place {
 	if len(e.Etcd.Endpoints) > 0 {
 		first = e.Etcd.Endpoints[0]
 	}
-	return place{
-		e.Kind, e.Path, e.Name, e.Namespace, e.Port,
-		e.Selector, e.InferencePool, e.PortName, e.Kubeconfig, first, e.Prefix,
-	}
+	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig, first, e.Prefix}
 }
 
 // pace is the least time between two calls of Changed: workers that come and go many
