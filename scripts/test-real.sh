@@ -26,6 +26,7 @@ arm64() {
 }
 kube() { # a Kubernetes API server with etcd, and Helm: about five minutes to build, once
   WITH_HELM=1 scripts/kube/up.sh --build
+  scripts/kube/crds.sh
   go test -tags real -run '^TestRealKube' -v -count=1 -timeout 10m ./discovery
   cd e2e && go test -tags real -run '^TestRealKube' -v -count=1 -timeout 15m ./...
 }
