@@ -389,7 +389,7 @@ func (r *podReader) read(e *Entry, a *aim, s *seen) (found report) {
 			}
 			found.leaving[from] = true
 			continue
-		case !p.ready, p.ip == "", said.lists(&p) && !said.ready:
+		case !p.ready, p.ip == "", said.listed && !said.ready:
 			continue
 		}
 		workers, err := p.workers(e, a, s, from)
@@ -415,32 +415,24 @@ func (r *podReader) read(e *Entry, a *aim, s *seen) (found report) {
 }
 
 // listing is what Services say of a pod.
-type listing struct {
-	listed, ready bool
-	uid           string // "": they do not say
-}
-
-// lists says whether Services list this pod, and not one that had its name before.
-func (l *listing) lists(p *pod) bool { return l.listed && (l.uid == "" || l.uid == p.uid) }
+type listing struct{ listed, ready bool }
 
 // services are what the Services of the namespace say of its pods: several may list one
-// pod, and one that has it ready is enough.
+// pod, and one that has it ready is enough. A pod that had the name before is another.
 func (s *seen) services() map[string]listing {
 	all := map[string]listing{}
 	for _, slice := range s.slices {
 		for _, e := range slice.endpoints {
-			if e.pod == "" {
-				continue
+			if p, known := s.pods[e.pod]; known && e.isOf(&p) {
+				all[e.pod] = listing{listed: true, ready: all[e.pod].ready || e.ready}
 			}
-			if p, known := s.pods[e.pod]; !known || e.uid != "" && e.uid != p.uid {
-				continue
-			}
-			before := all[e.pod]
-			all[e.pod] = listing{listed: true, ready: before.ready || e.ready, uid: e.uid}
 		}
 	}
 	return all
 }
+
+// isOf says whether it is an endpoint of this pod.
+func (e *endpoint) isOf(p *pod) bool { return e.pod == p.name && (e.uid == "" || e.uid == p.uid) }
 
 // workers are those of one pod: one for each port.
 func (p *pod) workers(e *Entry, a *aim, s *seen, from string) ([]Worker, error) {
@@ -480,7 +472,7 @@ func (s *seen) servicePort(p *pod, name string) (port int, has bool) {
 	for _, key := range slices.Sorted(maps.Keys(s.slices)) {
 		slice := s.slices[key]
 		port, has = slice.ports[name]
-		if has && slices.ContainsFunc(slice.endpoints, func(e endpoint) bool { return e.pod == p.name && (e.uid == "" || e.uid == p.uid) }) {
+		if has && slices.ContainsFunc(slice.endpoints, func(e endpoint) bool { return e.isOf(p) }) {
 			return port, true
 		}
 	}
