@@ -208,7 +208,8 @@ func TestChartRestarts(t *testing.T) {
 		Properties  map[string]json.RawMessage
 	}
 	// As deployment.yaml picks them.
-	picked := []string{"server.listen", "server.admin", "server.timeouts", "server.tls", "simulate", "peers", "cache", "log"}
+	picked := []string{"server.listen", "server.admin", "server.tls", "server.timeouts.header", "cache.store", "cache.path", "cache.max_entries", "cache.max_bytes",
+		"cache.milvus", "log.format", "simulate", "peers"}
 	template := read(t, "deploy/helm/kvasir/templates/deployment.yaml")
 	for _, p := range picked {
 		parts := strings.Split(p, ".")

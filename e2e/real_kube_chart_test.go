@@ -293,6 +293,9 @@ func (c *cluster) wholeLife(t *testing.T, example string) {
 	if got := config(); !strings.Contains(got, "level: debug") || !strings.Contains(got, "temperature: 0.5") {
 		t.Errorf("the configuration is %s", got)
 	}
+	if got := annotation(); got != first {
+		t.Error("hot keys make new pods")
+	}
 	mustHelm(t, c.kubeconfig, "upgrade", "kvasir", chartDir, "--namespace", example, "--reuse-values", "--set=config.server.timeouts.header=3s")
 	if got := annotation(); got == first {
 		t.Error("a key that needs a restart makes no new pods")
