@@ -10,7 +10,7 @@ take() { # MODULE@VERSION SUM FILE...
   shift 2
   cmp -s <(echo "$sum") "$dir/${module##*/}.sum" && return
   local said at
-  said=$(cd "$(mktemp -d)" && go mod download -json "$module")
+  said=$(cd / && go mod download -json "$module") # of no module of ours
   at=$(sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p' <<< "$said")
   grep -qF "\"Sum\": \"$sum\"" <<< "$said" || { echo "kube: $module has another checksum than $sum" >&2; exit 1; }
   for file; do cp --no-preserve=mode "$at/$file" "$dir/"; done
