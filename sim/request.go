@@ -28,6 +28,7 @@ type completion struct {
 	transfer *transfer // its side of a hand-over, or nil
 	rooms    []room    // SGLang's rooms, one per answer
 	tool     *toolCall // the call that the request forces, or nil
+	fixed    []byte    // the text of every answer, by a schema or a choice; nil: made up
 	answers  []answer  // one per prompt and choice, prompt by prompt
 }
 
@@ -188,9 +189,20 @@ func (c *completion) write(o Options) {
 				c.answers = append(c.answers, c.tool.answer(c.limits.max))
 				continue
 			}
+			if c.fixed != nil {
+				c.answers = append(c.answers, fixedAnswer(c.fixed, "stop", c.fixedLimits()))
+				continue
+			}
 			c.answers = append(c.answers, writeAnswer(o.Name, mix(key, uint64(i)), c.limits))
 		}
 	}
+}
+
+// fixedLimits are those of an answer that ends where its text does.
+func (c *completion) fixedLimits() limits {
+	l := c.limits
+	l.min = 0
+	return l
 }
 
 // request returns the engine request of the i-th answer.
