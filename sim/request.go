@@ -30,6 +30,10 @@ type completion struct {
 	tool     *toolCall // the call that the request forces, or nil
 	fixed    []byte    // the text of every answer, by a schema or a choice; nil: made up
 	answers  []answer  // one per prompt and choice, prompt by prompt
+
+	form     func(c *completion, created int64) format // the bytes of the reply; nil: the engine's for chats and completions
+	failure  func(*failure) []byte                     // the body of an error reply
+	finished func(*completion)                         // called once the answers are whole, before the client is told; may be nil
 }
 
 // readCompletion reads the fields common to both routes. header is the request's X-Request-Id.
