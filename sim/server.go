@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -145,6 +146,12 @@ var vllmRoutes = map[string]route{
 	"/v1/responses":             {http.MethodPost, (*Server).serveResponses},
 	"/v1/messages":              {http.MethodPost, (*Server).serveMessages},
 	"/v1/messages/count_tokens": {http.MethodPost, (*Server).serveCountTokens},
+	"/v1/embeddings":            {http.MethodPost, (*Server).serveEmbeddings},
+	"/rerank":                   {http.MethodPost, (*Server).serveRerank},
+	"/v1/rerank":                {http.MethodPost, (*Server).serveRerank},
+	"/v2/rerank":                {http.MethodPost, (*Server).serveRerank},
+	"/score":                    {http.MethodPost, (*Server).serveScore},
+	"/v1/score":                 {http.MethodPost, (*Server).serveScore},
 	"/v1/models":                {http.MethodGet, serveModels},
 	"/tokenize":                 {http.MethodPost, serveTokenize},
 	"/detokenize":               {http.MethodPost, serveDetokenize},
@@ -167,6 +174,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	route, ok := s.dialect.routes[r.URL.Path]
+	if !ok && slices.Contains(absentRoutes, r.URL.Path) {
+		serveAbsent(s, w, r)
+		return
+	}
 	if !ok {
 		writeFailure(w, detail(http.StatusNotFound, "Not Found"))
 		return
