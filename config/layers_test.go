@@ -76,6 +76,8 @@ func TestTextValues(t *testing.T) {
 		{"workers", "", []any{}},
 		{"workers", "a,b", errorText("F: workers: must be a list, is the string \"a,b\"; did you mean [{url: a},{url: b}]?")},
 		{"workers", "- url: http://a:1", []any{map[string]any{"url": "http://a:1", "role": "both", "max_requests": 0, "tls": map[string]any{"insecure": false}}}},
+		{"routing.policy", "power-of-two", "p2c"},
+		{"routing.policy", "least-loaded", "least_loaded"},
 		{"routing.policy", "leastloaded", errorText(`F: routing.policy: must be predict, kv, round_robin, random, least_loaded or p2c, not "leastloaded", did you mean "least_loaded"?`)},
 		{"server.cors", strings.Repeat("a", maxFile+1), errorText("F: server.cors: is larger than 1 MiB")},
 	} {

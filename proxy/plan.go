@@ -133,7 +133,7 @@ func (pl *plan) splice(hid func(kind string)) {
 	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
 		restore := pl.state.settings.Guards.Restore
 		redact(edit, r, &pl.reading, &pl.verdict.PII, &pl.veil, restore, hid)
-		pl.judgement.redacted = pl.veil.Count
+		pl.judgement.redacted, pl.judgement.redactedBy = pl.veil.Count, pl.veil.Counts()
 		if restore {
 			pl.unveil = answer.NewUnveiler(&pl.veil, pl.route.Kind)
 		}

@@ -80,6 +80,7 @@ func TestServeLeavesNothing(t *testing.T) {
 // TestSecondServe: a second Kvasir beside one that has the address by default for operators serves
 // without; one that was asked for such an address does not start, and says which key it is about.
 func TestSecondServe(t *testing.T) {
+	defer setLogLevel("trace")
 	first, err := net.Listen("tcp", "127.0.0.1:0")
 	do(t, err)
 	defer first.Close()
