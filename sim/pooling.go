@@ -103,6 +103,11 @@ func (p *pooled) reply(w http.ResponseWriter, r *http.Request, body []byte) {
 	if p.fault.whole(r.Context(), w, body) {
 		return
 	}
+	if p.fault.kind == "close" { // its end is the connection's
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+		return
+	}
 	writeJSON(w, http.StatusOK, body)
 }
 

@@ -17,7 +17,7 @@ const (
 	maxSchemaDepth = 100       // levels of its JSON
 	maxValueDepth  = 24        // levels of a value
 	fullDepth      = 3         // levels down to which properties and items are made that need not be there
-	maxSchemaSteps = 20_000    // schemas looked at for one value, by maker and checker together
+	maxSchemaSteps = 50_000    // schemas looked at for one value, by maker and checker together
 	maxValueBytes  = 256 << 10 // text of a value
 	maxTogether    = 64        // schemas that one value must fit at the same time
 	maxPattern     = 512       // bytes of a regular expression
@@ -45,10 +45,11 @@ type maker struct {
 	why   string       // the first reason why a branch was given up
 
 	patterns map[string]*regexp.Regexp // compiled; nil: cannot be
+	targets  map[*node]*node           // of each $ref that was followed
 }
 
 func newMaker(root *node) *maker {
-	return &maker{root: root, steps: maxSchemaSteps, bytes: maxValueBytes, patterns: map[string]*regexp.Regexp{}}
+	return &maker{root: root, steps: maxSchemaSteps, bytes: maxValueBytes, patterns: map[string]*regexp.Regexp{}, targets: map[*node]*node{}}
 }
 
 // makeJSON returns a JSON value that is valid against the schema, or says why it makes none.
@@ -135,14 +136,18 @@ func (m *maker) flatten(all []*node) []*node {
 
 // follow finds the schema that a $ref names; only those in the same document are known.
 func (m *maker) follow(ref *node) *node {
+	if to, known := m.targets[ref]; known || !m.charge(len(ref.text)/cheap) {
+		return to
+	}
 	path, local := strings.CutPrefix(ref.text, "#")
 	if ref.kind != '"' || !local || path != "" && path[0] != '/' {
 		m.stop(cannotMake("it cannot follow $ref %.100q; only references such as #/$defs/name are known", ref.text))
 		return nil
 	}
 	at := m.root
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, name := range strings.Split(path, "/")[1:] {
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		name = unescape.Replace(name)
 		switch i, err := strconv.Atoi(name); {
 		case at.kind == '[' && err == nil && i >= 0 && i < len(at.items):
 			at = at.items[i]
@@ -153,6 +158,7 @@ func (m *maker) follow(ref *node) *node {
 			return nil
 		}
 	}
+	m.targets[ref] = at
 	return at
 }
 
@@ -332,10 +338,15 @@ func (m *maker) typesOf(s *node) (types []string) {
 	if named.kind != '[' {
 		list = []*node{named}
 	}
+	if !m.charge(len(list) / cheap) {
+		return []string{}
+	}
 	for _, n := range list {
 		switch n.text {
 		case "object", "array", "string", "number", "integer", "boolean", "null":
-			types = append(types, n.text)
+			if !slices.Contains(types, n.text) {
+				types = append(types, n.text)
+			}
 		default:
 			m.stop(&schemaError{"Invalid type: " + strings.Trim(string(appendNode(nil, n)), `"`)})
 			return []string{}
@@ -505,7 +516,7 @@ func largest(all []*node, keyword string, standard float64) float64 {
 	found := false
 	for _, s := range all {
 		if n := s.get(keyword); n != nil && n.kind == '0' && (!found || n.number > standard) {
-			standard, found = min(n.number, 1<<30), true
+			standard, found = clampSize(n.number), true
 		}
 	}
 	return standard
@@ -515,11 +526,14 @@ func smallest(all []*node, keyword string, standard float64) float64 {
 	found := false
 	for _, s := range all {
 		if n := s.get(keyword); n != nil && n.kind == '0' && (!found || n.number < standard) {
-			standard, found = n.number, true
+			standard, found = clampSize(n.number), true
 		}
 	}
 	return standard
 }
+
+// clampSize keeps a number of items or characters where it can be counted with.
+func clampSize(n float64) float64 { return min(max(n, 0), 1<<30) }
 
 // spend counts bytes of the value, and reports whether there may be as many.
 func (m *maker) spend(n int) bool {

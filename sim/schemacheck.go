@@ -159,7 +159,7 @@ func (m *maker) fitsObject(s, v *node, depth int) bool {
 	}
 	if together := s.get("dependentRequired"); together != nil {
 		for name, others := range together.fields {
-			if v.get(name) != nil && slices.ContainsFunc(others.items, func(o *node) bool { return v.get(o.text) == nil }) {
+			if v.get(name) != nil && m.charge(len(others.items)/cheap) && slices.ContainsFunc(others.items, func(o *node) bool { return v.get(o.text) == nil }) {
 				return false
 			}
 		}

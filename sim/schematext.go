@@ -41,7 +41,10 @@ func (m *maker) text(all []*node, vary int) *node {
 	}
 	for _, s := range all {
 		pattern := s.get("pattern")
-		if pattern == nil || fixed {
+		if pattern == nil {
+			continue
+		}
+		if re := m.compile(pattern.text); fixed && (re == nil || re.MatchString(text)) {
 			continue
 		}
 		var ok bool
