@@ -80,7 +80,7 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.engines = append(f.engines, sim.New(o.engine()))
 		f.ends = append(f.ends, never)
 	}
-	f.figures = newFigures(t, o.workers())
+	f.figures = newFigures(t, o.workers(), o.Brief)
 	f.beginScaling()
 	var err error
 	if f.placing, err = newPlacing(f); err != nil {

@@ -60,6 +60,8 @@ type Options struct {
 
 	Progress func(done int) // if not nil: told after each request that is done how many are
 
+	Brief bool // no Result.ITL, which takes memory and time for each token
+
 	// Finished is told, if not nil, of each request that is done, by its place in the order of arrival. An error ends the
 	// replay, and is Run's.
 	Finished func(request int, r RequestResult) error

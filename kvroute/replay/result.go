@@ -68,6 +68,7 @@ type figures struct {
 	each    []RequestResult
 	workers []tally
 	last    time.Duration
+	brief   bool // no gaps
 }
 
 // A gap is the time between two tokens of an answer, and how many had the same one after the other: all that decode
@@ -86,15 +87,17 @@ type tally struct {
 // are not written to take no memory.
 const roomForGaps = 1 << 22
 
-func newFigures(t *Trace, workers int) figures {
+func newFigures(t *Trace, workers int, brief bool) figures {
+	g := figures{each: make([]RequestResult, len(t.Requests)), workers: make([]tally, workers), brief: brief}
+	if brief {
+		return g
+	}
 	tokens := 0
 	for i := 0; i < len(t.Requests) && tokens < roomForGaps; i++ {
 		tokens += t.Requests[i].AnswerTokens
 	}
-	return figures{
-		gaps: make([]gap, 0, min(tokens, roomForGaps)),
-		each: make([]RequestResult, len(t.Requests)), workers: make([]tally, workers),
-	}
+	g.gaps = make([]gap, 0, min(tokens, roomForGaps))
+	return g
 }
 
 func (g *figures) pass(w int, p *sim.Pass) {
@@ -105,7 +108,7 @@ func (g *figures) pass(w int, p *sim.Pass) {
 
 func (g *figures) token(j *job, now time.Duration) {
 	g.workers[j.worker].output++
-	if j.answering.Generated == 1 {
+	if j.answering.Generated == 1 || g.brief {
 		return
 	}
 	length := now - j.last
