@@ -82,7 +82,7 @@ func (o Options) WithDefaults() Options {
 		o.Engine.Policy, o.Engine.Queue = "predict", true
 	}
 	o.Engine = o.Engine.WithDefaults()
-	o.Engine.Workers, o.Engine.Prefill, o.Engine.Decode = 0, 0, 0
+	o.Engine.Workers, o.Engine.Prefill, o.Engine.Decode, o.Engine.Brief = 0, 0, 0, true
 	return o
 }
 
@@ -192,6 +192,15 @@ func New(o Options) *Planner {
 
 // Options are the planner's, with their defaults.
 func (p *Planner) Options() Options { return p.options }
+
+// Engine says what the fleet is made of from now on, as Options.Engine does, and when a plan is to be stopped.
+func (p *Planner) Engine(e replay.Options, stop func() bool) {
+	p.options.Engine, p.options.Stop = e, stop
+	p.options = p.options.WithDefaults()
+}
+
+// Clamp puts a fleet between the bounds, with the roles that are planned.
+func (p *Planner) Clamp(f replay.Fleet) replay.Fleet { return p.options.clamp(f) }
 
 // ErrStopped is Advise's error when Options.Stop ended it: the formula's answer is all there is.
 var ErrStopped = errors.New("it took longer than it may")
