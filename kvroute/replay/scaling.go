@@ -226,7 +226,7 @@ func (f *fleet) spent(end time.Duration) time.Duration {
 
 // renew makes the pool over the workers that take requests now, as a reload does.
 func (p *placing) renew(f *fleet) error {
-	p.options.Workers = p.options.Workers[:0]
+	p.options.Workers = nil // not the list of before cut short: it is the list of all workers, until that grows
 	for n, one := range f.scaling.slots {
 		if one.state == serving {
 			p.options.Workers = append(p.options.Workers, p.workers[n])

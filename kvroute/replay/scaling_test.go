@@ -124,6 +124,25 @@ func TestFleetsThatChangeAtRandom(t *testing.T) {
 	}
 }
 
+// The list of the pool's workers once overwrote that of all workers: what an engine stored was told of another worker.
+func TestWorkersKeepTheirPlaces(t *testing.T) {
+	trace := conversation(t)
+	o := Options{Prefill: 2, Decode: 2, Policy: "kv"}.WithDefaults()
+	o.Scaling = script(4, 0, []time.Duration{20 * time.Second}, []Fleet{{Prefill: 1, Decode: 2}})
+	f, err := newFleet(trace, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.run(); err != nil {
+		t.Fatal(err)
+	}
+	for n, w := range f.placing.workers {
+		if w.Peer != n {
+			t.Errorf("the worker of engine %d is that of %v", n, w.Peer)
+		}
+	}
+}
+
 func TestBadChanges(t *testing.T) {
 	trace := conversation(t)
 	for _, c := range []struct {
