@@ -163,6 +163,8 @@ type Measured struct {
 	Requests int           `json:"requests"`
 	TTFT     time.Duration `json:"-"`
 	ITL      time.Duration `json:"-"`
+	TTFTms   float64       `json:"ttft_ms"`
+	ITLms    float64       `json:"itl_ms"`
 	Share    float64       `json:"share"` // of them, that kept both targets
 }
 
@@ -214,8 +216,10 @@ func (p *Planner) Advise(l *Load, fleet replay.Fleet, under bool) (*Advice, erro
 	a.Formula = o.formula(sample.trace, a.Forecast.Rate, fleet, l.Measured)
 	var err error
 	switch {
-	case a.Forecast.Rate == 0 || len(sample.trace.Requests) == 0:
-		// Nobody came: as few as may be.
+	case a.Forecast.Rate == 0: // nobody came: as few as may be
+	case len(sample.trace.Requests) == 0:
+		// They came and none was answered, or none was counted: no time to have fewer.
+		a.Needed = o.clamp(atLeast(a.Formula.Fleet, fleet))
 	case o.By == ByFormula:
 		a.Needed = a.Formula.Fleet
 	default:

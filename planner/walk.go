@@ -215,6 +215,7 @@ func measured(outcomes []Outcome, targets replay.Targets) Measured {
 	if answers > 0 {
 		m.ITL = itl / time.Duration(answers)
 	}
+	m.TTFTms, m.ITLms = float64(m.TTFT)/float64(time.Millisecond), float64(m.ITL)/float64(time.Millisecond)
 	return m
 }
 
