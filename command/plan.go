@@ -184,7 +184,7 @@ func (f *planFlags) run(out io.Writer, terminal *os.File) error {
 	if err != nil {
 		return err
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
 	speed := f.replayFlags.options.Speed
 	trace = planner.Times(trace, speed)
 	r := trace.Requests
