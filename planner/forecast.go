@@ -52,8 +52,8 @@ func perSecond(arrivals []int) float64 {
 	return float64(sum) / (float64(len(arrivals)) * Bucket.Seconds())
 }
 
-// trend is the value at x of the straight line through the arrivals (least squares), in requests a second; never below
-// 0. Too few of them have none: then it is their mean.
+// trend is the value at x of the straight line through the arrivals (least squares), in requests a second, with a slope
+// that is less by its standard error; never below 0. Too few of them have none: then it is their mean.
 func trend(arrivals []int, x float64) float64 {
 	n := float64(len(arrivals))
 	if n < 4 {
@@ -65,6 +65,14 @@ func trend(arrivals []int, x float64) float64 {
 		sx, sy, sxx, sxy = sx+v, sy+y, sxx+v*v, sxy+v*y
 	}
 	slope := (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	left := 0.0 // squares that the line leaves
+	for i, a := range arrivals {
+		d := float64(a) - (sy+slope*(n*float64(i)-sx))/n
+		left += d * d
+	}
+	// Bursts look like trends: what chance alone would give is taken off.
+	chance := math.Sqrt(left / (n - 2) / (sxx - sx*sx/n))
+	slope = math.Copysign(math.Max(math.Abs(slope)-chance, 0), slope)
 	return math.Max((sy+slope*(n*x-sx))/n, 0) / Bucket.Seconds()
 }
 

@@ -35,6 +35,8 @@ func TestForecast(t *testing.T) {
 		{"rising", series(40, func(i int) int { return 15 * (i + 1) }), 0, 48, 34, 48},
 		{"falling", series(40, func(i int) int { return 15 * (40 - i) }), 0, 7, 7, 0},
 		{"begins", series(40, func(i int) int { return 600 * (i / 38) }), 0, 0, 0, 0},
+		// A burst at the end of each tenth rises no more than chance would: no trend.
+		{"bursts", series(40, func(i int) int { return 300 * (i % 10 / 9) }), 0, 40.0 / 13, 40.0 / 13, 2},
 		{"just begun", series(3, func(int) int { return 30 }), 10*minute - 3*Bucket, 2, 2, 2},
 		{"known for a minute", series(40, func(i int) int { return 30 * (i / 36) }), 9 * minute, 2, 2, 2},
 	} {
