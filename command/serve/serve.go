@@ -46,6 +46,7 @@ type server struct {
 	monitor    *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
 	storeWatch *storeWatch
 	proxy      *proxy.Proxy
+	planning   *planning      // nil: nobody asks how many workers there should be
 	discovery  *discovery.Set // sources of workers
 	api        net.Listener
 	admin      net.Listener // nil: switched off
@@ -136,6 +137,7 @@ func (s *server) start() error {
 		tlsConf = s.tls.config()
 	}
 	s.watchFiles()
+	s.planning = startPlanning(s.log, c, p)
 	s.greet()
 	s.storeWatch = watchStore(s.log, s.store)
 	s.noReloads = make(chan struct{})
@@ -169,7 +171,7 @@ func (s *server) adminRoutes() fasthttp.RequestHandler {
 	p := s.proxy
 	return admin.Handler(&admin.Options{
 		Log: s.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
-		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload,
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload, Plan: s.planning.Report,
 		Classifier: func() admin.Classifier {
 			c, attack, model := p.Judging()
 			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
@@ -300,6 +302,7 @@ func (s *server) stop() {
 		close(s.noReloads)
 		s.reloads.Wait()
 	}
+	s.planning.close()
 	if s.discovery != nil {
 		s.discovery.Close()
 	}

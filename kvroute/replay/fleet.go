@@ -57,9 +57,11 @@ type fleet struct {
 	arrived   int           // jobs that did
 	arrives   time.Duration // when the next one does, the first at 0; never: none is left
 	done      int
+	stop      error           // of Options.Finished
 	engines   []*sim.Engine   // those for prefill first
 	ends      []time.Duration // of the passes under way, by engine
 	slowdowns slowdowns
+	scaling   scaling
 	handing   handing
 	figures   figures
 	tokens    []uint32 // to use again
@@ -78,7 +80,8 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.engines = append(f.engines, sim.New(o.engine()))
 		f.ends = append(f.ends, never)
 	}
-	f.figures = newFigures(t, o.workers())
+	f.figures = newFigures(t, o.workers(), o.Brief)
+	f.beginScaling()
 	var err error
 	if f.placing, err = newPlacing(f); err != nil {
 		return nil, err
@@ -122,6 +125,9 @@ func (f *fleet) arrival(i int) time.Duration {
 // run plays to the end.
 func (f *fleet) run() error {
 	for f.done < len(f.jobs) {
+		if f.stop != nil {
+			return f.stop
+		}
 		at := f.next()
 		if at == never {
 			return fmt.Errorf("BUG: %d of %d requests are stuck", len(f.jobs)-f.done, len(f.jobs))
@@ -129,9 +135,13 @@ func (f *fleet) run() error {
 		if at > f.most {
 			return f.tooLong(at)
 		}
-		f.now = min(at, f.slowdowns.asks)
+		f.now = min(at, f.slowdowns.asks, f.scaling.asks)
 		news := f.now == f.slowdowns.asks && f.ask()
-		if f.now < at && !news {
+		scaled, err := f.scale()
+		if err != nil {
+			return err
+		}
+		if f.now < at && !news && !scaled {
 			continue // a replay whose telemetry says nothing is as one without
 		}
 		for w, end := range f.ends {
@@ -172,7 +182,7 @@ func (f *fleet) run() error {
 
 // next is when something happens next.
 func (f *fleet) next() time.Duration {
-	at := min(f.arrives, f.handing.next(), f.placing.alarm)
+	at := min(f.arrives, f.handing.next(), f.placing.alarm, f.scaling.ready)
 	for _, end := range f.ends {
 		at = min(at, end)
 	}
@@ -243,10 +253,14 @@ func (f *fleet) finish(j *job) {
 		j.cached = j.answering.Cached
 	}
 	f.figures.finish(j)
+	f.left(j)
 	j.names, j.answering, j.computing, j.prompt, j.at = nil, nil, nil, kvroute.Prompt{}, kvroute.Placement{}
 	f.done++
 	if f.options.Progress != nil {
 		f.options.Progress(f.done)
+	}
+	if f.options.Finished != nil && f.stop == nil {
+		f.stop = f.options.Finished(j.number, f.figures.each[j.number])
 	}
 }
 
@@ -267,11 +281,13 @@ func (f *fleet) send(j *job, at kvroute.Placement, err error) error {
 	}
 	at.DropCandidates()
 	j.at, j.worker, j.prefill = at, at.Worker.Peer.(int), -1
+	f.scaling.slots[j.worker].jobs++
 	if at.Prefill == nil {
 		j.answering, err = f.submit(j, j.worker, sim.Request{MaxTokens: j.request.AnswerTokens})
 		return err
 	}
 	j.prefill = at.Prefill.Peer.(int)
+	f.scaling.slots[j.prefill].jobs++
 	j.computing, err = f.submit(j, j.prefill, sim.Request{MaxTokens: 1, Hold: true})
 	return err
 }

@@ -69,7 +69,7 @@ func (t *slowdowns) slow(worker int, now time.Duration) float64 {
 func (f *fleet) ask() (news bool) {
 	f.slowdowns.asks += TelemetryEvery
 	for n, w := range f.placing.workers {
-		if w.SetHardware(f.options.Telemetry(f.time(), n, w.Active())) {
+		if f.scaling.slots[n].state == serving && w.SetHardware(f.options.Telemetry(f.time(), n, w.Active())) {
 			news = true
 		}
 	}
