@@ -227,7 +227,7 @@ func (m *batch) judge(c *Classifier, r reader) {
 		if t.Text = nil; !t.Judged || !speaks(text) {
 			continue
 		}
-		if scores, ok := c.sure(attackScores{t.Scores.Attack, t.Scores.Injection, t.Scores.Indirect}, encoder.AsUser); ok {
+		if scores, ok := c.sure(text, attackScores{t.Scores.Attack, t.Scores.Injection, t.Scores.Indirect}, encoder.AsUser); ok {
 			s.attacks.put(s.key(w.text), scores)
 		}
 		key := s.key(text)

@@ -6,6 +6,7 @@ package classify
 import (
 	"errors"
 	"math"
+	"unicode/utf8"
 
 	"kvasir/classify/encoder"
 )
@@ -19,14 +20,18 @@ const (
 )
 
 // What the log odds of both come to. The factors put both on one scale; the summands are fitted by scripts/train/second.py on
-// scores of texts of sources that neither had met: above the shipped threshold of 0.7 lie 0.5 % of the innocent texts, each
-// source counting once. scripts/train/README.md has the figures.
+// scores of texts of sources that neither had met: above the shipped threshold of 0.7 lie 1 % of the innocent texts, each
+// source counting once. Long texts need a higher score than short ones: prompts of applications with a document in them are
+// long, and look like attacks more than what people write. scripts/train/README.md has the figures.
 const (
 	secondFactor = 0.45
 	firstFactor  = 0.8
-	saidSummand  = -1.257
-	readSummand  = -1.167 // of documents and tools' results
+	shortSummand = -0.750 // of texts of shortLength or less
+	longSummand  = -1.416 // of longLength or more; between the two it goes with the logarithm of the length
+	readSummand  = -0.831 // of documents and tools' results, however long
 	unasked      = -3     // what the encoder is taken to say of a text that it is not asked about: it says so of most innocent ones
+
+	shortLength, longLength = 200, 500 // code points
 )
 
 func logistic(z float64) float32 { return float32(1 / (1 + math.Exp(-z))) }
@@ -72,7 +77,7 @@ func (j *judging) openSecond() error {
 
 // surer is what both say of a text. The encoder is asked if the cheap weights leave it open.
 func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attackScores, error) {
-	if sure, ok := j.c.sure(s, as); ok {
+	if sure, ok := j.c.sure(text, s, as); ok {
 		return sure, nil
 	}
 	if err := j.openSecond(); err != nil {
@@ -85,28 +90,38 @@ func (j *judging) surer(text []byte, as encoder.Reading, s attackScores) (attack
 	if err != nil {
 		return s, err
 	}
-	return added(s, as, float64(z)), nil
+	return added(text, s, as, float64(z)), nil
 }
 
 // sure is what holds of a text without asking the encoder; not ok: it has to be asked.
-func (c *Classifier) sure(s attackScores, as encoder.Reading) (sure attackScores, ok bool) {
+func (c *Classifier) sure(text []byte, s attackScores, as encoder.Reading) (sure attackScores, ok bool) {
 	switch {
 	case !c.second:
 		return s, true
 	case grey(s, as):
 		return s, false
 	}
-	return added(s, as, unasked), true
+	return added(text, s, as, unasked), true
 }
 
-// added is what the cheap weights' scores and the encoder's log odds z come to.
-func added(s attackScores, as encoder.Reading, z float64) attackScores {
+// added is what the cheap weights' scores of a text and the encoder's log odds z come to.
+func added(text []byte, s attackScores, as encoder.Reading, z float64) attackScores {
 	cheap := min(max(cheapOf(s, as), 1e-6), 1-1e-6)
-	both := secondFactor*z + firstFactor*math.Log(cheap/(1-cheap))
+	both := secondFactor*z + firstFactor*math.Log(cheap/(1-cheap)) + summand(text, as)
 	if as == encoder.AsDocument {
-		s.attack, s.indirect = 0, logistic(both+readSummand)
+		s.attack, s.indirect = 0, logistic(both)
 	} else {
-		s.attack = logistic(both + saidSummand)
+		s.attack = logistic(both)
 	}
 	return s
+}
+
+// summand is what is added to the log odds of a text of its length.
+func summand(text []byte, as encoder.Reading) float64 {
+	if as == encoder.AsDocument {
+		return readSummand
+	}
+	n := utf8.RuneCount(text[:min(len(text), utf8.UTFMax*longLength)])
+	long := math.Log(float64(max(n, shortLength))/shortLength) / math.Log(longLength/float64(shortLength))
+	return shortSummand + (longSummand-shortSummand)*min(long, 1)
 }

@@ -5,6 +5,8 @@ package classify
 import (
 	"bytes"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +92,29 @@ func TestSecondStage(t *testing.T) {
 		if len(asked) != row.asked || row.asked > 0 && asked[0] != row.as {
 			t.Errorf("%.30q as %d: the second stage was asked %v", row.text, row.role, asked)
 		}
+	}
+}
+
+// TestSummand: a long text needs a higher score, by code points and not by bytes, and no length makes it jump.
+func TestSummand(t *testing.T) {
+	said := func(n int, letter string) float64 { return summand([]byte(strings.Repeat(letter, n)), encoder.AsUser) }
+	for _, row := range []struct {
+		n    int
+		want float64
+	}{{0, shortSummand}, {1, shortSummand}, {shortLength, shortSummand}, {longLength, longSummand}, {1 << 20, longSummand}} {
+		for _, letter := range []string{"a", "字", "\xff"} {
+			if got := said(row.n, letter); math.Abs(got-row.want) > 1e-9 {
+				t.Errorf("%d times %q: %v, want %v", row.n, letter, got, row.want)
+			}
+		}
+	}
+	for n := 1; n < 2*longLength; n++ {
+		if fell := said(n-1, "é") - said(n, "é"); fell < -1e-9 || fell > 0.01 {
+			t.Errorf("at %d it falls by %v", n, fell)
+		}
+	}
+	if a, b := summand([]byte("short"), encoder.AsDocument), summand(make([]byte, 1000), encoder.AsDocument); a != readSummand || b != readSummand {
+		t.Errorf("of documents %v and %v", a, b)
 	}
 }
 

@@ -1,6 +1,6 @@
 """Fits what is added to the scores of the guard's two stages, and measures them together.
 
-    second.py DATA --documents FILE [--cache DIR] [--folds 0,2,3,4] [--chosen 0,3]
+    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 0,3]
 
 Both stages judge a fold by weights that learned from the others (train.py or heldout.py for the first, finetune.py --base e5
 for the second), and what is printed of a fold is calibrated and fitted on the others, too. Each source counts once. The
@@ -23,7 +23,8 @@ import sources
 SECOND, FIRST = 0.45, 0.8  # secondFactor and firstFactor of classify/second.go; with 0.3 to 2 of the first folds 0 and 3 found much alike
 UNASKED = -3.0  # what the second stage is taken to say of what it is not asked about
 GREY = {False: 0.42, True: 0.3}  # greySaid and greyRead of classify/second.go: from which scores the second stage is asked
-MISTAKEN = 0.005  # of the innocent rows lie above the shipped threshold
+MISTAKEN = 0.01  # of the innocent rows lie above the shipped threshold
+LENGTHS = (200, 500)  # shortLength and longLength of classify/second.go
 ODDS = float(np.log(guard.FLAGGED / (1 - guard.FLAGGED)))  # the log odds at it
 
 
@@ -32,7 +33,7 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
-    parser.add_argument("--folds", default="0,2,3,4")
+    parser.add_argument("--folds", default="0,1,2,3,4")
     parser.add_argument("--chosen", default="0,3")
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--out", help="where the figures go that make eval prints beside its own")
@@ -51,7 +52,7 @@ def main():
     if options.out:
         both.write(z, options.out)
     first = both.first(np.ones(len(both.fold), bool))
-    print("summands, fitted on folds %s: %.3f, of what is only read %.3f" % (options.folds, *both.fit(first, both.judged)))
+    print("summands, fitted on folds %s: short %.3f, long %.3f, of what is only read %.3f" % (options.folds, *both.fit(first, both.judged)))
 
 
 class Both:
@@ -69,6 +70,8 @@ class Both:
         self.app, self.written = (np.array([r["group"].startswith(p) for r in rows]) for p in ("app/", "written/"))
         self.read = self.judge.read()
         self.trigger = np.array([r["trigger"] for r in rows])
+        short, long = np.log(LENGTHS)
+        self.long = np.clip((np.log([max(len(r["text"]), 1) for r in rows]) - short) / (long - short), 0, 1)
         self.parts = self.judge.parts("guard", "all", options.seed)
         self.second = second.parts("encoder-e5", "all", options.seed)
 
@@ -79,14 +82,17 @@ class Both:
         grey = np.where(self.read, GREY[True], GREY[False])
         return first >= np.log(grey / (1 - grey))
 
-    def fit(self, first: np.ndarray, on: np.ndarray) -> tuple[float, float]:
-        """The summands, of what is said and of what is only read, with which MISTAKEN of the innocent rows lie above the threshold."""
-        g, z = self.groups, self.added(first, (0.0, 0.0))
-        return tuple(ODDS - g.bound(z, np.flatnonzero(on & g.innocent & (self.read == read)), MISTAKEN) for read in (False, True))
+    def fit(self, first: np.ndarray, on: np.ndarray) -> tuple[float, float, float]:
+        """The summands, of short and long texts that are said and of what is only read, with which MISTAKEN of the innocent rows
+        lie above the threshold."""
+        g, z = self.groups, self.added(first, (0.0, 0.0, 0.0))
+        kinds = (~self.read & (self.long == 0), ~self.read & (self.long == 1), self.read)
+        return tuple(ODDS - g.bound(z, np.flatnonzero(on & g.innocent & kind), MISTAKEN) for kind in kinds)
 
-    def added(self, first: np.ndarray, by: tuple[float, float]) -> np.ndarray:
-        said, read = by
+    def added(self, first: np.ndarray, by: tuple[float, float, float]) -> np.ndarray:
+        short, long, read = by
         second = np.where(self.is_grey(first), self.second, UNASKED)
+        said = short + (long - short) * self.long
         return SECOND * second + FIRST * first + np.where(self.read, read, said) + self.prior
 
     def kinds(self):
