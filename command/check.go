@@ -57,7 +57,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker and the cache's store; exit code 1 if one does not answer")
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store and NATS; exit code 1 if one does not answer")
 	return cmd
 }
 
@@ -126,6 +126,12 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	} else {
 		fmt.Fprintf(out, "cache: ok (%s)\n", what)
 	}
+	peersWhat, peersErr := wiring.CheckPeers(ctx, g)
+	if peersErr != nil {
+		fmt.Fprintf(out, "peers: failed: %v\n", peersErr)
+	} else if peersWhat != "" {
+		fmt.Fprintf(out, "peers: ok (%s)\n", peersWhat)
+	}
 	if modelErr := checkModels(out, g.Config); modelErr != nil {
 		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
 		return errors.New("a model of classify failed")
@@ -140,6 +146,8 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		return errors.New(wording.Count(badSources, "source") + " of workers failed")
 	case cacheErr != nil:
 		return errors.New("the cache failed")
+	case peersErr != nil:
+		return errors.New("what replicas share by failed")
 	}
 	return nil
 }

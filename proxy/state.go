@@ -93,6 +93,9 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	}
 	o := s.Routing.PoolOptions
 	o.Workers, o.CentralQueue = workers, s.Routing.Queue
+	if s.Peers != nil {
+		o.News = s.Peers.Tell
+	}
 	if old != nil {
 		o.After = old.pool
 	}
@@ -113,6 +116,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
+	next.tellPeers()
 	p.tokenizers.Follow(next.wantsTokens())
 	p.hardware.Follow(&s.GPU, next.onGPUs())
 	if old != nil {
