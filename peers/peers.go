@@ -47,9 +47,6 @@ type Options struct {
 	// Server is a NATS server inside this process, instead of Servers; nil: there is none.
 	// Close stops it.
 	Server Server
-
-	// Spent is told what other Kvasirs have let an account use; see peering.Options.
-	Spent func(now time.Time, account uint64, amount float64)
 }
 
 // A Server is a NATS server inside this process.
@@ -67,6 +64,8 @@ type Peers struct {
 	conn     *nats.Conn
 	subject  string
 	ready    chan struct{} // there is something to say
+
+	spent atomic.Pointer[func(time.Time, uint64, float64)] // HearSpent
 
 	stop    chan struct{}
 	ended   chan struct{}
@@ -98,7 +97,7 @@ func Start(o Options) (*Peers, error) {
 		away: "not connected yet", since: time.Now(),
 	}
 	p.exchange = peering.New(peering.Options{
-		ID: binary.LittleEndian.Uint64(id[:]), Name: o.Name, Ready: p.wake, Spent: o.Spent, Known: p.known,
+		ID: binary.LittleEndian.Uint64(id[:]), Name: o.Name, Ready: p.wake, Spent: p.hearSpent, Known: p.known,
 	})
 	options, err := p.natsOptions()
 	if err != nil {
@@ -292,6 +291,15 @@ func (p *Peers) Tell(n kvroute.News) bool { return p.exchange.Tell(n) }
 
 // Spend tells others what an account has used here.
 func (p *Peers) Spend(account uint64, amount float64) { p.exchange.Spend(account, amount) }
+
+// HearSpent has f told what other Kvasirs have let an account use. It must not call p.
+func (p *Peers) HearSpent(f func(now time.Time, account uint64, amount float64)) { p.spent.Store(&f) }
+
+func (p *Peers) hearSpent(now time.Time, account uint64, amount float64) {
+	if f := p.spent.Load(); f != nil {
+		(*f)(now, account, amount)
+	}
+}
 
 // Others returns how many other Kvasirs are known; 0 of a nil Peers.
 func (p *Peers) Others() int {

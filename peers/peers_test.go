@@ -257,10 +257,11 @@ func TestSlowConsumer(t *testing.T) {
 	s := natsServer(t, server.Options{})
 	held, free := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	slow := newReplica(t, Options{Name: "slow", Servers: []string{s.ClientURL()}, Spent: func(time.Time, uint64, float64) {
+	slow := newReplica(t, Options{Name: "slow", Servers: []string{s.ClientURL()}})
+	slow.HearSpent(func(time.Time, uint64, float64) {
 		once.Do(func() { close(held) })
 		<-free
-	}})
+	})
 	fast := newReplica(t, Options{Name: "fast", Servers: []string{s.ClientURL()}})
 	slow.knows(t, 1)
 	fast.knows(t, 1)

@@ -110,7 +110,10 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 		ring = old.keys
 		next.budget = old.budgetFor(s)
 	}
-	next.keys = newKeyring(s.Keys, ring)
+	if p.accounts == nil && s.Peers != nil {
+		p.accounts = newAccounts(p, s.Peers)
+	}
+	next.keys = newKeyring(s.Keys, ring, p.accounts)
 	p.watchAll(next)
 	p.bodies.SetLimit(s.BodyMemory)
 	p.descriptors.Share(len(s.Workers))
