@@ -75,6 +75,11 @@ func exposed(c *config.Config) (warnings []string) {
 	if s.Admin != "" && !config.IsLoopback(s.Admin) {
 		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
 	}
+	for i, raw := range c.Peers.Servers {
+		if u, err := url.Parse(raw); err == nil && u.Scheme == "nats" && c.Peers.TLS == (config.PeerTLS{}) && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+			warnings = append(warnings, fmt.Sprintf("peers.servers[%d]: what replicas share, and the token, may go in the clear to %s; use tls:// or peers.tls, or a network that is theirs alone", i, wording.Quote(u.Host)))
+		}
+	}
 	for i, w := range c.Workers {
 		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
 			warnings = append(warnings, fmt.Sprintf("workers[%d].url: prompts go in the clear to %s; use https, or a network that is the workers' alone", i, wording.Quote(u.Host)))

@@ -20,6 +20,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,10 +314,23 @@ func (p *Peers) Others() int {
 // SetWorkers says which workers are served now, by their URLs in canonical form.
 func (p *Peers) SetWorkers(workers map[string]*kvroute.Worker) {
 	byKey := make(map[uint64]*kvroute.Worker, len(workers))
-	for url, w := range workers {
-		byKey[peering.Key(url)] = w
+	host, _ := os.Hostname()
+	for at, w := range workers {
+		byKey[peering.Key(between(at, host))] = w
 	}
 	p.exchange.SetWorkers(time.Now(), byKey)
+}
+
+// between is what a worker is called between hosts: one at a loopback address is this host's own.
+func between(raw, host string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		return host + " " + raw
+	}
+	return raw
 }
 
 // Status is how it goes.

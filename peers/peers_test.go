@@ -6,6 +6,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -401,5 +404,105 @@ func TestStopInTheMiddle(t *testing.T) {
 	}
 	if !slices.Contains(all[0].Status().Peers, "r2") {
 		t.Errorf("%+v", all[0].Status())
+	}
+}
+
+// The network between two NATS servers is cut for a while: each side goes on alone, and both are right again after it.
+func TestPartition(t *testing.T) {
+	one := natsServer(t, server.Options{Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: -1, NoAdvertise: true, PoolSize: -1}})
+	between := newRelay(t, one.ClusterAddr().String())
+	route, _ := url.Parse("nats://" + between.Addr().String())
+	two := natsServer(t, server.Options{Routes: []*url.URL{route}, Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: -1, NoAdvertise: true, PoolSize: -1}})
+	a := newReplica(t, Options{Name: "a", Servers: []string{one.ClientURL()}})
+	b := newReplica(t, Options{Name: "b", Servers: []string{two.ClientURL()}})
+	kept, ends := a.place(t, 160), a.place(t, 320)
+	b.sees(t, 2)
+	between.cut(true)
+	b.sees(t, 0)
+	a.knows(t, 0)
+	ends.Release()
+	during := a.place(t, 1600)
+	at := b.place(t, 160)
+	if s := a.Status(); s.Problem != "" {
+		t.Errorf("its own NATS is there: %s", s.Problem)
+	}
+	between.cut(false)
+	b.sees(t, 2)
+	a.sees(t, 1)
+	for _, one := range []*kvroute.Placement{&kept, &during, &at} {
+		one.Release()
+	}
+	a.sees(t, 0)
+	b.sees(t, 0)
+}
+
+// A relay is a TCP proxy that can be cut.
+type relay struct {
+	net.Listener
+	mu    sync.Mutex
+	isCut bool
+	conns []net.Conn
+	ends  sync.WaitGroup
+}
+
+func newRelay(t testing.TB, to string) *relay {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{Listener: ln}
+	r.ends.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			r.pass(c, to)
+		}
+	})
+	t.Cleanup(func() { _ = ln.Close(); r.cut(true); r.ends.Wait() })
+	return r
+}
+
+func (r *relay) pass(c net.Conn, to string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	far, err := net.Dial("tcp", to)
+	if err != nil || r.isCut {
+		_ = c.Close()
+		if err == nil {
+			_ = far.Close()
+		}
+		return
+	}
+	r.conns = append(r.conns, c, far)
+	copyAll := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		_ = to.Close()
+	}
+	r.ends.Go(func() { copyAll(c, far) })
+	r.ends.Go(func() { copyAll(far, c) })
+}
+
+func (r *relay) cut(cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isCut = cut; cut {
+		for _, c := range r.conns {
+			_ = c.Close()
+		}
+		r.conns = nil
+	}
+}
+
+// Workers at loopback addresses are each host's own.
+func TestLoopbackWorkers(t *testing.T) {
+	for raw, own := range map[string]bool{
+		"http://127.0.0.1:8000": true, "http://localhost:8000": true, "http://[::1]:8000": true, "http://10.0.0.5:8000": false, "https://vllm.example:443": false, "%": false,
+	} {
+		if got := between(raw, "a") != between(raw, "b"); got != own {
+			t.Errorf("%s: a worker of each host's own: %t", raw, got)
+		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"kvasir/kvroute/kvindex"
 )
 
-// window is how many names a run may lie back. A prompt mostly goes on from one that was sent
-// before: of the names of conversations two thirds need not be sent again.
+// window is how many names a run may lie back. Prompts begin alike: of those of a conversation trace
+// over four routers 13 % of the names need not be sent again, of a system prompt that all have next
+// to all of it.
 const window = 1 << 16
 
 // Of the names of a prompt each run is either new (length<<1, and 8 bytes each), or a copy
