@@ -1,6 +1,7 @@
 # Kvasir's workshop. `make` alone lists what it can do.
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+DATE     := $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 20s
 SOAKTIME ?= 30m
 SOAKRATE ?= 500
@@ -17,7 +18,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
 
 build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside where a C compiler is at hand
-	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kvasir .
+	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)" -o bin/kvasir .
 	@if ldd bin/kvasir >/dev/null 2>&1; then echo "bin/kvasir is not static" >&2; exit 1; fi
 
 # Made by cgo, where there is a C compiler for GOARCH (CC=aarch64-linux-gnu-gcc names another one).

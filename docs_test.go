@@ -62,6 +62,44 @@ func TestPagesNamePaths(t *testing.T) {
 	}
 }
 
+// TestPagesNameHeadings wants the heading that a link of a page leads to.
+func TestPagesNameHeadings(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md") {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, page), ""), -1) {
+			to, heading, some := strings.Cut(m[1], "#")
+			if !some || strings.Contains(to, ":") {
+				continue
+			}
+			if to == "" {
+				to = filepath.Base(page)
+			}
+			to = filepath.Join(filepath.Dir(page), to)
+			if filepath.Ext(to) == ".md" && !headings(read(t, to))[heading] {
+				t.Errorf("%s leads to #%s of %s, which has no such heading", page, heading, to)
+			}
+		}
+	}
+}
+
+var notOfHeadings = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// headings are those of a page as links name them.
+func headings(text string) map[string]bool {
+	found := map[string]bool{}
+	for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
+		if bare := strings.TrimLeft(line, "#"); bare != line && strings.HasPrefix(bare, " ") {
+			name := notOfHeadings.ReplaceAllString(strings.ToLower(strings.TrimSpace(bare)), "")
+			found[strings.ReplaceAll(name, " ", "-")] = true
+		}
+	}
+	return found
+}
+
 // ofTheTree says whether what stands in backticks is a path of the repository:
 // a file of Go, the shell or Python, or what begins with a folder of the root.
 // What scripts install below .cache is there or not.

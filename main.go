@@ -13,6 +13,9 @@ import (
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version = "dev"
 
+// date is when the source of this version was committed, set by the linker in the same way.
+var date = ""
+
 // builtIn is the configuration that runs when no file is named. It is also
 // the documented example.
 //
@@ -20,5 +23,5 @@ var version = "dev"
 var builtIn []byte
 
 func main() {
-	os.Exit(command.Main(os.Args[1:], command.Program{Version: version, Config: builtIn}))
+	os.Exit(command.Main(os.Args[1:], command.Program{Version: version, Date: date, Config: builtIn}))
 }

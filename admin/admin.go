@@ -12,6 +12,7 @@
 package admin
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -56,7 +57,7 @@ type Classifier struct {
 // Handler routes the requests of the admin listener.
 func Handler(o *Options) fasthttp.RequestHandler {
 	r := router.New()
-	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = respond.NotFound, respond.MethodNotAllowed, false
+	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notHere, respond.MethodNotAllowed, false
 	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{})))
 	r.POST("/reload", changing(reload(o.Reload)))
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
@@ -75,6 +76,15 @@ func Handler(o *Options) fasthttp.RequestHandler {
 		}
 		r.Handler(ctx)
 	}
+}
+
+// notHere answers for a path that is no route.
+func notHere(ctx *fasthttp.RequestCtx) {
+	hint := ""
+	if bytes.HasPrefix(ctx.Path(), []byte("/v1/")) {
+		hint = "; the OpenAI API is on the other listener, server.listen in the configuration"
+	}
+	respond.NotFound(ctx, hint)
 }
 
 // changing wraps a route that changes something.

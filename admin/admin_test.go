@@ -77,6 +77,7 @@ func TestRoutes(t *testing.T) {
 		{o, "POST", "/explain", 200, "explained"},
 		{o, "GET", "/cache", 404, "cache_off"},
 		{o, "GET", "/nothing", 404, "unknown_url"},
+		{o, "POST", "/v1/chat/completions", 404, "the OpenAI API is on the other listener"},
 		{o, "GET", "/reload", 405, "method_not_allowed"},
 		{o, "POST", "/reload", 501, "there is no configuration to reload"},
 		{broken, "POST", "/reload", 422, "The new configuration was not taken, the old one stays: workers: there is none"},

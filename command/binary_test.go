@@ -22,7 +22,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "kvasir")
-	out, err := exec.Command("go", "build", "-o", path, "-ldflags", "-X main.version=v0.0.1-test", "kvasir").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", path, "-ldflags", "-X main.version=v0.0.1-test -X main.date=2026-11-28T00:00:00Z", "kvasir").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}
@@ -107,7 +107,8 @@ func TestExitCodes(t *testing.T) {
 		{"help check", "", 0, `(?s)Examples:.*kvasir check --config config\.yaml --live.*Usage:\n  kvasir check \[flags\]`, ``},
 		{"help nothing", "", 2, ``, usage + `there is no command "nothing"`},
 		{"simulate --help", "", 0, `(?s)Examples:.*Usage:.*--max-batched-tokens int +tokens of one pass \(default 8192\)`, ``},
-		{"version", "", 0, `^kvasir v0\.0\.1-test\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nweights: [0-9a-f]{12}\nnvml helper: ` + helperInside() + `\n$`, ``},
+		{"version", "", 0, `^kvasir v0\.0\.1-test of 2026-11-28T00:00:00Z\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nweights: [0-9a-f]{12}\nnvml helper: ` + helperInside() + `\n$`, ``},
+		{"version --json", "", 0, `(?s)^\{\n  "version": "v0\.0\.1-test",\n  "date": "2026-11-28T00:00:00Z",\n  "go": "\S+",\n  "platform": "\S+/\S+",\n.*"weights": "[0-9a-f]{12}"`, ``},
 		{"--version", "", 0, `^kvasir v0\.0\.1-test\n$`, ``},
 	} {
 		t.Run(tt.args+" "+tt.env, func(t *testing.T) {

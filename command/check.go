@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,9 @@ import (
 	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/discovery"
+	"kvasir/kvroute"
 	"kvasir/proxy"
+	"kvasir/upstream"
 	"kvasir/wording"
 )
 
@@ -125,6 +128,10 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		}
 		fmt.Fprintf(out, "%s: ok (%s)\n", name, r.What)
 	}
+	unserved := 0
+	if bad == 0 && badSources == 0 && len(results) > 0 {
+		unserved = checkServed(out, settings, results)
+	}
 	what, cacheErr := checkStore(ctx, g)
 	if cacheErr != nil {
 		fmt.Fprintf(out, "cache: failed: %v\n", cacheErr)
@@ -149,12 +156,30 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		return errors.New(wording.Count(bad, "worker") + " of " + fmt.Sprint(len(results)) + " failed")
 	case badSources > 0:
 		return errors.New(wording.Count(badSources, "source") + " of workers failed")
+	case unserved > 0:
+		return errors.New(wording.Count(unserved, "name") + " of models that no worker serves")
 	case cacheErr != nil:
 		return errors.New("the cache failed")
 	case peersErr != nil:
 		return errors.New("what replicas share by failed")
 	}
 	return nil
+}
+
+// checkServed prints a line for each model that the configuration names and no worker serves.
+func checkServed(out io.Writer, s *proxy.Settings, results []upstream.CheckResult) (bad int) {
+	var served []string
+	for i := range results {
+		if s.Workers[i].Role != kvroute.Prefill.String() { // which answers nobody
+			served = append(served, results[i].Models...)
+		}
+	}
+	slices.Sort(served)
+	all := s.Unserved(slices.Compact(served))
+	for i := range all {
+		fmt.Fprintf(out, "models: failed: %v\n", &all[i])
+	}
+	return len(all)
 }
 
 // findWorkers lets each source of workers look once and prints a line for it. The settings

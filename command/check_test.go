@@ -87,3 +87,19 @@ func TestCheckPeers(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckUnserved: check --live tells a model that the configuration names and no worker serves.
+func TestCheckUnserved(t *testing.T) {
+	t.Parallel()
+	l := &config.Layers{BuiltIn: []byte(`
+simulate: [{name: s, events: false}, {name: p, role: prefill, model: other, events: false}]
+models: [{name: sim, default: true, fallback: [other]}]
+cache: {store: off}`)}
+	g, _, err := l.Load()
+	do(t, err)
+	var out bytes.Buffer
+	err = checkLive(t.Context(), &out, g)
+	if want := `models: failed: model "other" (a fallback of "sim") is served by no worker; served: sim`; !strings.Contains(out.String(), want) || err == nil || err.Error() != "1 name of models that no worker serves" {
+		t.Errorf("it ends with %v and says\n%s", err, out.Bytes())
+	}
+}

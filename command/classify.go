@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"time"
 	"unicode/utf8"
 
@@ -35,7 +34,7 @@ read gets {"error": ...} and the exit code 1. All processors are used.`,
 			if err != nil {
 				return err
 			}
-			return classifyLines(g.Config, os.Stdin, cmd.OutOrStdout())
+			return classifyLines(g.Config, stdin(cmd, `lines {"text": "..."}`), cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd)

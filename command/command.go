@@ -39,6 +39,7 @@ import (
 // A Program is what the commands know of the binary that they are in.
 type Program struct {
 	Version string // "v1.2.3"
+	Date    string // when its source was committed, RFC 3339; "": not known
 	Config  []byte // the configuration that runs where no file is named
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +33,7 @@ Personal data are named by their type and place, never shown.`,
 			if err != nil {
 				return err
 			}
-			body, err := io.ReadAll(io.LimitReader(os.Stdin, maxLine))
+			body, err := io.ReadAll(io.LimitReader(stdin(cmd, "the body of a request"), maxLine))
 			if err != nil {
 				return fmt.Errorf("cannot read the request: %w", err)
 			}

@@ -9,14 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"sync"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 
 	"kvasir/config"
 )
 
 // maxLine is how long one line may be, in bytes.
 const maxLine = 64 << 20
+
+// stdin is the standard input, and says what it should hold to whoever sits at a terminal and may
+// wait for the program, which waits for them.
+func stdin(cmd *cobra.Command, what string) io.Reader {
+	if isatty.IsTerminal(os.Stdin.Fd()) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "reading %s from the terminal; end it with Ctrl-D, or stop with Ctrl-C\n", what)
+	}
+	return os.Stdin
+}
 
 // A lineAnswerer makes what is written, as JSON, of one line. It is one thread's.
 type lineAnswerer func(line []byte) (any, error)

@@ -43,7 +43,7 @@ line. Requests have to agree in everything else, see docs/cache.md.`,
 			if err != nil {
 				return err
 			}
-			return similarLines(g.Config, store, os.Stdin, cmd.OutOrStdout())
+			return similarLines(g.Config, store, stdin(cmd, "one JSON object a line"), cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd)

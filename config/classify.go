@@ -121,14 +121,6 @@ func (v *validation) label(path, name string, seen map[string]string, twice stri
 }
 
 func (v *validation) classify(c *Config) {
-	for _, s := range []struct {
-		path   string
-		status int
-	}{{"classify.jailbreak.status", c.Classify.Jailbreak.Status}, {"classify.pii.status", c.Classify.PII.Status}} {
-		if s.status != 200 && s.status < 400 {
-			v.add(fmt.Sprintf("must be 200, or a status of an error from 400 on, not %d", s.status), s.path)
-		}
-	}
 	if dir := string(c.Classify.Models); dir != "" {
 		if err := classify.CheckModels(dir); err != nil {
 			v.add(err.Error(), "classify.models")

@@ -115,6 +115,8 @@ type Retry struct {
 type Headers struct {
 	VSR    bool `koanf:"vsr" default:"true"`
 	Kvasir bool `koanf:"kvasir" default:"true"`
+
+	PIITypes string `koanf:"pii_types" default:"plain" oneof:"plain bio"`
 }
 
 // APIKey is one key that clients may show; SHA256 is its sum in hex, KeyFile a
@@ -279,7 +281,7 @@ type Jailbreak struct {
 	Model     Path              `koanf:"model"`
 	Labels    map[string]string `koanf:"labels"`
 	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
-	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
+	Status    string            `koanf:"status" default:"auto" oneof:"auto 200 400 403 422 451"`
 }
 
 // PII is what happens to personal data; Allow is nil where nobody sets it, which
@@ -293,7 +295,7 @@ type PII struct {
 	Labels    map[string]string `koanf:"labels"`
 	Combine   string            `koanf:"combine" default:"replace" oneof:"replace max"`
 	Restore   bool              `koanf:"restore" default:"false"`
-	Status    int               `koanf:"status" default:"200" min:"200" max:"599"`
+	Status    string            `koanf:"status" default:"auto" oneof:"auto 200 400 403 422 451"`
 }
 
 // Embedding is what the sentence embedding is made with.

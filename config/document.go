@@ -109,15 +109,16 @@ const yamlLookahead = 3
 // readUntilError is how many bytes of a bad document yaml takes until it
 // notices; blanks at their end do not count.
 func readUntilError(data []byte) int {
-	slow := &trickle{data: data}
+	// The comment behind it tells an error in the last line from something that is never closed.
+	slow := &trickle{data: append(bytes.Clone(data), "\n# the end\n"...)}
 	dec := yaml.NewDecoder(slow)
 	for err := error(nil); err == nil; {
 		err = dec.Decode(new(yaml.Node))
 	}
-	if slow.given == len(data) {
+	if slow.given == len(slow.data) {
 		return len(data)
 	}
-	return len(bytes.TrimRight(data[:max(0, slow.given-yamlLookahead)], " \r\n"))
+	return len(bytes.TrimRight(data[:min(len(data), max(0, slow.given-yamlLookahead))], " \r\n"))
 }
 
 // A trickle is a reader that gives one byte at a time and counts them.

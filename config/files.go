@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/knadh/koanf/providers/file"
@@ -63,10 +65,12 @@ const maxSecretFile = 16 << 10
 
 // secret is the content of a key_file without the end of its line.
 func (b *loader) secret(path Path) (string, error) {
-	// Messages leave the path out: it may be the key itself.
 	data, err := b.readBytes(path, maxSecretFile)
+	if err != nil && b.isPath(path) {
+		return "", fmt.Errorf("cannot read the file %q: %w", path, err)
+	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read the file: %w", err)
+		return "", fmt.Errorf("cannot read the file (its name is not shown, as it may be the key itself): %w", err)
 	}
 	secret := strings.TrimRight(string(data), "\r\n")
 	switch {
@@ -76,6 +80,18 @@ func (b *loader) secret(path Path) (string, error) {
 		return "", errors.New("the file must hold one line of visible ASCII: the key and nothing else")
 	}
 	return secret, nil
+}
+
+// keyExtension is how names of files with a key end, and keys do not.
+var keyExtension = regexp.MustCompile(`\.(key|txt|token|secret|pem|pass|password)$`)
+
+// isPath says whether what should name a file with a key is surely no key that was written there by
+// mistake, which must not be shown: a key is taken for the name of a file beside the configuration,
+// or, with a slash in it, of one in a directory that is not there.
+func (b *loader) isPath(path Path) bool {
+	dir := filepath.Dir(string(path))
+	info, err := os.Stat(dir)
+	return keyExtension.MatchString(string(path)) || err == nil && info.IsDir() && dir != filepath.Clean(b.dir) && dir != "."
 }
 
 // read reads a file of at most limit bytes.

@@ -26,6 +26,14 @@ type Generation struct {
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
 
 	env func(string) (string, bool) // of the variables of the environment
+	at  places
+}
+
+// Chosen says whether somebody set the key: a file of theirs, a variable or a flag. What the
+// built-in file says, nobody asked for.
+func (g *Generation) Chosen(path string) bool {
+	at, set := g.at[path]
+	return set && at.source != builtInName
 }
 
 // Credentials are what Kvasir shows to a peer, and what it checks the peer's
@@ -44,8 +52,8 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 		return nil, read, err
 	}
 	cfg, at, bad := l.merge(data)
-	b := &loader{config: cfg, files: read, readFile: ReadBounded}
-	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup}
+	b := &loader{config: cfg, dir: filepath.Dir(l.File), files: read, readFile: ReadBounded}
+	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
 	g.TLS, g.Milvus, g.Peers = b.serverTLS(), b.milvus(), b.peers()
 	if bad = bad.with(b.found, at); len(bad) > 0 {
@@ -69,6 +77,7 @@ func (l *Layers) Usable() (*Config, error) {
 // A loader reads the files that a Config names and notes those it cannot use.
 type loader struct {
 	config *Config
+	dir    string   // of the configuration file
 	files  Contents // what was read
 	found  []conflict
 

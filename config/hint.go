@@ -10,9 +10,19 @@ import (
 	"kvasir/wording"
 )
 
+// elsewhereNames are what other programs call a key that has another form here.
+var elsewhereNames = map[string]string{
+	"workers[].api_key": `; write the key into a file that key_file names, or set headers: {Authorization: "Bearer ${VARIABLE}"}`,
+	"keys[].api_key":    "; give its SHA-256 in hex as sha256, or a file that holds it as key_file",
+	"keys[].key":        "; give its SHA-256 in hex as sha256, or a file that holds it as key_file",
+}
+
 // unknownHint says what was probably meant by the unknown name of a key under k:
 // a misspelled sibling, or the same key at another place.
 func unknownHint(k *Key, name string) string {
+	if hint, known := elsewhereNames[join(k.path, wording.Plain(name))]; known {
+		return hint
+	}
 	if hint := wording.DidYouMean(name, childNames(k)); hint != "" {
 		return hint
 	}
@@ -56,6 +66,24 @@ func pathHint(path string) string {
 		}
 	}
 	return ""
+}
+
+// variableHint says which KVASIR_* variable was probably meant: a misspelled one, or one without the
+// name of its section.
+func variableHint(name string, known []string) string {
+	if hint := wording.DidYouMean(name, known); hint != "" {
+		return hint
+	}
+	meant := ""
+	for _, other := range known {
+		if strings.HasSuffix(other, strings.TrimPrefix(name, "KVASIR")) && (meant == "" || len(other) < len(meant)) {
+			meant = other
+		}
+	}
+	if meant == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", meant)
 }
 
 // hint is wording.DidYouMean for the middle of a sentence.

@@ -40,6 +40,7 @@ type Key struct {
 	Children []*Key   // of a group, in the order of Config
 	Elem     *Key     // of a list
 	OneOf    []string // of an enumeration: its values
+	of       string   // the table of another package that they come from; "": none
 	value    any      // the default as the decoder would give it; nil: the zero value
 	min, max any      // bounds of the same type as value; nil: none
 	words    []string // of a path: what is no path
@@ -104,7 +105,7 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 	}
 	k.OneOf = strings.Fields(tag.Get("oneof"))
 	if of, ok := tag.Lookup("of"); ok {
-		k.OneOf = tables[of]()
+		k.of, k.OneOf = of, tables[of]()
 	}
 	k.words = strings.Fields(tag.Get("words"))
 	if group, ok := tag.Lookup("policy"); ok {

@@ -16,8 +16,6 @@ import (
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
-
-	"kvasir/wording"
 )
 
 const builtInName = "built-in config.yaml"
@@ -177,7 +175,7 @@ func (l *Layers) variableValues(at places) (koanf.Provider, Problems) {
 			example := groups[name].Children[0]
 			found = append(found, problem{at: here, kept: true, text: fmt.Sprintf("%s is a group of keys; set each on its own, as %s", groups[name].path, example.variable())})
 		default:
-			hint := wording.DidYouMean(name, slices.Concat(slices.Sorted(maps.Keys(byName)), otherVariables))
+			hint := variableHint(name, slices.Concat(slices.Sorted(maps.Keys(byName)), otherVariables))
 			found = append(found, problem{at: here, kept: true, text: "no key has this variable" + hint})
 		}
 		return "", nil

@@ -76,6 +76,8 @@ func TestTextValues(t *testing.T) {
 		{"workers", "", []any{}},
 		{"workers", "a,b", errorText("F: workers: must be a list, is the string \"a,b\"; did you mean [{url: a},{url: b}]?")},
 		{"workers", "- url: http://a:1", []any{map[string]any{"url": "http://a:1", "role": "both", "max_requests": 0, "tls": map[string]any{"insecure": false}}}},
+		{"routing.policy", "power-of-two", "p2c"},
+		{"routing.policy", "least-loaded", "least_loaded"},
 		{"routing.policy", "leastloaded", errorText(`F: routing.policy: must be predict, kv, round_robin, random, least_loaded or p2c, not "leastloaded", did you mean "least_loaded"?`)},
 		{"server.cors", strings.Repeat("a", maxFile+1), errorText("F: server.cors: is larger than 1 MiB")},
 	} {
@@ -97,7 +99,7 @@ type errorText string
 func TestUnknownVariablesAndFlags(t *testing.T) {
 	t.Parallel()
 	l := &Layers{
-		Environ: []string{"KVASIR_SERVER_LISTN=x", "KVASIR_SERVER=x", "KVASIR_ZZZ=1", "KVASIR_CONFG=x", "KVASIR_SERVER_MAX_BODY=-1", "kvasir_server_listen=x"},
+		Environ: []string{"KVASIR_SERVER_LISTN=x", "KVASIR_SERVER=x", "KVASIR_ZZZ=1", "KVASIR_LISTEN=:1", "KVASIR_CONFG=x", "KVASIR_SERVER_MAX_BODY=-1", "kvasir_server_listen=x"},
 		Flags: []FlagValue{
 			{"--set log.levl", "log.levl", "info"}, {"--set server", "server", "x"}, {"--set max_body", "max_body", "1"},
 			{"--set ", "", "1"}, {"--listen", "server.listen", "80"},
@@ -107,6 +109,7 @@ func TestUnknownVariablesAndFlags(t *testing.T) {
 	want := strings.Join([]string{
 		`built-in config.yaml:1:14: log.level: must be trace, debug, info, warn or error, not "loud"`,
 		`KVASIR_CONFG: no key has this variable, did you mean "KVASIR_CONFIG"?`,
+		`KVASIR_LISTEN: no key has this variable, did you mean "KVASIR_SERVER_LISTEN"?`,
 		`KVASIR_SERVER: server is a group of keys; set each on its own, as KVASIR_SERVER_LISTEN`,
 		`KVASIR_SERVER_LISTN: no key has this variable, did you mean "KVASIR_SERVER_LISTEN"?`,
 		`KVASIR_SERVER_MAX_BODY: server.max_body: must not be negative, is -1`,

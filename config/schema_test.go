@@ -124,9 +124,17 @@ func comments(t *testing.T) map[string]string {
 	list := ""
 	element := regexp.MustCompile(`^#  +(- )?([a-z_0-9]+):.*?\s# (.+)$`)
 	under := ""
+	// A key whose default depends on others stands in a comment, among its siblings.
+	sibling, parents := regexp.MustCompile(`^( +)# ([a-z_]+): .*\s# (.+)$`), [2]string{}
+	section := regexp.MustCompile(`^( {0,2})([a-z_]+):`)
 	for line := range strings.Lines(string(builtIn(t))) {
 		line = strings.TrimRight(line, "\n")
-		switch {
+		if m := section.FindStringSubmatch(line); m != nil {
+			parents[len(m[1])/2] = m[2]
+		}
+		switch m := sibling.FindStringSubmatch(line); {
+		case len(m) > 0 && len(m[1]) == 4:
+			found[join(join(parents[0], parents[1]), m[2])] = m[3]
 		case strings.HasPrefix(line, "# [restart] Engines inside"):
 			list = "simulate"
 		case regexp.MustCompile(`^# [a-z]+:$`).MatchString(line):

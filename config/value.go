@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/upstream"
 	"kvasir/wording"
 )
@@ -51,6 +52,11 @@ func (k *Key) parseText(text string) (string, error) {
 	for _, v := range k.OneOf {
 		if v == text {
 			return text, nil
+		}
+	}
+	if k.of == "policies" {
+		if p, err := kvroute.ParsePolicy(text); err == nil {
+			return p.String(), nil
 		}
 	}
 	// YAML writes off as false, too.

@@ -53,7 +53,7 @@ func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (Wo
 	v := &validation{}
 	v.workers(c)
 	v.gpus(c)
-	b := &loader{config: c, files: Contents{}, readFile: func(path string) ([]byte, error) { return filewatch.Read(path, MaxRead) }}
+	b := &loader{config: c, dir: filepath.Dir(file), files: Contents{}, readFile: func(path string) ([]byte, error) { return filewatch.Read(path, MaxRead) }}
 	f := WorkerFile{Workers: c.Workers, Credentials: b.workers(), Read: b.files}
 	if bad = bad.with(v.found, r.at).with(b.found, r.at); len(bad) > 0 {
 		return WorkerFile{Read: b.files}, bad

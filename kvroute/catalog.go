@@ -46,6 +46,13 @@ func (p *Pool) Models() []Served {
 	return list
 }
 
+// ServedNames are the names of Models. They are not sure while a worker has yet to say what it
+// serves.
+func (p *Pool) ServedNames() (names []string, sure bool) {
+	c := p.catalog()
+	return slices.Sorted(maps.Keys(c.served)), len(c.unsure) == 0
+}
+
 // Serves says whether a worker is known to serve the model, up or not.
 func (p *Pool) Serves(model string) bool {
 	_, ok := p.catalog().served[model]

@@ -27,6 +27,7 @@ const (
 // the row, and never compare a Policy or its name. A new policy is a file, a constant and a row.
 var policies = [...]struct {
 	name string
+	also string // another name that people have for it
 
 	// pick picks one of the eligible workers by their load; nil is returned where there is none. A policy has either
 	// this or price.
@@ -46,7 +47,7 @@ var policies = [...]struct {
 	RoundRobin:  {name: "round_robin", pick: roundRobin},
 	Random:      {name: "random", pick: random},
 	LeastLoaded: {name: "least_loaded", pick: leastLoaded},
-	P2C:         {name: "p2c", pick: p2c},
+	P2C:         {name: "p2c", also: "power_of_two", pick: p2c},
 	Predict:     {name: "predict", price: priceByTime, timed: true},
 	KV:          {name: "kv", price: priceByBlocks, weighed: true},
 }
@@ -78,10 +79,11 @@ func PoliciesThat(holds func(Policy) bool) (names []string) {
 	return names
 }
 
-// ParsePolicy reads the name of a policy.
+// ParsePolicy reads the name of a policy, which may be written as others do: round-robin, power-of-two.
 func ParsePolicy(s string) (Policy, error) {
+	plain := strings.ReplaceAll(s, "-", "_")
 	for p, row := range policies {
-		if s == row.name {
+		if plain == row.name || plain == row.also && plain != "" {
 			return Policy(p), nil
 		}
 	}

@@ -27,6 +27,14 @@ func TestParse(t *testing.T) {
 			t.Errorf("policy %s: %v, %v", name, p, err)
 		}
 	}
+	for name, want := range map[string]Policy{"round-robin": RoundRobin, "least-loaded": LeastLoaded, "power-of-two": P2C, "power_of_two": P2C} {
+		if p, err := ParsePolicy(name); err != nil || p != want {
+			t.Errorf("%q is %v, %v", name, p, err)
+		}
+	}
+	if _, err := ParsePolicy(""); err == nil {
+		t.Error("no name is a policy")
+	}
 	_, err := ParsePolicy("vk")
 	if err == nil || err.Error() != `cannot read policy "vk": want predict, kv, round_robin, random, least_loaded, p2c` {
 		t.Errorf("policy vk: %v", err)

@@ -39,6 +39,44 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 	return append(dst, `}}`...)
 }
 
+// AppendFor appends the error as clients of the path read it.
+func (e *Error) AppendFor(path string, dst []byte) []byte {
+	if path == "/v1/messages" || path == "/v1/messages/count_tokens" {
+		return e.AppendMessages(dst)
+	}
+	return e.AppendJSON(dst)
+}
+
+// AppendMessages appends the error as clients of /v1/messages read it, in Anthropic's shape:
+// {"type":"error","error":{"type","message"}}, with param and code beside the message.
+func (e *Error) AppendMessages(dst []byte) []byte {
+	named := *e
+	named.Type = messagesType(e.Status)
+	dst = append(dst, `{"type":"error",`...)
+	return append(dst, named.AppendJSON(nil)[1:]...)
+}
+
+// messagesType is Anthropic's error type for a status.
+func messagesType(status int) string {
+	switch {
+	case status == 401:
+		return "authentication_error"
+	case status == 403:
+		return "permission_error"
+	case status == 404:
+		return "not_found_error"
+	case status == 413:
+		return "request_too_large"
+	case status == 429:
+		return "rate_limit_error"
+	case status == 503, status == 529:
+		return "overloaded_error"
+	case status >= 500:
+		return "api_error"
+	}
+	return "invalid_request_error"
+}
+
 func appendNullable(dst []byte, s string) []byte {
 	if s == "" {
 		return append(dst, "null"...)

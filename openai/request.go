@@ -2,7 +2,10 @@
 
 package openai
 
-import "math"
+import (
+	"bytes"
+	"math"
+)
 
 // A Request is one parsed body. The zero value is ready; Parse resets it, so
 // that one Request serves many bodies without allocating. Everything in it is
@@ -82,6 +85,27 @@ type Content struct {
 
 	Adapters []Adapter // members that name an adapter, or another model
 	template Span      // the first chat_template
+}
+
+// WantsForm says whether a program reads the answer: the request offers tools, or asks for an answer
+// of a certain form.
+func (r *Request) WantsForm() bool {
+	if r.Content.Tools > 0 {
+		return true
+	}
+	for _, p := range r.Parameters {
+		switch value := p.Value.Of(r.Body); string(p.Key.Of(r.Body)) {
+		case "response_format", "text": // {"type": "text"} is no form
+			if bytes.Contains(value, []byte(`"json_`)) || bytes.Contains(value, []byte(`"grammar"`)) || bytes.Contains(value, []byte(`"regex"`)) {
+				return true
+			}
+		case "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs", "json_schema", "regex", "ebnf":
+			if string(value) != "null" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Turns are the messages or input items of a conversation.

@@ -18,13 +18,14 @@ type Choice struct {
 	Weights WeightsAt // router_config_override of the top level
 }
 
-// A WeightsAt is where a router_config_override stands. Members of it that are
-// not here mean something to Dynamo's own router only.
+// A WeightsAt is where a router_config_override stands.
 type WeightsAt struct {
 	Whole       Span // the value
 	Credit      Span // overlap_score_credit
 	Scale       Span // prefill_load_scale
+	Weight      Span // overlap_score_weight, what older clients of Dynamo send in place of both
 	Temperature Span // router_temperature
+	Other       Span // the first member that is none of these
 }
 
 // routerField reads a member that only Kvasir may send, and notes where it stands.
@@ -79,10 +80,14 @@ func (p *parser) weights(at *WeightsAt) {
 			at.Credit = p.json.skip()
 		case "prefill_load_scale":
 			at.Scale = p.json.skip()
+		case "overlap_score_weight":
+			at.Weight = p.json.skip()
 		case "router_temperature":
 			at.Temperature = p.json.skip()
 		default:
-			skipUnknown(p.json, &m)
+			if skipUnknown(p.json, &m); !at.Other.Given() {
+				at.Other = p.json.since(m.start())
+			}
 		}
 	}
 	at.Whole = p.json.since(start)

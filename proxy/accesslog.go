@@ -73,6 +73,7 @@ func (l *accessLog) request(x *exchange) {
 	}
 	if x.facts.judged {
 		e.Str("event", "routing_decision")
+		x.logAsRouters(e)
 		x.plan.judgement.log(e)
 	}
 	if f.usage != answer.NoUsage && x.backend != nil { // `kvasir replay` reads them
@@ -85,6 +86,23 @@ func (l *accessLog) request(x *exchange) {
 	}
 	f.placed.log(e)
 	e.Msg("request")
+}
+
+// logAsRouters adds what Semantic Router's line of this name has, in its words: log pipelines that
+// were made for that find it here.
+func (x *exchange) logAsRouters(e *zerolog.Event) {
+	j := &x.plan.judgement
+	reason := "model_specified"
+	switch {
+	case j.path == pathBlocked:
+		reason = "security_block"
+	case x.facts.cache.result == cacheHit:
+		reason = "cache_hit"
+	case isLeftToUs(x.plan.asked):
+		reason = "auto_routing"
+	}
+	e.Str("original_model", x.plan.asked).Str("selected_model", x.plan.model).Str("reason_code", reason).
+		Bool("reasoning_enabled", j.reasoning != "" && j.reasoning != "off").Float64("routing_latency_ms", milliseconds(x.facts.overhead))
 }
 
 // candidates writes the line that says why: every candidate with what it holds,

@@ -65,7 +65,7 @@ func admit(pl *plan, now time.Time) *openai.Error {
 		return unknownModel(pl.model)
 	}
 	if !pl.state.serves(pl.model) {
-		return pl.state.unserved(pl.model)
+		return pl.state.unserved(pl.asked, pl.model)
 	}
 	if err := refuseAdapters(&pl.req, pl.key); err != nil {
 		return err

@@ -38,7 +38,7 @@ func newBackend(w Worker, t *Timeouts) (*backend, error) {
 // their first answers, so that the first request finds them.
 func (p *Proxy) watchAll(s *state) {
 	hooks := &upstream.Hooks{
-		Log: p.log, Bug: p.bugs.note, News: p.tokenizers.Look,
+		Log: p.log, Bug: p.bugs.note, News: p.heardModels,
 		Short: p.descriptors.NoteUndialled,
 	}
 	var begun []*backend
@@ -62,6 +62,12 @@ func (p *Proxy) watchAll(s *state) {
 			return
 		}
 	}
+}
+
+// heardModels is called when a worker serves other models than before.
+func (p *Proxy) heardModels() {
+	p.tokenizers.Look()
+	p.noteUnserved()
 }
 
 func (p *Proxy) watchOver(ctx context.Context, b *backend, h *upstream.Hooks) {

@@ -114,7 +114,7 @@ func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*Placem
 	var said placed
 	locate(pl, p.tokenizers, &said)
 	defer pl.placing.giveBack()
-	q := pl.query(time.Now(), !pl.handsOver(), len(pl.state.models[pl.chosen].Fallback) > 0)
+	q := pl.query(time.Now(), !pl.handsOver(), pl.fallback(0) != "")
 	priced, why, fault := pl.state.pool.Explain(q)
 	out.Why = why
 	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), said.approximate

@@ -98,7 +98,11 @@ func (a *attempts) giveUp(err error) *openai.Error {
 	switch last := a.last; {
 	case last != nil && last.Body != nil:
 		a.x.facts.why = "worker_error"
-		if err := a.x.reply.begin(last.Err.Status, last.Header, int64(len(last.Body)), last.Body); err != nil {
+		body := last.Body
+		if last.Read {
+			body = last.Err.AppendFor(a.x.plan.route.Path, nil)
+		}
+		if err := a.x.reply.begin(last.Err.Status, last.Header, int64(len(body)), body); err != nil {
 			a.x.lostClient()
 		}
 		a.x.answered()
@@ -118,7 +122,7 @@ func (a *attempts) noPlace(err error) *openai.Error {
 	case errors.As(err, &pin):
 		return wrongPin(pin)
 	case errors.Is(err, kvroute.ErrUnknownModel) && a.x.facts.fallbacks == 0:
-		return a.x.plan.state.unserved(a.x.plan.model)
+		return a.x.plan.state.unserved(a.x.plan.asked, a.x.plan.model)
 	case errors.As(err, &unsure):
 		return unavailable("no worker that answers serves the model "+strconv.Quote(a.x.plan.model)+", and some have not answered yet; try again", time.Second)
 	case errors.Is(err, kvroute.ErrGone) && a.x.p.stopping.Load() && !a.x.conn.Gone():

@@ -293,11 +293,11 @@ func (x *exchange) interruptFollower() {
 	x.facts.why = whyInterrupted
 	e := &openai.Error{
 		Status: 502, Type: "server_error", Code: "stream_interrupted",
-		Message: "the worker stopped in the middle of this answer; what came until here is not whole. Ask again",
+		Message: "the worker stopped in the middle of this answer; the answer so far is incomplete, ask again",
 	}
 	if x.p.stopping.Load() {
 		x.facts.why = "shutdown"
-		e.Status, e.Message = 503, "the gateway is shutting down; what came until here is not whole. Ask again"
+		e.Status, e.Message = 503, "the gateway is shutting down; the answer so far is incomplete, ask again"
 	}
 	x.facts.usage = answer.NoUsage
 	x.reply.breakOff(answer.AppendError(nil, x.plan.route.Kind, e))

@@ -177,22 +177,22 @@ func (a *attempts) fallBack(err error) bool {
 }
 
 // hasFallback says whether another model may be asked after this one.
-func (a *attempts) hasFallback() bool {
-	return a.x.facts.fallbacks < len(a.x.plan.state.models[a.x.plan.chosen].Fallback)
-}
+func (a *attempts) hasFallback() bool { return a.x.plan.fallback(a.x.facts.fallbacks) != "" }
 
 // nextFallback is the model to ask next, "" at the end of the list: that of the
 // model first chosen, so that none is asked twice. A key gets none that it may
 // not have, or has no tokens left of.
 func (a *attempts) nextFallback() string {
-	list := a.x.plan.state.models[a.x.plan.chosen].Fallback
-	for a.x.facts.fallbacks < len(list) {
+	for {
+		next := a.x.plan.fallback(a.x.facts.fallbacks)
+		if next == "" {
+			return ""
+		}
 		a.x.facts.fallbacks++
-		if next := list[a.x.facts.fallbacks-1]; mayHave(&a.x.plan, next) && a.x.reserve(next) == nil {
+		if mayHave(&a.x.plan, next) && a.x.reserve(next) == nil {
 			return next
 		}
 	}
-	return ""
 }
 
 // keepsApart says that the workers of a placement do not hand over to each

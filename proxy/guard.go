@@ -58,16 +58,28 @@ func (x *exchange) guard() (answered bool, err *openai.Error) {
 		return false, nil
 	}
 	x.facts.why = "blocked"
-	status := r.status
-	if !x.plan.route.Generates() && status == fasthttp.StatusOK {
-		status = fasthttp.StatusBadRequest // there is no answer to say it in
-	}
+	status := statusFor(r.status, &x.plan)
 	if status != fasthttp.StatusOK {
 		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.refusal.Text}
 	}
 	say := r.refusal.Replay(x.plan.route.Kind, x.arrived().Unix(), x.plan.req.Usage.Include)
 	x.tell(&say)
 	return true, nil
+}
+
+// statusFor is the status of a refusal. One that has no answer to say it in is an error, and so is one
+// of a program that wants tools called or a form kept, unless the configuration says otherwise: it
+// takes an answer of neither for a failure of the model, and asks again.
+func statusFor(status int, pl *plan) int {
+	switch {
+	case !pl.route.Generates() && status <= fasthttp.StatusOK:
+		return fasthttp.StatusBadRequest
+	case status == 0 && pl.req.WantsForm():
+		return fasthttp.StatusBadRequest
+	case status == 0:
+		return fasthttp.StatusOK
+	}
+	return status
 }
 
 // rulingOn says what follows from a verdict, which may be nil, for a request that the

@@ -167,8 +167,77 @@ func TestRedactAndRestore(t *testing.T) {
 		if got := answertest.TextAt(t, a.body, "choices 0 delta content"); got != want {
 			t.Errorf("restore %v: streamed %q", restore, got)
 		}
+		if got := a.Header.Get("x-kvasir-redacted"); got != "EMAIL_ADDRESS=3" {
+			t.Errorf("x-kvasir-redacted is %q", got)
+		}
 		if seen := w.seen(); len(seen) != 2 || seen[0] != veiled {
 			t.Errorf("the worker saw %q", seen)
+		}
+	}
+}
+
+// TestBlockedPrograms: a program that wants tools called, or an answer of a certain form, is told of a
+// block by an error; one that reads text by an answer. The configuration may want either for all.
+func TestBlockedPrograms(t *testing.T) {
+	w := goodWorker(t)
+	const card = "my card is 4111 1111 1111 1111"
+	for _, row := range []struct {
+		path, more string
+		auto       int
+	}{
+		{"/v1/chat/completions", ``, 200},
+		{"/v1/chat/completions", `,"stream":true`, 200},
+		{"/v1/chat/completions", `,"response_format":{"type":"text"}`, 200},
+		{"/v1/chat/completions", `,"tools":[]`, 200},
+		{"/v1/chat/completions", `,"tools":[{"type":"function","function":{"name":"f"}}]`, 400},
+		{"/v1/chat/completions", `,"stream":true,"tools":[{"type":"function","function":{"name":"f"}}]`, 400},
+		{"/v1/chat/completions", `,"response_format":{"type":"json_object"}`, 400},
+		{"/v1/chat/completions", `,"response_format": { "type" : "json_schema", "json_schema":{"name":"x","schema":{}}}`, 400},
+		{"/v1/chat/completions", `,"guided_json":{"type":"object"}`, 400},
+		{"/v1/responses", `,"text":{"format":{"type":"text"},"verbosity":"low"}`, 200},
+		{"/v1/responses", `,"text":{"format":{"type":"json_schema","name":"x","schema":{}}}`, 400},
+		{"/v1/messages", `,"tools":[{"name":"f","input_schema":{"type":"object"}}]`, 400},
+	} {
+		body := `{"model":"m","messages":[{"role":"user","content":"` + card + `"}]` + row.more + `}`
+		if row.path == "/v1/responses" {
+			body = `{"model":"m","input":"` + card + `"` + row.more + `}`
+		} else if row.path == "/v1/messages" {
+			body = `{"max_tokens":9,` + body[1:]
+		}
+		for set, want := range map[int]int{0: row.auto, 200: 200, 403: 403} {
+			s := guarded(classify.Block, w.url)
+			s.Guards = Guards{PIIStatus: set}
+			p := startProxy(t, s)
+			if a := p.ask(t, row.path, body); a.StatusCode != want || !strings.Contains(a.body, "CREDIT_CARD") || (want != 200 && row.path != "/v1/messages") != strings.Contains(a.body, `"code":"content_filter"`) && row.path != "/v1/messages" {
+				t.Errorf("status %d, %s%s: %d %s", set, row.path, row.more, a.StatusCode, a.body)
+			}
+		}
+	}
+	if seen := w.seen(); len(seen) != 0 {
+		t.Errorf("the worker saw %q", seen)
+	}
+}
+
+// TestNamesOfOthers: what users of Semantic Router look for in headers and the log, and the Date that
+// every reply has, whoever answers.
+func TestNamesOfOthers(t *testing.T) {
+	undated := startWorker(t, send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+	s := guarded(classify.Block, undated.url)
+	s.BIOTypes = true
+	p := startProxy(t, s)
+	a := p.ask(t, "/v1/chat/completions", `{"model":"auto","messages":[{"role":"user","content":"card 4111 1111 1111 1111, SSN 536-90-4399"}]}`)
+	if got := a.Header.Get("x-vsr-pii-types"); got != "B-CREDIT_CARD,B-US_SSN" || a.Header.Get("Date") == "" {
+		t.Errorf("types %q, date %q", got, a.Header.Get("Date"))
+	}
+	if a = p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode != 200 || len(a.Header["Date"]) != 1 {
+		t.Errorf("%d, dates %q", a.StatusCode, a.Header["Date"])
+	}
+	for _, want := range []string{
+		`"original_model":"auto","selected_model":"m","reason_code":"security_block","reasoning_enabled":false,"routing_latency_ms":`,
+		`"original_model":"m","selected_model":"m","reason_code":"model_specified",`,
+	} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, p.log.String())
 		}
 	}
 }

@@ -43,6 +43,7 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 			dst = appendHeader(dst, "x-kvasir-fallback", x.plan.model)
 		}
 		dst = x.facts.cache.appendHeaders(dst)
+		dst = appendFact(dst, "x-kvasir-redacted", x.plan.judgement.redactedBy)
 		if n := x.plan.judgement.hidden; n > 0 {
 			dst = appendHeader(dst, "x-kvasir-hidden-characters", strconv.Itoa(n))
 		}

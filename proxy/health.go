@@ -36,6 +36,8 @@ func (p *Proxy) Readiness() health.Readiness {
 	r.Reasons = append(p.reasons.List(), why...)
 	r.Reasons = append(r.Reasons, s.settings.sourceReasons()...)
 	r.Reasons = append(r.Reasons, s.settings.peerReasons()...)
+	unserved, noStandard := s.unservedReasons()
+	r.Reasons = append(r.Reasons, unserved...)
 	if s.noneFound() {
 		r.Reasons = append(r.Reasons, "discovery: no source has found a worker")
 	}
@@ -50,6 +52,8 @@ func (p *Proxy) Readiness() health.Readiness {
 		r.Status, r.Code = "shutting down", fasthttp.StatusServiceUnavailable
 	case up == 0:
 		r.Status, r.Code = "no worker is up", fasthttp.StatusServiceUnavailable
+	case noStandard:
+		r.Status, r.Code = "the default model is not served", fasthttp.StatusServiceUnavailable
 	case len(r.Reasons) > 0:
 		r.Status = "degraded"
 	}

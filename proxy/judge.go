@@ -29,7 +29,8 @@ type judgement struct {
 	types      []string
 	denied     []string
 	redacted   int
-	hidden     int // characters that no reader sees
+	redactedBy string // how many of which type
+	hidden     int    // characters that no reader sees
 	matched    []classify.Match
 	language   string
 	complexity string

@@ -49,13 +49,14 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
 	r.HandleOPTIONS = false
-	r.NotFound = respond.NotFound
+	r.NotFound = notHere
 	r.MethodNotAllowed = respond.MethodNotAllowed
 	for i := range openai.Routes {
 		rt := &openai.Routes[i]
 		a := make(statusMetrics, 600)
 		r.POST(rt.Path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, a) })
 	}
+	get(r, "/", welcome)
 	get(r, "/v1/models", p.listModels)
 	get(r, "/v1/models/{id:*}", p.showModel)
 	health.Routes(r, p.ready)

@@ -49,8 +49,8 @@ func (s *state) prices() bool { return s.settings.Routing.Policy.Priced() }
 
 // locate fills pl.placing.prompt, by which placement knows the blocks that the request
 // would meet: the tokens of the body as it will be sent (pl.edit is done), under the seed
-// of its adapter and salt. Where there are no tokens blocks of text stand in, which only
-// meet those of own placements. locate notes in said how long it took, and why text stands in.
+// of its adapter and salt. Where the tokens are not known, blocks of the prompt's text take
+// their place; they overlap only with what Kvasir itself placed before. locate notes in said how long it took, and why text stands in.
 func locate(pl *plan, sources *tokens.Sources, said *placed) {
 	p := &pl.placing
 	p.giveBack()

@@ -357,7 +357,7 @@ func TestSteering(t *testing.T) {
 		{`"nvext":{"backend_instance_id":"w0","decode_worker_id":"w1"},`, "", "w1", ""},
 		{`"nvext":{"backend_instance_id":"w0"},`, "x-worker-instance-id: w1", "w1", ""},
 		{`"nvext":null,`, "x-worker-instance-id: w0", "w0", ""},
-		{`"router_config_override":{"overlap_score_credit":2,"router_temperature":0,"assume_kv_reuse":true},`, "x-worker-instance-id: w0", "w0", ""},
+		{`"router_config_override":{"overlap_score_credit":2,"router_temperature":0},`, "x-worker-instance-id: w0", "w0", ""},
 		{"", "x-worker-instance-id: w9", "", `no worker \"w9\" serves model \"m\": want w0, w1, w2`},
 		{"", "x-prefill-instance-id: w1", "", `no prefill worker`},
 		{"", "X-data-parallel-rank: one", "", "The header x-data-parallel-rank must be the number of a data-parallel rank"},

@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"kvasir/classify"
 	"kvasir/openai"
 	"kvasir/openai/answer"
@@ -93,6 +95,24 @@ func decidedModel(pl *plan) string {
 	return d.Model
 }
 
+// fallback is the model to ask after so many others that could not answer; "": there is none.
+// Behind those that the configuration names comes the default one, where the model was left to
+// us and a decision chose another.
+func (pl *plan) fallback(after int) string {
+	list := pl.state.models[pl.chosen].Fallback
+	switch {
+	case after < len(list):
+		return list[after]
+	case after > len(list) || !isLeftToUs(pl.asked):
+		return ""
+	}
+	standard := pl.state.defaultModel()
+	if standard == pl.chosen || slices.Contains(list, standard) {
+		return ""
+	}
+	return standard
+}
+
 // splice notes every change of the body for the model that answers. All other bytes
 // reach the worker as they came. It fills edit, veil, unveil, hidesUsage and three fields
 // of judgement, and may be called again for another model or worker. hid counts each
@@ -113,7 +133,7 @@ func (pl *plan) splice(hid func(kind string)) {
 	if pl.unveil = nil; redacts(pl.verdict, &pl.state.settings.Classify) {
 		restore := pl.state.settings.Guards.Restore
 		redact(edit, r, &pl.reading, &pl.verdict.PII, &pl.veil, restore, hid)
-		pl.judgement.redacted = pl.veil.Count
+		pl.judgement.redacted, pl.judgement.redactedBy = pl.veil.Count, pl.veil.Counts()
 		if restore {
 			pl.unveil = answer.NewUnveiler(&pl.veil, pl.route.Kind)
 		}

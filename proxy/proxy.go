@@ -51,6 +51,11 @@ type Proxy struct {
 	accounts *accounts      // of keys, over several Kvasirs; nil: there is one. Written with applying held
 	reasons  health.Reasons // why /readyz is not plainly ready
 
+	unserved struct {
+		sync.Mutex
+		told []string // what the log has said of unserved models
+	}
+
 	draining atomic.Bool // ready no more
 	refusing atomic.Bool // new requests get 503
 	stopping atomic.Bool // running requests are ended

@@ -3,11 +3,13 @@
 package proxy
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"kvasir/header"
 	"kvasir/openai/answer"
 	"kvasir/wire"
 )
@@ -34,10 +36,10 @@ func (r *reply) whole(header []byte, length int64, body []byte) error {
 	return r.begin(fasthttp.StatusOK, header, length, body)
 }
 
-// begin makes the head of the reply and sends it together with first, whose
+// begin makes the head of the reply, lines among it, and sends it together with first, whose
 // ownership stays with the caller. length is that of the whole body; -1 says
 // that nobody knows it yet.
-func (r *reply) begin(status int, header []byte, length int64, first []byte) error {
+func (r *reply) begin(status int, lines []byte, length int64, first []byte) error {
 	x := r.x
 	now := time.Now()
 	if x.backend == nil || status >= 400 {
@@ -52,9 +54,12 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	if x.p.draining.Load() {
 		x.ctx.SetConnectionClose()
 	}
-	out := wire.TakeBuffer(len(header) + len(first) + 2<<10)
+	out := wire.TakeBuffer(len(lines) + len(first) + 2<<10)
 	b := appendStatusLine(out[:0], status)
-	b = append(b, header...)
+	b = append(b, lines...)
+	if !hasDate(lines) {
+		b = append(fasthttp.AppendHTTPDate(append(b, "Date: "...), now), "\r\n"...)
+	}
 	x.facts.status = status
 	b = x.appendOwnHeaders(b)
 	switch {
@@ -88,6 +93,18 @@ func (r *reply) begin(status int, header []byte, length int64, first []byte) err
 	err := r.put(b, now)
 	wire.GiveBuffer(out)
 	return err
+}
+
+// hasDate says whether header lines that a worker sent have a Date, which every reply has
+// (RFC 9110, 6.6.1).
+func hasDate(lines []byte) bool {
+	for len(lines) > 0 {
+		var line []byte
+		if line, lines = header.CutLine(lines); len(line) > 5 && line[4] == ':' && bytes.EqualFold(line[:4], []byte("Date")) {
+			return true
+		}
+	}
+	return false
 }
 
 // put writes to the client. When the client is lost, the reply goes on for the

@@ -33,6 +33,7 @@ type Settings struct {
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
 	VSRHeaders   bool
+	BIOTypes     bool // x-vsr-pii-types has B- before each type
 
 	Classify classify.Options
 	Guards   Guards
@@ -78,7 +79,7 @@ func (t *Timeouts) upstream() upstream.Timeouts {
 
 // Guards is how the proxy answers for the guards of Classify.
 type Guards struct {
-	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter
+	JailbreakStatus int  // HTTP status of a block; 200: an answer that ends with content_filter; 0: what the request can be told
 	PIIStatus       int  // the same
 	Restore         bool // redacted values are put back into the answer
 	ClientTemplates bool // chat templates of clients are taken

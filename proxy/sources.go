@@ -28,11 +28,25 @@ func (s *state) noneFound() bool {
 
 // unserved is the answer to a model that no worker serves. While none has been found at all
 // that is no word about the model: clients do not ask again after a 404.
-func (s *state) unserved(model string) *openai.Error {
+func (s *state) unserved(asked, model string) *openai.Error {
 	if s.noneFound() {
 		return unavailable("no worker has been found yet: none of the sources under discovery knows one; try again", time.Second)
 	}
+	if isLeftToUs(asked) {
+		return unservedStandard(asked, model)
+	}
 	return unknownModel(model)
+}
+
+// unservedStandard is the answer to a client that left the model to us, and need not know the
+// name that the configuration has for that.
+func unservedStandard(asked, model string) *openai.Error {
+	err := unknownModel(model)
+	if asked == "" {
+		asked = "auto"
+	}
+	err.Message = fmt.Sprintf("%q stands for the model %q here, which no worker serves; GET /v1/models lists those that are", asked, model)
+	return err
 }
 
 // sourceReasons say which sources of workers do not answer, and what they do not agree

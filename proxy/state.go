@@ -122,6 +122,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	next.tellPeers()
 	p.tokenizers.Follow(next.wantsTokens())
 	p.hardware.Follow(&s.GPU, next.onGPUs())
+	p.noteUnserved()
 	if old != nil {
 		old.retire(next)
 		p.metrics.forget(old, next)

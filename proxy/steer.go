@@ -159,15 +159,21 @@ func (s *steering) weigh(param string, body []byte, at *openai.WeightsAt) *opena
 	if !objectOrNothing(whole) {
 		return openai.Invalid(param, "%s must be an object; overlap_score_credit, prefill_load_scale and router_temperature in it are numbers", param)
 	}
+	if other := at.Other.Of(body); len(other) > 0 {
+		name, _, _ := bytes.Cut(other, []byte(":"))
+		return openai.Invalid(param, "%s has the member %s, which has no effect here; overlap_score_credit, overlap_score_weight, prefill_load_scale and router_temperature have", param, openai.Clip(string(bytes.TrimSpace(name))))
+	}
 	if len(whole) == 0 || whole[0] == 'n' {
 		return nil
 	}
 	var o kvroute.Override
+	var weight *float64
 	for _, w := range [...]struct {
 		name string
 		at   openai.Span
 		to   **float64
 	}{
+		{"overlap_score_weight", at.Weight, &weight},
 		{"overlap_score_credit", at.Credit, &o.Credit},
 		{"prefill_load_scale", at.Scale, &o.Scale},
 		{"router_temperature", at.Temperature, &o.Temperature},
@@ -181,6 +187,14 @@ func (s *steering) weigh(param string, body []byte, at *openai.WeightsAt) *opena
 			return openai.Invalid(param+"."+w.name, "%s must be a number from 0 to %d", w.name, maxWeight)
 		}
 		*w.to = &v
+	}
+	if weight != nil { // as Dynamo has read it since it has the other two: 0 also counts no block as held
+		if o.Scale == nil {
+			o.Scale = weight
+		}
+		if *weight == 0 && o.Credit == nil {
+			o.Credit = weight
+		}
 	}
 	s.override = &o
 	return nil

@@ -354,9 +354,9 @@ func (r *relay) interrupted(tell bool) {
 
 // interruption is the error that ends a broken stream.
 func (r *relay) interruption() *openai.Error {
-	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; what came until here is not whole. Ask again", r.x.facts.worker)
+	e := upstream.Fault(502, "worker %q stopped in the middle of its answer; the answer so far is incomplete, ask again", r.x.facts.worker)
 	if r.x.facts.why == "shutdown" {
-		e = upstream.Fault(503, "the gateway %s; what came until here is not whole. Ask again", "is shutting down")
+		e = upstream.Fault(503, "the gateway %s; the answer so far is incomplete, ask again", "is shutting down")
 	}
 	e.Code = "stream_interrupted"
 	return e

@@ -31,11 +31,11 @@ func appendVSR(dst []byte, pl *plan, found *recalled, status int) []byte {
 	dst = appendHeader(dst, "x-vsr-schema-version", vsrSchema)
 	dst = appendHeader(dst, "x-vsr-response-path", path)
 	if j.guard != "" {
-		return j.appendBlock(dst)
+		return j.appendBlock(dst, pl.state.settings.BIOTypes)
 	}
 	dst = j.appendAttack(dst)
 	if len(j.denied) > 0 {
-		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
+		dst = appendTypes(dst, j.denied, pl.state.settings.BIOTypes)
 	}
 	if found.result == cacheHit {
 		dst = appendHeader(dst, "x-vsr-cache-hit", "true")
@@ -66,7 +66,7 @@ func appendVSR(dst []byte, pl *plan, found *recalled, status int) []byte {
 
 // appendBlock appends what is said of a request that a guard or a decision
 // refused: the types that were found, never the values.
-func (j *judgement) appendBlock(dst []byte) []byte {
+func (j *judgement) appendBlock(dst []byte, bio bool) []byte {
 	dst = appendFact(dst, "x-vsr-selected-category", j.category)
 	dst = appendFact(dst, "x-vsr-selected-decision", j.decision)
 	if j.path != pathBlocked {
@@ -75,12 +75,21 @@ func (j *judgement) appendBlock(dst []byte) []byte {
 	switch j.guard {
 	case "pii":
 		dst = appendHeader(dst, "x-vsr-pii-violation", "true")
-		dst = appendHeader(dst, "x-vsr-pii-types", strings.Join(j.denied, ","))
+		dst = appendTypes(dst, j.denied, bio)
 	case "jailbreak":
 		dst = appendHeader(dst, "x-vsr-jailbreak-blocked", "true")
 		dst = j.appendAttack(dst)
 	}
 	return dst
+}
+
+// appendTypes appends the types of personal data, plain or with the B- that a token model's labels
+// have at the beginning of a value.
+func appendTypes(dst []byte, types []string, bio bool) []byte {
+	if bio {
+		return appendHeader(dst, "x-vsr-pii-types", "B-"+strings.Join(types, ",B-"))
+	}
+	return appendHeader(dst, "x-vsr-pii-types", strings.Join(types, ","))
 }
 
 // appendAttack appends what the guard against attacks found, whether it blocks

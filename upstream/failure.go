@@ -22,6 +22,7 @@ type Failure struct {
 	Err    *openai.Error // what the client is told if there is no other attempt; of a worker's own error reply, its status at least
 	Header []byte        // of a worker's own error reply: the header lines to pass on
 	Body   []byte        // of a worker's own error reply: the body to pass on; nil: there is none
+	Read   bool          // Body is Err in OpenAI's shape, made of what the worker said in another one
 	Said   []byte        // the beginning of what the worker said in no known shape: for the log alone
 	Retry  bool          // another worker may do better
 	Busy   bool          // the worker is loaded, not broken
@@ -67,7 +68,7 @@ func (c *Call) Refusal(worker string) (*Failure, error) {
 	} else {
 		f.conceal(worker, c.Payload())
 		f.Header = []byte(jsonLine)
-		f.Body = f.Err.AppendJSON(nil)
+		f.Body, f.Read = f.Err.AppendJSON(nil), true
 		if c.Head.RetryAfter != nil {
 			f.Header = append(append(append(f.Header, "Retry-After: "...), c.Head.RetryAfter...), "\r\n"...)
 		}
@@ -93,7 +94,7 @@ func EventFailure(worker string, event []byte) *Failure {
 	f.Reason, f.Retry = "error_event", true
 	f.Busy = f.Err.Status == 429 || f.Err.Status == 503
 	f.Header = []byte(jsonLine)
-	f.Body = f.Err.AppendJSON(nil)
+	f.Body, f.Read = f.Err.AppendJSON(nil), true
 	return f
 }
 

@@ -152,6 +152,7 @@ type CheckResult struct {
 	Worker string
 	Source string // of discovery, that found it; "": the configuration names it
 	What   string // engine, version and models, when it answered
+	Models []string
 	Err    error
 }
 
@@ -180,6 +181,10 @@ func checkOne(ctx context.Context, s Settings, t Timeouts) CheckResult {
 		return r
 	}
 	r.What = asking.describe()
+	models, _ := w.Models()
+	for _, m := range models {
+		r.Models = append(r.Models, m.Name)
+	}
 	return r
 }
 

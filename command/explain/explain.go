@@ -93,6 +93,9 @@ func Request(g *config.Generation, route string, body []byte) (*Explanation, err
 	e.Cache = cacheAskedOf(g, &reading, v, r, question)
 	e.Cache.look(g, question)
 	e.Placement = placementOf(c, route, body, v, r)
+	if f := e.Placement.Found; f != nil && f.Problem != "" && v.Blocked() == classify.Passed && !noModel(v) {
+		e.Outcome = "fails: " + f.Problem
+	}
 	return e, nil
 }
 

@@ -8,6 +8,7 @@ package serve
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -127,12 +128,10 @@ func (s *server) start() error {
 		return err
 	}
 	if s.api, err = listener.Open(c.Server.Listen); err != nil {
-		return err
+		return fmt.Errorf("server.listen (--listen): %w", err)
 	}
-	if c.Server.Admin != "" {
-		if s.admin, err = listener.Open(c.Server.Admin); err != nil {
-			return err
-		}
+	if err = s.openAdmin(); err != nil {
+		return err
 	}
 	var tlsConf *tls.Config
 	if s.current.TLS != nil {
@@ -209,6 +208,25 @@ func (s *server) limits() error {
 		s.log.Info().Str("limit", config.Size(limit).String()).Msg("memory limit taken from the control group")
 	}
 	return nil
+}
+
+// openAdmin opens the listener for operators. Its address by default may be another Kvasir's: who
+// tries out a second one asked for no such listener, and goes without.
+func (s *server) openAdmin() (err error) {
+	addr := s.started.Server.Admin
+	if addr == "" {
+		return nil
+	}
+	s.admin, err = listener.Open(addr)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EADDRINUSE) && !s.current.Chosen("server.admin"):
+		s.admin = nil
+		s.log.Warn().Str("address", addr).Msg("serving without metrics, health for operators and reloads by request: another process has the address of server.admin; set another one by --admin, or --admin= for none")
+		return nil
+	}
+	return fmt.Errorf("server.admin (--admin): %w", err)
 }
 
 func (s *server) watchFiles() {

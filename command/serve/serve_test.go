@@ -76,3 +76,25 @@ func TestServeLeavesNothing(t *testing.T) {
 	}
 	goleak.VerifyNone(t, fasthttps...)
 }
+
+// TestSecondServe: a second Kvasir beside one that has the address by default for operators serves
+// without; one that was asked for such an address does not start, and says which key it is about.
+func TestSecondServe(t *testing.T) {
+	defer setLogLevel("trace")
+	first, err := net.Listen("tcp", "127.0.0.1:0")
+	do(t, err)
+	defer first.Close()
+	taken := first.Addr().String()
+	builtIn := "server: {listen: 127.0.0.1:0, admin: " + taken + ", drain: {delay: 0s}}\nsimulate: [{name: s, events: false}]\ncache: {store: off}\ngpu: {mode: off}\nlog: {level: error}\n"
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGTERM
+	if err := Run(&config.Layers{BuiltIn: []byte(builtIn)}, "v0.0.1-test", signals); err != nil {
+		t.Errorf("it does not serve: %v", err)
+	}
+	for _, row := range [][3]string{{"--admin", "server.admin", "server.admin (--admin): cannot listen on"}, {"--listen", "server.listen", "server.listen (--listen): cannot listen on"}} {
+		l := &config.Layers{BuiltIn: []byte(builtIn), Flags: []config.FlagValue{{Flag: "--admin", Path: "server.admin"}, {Flag: row[0], Path: row[1], Text: taken}}}
+		if err := Run(l, "v0.0.1-test", make(chan os.Signal)); err == nil || !strings.HasPrefix(err.Error(), row[2]) {
+			t.Errorf("%s: %v", row[0], err)
+		}
+	}
+}

@@ -3,6 +3,8 @@
 package wiring
 
 import (
+	"strconv"
+
 	"kvasir/classify"
 	"kvasir/config"
 	"kvasir/proxy"
@@ -49,7 +51,8 @@ func Classify(c *config.Config) classify.Options {
 
 // harmless are the types of personal data that may pass where classify.pii.allow
 // is not set: nobody shall be refused for saying who they are. Numbers of
-// accounts, of identity documents, and secrets are not among them.
+// accounts, of identity documents, and secrets are not among them. Who has them
+// replaced is refused nothing, and wants all types replaced.
 var harmless = []string{
 	"PERSON", "GPE", "ORGANIZATION", "NRP", "TITLE", "AGE", "DATE_TIME", "EMAIL_ADDRESS", "PHONE_NUMBER",
 	"STREET_ADDRESS", "ZIP_CODE", "DOMAIN_NAME", "IP_ADDRESS", "MAC_ADDRESS", "EU_VAT",
@@ -57,7 +60,7 @@ var harmless = []string{
 
 // allowed is what classify.pii.allow says; an empty list allows nothing.
 func allowed(p *config.PII) []string {
-	if p.Allow == nil {
+	if p.Allow == nil && p.Action != "redact" {
 		return harmless
 	}
 	return p.Allow
@@ -66,11 +69,17 @@ func allowed(p *config.PII) []string {
 // Guards are what the proxy does where a guard has found something.
 func Guards(c *config.Config) proxy.Guards {
 	return proxy.Guards{
-		JailbreakStatus: c.Classify.Jailbreak.Status,
-		PIIStatus:       c.Classify.PII.Status,
+		JailbreakStatus: status(c.Classify.Jailbreak.Status),
+		PIIStatus:       status(c.Classify.PII.Status),
 		Restore:         c.Classify.PII.Restore,
 		ClientTemplates: c.Guards.ClientTemplates == "allow",
 	}
+}
+
+// status is what the status of a block is by its name; 0: auto.
+func status(name string) int {
+	n, _ := strconv.Atoi(name)
+	return n
 }
 
 func decision(d *config.Decision) classify.Decision {

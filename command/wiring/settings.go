@@ -26,6 +26,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Retry:        proxy.Retry(c.Server.Retry),
 		ReplyHeaders: c.Headers.Kvasir,
 		VSRHeaders:   c.Headers.VSR,
+		BIOTypes:     c.Headers.PIITypes == "bio",
 		Classify:     Classify(c),
 		Guards:       Guards(c),
 		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},

@@ -43,8 +43,9 @@ func TestFullFile(t *testing.T) {
 			Header: time.Second, Body: 2 * time.Second, Connect: 3 * time.Second,
 			FirstByte: 4 * time.Minute, Idle: 90 * time.Second, Write: 250 * time.Millisecond,
 		},
-		CORS:  []string{"https://example.com", "http://localhost:3000"},
-		Hosts: []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"},
+		BIOTypes: true,
+		CORS:     []string{"https://example.com", "http://localhost:3000"},
+		Hosts:    []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"},
 		Retry: proxy.Retry{Attempts: 0, Budget: 1},
 		Keys: []proxy.Key{
 			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Isolate: true, Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},

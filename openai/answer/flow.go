@@ -164,12 +164,16 @@ func (f *Flow) AppendError(dst []byte, e *openai.Error) []byte {
 
 // AppendError appends an error as an event of a route of kind k: in OpenAI's
 // own form, and for responses and messages as the event that their clients look
-// for, with the same error object in it.
+// for.
 func AppendError(dst []byte, k openai.Kind, e *openai.Error) []byte {
 	object := e.AppendJSON(nil)
-	if k == openai.KindResponses || k == openai.KindMessages {
+	switch k {
+	case openai.KindResponses:
 		dst = append(dst, "event: error\n"...)
 		object = append([]byte(`{"type":"error",`), object[1:]...)
+	case openai.KindMessages:
+		dst = append(dst, "event: error\n"...)
+		object = e.AppendMessages(nil)
 	}
 	dst = append(append(dst, "data: "...), object...)
 	return append(dst, "\n\n"...)

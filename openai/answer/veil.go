@@ -5,6 +5,7 @@ package answer
 import (
 	"bytes"
 	"strconv"
+	"strings"
 )
 
 // A Veil is what was hidden in one request, and under what names. An Unveiler
@@ -14,6 +15,12 @@ type Veil struct {
 
 	hidden []hidden
 	taken  []taken
+	counts []kindCount // in the order in which they were met
+}
+
+type kindCount struct {
+	kind string
+	n    int
 }
 
 type hidden struct {
@@ -33,7 +40,32 @@ type taken struct {
 const maxHidden = 256
 
 // Reset forgets what was hidden and keeps the memory.
-func (v *Veil) Reset() { v.hidden, v.taken, v.Count = v.hidden[:0], v.taken[:0], 0 }
+func (v *Veil) Reset() {
+	v.hidden, v.taken, v.counts, v.Count = v.hidden[:0], v.taken[:0], v.counts[:0], 0
+}
+
+// Counts says how many pieces of which kind were hidden: "PERSON=2, EMAIL_ADDRESS=1".
+func (v *Veil) Counts() string {
+	var b strings.Builder
+	for i, c := range v.counts {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(c.kind + "=" + strconv.Itoa(c.n))
+	}
+	return b.String()
+}
+
+func (v *Veil) count(kind string) {
+	v.Count++
+	for i := range v.counts {
+		if v.counts[i].kind == kind {
+			v.counts[i].n++
+			return
+		}
+	}
+	v.counts = append(v.counts, kindCount{kind, 1})
+}
 
 // Placeholder returns what is to stand for a value of this kind: [KIND] for the
 // first, [KIND_2] for the next that differs, and so on, equal values under one
@@ -41,7 +73,7 @@ func (v *Veil) Reset() { v.hidden, v.taken, v.Count = v.hidden[:0], v.taken[:0],
 // either. Beyond the first 256 different values of a request those of a kind
 // share one placeholder, and are not put back.
 func (v *Veil) Placeholder(body []byte, kind string, value []byte) []byte {
-	v.Count++
+	v.count(kind)
 	same := v.numbersOf(body, kind)
 	for i := range v.hidden {
 		h := &v.hidden[i]

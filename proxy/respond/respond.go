@@ -4,7 +4,8 @@
 // listener: errors in OpenAI's shape, values as JSON, and what the routers say of
 // unknown routes.
 //
-//	r.NotFound, r.MethodNotAllowed = respond.NotFound, respond.MethodNotAllowed
+//	r.MethodNotAllowed = respond.MethodNotAllowed
+//	respond.NotFound(ctx, "")
 //	respond.Error(ctx, openai.Invalid("text", "it is empty"))
 //	respond.JSON(ctx, value, nil, "")
 package respond
@@ -21,7 +22,7 @@ import (
 	"kvasir/openai"
 )
 
-// Error answers with an error in OpenAI's shape.
+// Error answers with an error in OpenAI's shape, or Anthropic's where clients of the path read that.
 func Error(ctx *fasthttp.RequestCtx, err *openai.Error) {
 	allow := string(ctx.Response.Header.Peek("Allow"))
 	ctx.Response.SetStatusCode(err.Status)
@@ -36,7 +37,7 @@ func Error(ctx *fasthttp.RequestCtx, err *openai.Error) {
 		seconds := int(math.Ceil(err.RetryAfter.Seconds()))
 		ctx.Response.Header.Set("Retry-After", strconv.Itoa(seconds))
 	}
-	ctx.Response.SetBodyRaw(err.AppendJSON(nil))
+	ctx.Response.SetBodyRaw(err.AppendFor(string(ctx.Path()), nil))
 }
 
 // JSON answers with a value as JSON, followed by end, or with why there is none.
@@ -54,12 +55,16 @@ func JSON(ctx *fasthttp.RequestCtx, value any, refused *openai.Error, end string
 	ctx.Response.SetBodyRaw(append(body, end...))
 }
 
-// NotFound answers for a path that is no route.
-func NotFound(ctx *fasthttp.RequestCtx) {
+// NotFound answers for a path that is no route. hint says what to do instead, behind a semicolon;
+// "": that is not known.
+func NotFound(ctx *fasthttp.RequestCtx, hint string) {
+	if hint == "" {
+		hint = "; the README lists the routes"
+	}
 	ctx.Response.Header.Set("X-Request-Id", RequestID(ctx))
 	Error(ctx, &openai.Error{
 		Status: 404, Type: "invalid_request_error", Code: "unknown_url",
-		Message: "Unknown request URL: " + openai.Quoted(string(ctx.Method())+" "+string(ctx.Path())) + "; the README lists the routes",
+		Message: "Unknown request URL: " + openai.Quoted(string(ctx.Method())+" "+string(ctx.Path())) + hint,
 	})
 }
 
