@@ -156,7 +156,9 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 	case entrySlots:
 		if key, n := r.key(), r.number(1<<20); !r.bad {
 			h.setSlots(p, key, n)
-			p.slotted[key] = true
+			if p.inRound && len(p.slotted) < maxLegs {
+				p.slotted[key] = true
+			}
 		}
 	case entrySick:
 		if w := h.workers[r.key()]; w != nil && !r.bad {
@@ -198,6 +200,7 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		}
 	case entryLeaving:
 		h.forget(now, p, c)
+		r.rest = nil // it has nothing more to say
 	default:
 		r.bad = true
 	}

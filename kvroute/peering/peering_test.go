@@ -322,6 +322,21 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
+// What follows its leave in a message is not heard: nobody would end it.
+func TestNothingAfterLeaving(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	at := a.place(160)
+	placed := copies(a.x.Flush(begin))[0]
+	m := append(appendHeader(nil, 9, 1, 0), entryLeaving)
+	if err := b.x.Take(begin, append(m, placed[len(appendHeader(nil, 1, 1, 0)):]...)); err != nil {
+		t.Fatal(err)
+	}
+	if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Peers() != 0 {
+		t.Errorf("%d requests, %d away", requests, away)
+	}
+	at.Release()
+}
+
 // More than may wait is dropped with a count, and the rest is right.
 func TestTooMuchToTell(t *testing.T) {
 	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")

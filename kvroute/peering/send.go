@@ -37,6 +37,7 @@ type sender struct {
 
 	flushing   sync.Mutex // guards what follows; taken before mu
 	open       map[uint64]*open
+	openNames  int // of all of them
 	packer     packer
 	seq        uint64
 	snapshotAt time.Time
@@ -235,6 +236,9 @@ func (s *sender) room(x *Exchange, n int) *[]byte {
 	return &s.pages[s.page]
 }
 
+// mostFree is for how many legs memory is kept.
+const mostFree = 1024
+
 // entrySize is more than an entry without names takes.
 const entrySize = 128
 
@@ -243,9 +247,16 @@ func (s *sender) write(x *Exchange, e *event, names []kvindex.Name) {
 	case kvroute.LegPlaced:
 		o := s.newOpen()
 		o.worker = e.worker
-		o.away, o.away.Names = e.away, append(o.away.Names[:0], names[e.from:e.to]...)
-		s.open[e.id] = o
+		kept := o.away.Names[:0]
+		o.away = e.away
+		o.away.Names = names[e.from:e.to]
 		s.writePlaced(x, e.id, o)
+		if s.openNames+len(o.away.Names) > maxNames {
+			o.away.Names = nil // a snapshot does without
+		}
+		o.away.Names = append(kept, o.away.Names...)
+		s.openNames += len(o.away.Names)
+		s.open[e.id] = o
 	case kvroute.LegTokens:
 		o := s.open[e.id]
 		if o == nil {
@@ -257,7 +268,10 @@ func (s *sender) write(x *Exchange, e *event, names []kvindex.Name) {
 	case kvroute.LegEnded:
 		if o := s.open[e.id]; o != nil {
 			delete(s.open, e.id)
-			s.free = append(s.free, o)
+			s.openNames -= len(o.away.Names)
+			if len(s.free) < mostFree {
+				s.free = append(s.free, o)
+			}
 			m := s.room(x, entrySize)
 			*m = binary.AppendUvarint(append(*m, entryEnded), e.id)
 		}
