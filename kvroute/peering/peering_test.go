@@ -173,10 +173,10 @@ func TestGap(t *testing.T) {
 	a, b := newRouter(t, 1, "w1", "w2"), newRouter(t, 2, "w1", "w2")
 	meet(t, begin, a, b)
 	now := begin.Add(2 * time.Second)
-	kept, ends, lost := a.place(160), a.place(320), kvroute.Placement{}
+	kept, ends := a.place(160), a.place(320)
 	hear(t, now, a.x.Flush(now), b)
 	ends.Release()
-	lost = a.place(1600)
+	lost := a.place(1600)
 	a.x.Flush(now) // to nobody
 	also := a.place(1616)
 	hear(t, now, a.x.Flush(now), b)
