@@ -156,7 +156,11 @@ type Discovery struct {
 	Kind        string        `koanf:"kind" of:"sources"`
 	Path        Path          `koanf:"path"`
 	Name        string        `koanf:"name"`
-	Port        int           `koanf:"port" default:"0" min:"0" max:"65535"`
+	Namespace   string        `koanf:"namespace"`
+	Selector    string        `koanf:"selector"`
+	Pool        string        `koanf:"inference_pool"`
+	Port        string        `koanf:"port"`
+	Kubeconfig  Path          `koanf:"kubeconfig"`
 	Scheme      string        `koanf:"scheme" default:"http" oneof:"http https"`
 	Refresh     time.Duration `koanf:"refresh" default:"5s" min:"1s" max:"1h"`
 	Grace       time.Duration `koanf:"grace" default:"10s" min:"0s" max:"1h"`

@@ -5,6 +5,8 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"kvasir/discovery"
@@ -13,9 +15,15 @@ import (
 
 // Entry is the source as it looks for workers, without what these are told.
 func (d *Discovery) Entry() discovery.Entry {
-	return discovery.Entry{
-		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Port: d.Port, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
+	e := discovery.Entry{
+		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
+		Namespace: d.Namespace, Selector: d.Selector, InferencePool: d.Pool, Kubeconfig: string(d.Kubeconfig),
 	}
+	var err error
+	if e.Port, err = strconv.Atoi(d.Port); err != nil {
+		e.Port, e.PortName = 0, d.Port
+	}
+	return e
 }
 
 // discovery finds what is wrong with the sources of workers.
@@ -40,7 +48,7 @@ func (v *validation) discovery(sources []Discovery) {
 		if d.TLS.Insecure && d.TLS.CA != "" {
 			v.add("skips the check that tls.ca is for; there is one of the two", path+".tls.insecure")
 		}
-		if d.TLS != (PeerTLS{}) && d.Kind == "dns" && d.Scheme == "http" {
+		if d.TLS != (PeerTLS{}) && slices.Contains(discovery.Keys(d.Kind), "scheme") && d.Scheme == "http" {
 			v.add("has no effect on workers that are asked by http; set scheme: https", path+".tls")
 		}
 	}

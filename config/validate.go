@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"kvasir/upstream"
 	"kvasir/wording"
 )
 
@@ -345,13 +346,8 @@ func (v *validation) modelNames(path string, names []string, choose bool) {
 		if strings.HasSuffix(path, "models") {
 			at = fmt.Sprintf("%s[%d]", path, i)
 		}
-		switch {
-		case name == "":
-			v.add("is missing", at)
-		case len(name) > 256 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			v.add("must be at most 256 characters, none of them a control character", at)
-		case !choose && (strings.EqualFold(name, "mom") || strings.EqualFold(name, "auto")):
-			v.add(fmt.Sprintf("%s is what clients ask for when Kvasir shall choose; give the model another name", wording.Quote(name)), at)
+		if err := upstream.CheckModel(name); err != nil && !(choose && upstream.IsChosen(name)) {
+			v.add(err.Error(), at)
 		}
 	}
 }

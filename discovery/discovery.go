@@ -1,6 +1,6 @@
 // The sources that run: started and stopped by the configuration, each with what it knows.
 
-// Package discovery finds out where workers are: from files, from DNS. A source looks,
+// Package discovery finds out where workers are: from files, from DNS, from Kubernetes. A source looks,
 // again and again, and says which workers there are; what it said last holds until it
 // says something else, however long that takes and whatever fails meanwhile.
 //
@@ -32,10 +32,17 @@ type Entry struct {
 	Kind    string        // one of KindNames
 	Path    string        // of kind file: a file, or a directory of files
 	Name    string        // of kind dns: what is looked up
-	Port    int           // of kind dns: of the workers; 0: the records say it
-	Scheme  string        // of kind dns: http or https
+	Port    int           // of the workers; 0: not given as a number
+	Scheme  string        // of kinds dns and kubernetes: http or https
 	Refresh time.Duration // of kind dns: from one look to the next
 	Grace   time.Duration // how long there must be no worker at all before that is believed
+
+	// Of kind kubernetes:
+	Namespace     string // "": that of the service account, or of the kubeconfig's context
+	Selector      string // labels of pods
+	InferencePool string // the name of one, which has selector and ports
+	PortName      string // of the workers, where it is no number
+	Kubeconfig    string // "": the service account's, else as kubectl finds it
 
 	Worker upstream.Settings // what a worker is where its source does not say: all but its name and URL
 	Read   Read              // of kind file
@@ -54,11 +61,14 @@ func (e *Entry) same(o *Entry) bool {
 
 // A place is where a source looks.
 type place struct {
-	kind, path, name string
-	port             int
+	kind, path, name                                         string
+	port                                                     int
+	namespace, selector, inferencePool, portName, kubeconfig string
 }
 
-func (e *Entry) at() place { return place{e.Kind, e.Path, e.Name, e.Port} }
+func (e *Entry) at() place {
+	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig}
+}
 
 // pace is the least time between two calls of Changed: workers that come and go many
 // times a second cost a few new generations a second at most.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kvasir/wording"
 )
 
 // dnsTimeout is how long one look may take, with all that the resolver tries: it gives
@@ -42,8 +44,12 @@ func checkDNS(e *Entry) (key, wrong string) {
 		return "name", "is no name of DNS such as vllm-headless.default.svc; port and scheme have keys of their own"
 	case isSRV(e.Name) && e.Port != 0:
 		return "port", "stands beside a name of SRV records, which say the port"
+	case e.PortName != "":
+		return "port", fmt.Sprintf("must be a number from 1 to 65535, not %s", wording.Quote(e.PortName))
 	case !isSRV(e.Name) && e.Port == 0:
 		return "port", "is missing; give the port of the workers, such as 8000, or a name of SRV records, _service._proto.NAME"
+	case e.Port != 0:
+		return wrongPort(e)
 	}
 	return "", ""
 }

@@ -26,6 +26,7 @@ type Worker struct {
 type report struct {
 	workers []Worker
 	err     error
+	leaving map[string]bool // by From: workers that were told to end, and are not among workers
 }
 
 // knowledge is what one source knows. It does not read the clock.
@@ -41,7 +42,8 @@ type knowledge struct {
 //  1. An error alone changes no worker.
 //  2. No worker at all, without an error, is believed when looks still say so at the end of the grace. The time alone
 //     decides nothing: the look that would have found otherwise may be the one that is under way.
-//  3. Too many workers are an error.
+//  3. A worker that was told to end goes at once: that is no list that came to be empty by mistake.
+//  4. Too many workers are an error.
 func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed bool) {
 	if len(r.workers) > maxWorkers {
 		r = report{err: fmt.Errorf("it has %d workers, more than %d", len(r.workers), maxWorkers)}
@@ -54,21 +56,26 @@ func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed 
 		k.since = now
 	}
 	k.problem = problem
+	if len(r.workers) == 0 && len(r.leaving) > 0 {
+		stay := slices.DeleteFunc(slices.Clone(k.workers), func(w Worker) bool { return r.leaving[w.From] })
+		changed = len(stay) < len(k.workers)
+		k.workers = stay
+	}
 	switch {
 	case r.err != nil && len(r.workers) == 0:
 		k.emptyAt = time.Time{} // what was said before is in doubt
-		return false
+		return changed
 	case len(r.workers) == 0 && len(k.workers) > 0:
 		if k.emptyAt.IsZero() {
 			k.emptyAt = now
 		}
 		if k.left(grace, now) > 0 {
-			return false
+			return changed
 		}
 	}
 	k.emptyAt = time.Time{}
 	if slices.EqualFunc(k.workers, r.workers, alike) {
-		return false
+		return changed
 	}
 	k.workers = r.workers
 	return true

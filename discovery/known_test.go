@@ -73,6 +73,33 @@ func TestKnowledge(t *testing.T) {
 	}
 }
 
+// TestLeaving: workers that were told to end go at once, and no others with them.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	all := workersAt("http://a:1", "http://b:1")
+	all[0].From, all[1].From = "pod a", "pod b"
+	k := knowledge{workers: all}
+	now := time.Unix(0, 0)
+	for i, step := range []struct {
+		report  report
+		changed bool
+		holds   string
+	}{
+		{report{leaving: map[string]bool{"pod c": true}}, false, "a:1 b:1"},
+		{report{leaving: map[string]bool{"pod a": true}}, true, "b:1"},
+		{report{leaving: map[string]bool{"pod a": true}}, false, "b:1"},
+		{report{leaving: map[string]bool{"pod b": true}, err: errors.New("no answer")}, true, ""},
+		{report{}, false, ""},
+	} {
+		if changed := k.take(step.report, time.Hour, now); changed != step.changed || urls(k.workers) != step.holds {
+			t.Errorf("step %d: %q, changed %v; want %q", i, urls(k.workers), changed, step.holds)
+		}
+	}
+	if len(all) != 2 || all[0].From != "pod a" || all[1].From != "pod b" {
+		t.Errorf("what was handed out before became %v", all)
+	}
+}
+
 // TestNoGrace: with grace 0 a true empty list is believed at once.
 func TestNoGrace(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
 	}
 	sources := Sources(g)
-	if len(sources) != 2 {
+	if len(sources) != 4 {
 		t.Fatalf("sources are %+v", sources)
 	}
 	if tls := sources[0].Worker.TLS; tls == nil || tls.ServerName != "worker.internal" || len(sources[0].Worker.TLSName) != 32 || sources[0].Read == nil {
@@ -100,6 +100,9 @@ func TestFullFile(t *testing.T) {
 		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second,
 			Worker: proxy.Worker{Engine: "sglang", Role: "prefill", Models: []string{"qwen"}, MaxRequests: 9, Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
 		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "kubernetes", Namespace: "team", Selector: "app in (vllm, sglang)", PortName: "http", Kubeconfig: "../../testdata/config/good/kube.yaml",
+			Scheme: "https", Refresh: 5 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "kubernetes", InferencePool: "main", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
 	}
 	if !reflect.DeepEqual(sources, wantSources) {
 		t.Errorf("sources are\n%+v, want\n%+v", sources, wantSources)

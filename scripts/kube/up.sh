@@ -6,6 +6,8 @@
 #   up.sh            build what is missing, then serve
 #   up.sh --build    build only
 #
+# SIGUSR1 kills the API server as a crash would, SIGUSR2 starts it again and prints READY again.
+#
 # KUBE_DIR: where builds and state go (.cache/kube). WITH_HELM=1: build helm there, too.
 # KUBE_PORT (26443), ETCD_PORT (23790; the next one is used as well).
 set -euo pipefail
@@ -33,23 +35,32 @@ echo 'admin-token,admin,1,"system:masters"' > tokens.csv
 "$dir/etcd" --data-dir data --listen-client-urls "http://127.0.0.1:$etcd" --advertise-client-urls "http://127.0.0.1:$etcd" \
   --listen-peer-urls "http://127.0.0.1:$((etcd + 1))" --log-level error > etcd.log 2>&1 &
 store=$!
-"$dir/apiserver" --etcd-servers="http://127.0.0.1:$etcd" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir=certs \
-  --service-account-issuer=https://kube.local --service-account-key-file=sa.key --service-account-signing-key-file=sa.key \
-  --service-cluster-ip-range=10.0.0.0/24 --authorization-mode=RBAC --token-auth-file=tokens.csv > apiserver.log 2>&1 &
-server=$!
-trap 'kill $server $store 2>/dev/null || true; wait $server $store 2>/dev/null || true; rm -rf "$run"' EXIT
+api() {
+  "$dir/apiserver" --etcd-servers="http://127.0.0.1:$etcd" --bind-address=127.0.0.1 --secure-port="$port" --cert-dir=certs \
+    --service-account-issuer=https://kube.local --service-account-key-file=sa.key --service-account-signing-key-file=sa.key \
+    --service-cluster-ip-range=10.0.0.0/24 --authorization-mode=RBAC --token-auth-file=tokens.csv >> apiserver.log 2>&1 &
+  server=$!
+  for _ in $(seq 150); do
+    if curl -fsk -H 'Authorization: Bearer admin-token' "$url/readyz" >/dev/null 2>&1; then
+      echo "READY $url admin-token $run/certs/apiserver.crt"
+      return 0 # of its own: in a trap it would else be that of the command before
+    fi
+    kill -0 $server 2>/dev/null || { tail -3 apiserver.log >&2; exit 1; }
+    sleep 0.2
+  done
+  echo "kube: the API server was not ready within 30 s" >&2
+  exit 1
+}
+url=https://127.0.0.1:$port server= away=
+trap 'kill -9 $server $store 2>/dev/null || true; wait $server $store 2>/dev/null || true; rm -rf "$run"' EXIT
 trap 'exit 0' TERM INT
 
-url=https://127.0.0.1:$port
-for _ in $(seq 150); do
-  if curl -fsk -H 'Authorization: Bearer admin-token' "$url/readyz" >/dev/null 2>&1; then
-    echo "READY $url admin-token $run/certs/apiserver.crt"
-    wait -n $server $store || true
-    echo "kube: a server died" >&2
-    exit 1
-  fi
-  kill -0 $server 2>/dev/null || { tail -3 apiserver.log >&2; exit 1; }
-  sleep 0.2
+trap 'away=1; kill -9 $server; wait $server 2>/dev/null || true' USR1
+trap 'api; away=' USR2
+api
+while kill -0 $store 2>/dev/null && { [ -n "$away" ] || kill -0 $server 2>/dev/null; }; do
+  # A signal that is trapped ends a wait, too.
+  if [ -n "$away" ]; then wait $store || true; else wait -n $server $store || true; fi
 done
-echo "kube: the API server was not ready within 30 s" >&2
+echo "kube: a server died" >&2
 exit 1
