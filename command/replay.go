@@ -54,6 +54,7 @@ anything in common with another one there.`,
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
   kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --spread 3s --replicas 4 --sync 5ms
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
