@@ -12,7 +12,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image bench profile train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build run test test-real hostile soak image deb bench profile train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -31,7 +31,7 @@ run: build ## build, and serve config.yaml on 127.0.0.1:8080
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, kube or arm64: only these)
+test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, kube, deb or arm64: only these)
 	@scripts/test-real.sh $(REAL)
 
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
@@ -43,6 +43,9 @@ soak: build ## clients of every kind, reloads, dying workers and such that come 
 image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \
 	  --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$$(date -u +%Y-%m-%dT%H:%M:%SZ) .
+
+deb: build ## bin/kvasir_VERSION_ARCH.deb: the binary, its service, configuration and completion
+	VERSION=$(VERSION) GOARCH=$(GOARCH) scripts/deb/build.sh
 
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these; BENCH=encoder: scripts/encoders/bench.sh)
 	$(if $(filter encoder,$(BENCH)),scripts/encoders/bench.sh)

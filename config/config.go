@@ -153,23 +153,28 @@ type Worker struct {
 // Discovery is one source of workers, and what a worker is where its source does
 // not say.
 type Discovery struct {
-	Kind        string        `koanf:"kind" of:"sources"`
-	Path        Path          `koanf:"path"`
-	Name        string        `koanf:"name"`
-	Namespace   string        `koanf:"namespace"`
-	Selector    string        `koanf:"selector"`
-	Pool        string        `koanf:"inference_pool"`
-	Port        string        `koanf:"port"`
-	Kubeconfig  Path          `koanf:"kubeconfig"`
-	Scheme      string        `koanf:"scheme" default:"http" oneof:"http https"`
-	Refresh     time.Duration `koanf:"refresh" default:"5s" min:"1s" max:"1h"`
-	Grace       time.Duration `koanf:"grace" default:"10s" min:"0s" max:"1h"`
-	Engine      string        `koanf:"engine" of:"engines"`
-	Role        string        `koanf:"role" default:"both" oneof:"both prefill decode"`
-	Models      []string      `koanf:"models"`
-	MaxRequests int           `koanf:"max_requests" default:"0" min:"0" max:"1000000"`
-	KeyFile     Path          `koanf:"key_file" secret:"yes"`
-	TLS         PeerTLS       `koanf:"tls"`
+	Kind         string        `koanf:"kind" of:"sources"`
+	Path         Path          `koanf:"path"`
+	Name         string        `koanf:"name"`
+	Namespace    string        `koanf:"namespace"`
+	Selector     string        `koanf:"selector"`
+	Pool         string        `koanf:"inference_pool"`
+	Port         string        `koanf:"port"`
+	Kubeconfig   Path          `koanf:"kubeconfig"`
+	Scheme       string        `koanf:"scheme" default:"http" oneof:"http https"`
+	Refresh      time.Duration `koanf:"refresh" default:"5s" min:"1s" max:"1h"`
+	Endpoints    []string      `koanf:"endpoints"`
+	Prefix       string        `koanf:"prefix" default:"kvasir/workers/"`
+	Frontend     string        `koanf:"frontend"`
+	User         string        `koanf:"user"`
+	PasswordFile Path          `koanf:"password_file" secret:"yes"`
+	Grace        time.Duration `koanf:"grace" default:"10s" min:"0s" max:"1h"`
+	Engine       string        `koanf:"engine" of:"engines"`
+	Role         string        `koanf:"role" default:"both" oneof:"both prefill decode"`
+	Models       []string      `koanf:"models"`
+	MaxRequests  int           `koanf:"max_requests" default:"0" min:"0" max:"1000000"`
+	KeyFile      Path          `koanf:"key_file" secret:"yes"`
+	TLS          PeerTLS       `koanf:"tls"`
 }
 
 // Peers is how this Kvasir knows of others before the same workers: by NATS servers, or by one

@@ -251,7 +251,8 @@ func TestFullFile(t *testing.T) {
 	if w := g.Workers; len(w) != 2 || w[0].Secret != "" || len(w[0].TLSName) != 32 || w[1] != (Credentials{Secret: "sk-bob"}) {
 		t.Errorf("credentials of workers are %+v", w)
 	}
-	if s := g.Sources; len(s) != 4 || s[0].Secret != "sk-bob" || len(s[0].TLSName) != 32 || s[1] != (Credentials{}) {
+	if s := g.Sources; len(s) != 6 || s[0].Secret != "sk-bob" || len(s[0].TLSName) != 32 || s[0].Password != "" || s[1] != (Credentials{}) ||
+		s[4].Password != "sk-bob" || s[4].TLS == nil || s[4].TLS.ServerName != "etcd.internal" || s[5] != (Credentials{}) {
 		t.Errorf("credentials of sources are %+v", s)
 	}
 	if workerTLS := g.Workers[0].TLS; workerTLS == nil || workerTLS.ServerName != "worker.internal" || !workerTLS.InsecureSkipVerify {

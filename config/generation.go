@@ -42,6 +42,8 @@ type Credentials struct {
 	Secret  string      // of key_file; "": none is named
 	TLS     *tls.Config // nil: none is asked for
 	TLSName string      // the same exactly when the settings and the content of their files are; "": no TLS
+
+	Password string // of password_file; "": none is named
 }
 
 // Load reads all layers and all files they name. It says what it read, also
@@ -125,7 +127,15 @@ func (b *loader) workers() []Credentials {
 func (b *loader) sources() []Credentials {
 	all := make([]Credentials, len(b.config.Discovery))
 	for i, d := range b.config.Discovery {
-		all[i] = b.credentials(fmt.Sprintf("discovery[%d]", i), d.KeyFile, d.TLS)
+		path := fmt.Sprintf("discovery[%d]", i)
+		all[i] = b.credentials(path, d.KeyFile, d.TLS)
+		if d.PasswordFile == "" {
+			continue
+		}
+		var err error
+		if all[i].Password, err = b.secret(d.PasswordFile); err != nil {
+			b.add(path+".password_file", err)
+		}
 	}
 	return all
 }

@@ -67,15 +67,19 @@ type workerReader struct {
 	entry *Discovery
 	at    places
 	d     *decoder
-	found map[string]Worker // by URL
+	found map[string]Worker // by URL and, of Dynamo, instance
 }
 
 // again says whether the file has described the worker before, as groups of targets do
 // that differ in labels for Prometheus. Described in another way than before is an error.
 func (r *workerReader) again(w Worker, path string) bool {
-	before, again := r.found[w.URL]
+	at := w.URL
+	if w.Engine == "dynamo" {
+		at += "#" + w.Instance // all behind one frontend
+	}
+	before, again := r.found[at]
 	if !again {
-		r.found[w.URL] = w
+		r.found[at] = w
 	} else if !reflect.DeepEqual(before, w) {
 		r.wrong(path+".url", "this file has the worker at this URL before, and says other things of it there")
 	}

@@ -55,6 +55,9 @@ func TestWorkerFiles(t *testing.T) {
 		"one target in two groups, and labels that are Prometheus' alone": {nil, "- {targets: ['a:1', 'b:1'], labels: {job: x, canary: true, cmd: '${nope}', list: [1]}}\n- {targets: ['a:1'], labels: {job: y}}\n- {url: 'http://b:1'}\n- {url: 'http://c:1'}\n", []Worker{
 			{Name: "a:1", URL: "http://a:1", Role: "both"}, {Name: "b:1", URL: "http://b:1", Role: "both"}, {Name: "c:1", URL: "http://c:1", Role: "both"},
 		}},
+		"instances behind one frontend": {nil, "- {url: 'http://f:1', engine: dynamo, instance: 7, name: a}\n- {url: 'http://f:1', engine: dynamo, instance: 8, name: b}\n", []Worker{
+			{Name: "a", URL: "http://f:1", Engine: "dynamo", Role: "both", Instance: "7"}, {Name: "b", URL: "http://f:1", Engine: "dynamo", Role: "both", Instance: "8"},
+		}},
 		"both forms": {nil, "- targets: [a:1]\n- url: http://b:1\n", []Worker{{Name: "a:1", URL: "http://a:1", Role: "both"}, {Name: "b:1", URL: "http://b:1", Role: "both"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"kvasir/discovery/etcd"
 	"kvasir/upstream"
 )
 
@@ -38,14 +39,19 @@ type Entry struct {
 	Grace   time.Duration // how long there must be no worker at all before that is believed
 
 	// Of kind kubernetes:
-	Namespace     string // "": that of the service account, or of the kubeconfig's context
+	Namespace     string // "": that of the service account, or of the kubeconfig's context; of kind dynamo, too: Dynamo's, "": its default
 	Selector      string // labels of pods
 	InferencePool string // the name of one, which has selector and ports
 	PortName      string // of the workers, where it is no number
 	Kubeconfig    string // "": the service account's, else as kubectl finds it
 
-	Worker upstream.Settings // what a worker is where its source does not say: all but its name and URL
-	Read   Read              // of kind file
+	Etcd     etcd.Options // of kinds etcd and dynamo
+	Prefix   string       // of kind etcd: of the workers' keys
+	Frontend string       // of kind dynamo: the URL where its workers are asked
+
+	Worker     upstream.Settings // what a worker is where its source does not say: all but its name and URL
+	Read       Read              // of kind file
+	ReadWorker ReadWorker        // of kinds etcd and dynamo
 }
 
 // Read reads a file of workers. read are the SHA-256 of the files that this one names,
@@ -53,9 +59,14 @@ type Entry struct {
 // may be kept.
 type Read func(file string, data []byte) (workers []upstream.Settings, read map[string][32]byte, err error)
 
+// ReadWorker reads one worker that a stranger describes as a JSON object. What is wrong
+// with it is told without the name of its key.
+type ReadWorker func(value []byte) (upstream.Settings, error)
+
 // same says whether a source of e can go on as one of o.
 func (e *Entry) same(o *Entry) bool {
 	return e.at() == o.at() && e.Scheme == o.Scheme && e.Refresh == o.Refresh && e.Grace == o.Grace &&
+		e.Frontend == o.Frontend && e.Etcd.Same(&o.Etcd) &&
 		e.Worker.Same(&o.Worker) && e.Worker.MaxRequests == o.Worker.MaxRequests
 }
 
@@ -64,10 +75,15 @@ type place struct {
 	kind, path, name                                         string
 	port                                                     int
 	namespace, selector, inferencePool, portName, kubeconfig string
+	etcd, prefix                                             string // etcd: its first server
 }
 
 func (e *Entry) at() place {
-	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig}
+	first := ""
+	if len(e.Etcd.Endpoints) > 0 {
+		first = e.Etcd.Endpoints[0]
+	}
+	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig, first, e.Prefix}
 }
 
 // pace is the least time between two calls of Changed: workers that come and go many

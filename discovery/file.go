@@ -151,7 +151,7 @@ func (f *files) look(now time.Time) (r report, missing bool) {
 	return r, missing
 }
 
-func sortedKeys(m map[string]*workerFile) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

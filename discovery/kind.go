@@ -19,7 +19,7 @@ type kind struct {
 }
 
 // kinds are all there are, in the order in which messages list them.
-var kinds = []*kind{&fileKind, &dnsKind, &kubernetesKind}
+var kinds = []*kind{&fileKind, &dnsKind, &kubernetesKind, &etcdKind, &dynamoKind}
 
 func kindOf(name string) *kind {
 	for _, k := range kinds {

@@ -191,3 +191,30 @@ func TestKinds(t *testing.T) {
 		t.Error("grace is a key of all kinds")
 	}
 }
+
+// TestMergeInstances: behind one frontend of Dynamo each instance is a worker, and one whose number is taken is none.
+func TestMergeInstances(t *testing.T) {
+	t.Parallel()
+	at := func(name, engine, instance string) upstream.Settings {
+		return upstream.Settings{Name: name, URL: "http://f:8000", Engine: engine, Instance: instance}
+	}
+	found := func(all ...upstream.Settings) (w []Worker) {
+		for _, s := range all {
+			w = append(w, Worker{Settings: s, From: "test"})
+		}
+		return w
+	}
+	m := Merge([]upstream.Settings{at("own", "dynamo", "1"), {Name: "other", URL: "http://g:1", Instance: "4"}}, []Found{{"a", found(
+		at("one", "dynamo", "1"), at("two", "dynamo", "2"), at("three", "dynamo", "3"), at("four", "dynamo", "4"))}})
+	var names []string
+	for _, w := range m.Workers {
+		names = append(names, w.Name)
+	}
+	if got := strings.Join(names, " "); got != "own other two three" || m.Disagree != 1 || !strings.Contains(m.Conflicts[0], "it is left out") {
+		t.Errorf("workers are %s, conflicts %q", got, m.Conflicts)
+	}
+	// Of other engines an instance is but another name.
+	if m = Merge([]upstream.Settings{at("own", "vllm", "")}, []Found{{"a", found(at("one", "vllm", "1"))}}); len(m.Workers) != 1 {
+		t.Errorf("workers are %+v", m.Workers)
+	}
+}

@@ -378,20 +378,23 @@ func TestKubernetesRefused(t *testing.T) {
 		{"list", "endpointslices", "Forbidden", `cannot list endpointslices in namespace team: the API server forbids it; a Role there needs {apiGroups: ["discovery.k8s.io"], resources: [endpointslices], verbs: [list, watch]}`},
 		{"list", "pods", "InternalError", `cannot list pods in namespace team: pods is refused`},
 	} {
-		s := startAPI(t)
-		s.put("pods", aPod("a", "10.0.0.1"))
-		s.refuse(c.verb, c.resource, c.reason)
-		known := ""
-		if c.verb == "watch" {
-			known = "10.0.0.1:8000" // listed, and told as stale
-		}
-		w := watchKubernetes(t, s, nil)
-		w.until(c.verb+" "+c.resource, known, c.problem)
-		s.refuse(c.verb, c.resource, "")
-		w.until("granted", "10.0.0.1:8000", "")
-		s.refuse("list", c.resource, c.reason)
-		s.refuse("watch", c.resource, c.reason)
-		w.until("refused later", "10.0.0.1:8000", "cannot ")
+		t.Run(c.verb+" "+c.resource+" "+c.reason, func(t *testing.T) {
+			t.Parallel()
+			s := startAPI(t)
+			s.put("pods", aPod("a", "10.0.0.1"))
+			s.refuse(c.verb, c.resource, c.reason)
+			known := ""
+			if c.verb == "watch" {
+				known = "10.0.0.1:8000" // listed, and told as stale
+			}
+			w := watchKubernetes(t, s, nil)
+			w.until("refused", known, c.problem)
+			s.refuse(c.verb, c.resource, "")
+			w.until("granted", "10.0.0.1:8000", "")
+			s.refuse("list", c.resource, c.reason)
+			s.refuse("watch", c.resource, c.reason)
+			w.until("refused later", "10.0.0.1:8000", "cannot ")
+		})
 	}
 }
 
@@ -468,21 +471,24 @@ func TestKubernetesNowhere(t *testing.T) {
 	}
 }
 
-// TestKubernetesMany: more pods than a source may have change nothing.
+// TestKubernetesMany: more workers than a source may have, eight of each pod, change nothing.
 func TestKubernetesMany(t *testing.T) {
 	t.Parallel()
 	s := startAPI(t)
 	s.put("pods", aPod("a", "10.0.0.1"))
-	w := watchKubernetes(t, s, nil)
-	w.until("started", "10.0.0.1:8000", "")
+	s.put("inferencepools", `{"kind":"InferencePool","apiVersion":"inference.networking.k8s.io/v1","metadata":{"name":"main","namespace":"team"},"spec":{"selector":{"matchLabels":{"app":"vllm"}},
+		"targetPorts":[{"number":1},{"number":2},{"number":3},{"number":4},{"number":5},{"number":6},{"number":7},{"number":8}]}}`)
+	w := watchKubernetes(t, s, func(e *Entry) { e.Selector, e.PortName, e.InferencePool = "", "", "main" })
+	const known = "10.0.0.1:1 10.0.0.1:2 10.0.0.1:3 10.0.0.1:4 10.0.0.1:5 10.0.0.1:6 10.0.0.1:7 10.0.0.1:8"
+	w.until("started", known, "")
 	s.mu.Lock()
-	for i := range maxWorkers {
+	for i := range maxWorkers / 8 {
 		name := fmt.Sprintf("more-%d", i)
 		s.objects["pods"][name] = aPod(name, fmt.Sprintf("10.1.%d.%d", i/256, i%256))
 	}
 	s.mu.Unlock()
 	s.forget()
-	w.until("many", "10.0.0.1:8000", fmt.Sprintf("it has %d workers, more than %d", maxWorkers+1, maxWorkers))
+	w.until("many", known, fmt.Sprintf("it has %d workers, more than %d", maxWorkers+8, maxWorkers))
 }
 
 // TestKubernetesChangedEntry: a source that is told another role goes on with what it knows.

@@ -31,17 +31,18 @@ const maxConflicts = 20
 
 // Merge puts the workers of the sources after those of the configuration.
 //
-//  1. Workers are the same when their URLs are. One of the configuration wins, and is
-//     not changed by what a source says of it.
+//  1. Workers are the same when their URLs are; behind a frontend of Dynamo, when their
+//     instances are as well. One of the configuration wins, and is not changed by what a
+//     source says of it.
 //  2. Of sources, the earlier in the configuration wins, within one the earlier worker.
 //     If they say different things, that is a conflict.
 //  3. No two workers have one name. The later of two is called by its host and port, or
 //     by its URL, and that is a conflict.
 func Merge(own []upstream.Settings, found []Found) Merged {
-	m := merging{byURL: map[string]*Worker{}, names: map[string]bool{}}
+	m := merging{byPlace: map[string]*Worker{}, names: map[string]bool{}}
 	m.Workers = slices.Clone(own)
 	for i := range own {
-		m.byURL[canonical(own[i].URL)] = nil
+		m.byPlace[placeOf(&own[i])] = nil
 		m.names[own[i].Name], m.names[own[i].Instance] = true, true
 	}
 	for _, f := range found {
@@ -57,8 +58,8 @@ func Merge(own []upstream.Settings, found []Found) Merged {
 
 type merging struct {
 	Merged
-	byURL map[string]*Worker // nil: it is of the configuration
-	names map[string]bool    // names and instances
+	byPlace map[string]*Worker // nil: it is of the configuration
+	names   map[string]bool    // names and instances
 }
 
 func (m *merging) conflict(format string, args ...any) {
@@ -68,14 +69,14 @@ func (m *merging) conflict(format string, args ...any) {
 }
 
 func (m *merging) add(w *Worker, source string) {
-	at := canonical(w.URL)
-	if first, taken := m.byURL[at]; taken {
+	at := placeOf(&w.Settings)
+	if first, taken := m.byPlace[at]; taken {
 		if first != nil && !equal(&first.Settings, &w.Settings) {
 			m.conflict("%s and %s do not agree about %s (%s); the first one holds", first.From, w.From, w.URL, difference(&first.Settings, &w.Settings))
 		}
 		return
 	}
-	m.byURL[at] = w
+	m.byPlace[at] = w
 	s := w.Settings
 	s.Source = source
 	for _, name := range []string{w.Name, hostPort(w.URL), at} {
@@ -89,6 +90,10 @@ func (m *merging) add(w *Worker, source string) {
 	}
 	if s.Name != w.Name {
 		m.conflict("%s: %s is the name of another worker; the one at %s is called %s", w.From, wording.Quote(w.Name), w.URL, wording.Quote(s.Name))
+	}
+	if s.Engine == "dynamo" && m.names[s.Instance] {
+		m.conflict("%s: the instance %s of the worker at %s is how another one is called; it is left out", w.From, wording.Quote(s.Instance), w.URL)
+		return // its frontend would not know whom to ask
 	}
 	m.names[s.Name] = true
 	if s.Instance != "" && m.names[s.Instance] {
@@ -122,6 +127,15 @@ func difference(a, b *upstream.Settings) string {
 		return "their other keys differ"
 	}
 	return wording.List(in, "and")
+}
+
+// placeOf tells workers apart.
+func placeOf(s *upstream.Settings) string {
+	at := canonical(s.URL)
+	if s.Engine == "dynamo" && s.Instance != "" {
+		at += "#" + s.Instance
+	}
+	return at
 }
 
 // canonical is a URL as two ways of writing it are compared: the host in lower case, with

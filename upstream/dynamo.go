@@ -3,13 +3,21 @@
 package upstream
 
 import (
+	"context"
 	"strconv"
 )
 
 var dynamo = dialect{
-	name:       "dynamo",
-	directions: instanceAndRank,
-	connectors: []*Connector{&direct},
+	name:         "dynamo",
+	needsPrefill: true, // 1.6.1 answers 500 to a request that names a decode worker alone
+	facts:        factsOfSource,
+	directions:   instanceAndRank,
+	connectors:   []*Connector{&direct},
+}
+
+// factsOfSource are what the worker has registered of itself: its frontend speaks for all of them.
+func factsOfSource(_ context.Context, w *Worker) (facts, error) {
+	return facts{EngineFacts: w.Settings.Facts}, nil
 }
 
 // instanceAndRank leads to the worker behind the frontend.

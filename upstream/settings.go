@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/url"
 	"slices"
+
+	"kvasir/kvroute"
 )
 
 // Settings is one engine replica as the configuration names it. It is plain data,
@@ -27,13 +29,15 @@ type Settings struct {
 	GPUs        []string    // NVML indices or UUIDs of the GPUs that it runs on; empty: found out
 	Instance    string      // what x-worker-instance-id may call it besides its name
 	Source      string      // of discovery, that found it; "": the configuration names it
+
+	Facts kvroute.EngineFacts // of an engine that does not say them itself, as its source knows them
 }
 
 // Same says whether o is the same worker: what is known of it, and its connections,
 // are as good for o. MaxRequests, GPUs and Source may change while it runs.
 func (s *Settings) Same(o *Settings) bool {
 	return s.Name == o.Name && s.URL == o.URL && s.Engine == o.Engine && s.Role == o.Role &&
-		s.TLSName == o.TLSName && s.KVEvents == o.KVEvents && s.KVReplay == o.KVReplay && s.Instance == o.Instance &&
+		s.TLSName == o.TLSName && s.KVEvents == o.KVEvents && s.KVReplay == o.KVReplay && s.Instance == o.Instance && s.Facts == o.Facts &&
 		slices.Equal(s.Models, o.Models) && maps.Equal(s.Headers, o.Headers)
 }
 

@@ -15,6 +15,8 @@ import (
 func (s *server) reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
+	s.notify.reloading()
+	defer s.notify.ready()
 	g, read, err := s.layers.Load()
 	// Files that were read count as read even if they are bad, so that the
 	// watcher calls again only when they change once more.

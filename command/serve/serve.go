@@ -38,6 +38,7 @@ import (
 // its fields, stop takes them down in reverse.
 type server struct {
 	log        zerolog.Logger
+	notify     notifier
 	version    string
 	layers     *config.Layers
 	shutdown   *shutdown
@@ -84,7 +85,7 @@ func Run(l *config.Layers, version string, signals <-chan os.Signal) error {
 	defer buffer.Close()
 
 	e.drain.Store(&g.Config.Server.Drain)
-	s := &server{log: log, version: version, layers: l, shutdown: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
+	s := &server{log: log, notify: notifier{log, os.Getenv("NOTIFY_SOCKET")}, version: version, layers: l, shutdown: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
 	if err := s.start(); err != nil {
 		s.stop()
 		return err
@@ -260,6 +261,7 @@ func (s *server) greet() {
 
 // run waits until a signal says to stop.
 func (s *server) run() error {
+	s.notify.ready()
 	select {
 	case <-s.shutdown.stop:
 		s.drain()
@@ -286,6 +288,7 @@ func (s *server) reloadAtSignals() {
 
 // drain stops in good order; another signal to stop ends the waiting.
 func (s *server) drain() {
+	s.notify.stopping(s.shutdown.patience())
 	d := s.shutdown.drain.Load()
 	s.log.Info().Str("signal", s.shutdown.signal.String()).Stringer("delay", d.Delay).Stringer("timeout", d.Timeout).Msg("draining; a second signal stops at once")
 	s.proxy.Drain(d.Delay, d.Timeout, s.shutdown.now)

@@ -14,7 +14,12 @@ func Sources(g *config.Generation) []discovery.Entry {
 	for i := range g.Config.Discovery {
 		c := &g.Config.Discovery[i]
 		e := c.Entry()
-		e.Worker = worker(&config.Worker{Engine: c.Engine, Role: c.Role, Models: c.Models, MaxRequests: c.MaxRequests}, &g.Sources[i])
+		shown := g.Sources[i] // to its workers
+		if len(c.Endpoints) > 0 {
+			e.Etcd.TLS, e.Etcd.TLSName, e.Etcd.Password = shown.TLS, shown.TLSName, shown.Password
+			shown.TLS, shown.TLSName = nil, ""
+		}
+		e.Worker = worker(&config.Worker{Engine: c.Engine, Role: c.Role, Models: c.Models, MaxRequests: c.MaxRequests}, &shown)
 		e.Read = func(file string, data []byte) ([]proxy.Worker, map[string][32]byte, error) {
 			f, err := g.ReadWorkers(c, file, data)
 			if err != nil {
@@ -25,6 +30,10 @@ func Sources(g *config.Generation) []discovery.Entry {
 				workers[i] = worker(&f.Workers[i], &f.Credentials[i])
 			}
 			return workers, f.Read, nil
+		}
+		e.ReadWorker = func(value []byte) (proxy.Worker, error) {
+			w, err := config.ReadWorker(c, value)
+			return worker(&w, &config.Credentials{Secret: shown.Secret}), err
 		}
 		entries[i] = e
 	}

@@ -13,6 +13,7 @@ import (
 	"kvasir/classify"
 	"kvasir/config"
 	"kvasir/discovery"
+	"kvasir/discovery/etcd"
 	"kvasir/gpu"
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
@@ -87,22 +88,36 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
 	}
 	sources := Sources(g)
-	if len(sources) != 4 {
+	if len(sources) != 6 {
 		t.Fatalf("sources are %+v", sources)
 	}
 	if tls := sources[0].Worker.TLS; tls == nil || tls.ServerName != "worker.internal" || len(sources[0].Worker.TLSName) != 32 || sources[0].Read == nil {
 		t.Errorf("the first source is %+v", sources[0])
 	}
-	for i := range sources {
-		sources[i].Read, sources[i].Worker.TLS, sources[i].Worker.TLSName = nil, nil, ""
+	if tls := sources[4].Etcd.TLS; tls == nil || tls.ServerName != "etcd.internal" || len(sources[4].Etcd.TLSName) != 32 {
+		t.Errorf("the fifth source is %+v", sources[4])
 	}
+	found, err := sources[4].ReadWorker([]byte(`{"url": "https://10.0.0.9:8000", "role": "decode"}`))
+	if want := (proxy.Worker{Name: "10.0.0.9:8000", URL: "https://10.0.0.9:8000", Role: "decode", Headers: map[string]string{"Authorization": "Bearer sk-bob"}}); err != nil || !reflect.DeepEqual(found, want) {
+		t.Errorf("a worker in etcd is %+v, %v, want %+v", found, err, want)
+	}
+	for i := range sources {
+		sources[i].Read, sources[i].ReadWorker, sources[i].Worker.TLS, sources[i].Worker.TLSName = nil, nil, nil, ""
+		sources[i].Etcd.TLS, sources[i].Etcd.TLSName = nil, ""
+	}
+	const prefix = "kvasir/workers/"
 	wantSources := []discovery.Entry{
-		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second,
+		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second, Prefix: prefix,
 			Worker: proxy.Worker{Engine: "sglang", Role: "prefill", Models: []string{"qwen"}, MaxRequests: 9, Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
-		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
 		{Kind: "kubernetes", Namespace: "team", Selector: "app in (vllm, sglang)", PortName: "http", Kubeconfig: "../../testdata/config/good/kube.yaml",
-			Scheme: "https", Refresh: 5 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
-		{Kind: "kubernetes", InferencePool: "main", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Worker: proxy.Worker{Role: "both"}},
+			Scheme: "https", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "kubernetes", InferencePool: "main", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "etcd", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: "pool/",
+			Etcd:   etcd.Options{Endpoints: []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, User: "kvasir", Password: "sk-bob"},
+			Worker: proxy.Worker{Role: "both", Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
+		{Kind: "dynamo", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Namespace: "dynamo-vllm", Frontend: "http://10.0.0.7:8000",
+			Etcd: etcd.Options{Endpoints: []string{"http://10.0.0.1:2379"}}, Worker: proxy.Worker{Role: "both"}},
 	}
 	if !reflect.DeepEqual(sources, wantSources) {
 		t.Errorf("sources are\n%+v, want\n%+v", sources, wantSources)

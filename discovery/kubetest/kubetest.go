@@ -151,6 +151,9 @@ func (s *Server) Restore(t testing.TB) {
 	s.await(t)
 }
 
+// Admin is the token of an administrator, and a client that knows the server's certificate.
+func (s *Server) Admin() (token string, client *http.Client) { return s.token, s.client }
+
 // Do asks as an administrator. A body is written as JSON. A status that is no success
 // fails the test.
 func (s *Server) Do(t testing.TB, method, path string, body any) []byte {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts a Dynamo frontend with mocker workers on loopback (discovery by files; no etcd, NATS or GPU),
+# Starts a Dynamo frontend with mocker workers on loopback (discovery by files or etcd; no NATS or GPU),
 # prints READY when all are registered, and runs until it is told to stop (SIGTERM or SIGINT).
 #
 #   serve.sh PORT
@@ -14,8 +14,10 @@
 #   BLOCK_SIZE, NUM_BLOCKS, MAX_MODEL_LEN    default 64, 16384, 131072
 #   EVENTS            first port of the raw KV events: worker i publishes on EVENTS+i and gives missed messages
 #                     again on EVENTS+500+i (only the prefill workers, if there are any); empty: none
+#   ETCD              URL of an etcd where the workers register; empty: in a directory, that a line `FILES DIR` names
+#   WORKERS_MAY_END   1: it goes on when a worker has ended
 #
-# For each worker there is a line `WORKER role=R instance=ID [events=PORT replay=PORT]`: ID is the number by
+# For each worker there is a line `WORKER role=R instance=ID [events=PORT replay=PORT] pid=PID`: ID is the number by
 # which requests name it. Each is a process of its own, as nothing else says whose events come from which port.
 set -euo pipefail
 
@@ -43,7 +45,13 @@ trap stop EXIT
 mkdir -p "$state/kv" "$state/home"
 # HOME: model cards are kept there, and would be found by the next run.
 export HOME="$state/home" HF_HOME="$state/hf" HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1
-export DYN_FILE_KV="$state/kv" DYN_DISCOVERY_BACKEND=file DYN_REQUEST_PLANE=tcp DYN_EVENT_PLANE=zmq
+export DYN_REQUEST_PLANE=tcp DYN_EVENT_PLANE=zmq
+if [ -n "${ETCD:-}" ]; then
+  export DYN_DISCOVERY_BACKEND=etcd ETCD_ENDPOINTS="$ETCD"
+else
+  export DYN_DISCOVERY_BACKEND=file DYN_FILE_KV="$state/kv"
+  echo "FILES $state/kv"
+fi
 # What is not told so is advertised on the first network interface.
 export DYN_EVENT_PLANE_HOST=127.0.0.1 DYN_TCP_RPC_HOST=127.0.0.1 DYN_TCP_RESPONSE_STREAM_HOST=127.0.0.1
 export DYN_SELF_HOST_METADATA=0 DYN_LOG=${DYN_LOG:-warn} DYN_GRACEFUL_SHUTDOWN_GRACE_PERIOD_SECS=0
@@ -94,7 +102,7 @@ worker() { # NUMBER ROLE ARGUMENTS...
     for id in $(instances || true); do
       case " $known " in *" $id "*) ;; *)
         known+=" $id"
-        echo "WORKER role=$role instance=$id$heard"
+        echo "WORKER role=$role instance=$id$heard pid=${pids[-1]}"
         return
       esac
     done
@@ -109,8 +117,10 @@ for ((i = prefill; i < prefill + workers; i++)); do
 done
 until served; do patience; done
 echo READY
+watched=("${pids[@]}")
+[ "${WORKERS_MAY_END:-}" != 1 ] || watched=("${pids[0]}") # the frontend
 while :; do
-  for p in "${pids[@]}"; do
+  for p in "${watched[@]}"; do
     if ! kill -0 "$p" 2>/dev/null; then echo "serve: a process of Dynamo has stopped" >&2; exit 1; fi
   done
   sleep 1 & wait $!

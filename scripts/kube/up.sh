@@ -16,15 +16,17 @@ dir=${KUBE_DIR:-.cache/kube} port=${KUBE_PORT:-26443} etcd=${ETCD_PORT:-23790}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
-# A build is made anew where its pins have changed.
-built() { # NAME PACKAGE
-  [ -x "$dir/$1" ] && cmp -s "$here/$1/go.sum" "$dir/$1.sum" && return
+# A build is made anew where its pins have changed, or its flags.
+built() { # NAME PACKAGE [LDFLAGS]
+  [ -x "$dir/$1" ] && cmp -s <(cat "$here/$1/go.sum"; printf %s "${3:-}") "$dir/$1.sum" && return
   echo "kube: building $1" >&2
-  (cd "$here/$1" && go build -o "$dir/$1" "$2")
-  cp "$here/$1/go.sum" "$dir/$1.sum"
+  (cd "$here/$1" && go build -ldflags "${3:-}" -o "$dir/$1" "$2")
+  { cat "$here/$1/go.sum"; printf %s "${3:-}"; } > "$dir/$1.sum"
 }
 built etcd .
-built apiserver .
+# It says its version, which charts look at, only where the build does.
+version=$(sed -n 's/^.*k8s.io\/kubernetes \(v[^ ]*\).*$/\1/p' "$here/apiserver/go.mod")
+built apiserver . "-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(cut -d. -f2 <<< "$version")"
 [ -z "${WITH_HELM:-}" ] || built helm helm.sh/helm/v3/cmd/helm
 [ "${1:-}" != --build ] || exit 0
 

@@ -1,0 +1,128 @@
+{{/* What several templates need: names, images, the configuration, and workers with their defaults. */}}
+
+{{- define "kvasir.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "kvasir.serviceAccount" -}}
+{{- default (ternary (include "kvasir.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
+{{- end }}
+
+{{/* Labels of all but pods: a version of the chart that changes no pod must not roll the engines over. */}}
+{{- define "kvasir.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{/* With the component these select pods, and must never change. */}}
+{{- define "kvasir.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "kvasir.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+
+{{/* A duration of the configuration, such as 1m30s or 250ms, in whole seconds, rounded up. */}}
+{{- define "kvasir.seconds" -}}
+{{- $text := toString . -}}
+{{- if not (regexMatch "^(0|([0-9]+(\\.[0-9]+)?(h|m|s|ms))+)$" $text) -}}
+  {{- fail (printf "config.server.drain: %q is no duration such as 60s; the chart computes terminationGracePeriodSeconds of it" $text) -}}
+{{- end -}}
+{{- $seconds := 0.0 -}}
+{{- range regexFindAll "[0-9]+(\\.[0-9]+)?(ms|h|m|s)" $text -1 -}}
+  {{- $unit := regexFind "[a-z]+" . -}}
+  {{- $seconds = addf $seconds (mulf (trimSuffix $unit . | float64) (get (dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001) $unit)) -}}
+{{- end -}}
+{{- int (ceil $seconds) -}}
+{{- end }}
+
+{{/*
+kvasir.yaml: what the chart derives, under what the value config says. The pod's environment repeats server.listen,
+since the image sets that, too.
+*/}}
+{{- define "kvasir.config" -}}
+{{- $name := include "kvasir.fullname" . -}}
+{{- $own := .Values.config | default dict -}}
+{{- if or (dig "server" "listen" "" $own) (hasKey (dig "server" dict $own) "admin") -}}
+  {{- fail "config.server.listen and config.server.admin are the chart's: the port is frontend.httpPort, and probes need the admin port 9090" -}}
+{{- end -}}
+{{- $admin := printf "%s-admin" $name -}}
+{{- $derived := dict
+  "server" (dict
+    "listen" (printf ":%d" (int .Values.frontend.httpPort))
+    "admin" ":9090"
+    "admin_hosts" (list $admin (printf "%s.%s" $admin .Release.Namespace) (printf "%s.%s.svc" $admin .Release.Namespace) (printf "%s.%s.svc.cluster.local" $admin .Release.Namespace))
+    "drain" (dict "delay" "5s" "timeout" "60s"))
+  "routing" (dict "policy" .Values.frontend.routerMode)
+  "gpu" (dict "mode" "off") -}}
+{{- if .Values.milvus.address -}}
+  {{- $milvus := dict "address" .Values.milvus.address -}}
+  {{- if .Values.milvus.existingSecret -}}
+    {{- $_ := set $milvus "key_file" (printf "/secrets/%s/%s" .Values.milvus.existingSecret .Values.milvus.existingSecretKey) -}}
+  {{- end -}}
+  {{- $_ := set $derived "cache" (dict "store" "milvus" "milvus" $milvus) -}}
+{{- end -}}
+{{- $config := mergeOverwrite $derived (deepCopy $own) -}}
+{{- $sources := list -}}
+{{- if .Values.workers -}}
+  {{- $selector := printf "app.kubernetes.io/instance=%s,app.kubernetes.io/component=worker" .Release.Name -}}
+  {{- $sources = list (dict "kind" "kubernetes" "namespace" .Release.Namespace "selector" $selector "port" "http") -}}
+{{- end -}}
+{{- with concat $sources (dig "discovery" list $own | default list) -}}
+  {{- $_ := set $config "discovery" . -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end }}
+
+{{/* The namespaces in which Kvasir looks for workers, as JSON: {NAMESPACE: true if it reads InferencePools there}. */}}
+{{- define "kvasir.watched" -}}
+{{- $release := .Release.Namespace -}}
+{{- $watched := dict -}}
+{{- range (include "kvasir.config" . | fromYaml).discovery -}}
+  {{- if eq (toString .kind) "kubernetes" -}}
+    {{- $ns := .namespace | default $release -}}
+    {{- $_ := set $watched $ns (or (get $watched $ns | default false) (not (empty .inference_pool))) -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $watched -}}
+{{- end }}
+
+{{/* Secrets that are mounted, each once, as JSON. */}}
+{{- define "kvasir.secrets" -}}
+{{- concat .Values.secrets (list .Values.milvus.existingSecret) | compact | uniq | toJson -}}
+{{- end }}
+
+{{/* The workers with their defaults, as JSON. A worker's own values stand beside what is derived of them. */}}
+{{- define "kvasir.workers" -}}
+{{- $full := include "kvasir.fullname" . -}}
+{{- $values := .Values -}}
+{{- $names := dict -}}
+{{- $workers := list -}}
+{{- range $i, $w := .Values.workers -}}
+  {{- $role := $w.workerType | default "both" -}}
+  {{- $name := $w.name | default (printf "%sworker%d" $role $i) -}}
+  {{- if hasKey $names $name -}}{{- fail (printf "workers[%d]: another worker is called %s, too" $i $name) -}}{{- end -}}
+  {{- $_ := set $names $name true -}}
+  {{- $service := printf "%s-%s" $full $name -}}
+  {{- if gt (len $service) 63 -}}{{- fail (printf "workers[%d]: %s is too long for the name of a Service; set fullnameOverride or a shorter name" $i $service) -}}{{- end -}}
+  {{- $engine := $w.engine | default $values.engine -}}
+  {{- $connector := ternary "" "nixl" (eq $role "both") -}}
+  {{- if hasKey $w "connector" -}}{{- $connector = ternary "" $w.connector (has $w.connector (list nil "null")) -}}{{- end -}}
+  {{- if and (eq $engine "vllm") (eq $connector "mooncake") (ne $role "both") -}}
+    {{- fail (printf "workers[%d].connector: Kvasir hands over between vLLM workers by NIXL, not by Mooncake; set connector: nixl, or workerType: both for Mooncake's store" $i) -}}
+  {{- end -}}
+  {{- $model := $w.model | default dict -}}
+  {{- $path := $model.path | default "TinyLlama/TinyLlama-1.1B-Chat-v1.0" -}}
+  {{- $derived := dict "name" $name "service" $service "role" $role "engine" $engine "connector" $connector
+    "image" ($w.image | default (get $values.engineImages $engine))
+    "path" $path "served" ($model.name | default $path) "gpus" (int ($model.tensorParallelSize | default 1))
+    "grace" (int ($w.terminationGracePeriodSeconds | default 330)) -}}
+  {{- $workers = append $workers (merge $derived $w) -}}
+{{- end -}}
+{{- toJson $workers -}}
+{{- end }}
