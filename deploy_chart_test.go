@@ -209,7 +209,7 @@ func TestChartRestarts(t *testing.T) {
 	}
 	// As deployment.yaml picks them.
 	picked := []string{"server.listen", "server.admin", "server.tls", "server.timeouts.header", "cache.store", "cache.path", "cache.max_entries", "cache.max_bytes",
-		"cache.milvus", "log.format", "simulate", "peers"}
+		"cache.milvus", "log.format", "simulate", "peers", "planner"}
 	template := read(t, "deploy/helm/kvasir/templates/deployment.yaml")
 	for _, p := range picked {
 		parts := strings.Split(p, ".")

@@ -27,6 +27,7 @@ import (
 	"kvasir/classify"
 	"kvasir/gpu"
 	"kvasir/openai"
+	"kvasir/planner"
 	"kvasir/proxy/browser"
 	"kvasir/proxy/health"
 	"kvasir/proxy/respond"
@@ -44,6 +45,7 @@ type Options struct {
 	Cache      func() *cache.Cache // nil: cache.store is off
 	Classifier func() Classifier
 	Explain    fasthttp.RequestHandler // POST /explain
+	Plan       func() *planner.Report  // nil: nobody plans
 	Reload     func() error            // reads the configuration again; nil: there is no configuration to reload
 }
 
@@ -63,6 +65,14 @@ func Handler(o *Options) fasthttp.RequestHandler {
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
 	r.GET("/debug/gpu", func(ctx *fasthttp.RequestCtx) { respond.JSON(ctx, o.Fleet(time.Now()), nil, "") })
 	r.POST("/explain", o.Explain)
+	r.GET("/plan", func(ctx *fasthttp.RequestCtx) {
+		report := o.Plan()
+		if report == nil {
+			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "Nobody plans the number of workers: set planner.mode to advise"})
+			return
+		}
+		respond.JSON(ctx, report, nil, "")
+	})
 	classifierRoutes(r, o.Classifier)
 	cacheRoutes(r, &cacheStore{now: o.Cache, log: o.Log})
 	health.Routes(r, func(ctx *fasthttp.RequestCtx) {

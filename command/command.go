@@ -9,6 +9,7 @@
 //	kvasir classify [--config F] < F
 //	kvasir similar [--config F] < F
 //	kvasir replay --trace F ...
+//	kvasir plan --trace F ...
 //	kvasir simulate --listen A ...
 //	kvasir register --etcd URL --url URL ...
 //	kvasir gpu [--watch] [--json]
@@ -87,7 +88,7 @@ it serves; without --config with two simulated workers, to try things out.`
   kvasir check --config kvasir.yaml --live     is the file good, do its workers answer
   kvasir simulate --listen 127.0.0.1:8000      one simulated worker
   kvasir serve --help                          every command has examples`
-	root.AddCommand(serveCommand("serve", p), checkCommand(p), explainCommand(p), classifyCommand(p), similarCommand(p), replayCommand(),
+	root.AddCommand(serveCommand("serve", p), checkCommand(p), explainCommand(p), classifyCommand(p), similarCommand(p), replayCommand(), planCommand(),
 		simulateCommand(), registerCommand(), gpuCommand(p), healthCommand(p), versionCommand(p), completionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.Version = p.Version

@@ -28,14 +28,16 @@ type replayFlags struct {
 	trace, queue, engine, disaggregate, telemetry string
 	sync                                          string
 	spread                                        time.Duration
+	apartBy                                       string // what makes prefill and decode apart
 	slow, neighbour                               []string
 	prefillLoadScale, overlapCredit               float64
 	asJSON                                        bool
 	options                                       replay.Options
+	targets                                       targetFlags
 }
 
 func replayCommand() *cobra.Command {
-	var f replayFlags
+	f := replayFlags{apartBy: "--prefill and --decode"}
 	cmd := &cobra.Command{
 		Use:   "replay --trace F",
 		Short: "Play a trace against simulated workers, to compare policies",
@@ -60,6 +62,9 @@ anything in common with another one there.`,
 			if err := f.check(cmd); err != nil {
 				return err
 			}
+			if err := f.targets.readScale(&f.options, cmd.Flags().Changed); err != nil {
+				return err
+			}
 			return f.run(cmd.OutOrStdout(), os.Stderr)
 		},
 	}
@@ -68,6 +73,19 @@ anything in common with another one there.`,
 	fs.IntVar(&o.Workers, "workers", 4, "workers there are")
 	fs.IntVar(&o.Prefill, "prefill", 0, "with --decode, instead of --workers: workers that compute prompts for others")
 	fs.IntVar(&o.Decode, "decode", 0, "workers that answer what the --prefill ones computed")
+	f.targets.add(fs)
+	f.addEngine(cmd)
+	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
+	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
+	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
+	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	_ = cmd.RegisterFlagCompletionFunc("telemetry", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// addEngine adds the flags that say what is played against, but for how many workers there are.
+func (f *replayFlags) addEngine(cmd *cobra.Command) {
+	o, fs := &f.options, cmd.Flags()
 	fs.StringVar(&o.Policy, "policy", "predict", "`policy`: "+wording.List(replay.Policies(), "or"))
 	fs.DurationVar(&f.spread, "spread", 0, "how `long` a stamp of the trace stands for: requests arrive at random times within it, not all at its beginning; 3s for Mooncake's conversations")
 	fs.IntVar(&o.Replicas, "replicas", 1, "routers before the workers; each request comes to one of them, drawn at random")
@@ -87,18 +105,13 @@ anything in common with another one there.`,
 	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a dearer worker is chosen now and then, as by a softmax")
 	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` from worker to worker; 0: prompts are there at once")
 	fs.IntVar(&o.BytesPerToken, "kv-bytes-per-token", 131072, "with --prefill: `bytes` of KV of one token")
-	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
-	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
-	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
-	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	fs.Float64Var(&o.Pace, "pace", 1, "2: passes take twice as long as on the engine that is simulated")
 	_ = cmd.MarkFlagFilename("trace", "jsonl", "csv", "log")
 	for name, values := range map[string][]string{
 		"policy": replay.Policies(), "queue": {"auto", "off"}, "disaggregate": {"auto", "always"}, "engine": {"vllm"},
-		"telemetry": {"on", "off"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
-	return cmd
 }
 
 // check reads the flags into the options.
@@ -134,7 +147,7 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"disaggregate", "kv-bandwidth", "kv-bytes-per-token"} {
 		if changed(name) && f.options.Prefill == 0 && f.options.Decode == 0 {
-			return usageError(fmt.Sprintf("--%s is of prompts computed by other workers: add --prefill and --decode", name))
+			return usageError(fmt.Sprintf("--%s is of prompts computed by other workers: add %s", name, f.apartBy))
 		}
 	}
 	if f.options.Prefill > 0 || f.options.Decode > 0 {
@@ -156,6 +169,9 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 		return usageError(fmt.Sprintf("--spread: %v is not between 0s and %v", f.spread, maxSpread))
 	}
 	if err := f.readSync(changed("sync")); err != nil {
+		return err
+	}
+	if err := f.targets.read(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	return f.bounds()
@@ -200,7 +216,7 @@ func (f *replayFlags) bounds() error {
 	}{
 		{"replicas", float64(o.Replicas), 1}, {"block-size", float64(o.BlockSize), 1}, {"blocks", float64(o.Blocks), 1}, {"max-seqs", float64(o.MaxSeqs), 1},
 		{"max-batched-tokens", float64(o.MaxBatchedTokens), 1}, {"kv-bytes-per-token", float64(o.BytesPerToken), 1},
-		{"prefill-load-scale", f.prefillLoadScale, 0}, {"overlap-credit", f.overlapCredit, 0}, {"speed", o.Speed, 1e-6},
+		{"prefill-load-scale", f.prefillLoadScale, 0}, {"overlap-credit", f.overlapCredit, 0}, {"speed", o.Speed, 1e-6}, {"pace", o.Pace, 1e-3},
 	} {
 		if !(n.value >= n.least) { // also NaN
 			return usageError(fmt.Sprintf("--%s: %v is less than %v", n.flag, n.value, n.least))
@@ -239,6 +255,7 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	if err != nil {
 		return err
 	}
+	result.Targets = f.targets.kept(trace, result, f.options.Speed)
 	if f.asJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
@@ -279,6 +296,7 @@ func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble strin
 	} else if s != nil {
 		fmt.Fprintf(&b, "between %-2d routers    nothing\n", s.Routers)
 	}
+	printKept(&b, r)
 	if r.Refused > 0 {
 		fmt.Fprintf(&b, "not indexed           %d blocks that workers had, and no request found\n", r.Refused)
 	}

@@ -60,6 +60,8 @@ type Config struct {
 
 	GPU GPU `koanf:"gpu"`
 
+	Planner Planner `koanf:"planner" restart:"yes"`
+
 	Log Log `koanf:"log"`
 }
 
@@ -397,6 +399,27 @@ type GPU struct {
 	Memory    string        `koanf:"memory" default:"cost" oneof:"cost aside off"`
 	Errors    string        `koanf:"errors" default:"aside" oneof:"cost aside off"`
 	Headroom  Size          `koanf:"headroom" default:"256MiB" min:"0" max:"1TiB"`
+}
+
+// Planner is how many workers there should be: what is to be kept, within which bounds, and what is done about it.
+type Planner struct {
+	Mode           string        `koanf:"mode" default:"auto" oneof:"auto off advise apply"`
+	Model          string        `koanf:"model"`
+	TargetTTFT     int           `koanf:"target_ttft_ms" default:"500" min:"1" max:"3600000"`
+	TargetITL      int           `koanf:"target_itl_ms" default:"50" min:"1" max:"3600000"`
+	Share          float64       `koanf:"share" default:"0.95" min:"0.01" max:"0.9999"`
+	Min            int           `koanf:"min_workers" default:"1" min:"1" max:"2048"`
+	Max            int           `koanf:"max_workers" default:"64" min:"1" max:"2048"`
+	Window         time.Duration `koanf:"window" default:"10m" min:"10s" max:"24h"`
+	Interval       time.Duration `koanf:"interval" default:"1m" min:"1s" max:"24h"`
+	StartTime      time.Duration `koanf:"start_time" default:"1m" min:"1s" max:"24h"`
+	DownAfter      time.Duration `koanf:"down_after" default:"5m" min:"1s" max:"168h"`
+	Pace           float64       `koanf:"pace" default:"0" min:"0" max:"1000"`
+	MostPlayed     int           `koanf:"most_played" default:"5000" min:"100" max:"1000000"`
+	Budget         time.Duration `koanf:"budget" default:"20s" min:"100ms" max:"1h"`
+	Memory         Size          `koanf:"memory" default:"16MiB" min:"64KiB" max:"16GiB"`
+	Command        []string      `koanf:"command"`
+	CommandTimeout time.Duration `koanf:"command_timeout" default:"1m" min:"1s" max:"1h"`
 }
 
 // Log is what is logged, and in which form.

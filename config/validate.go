@@ -61,6 +61,7 @@ func (c *Config) validate() []conflict {
 	v.classify(c)
 	v.caching(&c.Cache)
 	v.gpus(c)
+	v.planner(c)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(c.Discovery) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}

@@ -100,11 +100,15 @@ func (r recording) replay(t *testing.T, k *kvasir, engine *replayEngine) {
 	}
 }
 
-// wantSameError: the engine's status and message, in OpenAI's shape.
+// wantSameError: the engine's status and message, in OpenAI's shape. A bare 404 tells which route the
+// worker lacks.
 func (r recording) wantSameError(t *testing.T, got reply) {
 	t.Helper()
 	wantError(t, got, r.want.status)
 	want := engineMessage(r.want.body)
+	if r.want.status == http.StatusNotFound && want == "Not Found" { // the engine lacks the route
+		want = `worker "engine" has no route ` + r.request.URL.Path + `: it answered 404 Not Found`
+	}
 	if want == "" {
 		return // no message at all: it is Kvasir's
 	}

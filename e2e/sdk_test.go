@@ -51,6 +51,24 @@ func TestNodeSDK(t *testing.T) {
 	node(t, simTarget(t))
 }
 
+// Every route of the README beside chats, with the SDKs that ask it by default, against what `make run`
+// serves: two simulated workers, one of them for prefill.
+func TestPythonClients(t *testing.T) {
+	t.Parallel()
+	part(t, "python-clients")
+	checkSDK(t, builtInTarget(t), "../.cache/sdk-clients/bin/python", "../scripts/sdk/clients/check.py")
+}
+
+func TestNodeClients(t *testing.T) {
+	t.Parallel()
+	part(t, "node-clients")
+	checkSDK(t, builtInTarget(t), "node", "../scripts/sdk/clients/check.mjs")
+}
+
+func builtInTarget(t *testing.T) target {
+	return target{baseURL: asMakeRun(t).url + "/v1", model: "sim"}
+}
+
 func python(t *testing.T, to target) {
 	checkSDK(t, to, "../.cache/sdk-python/bin/python", "../scripts/sdk/python/check.py")
 }

@@ -146,6 +146,20 @@ func (w *Worker) Cache(rank int) *kvindex.Worker {
 	return ranks[rank].cache
 }
 
+// Pace is how many times longer the worker's passes take, as far as it is learned from its answers, than those of the
+// engine that package sim simulates; false: it is not known yet.
+func (w *Worker) Pace() (float64, bool) {
+	for _, r := range w.ranks() {
+		r.track.mu.Lock()
+		timing, known := r.track.mirror.Timing()
+		r.track.mu.Unlock()
+		if known {
+			return timing.Pace(), true
+		}
+	}
+	return 0, false
+}
+
 // Restarted notes that the engine began anew: it holds nothing, nothing is
 // under way there, and how fast it is will be learned again.
 func (w *Worker) Restarted() {

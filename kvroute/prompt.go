@@ -91,6 +91,19 @@ func (p *Prompt) names(size int) []kvindex.Name {
 	return at.names
 }
 
+// AppendNames appends the names of the prompt's full pieces of size tokens, each of all tokens up to its end, for who
+// wants to know what prompts have in common. Nothing is kept. Where only text is known a piece is of as much text as so
+// many tokens usually have.
+func (p *Prompt) AppendNames(dst []kvindex.Name, size int) []kvindex.Name {
+	switch {
+	case p.IDs != nil:
+		return kvindex.AppendNames(dst, p.Seed, p.IDs, size)
+	case p.Text != nil:
+		return kvindex.AppendTextNames(dst, p.Seed, p.Text, size*bytesPerToken)
+	}
+	return dst
+}
+
 // textBlock returns how many tokens a block of text stands for that is cut for an
 // engine's blocks of size tokens.
 func (p *Prompt) textBlock(size int) int {

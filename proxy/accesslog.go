@@ -43,6 +43,7 @@ func (l *accessLog) note(x *exchange) {
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
 	}
+	x.p.planning.done(x)
 	l.request(x)
 }
 

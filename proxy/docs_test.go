@@ -17,7 +17,9 @@ import (
 	"kvasir/cache"
 	"kvasir/discovery"
 	"kvasir/gpu"
+	"kvasir/kvroute/replay"
 	"kvasir/openai"
+	"kvasir/planner"
 	"kvasir/proxy/hardware/hardwaretest"
 )
 
@@ -35,6 +37,8 @@ func TestMetricsPage(t *testing.T) {
 	s.Peers = startPeers(t, "alone", "nats://127.0.0.1:1")
 	p := startProxy(t, s)
 	waitUntil(t, "GPUs were looked at", func() bool { return p.slow(t, "w0") > 1 })
+	some := replay.Fleet{Workers: 2}
+	p.Planned(&planner.Report{Wanted: &some, Forecast: &planner.Forecast{}, Predicted: &replay.Kept{}})
 	m := p.metrics
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
@@ -105,7 +109,7 @@ func TestReadmeRoutes(t *testing.T) {
 	}
 	want := map[string]string{
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
-		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/reload": "POST", "/explain": "POST",
+		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/plan": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}

@@ -66,6 +66,7 @@ type facts struct {
 	waited    time.Duration // of total: waiting for workers, for a place, or as a follower
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     answer.Usage
+	recorded  uint64 // by which the planner's recorder knows it; 0: it does not
 
 	cache  recalled
 	placed placed

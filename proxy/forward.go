@@ -26,6 +26,7 @@ type attempts struct {
 // retry.attempts times, within the budget, each time to another worker.
 func (x *exchange) forward() *openai.Error {
 	x.plan.state.budget.Deposit(x.arrived())
+	x.p.planning.came(x)
 	a := attempts{x: x, aggregate: !x.plan.handsOver()}
 	for {
 		place, err := a.place()

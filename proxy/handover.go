@@ -195,7 +195,7 @@ func (h *handover) ask() *upstream.Failure {
 func (h *handover) readReply() (*upstream.Failure, error) {
 	c := &h.call
 	if c.Head.Status >= 400 {
-		return c.Refusal(h.from.Name())
+		return c.Refusal(h.from.Name(), h.x.plan.route.Path)
 	}
 	err := c.Hold(saidLimit)
 	switch {

@@ -45,6 +45,7 @@ type Proxy struct {
 	tokenizers *tokens.Sources // where models' tokens come from
 
 	hardware *hardware.Watch // what telemetry says of the workers' GPUs
+	planning planning        // what the planner is told, and what it says
 
 	state    atomic.Pointer[state]
 	applying sync.Mutex     // one Apply at a time

@@ -121,6 +121,31 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// A worker's bare 404 says nothing to a client: it is told who lacks which route, in the shape of the
+// route that it asked.
+func TestWorkerWithoutTheRoute(t *testing.T) {
+	const chat = "/v1/chat/completions"
+	for _, tc := range []struct{ name, path, body, reply string }{
+		{"FastAPI", "/v1/embeddings", `{"model":"m","input":"hi"}`, httpReply(404, "application/json", `{"detail":"Not Found"}`)},
+		{"llama.cpp", "/v1/rerank", `{"model":"m","query":"q","documents":["a"]}`, httpReply(404, "application/json", `{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}`)},
+		{"a text", "/v1/responses", `{"model":"m","input":"hi"}`, httpReply(404, "text/plain", "404 page not found\n")},
+		{"nothing", chat, plainChat, httpReply(404, "", "")},
+		{"messages", "/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`, httpReply(404, "application/json", `{"detail":"Not Found"}`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := startProxy(t, settingsFor(startWorker(t, send(tc.reply)).url))
+			a := p.ask(t, tc.path, tc.body)
+			if a.StatusCode != 404 || !strings.Contains(a.body, `has no route `+tc.path+`: it answered 404 Not Found`) ||
+				!strings.Contains(a.body, `"code":"route_not_served"`) || strings.Contains(a.body, "127.0.0.1") {
+				t.Errorf("got %d %q", a.StatusCode, a.body)
+			}
+			if anthropic := strings.HasPrefix(a.body, `{"type":"error","error":{`); anthropic != (tc.path == "/v1/messages") {
+				t.Errorf("the shape of %q", a.body)
+			}
+		})
+	}
+}
+
 func TestWorkersErrorsPass(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -130,7 +155,8 @@ func TestWorkersErrorsPass(t *testing.T) {
 	}{
 		{"OpenAI's own", httpReply(400, "application/json", `{"error":{"message":"m","type":"t","param":null,"code":1}}`), 400, `{"error":{"message":"m","type":"t","param":null,"code":1}}`},
 		{"flat", httpReply(400, "application/json", `{"object":"error","message":"flat","type":"BadRequestError","param":null,"code":400}`), 400, `"message":"flat"`},
-		{"detail", httpReply(404, "application/json", `{"detail":"Not Found"}`), 404, `"message":"Not Found"`},
+		{"detail", httpReply(404, "application/json", `{"detail":"No such adapter"}`), 404, `"message":"No such adapter"`},
+		{"no model", httpReply(404, "application/json", `{"error":{"message":"The model `+"`x`"+` does not exist","type":"NotFoundError","param":"model","code":404}}`), 404, "does not exist"},
 		{"a string", httpReply(401, "application/json", `{"error":"Unauthorized"}`), 401, `"message":"Unauthorized"`},
 		{"paths", httpReply(400, "application/json", `{"object":"error","message":"bad value in /usr/lib/python3/site-packages/sglang/srt/x.py"}`), 400, `"message"`},
 		{"later", "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n", 503, `"message"`},

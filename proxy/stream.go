@@ -65,7 +65,7 @@ func (r *relay) pass() (*upstream.Failure, error) {
 	h := &r.x.call.Head
 	switch {
 	case h.Status >= 400:
-		return r.x.call.Refusal(r.x.facts.worker)
+		return r.x.call.Refusal(r.x.facts.worker, r.x.plan.route.Path)
 	case h.Status >= 300 && h.Status != 304:
 		return upstream.Broken(502, "redirect", "worker %q answered with a redirect; check its url", r.x.facts.worker), nil
 	case header.HasPrefix(h.ContentType, "text/event-stream"):

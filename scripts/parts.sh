@@ -3,8 +3,8 @@
 # line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
-#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite
-#   zeromq starlette tokenizers tokenizer-files encoder-tokenizers (default: all)
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients
+#   readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files encoder-tokenizers (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -37,6 +37,9 @@ e2e_modules() {
 
 python_sdk() { python_part scripts/sdk/python/requirements.txt .cache/sdk-python; }
 
+# Anthropic's SDK beside OpenAI's.
+python_clients() { python_part scripts/sdk/clients/requirements.txt .cache/sdk-clients; }
+
 # A Milvus in Python, of 450 MB.
 milvus_lite() { python_part scripts/milvus-lite/requirements.txt .cache/milvus-lite; }
 
@@ -58,8 +61,14 @@ python_part() {
   cp "$1" "$2/requirements.txt"
 }
 
-node_sdk() {
-  cd scripts/sdk/node || return 1
+node_sdk() { node_part scripts/sdk/node; }
+
+# Anthropic's SDK and the Vercel AI SDK.
+node_clients() { node_part scripts/sdk/clients; }
+
+# node_part DIRECTORY: the packages of its package-lock.json.
+node_part() {
+  cd "$1" || return 1
   cmp -s package-lock.json node_modules/.kvasir-lock && return 0
   command -v node >/dev/null || { echo "no node"; return 1; }
   command -v npm >/dev/null || { echo "no npm"; return 1; }
@@ -136,7 +145,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
   encoder-tokenizers
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"

@@ -17,8 +17,13 @@ type message struct {
 
 // readChat reads a chat request; if it cannot be served, f.failure says why.
 func readChat(d *dialect, o Options, f *fields, requestID string) *completion {
+	return readConversation(d, o, f, requestID, readMessages)
+}
+
+// readConversation reads a chat request whose messages another function reads.
+func readConversation(d *dialect, o Options, f *fields, requestID string, read func(*fields) []message) *completion {
 	c := readCompletion(d, o, f, true, requestID)
-	messages := readMessages(f)
+	messages := read(f)
 	choice := readToolChoice(f)
 	d.model(o, f, c)
 	if f.failure == nil && len(messages) == 0 {
@@ -29,6 +34,9 @@ func readChat(d *dialect, o Options, f *fields, requestID string) *completion {
 	c.checkSampling(d, f)
 	c.checkLength(d, o, f, 0, "max_completion_tokens", "max_tokens")
 	c.tool = choice
+	if choice == nil {
+		c.fixed = readStructure(f, c.prompts[0])
+	}
 	return c
 }
 

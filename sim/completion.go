@@ -35,6 +35,9 @@ func readPrompts(d *dialect, o Options, f *fields, requestID string) *completion
 		f.fail(refuse(fmt.Sprintf("%d prompts with n=%d are more than %d sequences.", len(prompts), c.choices, maxChoices), ""))
 	}
 	c.checkLength(d, o, f, 16, "max_tokens")
+	if len(prompts) > 0 {
+		c.fixed = readStructure(f, prompts[0])
+	}
 	return c
 }
 

@@ -18,7 +18,6 @@ type dialect struct {
 	finish func(o Options, f *fields, c *completion)                // reads more of its own fields, after the prompt is known
 
 	failure func(*failure) []byte // the body of an error reply
-	event   func(*failure) []byte // an error event in a stream
 
 	noMessages     *failure
 	badTemperature func(v float64) *failure
@@ -35,7 +34,7 @@ var dialects = map[string]*dialect{"vllm": &vllm, "sglang": &sglang, "trtllm": &
 var vllm = dialect{
 	routes: vllmRoutes, format: func(c *completion, created int64) format { return newWire(c, c.model, created) },
 	read: readVLLM, model: servesOne, finish: func(Options, *fields, *completion) {},
-	failure: (*failure).body, event: (*failure).event,
+	failure:    (*failure).body,
 	noMessages: refuse("Cannot apply chat template to an empty conversation. Provide at least one message.", ""),
 	badTemperature: func(v float64) *failure {
 		return refuseValue("temperature must be non-negative, got "+pythonFloat(v)+".", "temperature", pythonFloat(v))

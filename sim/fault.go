@@ -13,11 +13,11 @@ import (
 
 // fault is one x-sim-fault; the zero value means none. The package doc describes each kind.
 type fault struct {
-	server *Server // formats the failures
-	kind   string
-	events int           // N of die-after, hang-after, error-after
-	wait   time.Duration // of slow
-	status int           // of status
+	failure func(*failure) []byte // the body of an error reply
+	kind    string
+	events  int           // N of die-after, hang-after, error-after
+	wait    time.Duration // of slow
+	status  int           // of status
 }
 
 // readFault parses a header value; "" means none.
@@ -65,11 +65,16 @@ func (f fault) before(ctx context.Context, w http.ResponseWriter) bool {
 		<-ctx.Done()
 		abort()
 	case "status":
-		f.server.refuse(w, simulated(f.status))
+		f.refuse(w, f.status)
 	default:
 		return false
 	}
 	return true
+}
+
+// refuse replies with the error of a fault.
+func (f fault) refuse(w http.ResponseWriter, status int) {
+	writeJSON(w, status, f.failure(simulated(status)))
 }
 
 // whole acts on the faults of a reply that is not streamed, and reports whether it sent the reply
@@ -82,7 +87,7 @@ func (f fault) whole(ctx context.Context, w http.ResponseWriter, body []byte) bo
 		<-ctx.Done()
 		abort()
 	case "error-event", "error-after", "role-then-error":
-		f.server.refuse(w, simulated(http.StatusInternalServerError))
+		f.refuse(w, http.StatusInternalServerError)
 	case "slow":
 		sleep(ctx, f.wait)
 		return false

@@ -120,7 +120,7 @@ func describe(raw []byte) string {
 // fail keeps the first error.
 func (f *fields) fail(failure *failure) {
 	if f.failure == nil {
-		f.failure = failure
+		f.failure = failure // may be nil, too
 	}
 }
 
@@ -250,4 +250,15 @@ func (f *fields) object(name string, v any) bool {
 		return false
 	}
 	return true
+}
+
+// rename returns the fields that a table names, by its other names.
+func (f *fields) rename(names map[string]string) *fields {
+	out := &fields{raw: map[string]json.RawMessage{}, failure: f.failure}
+	for from, to := range names {
+		if raw, ok := f.raw[from]; ok {
+			out.raw[to] = raw
+		}
+	}
+	return out
 }

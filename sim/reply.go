@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -17,7 +18,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	if c.transfer.holds() {
 		host, port, err := s.openSide()
 		if err != nil {
-			s.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
+			c.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
 			return
 		}
 		side = source{engine: s.engineID, host: host, port: port}
@@ -28,12 +29,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	defer s.driver.leave(job)
 	if c.rooms == nil || !c.transfer.holds() { // otherwise each starts when its room is joined
 		if err := s.driver.submit(job, 0, requests); err != nil { // cannot happen: the lengths fit the context, and that fits the pool
-			s.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
+			c.refuse(w, &failure{http.StatusInternalServerError, kindOf(http.StatusInternalServerError), err.Error(), ""})
 			return
 		}
 	}
 	created := time.Now().Unix()
-	wire := s.dialect.format(c, created)
+	form := s.dialect.format
+	if c.form != nil {
+		form = c.form
+	}
+	wire := form(c, created)
 	if c.stream {
 		e := &events{server: s, w: w, flush: http.NewResponseController(w), ctx: r.Context(), fault: fault, wire: wire, request: c, job: job}
 		e.run(s.options.BlockSize)
@@ -41,11 +46,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 	}
 	if err := s.finish(r.Context(), c, job); err != nil {
 		if failed := (*failure)(nil); errors.As(err, &failed) {
-			s.refuse(w, failed)
+			c.refuse(w, failed)
 			return
 		}
 		abort()
 	}
+	c.end()
 	body := wire.appendReply(nil, c, created, job.usage(c, s.options.BlockSize), s.dialect.handOver(c, job, side))
 	if fault.whole(r.Context(), w, body) {
 		return
@@ -55,6 +61,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c *completion, fa
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	_, _ = w.Write(body)
+}
+
+// refuse replies with a failure in the form of the request's route.
+func (c *completion) refuse(w http.ResponseWriter, f *failure) {
+	writeJSON(w, f.status, c.failure(f))
+}
+
+// end notes that the answers are whole.
+func (c *completion) end() {
+	if c.finished != nil {
+		c.finished(c)
+	}
 }
 
 // finish waits until an answer that is not streamed is complete.
@@ -79,7 +97,20 @@ type format interface {
 	appendChunk(b []byte, c chunk) []byte
 	appendUsageEvent(b []byte, u usage) []byte
 	appendReply(b []byte, c *completion, created int64, u usage, handOver []byte) []byte
-	endsApart() bool // the end of a choice is a separate event
+	endsApart() bool                           // the end of a choice is a separate event
+	appendEnd(b []byte) []byte                 // what ends a stream
+	appendFailure(b []byte, f *failure) []byte // what ends a stream that failed
+}
+
+// doneEnd ends streams with [DONE], failed ones as well.
+type doneEnd struct {
+	event func(*failure) []byte // of an error
+}
+
+func (doneEnd) appendEnd(b []byte) []byte { return append(b, doneEvent...) }
+
+func (e doneEnd) appendFailure(b []byte, f *failure) []byte {
+	return append(append(b, e.event(f)...), doneEvent...)
 }
 
 // events writes a stream: each event at once, in one HTTP chunk and one write.
@@ -142,13 +173,15 @@ func (e *events) all(blockSize int) error {
 		}
 		left -= finished
 	}
+	e.request.end()
 	if e.request.usage {
 		e.buffer = e.wire.appendUsageEvent(e.buffer[:0], e.job.usage(e.request, blockSize))
 		if err := e.send(e.buffer); err != nil {
 			return err
 		}
 	}
-	return e.send(doneEvent)
+	e.buffer = e.wire.appendEnd(e.buffer[:0])
+	return e.send(e.buffer)
 }
 
 // begin writes what some faults send before the first event.
@@ -252,8 +285,22 @@ func (e *events) usageAfter(choice, tokens int) *usage {
 	return &usage{prompt: len(prompt), completion: tokens}
 }
 
-// send writes one event, or does what a fault demands instead.
-func (e *events) send(event []byte) error {
+// send writes events one by one.
+func (e *events) send(events []byte) error {
+	for len(events) > 0 {
+		n := bytes.Index(events, eventEnd) + len(eventEnd) // JSON has no such bytes
+		if err := e.sendOne(events[:n]); err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+var eventEnd = []byte("\n\n")
+
+// sendOne writes one event, or does what a fault demands instead.
+func (e *events) sendOne(event []byte) error {
 	after := e.sent == e.fault.events
 	switch e.fault.kind {
 	case "slow":
@@ -276,13 +323,16 @@ func (e *events) send(event []byte) error {
 	return e.put(event)
 }
 
-// fail ends the stream with an error event and [DONE], as vLLM does when its engine fails.
+// fail ends the stream with an error event, and [DONE] where there is one, as vLLM does when its
+// engine fails.
 func (e *events) fail(f *failure) error {
-	if err := e.put(e.server.dialect.event(f)); err != nil {
-		return err
-	}
-	if err := e.put(doneEvent); err != nil {
-		return err
+	rest := e.wire.appendFailure(nil, f)
+	for len(rest) > 0 {
+		n := bytes.Index(rest, eventEnd) + len(eventEnd)
+		if err := e.put(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
 	}
 	return errFailed
 }

@@ -28,7 +28,12 @@ type completion struct {
 	transfer *transfer // its side of a hand-over, or nil
 	rooms    []room    // SGLang's rooms, one per answer
 	tool     *toolCall // the call that the request forces, or nil
+	fixed    []byte    // the text of every answer, by a schema or a choice; nil: made up
 	answers  []answer  // one per prompt and choice, prompt by prompt
+
+	form     func(c *completion, created int64) format // the bytes of the reply; nil: the engine's for chats and completions
+	failure  func(*failure) []byte                     // the body of an error reply
+	finished func(*completion)                         // called once the answers are whole, before the client is told; may be nil
 }
 
 // readCompletion reads the fields common to both routes. header is the request's X-Request-Id.
@@ -188,9 +193,20 @@ func (c *completion) write(o Options) {
 				c.answers = append(c.answers, c.tool.answer(c.limits.max))
 				continue
 			}
+			if c.fixed != nil {
+				c.answers = append(c.answers, fixedAnswer(c.fixed, "stop", c.fixedLimits()))
+				continue
+			}
 			c.answers = append(c.answers, writeAnswer(o.Name, mix(key, uint64(i)), c.limits))
 		}
 	}
+}
+
+// fixedLimits are those of an answer that ends where its text does.
+func (c *completion) fixedLimits() limits {
+	l := c.limits
+	l.min = 0
+	return l
 }
 
 // request returns the engine request of the i-th answer.

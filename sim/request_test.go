@@ -88,19 +88,6 @@ func TestPromptForms(t *testing.T) {
 	}
 }
 
-func TestExampleArguments(t *testing.T) {
-	for schema, want := range map[string]string{
-		``:                  `{}`,
-		`{"type":"object"}`: `{}`,
-		`{"type":"object","properties":{"city":{"enum":["Oslo", "Rome"]},"days":{"type":["integer","null"],"minimum":2},"why":{"type":"string"}},"required":["city","days","city"]}`: `{"city": "Oslo", "days": 2}`,
-		`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"array"}},"required":["b"]}},"required":["a"]}`:                                               `{"a": {"b": []}}`,
-	} {
-		if got := string(example(nil, json.RawMessage(schema), 0)); got != want {
-			t.Errorf("%s: %s, want %s", schema, got, want)
-		}
-	}
-}
-
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
 		hello(`"stream":true,"stream_options":{"include_usage":true},"n":2,"stop":["a"],"seed":-1`),

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Server struct {
 
 	rooms    rooms    // used on a prefill worker of SGLang
 	visiting sync.Map // used on a decode worker of SGLang: ids of the rooms that its requests are in
+
+	responses responses // conversations of /v1/responses
 
 	alive context.Context // cancelled when the engine dies
 	kill  context.CancelFunc
@@ -138,16 +141,25 @@ type route struct {
 
 // vllmRoutes are the paths of vLLM.
 var vllmRoutes = map[string]route{
-	"/v1/chat/completions": {http.MethodPost, (*Server).serveChat},
-	"/v1/completions":      {http.MethodPost, (*Server).serveCompletion},
-	"/v1/models":           {http.MethodGet, serveModels},
-	"/tokenize":            {http.MethodPost, serveTokenize},
-	"/detokenize":          {http.MethodPost, serveDetokenize},
-	"/health":              {http.MethodGet, serveNothing},
-	"/ping":                {http.MethodGet, serveNothing},
-	"/version":             {http.MethodGet, serveVersion},
-	"/metrics":             {http.MethodGet, serveMetrics},
-	"/kv_event_sources":    {http.MethodGet, serveSources},
+	"/v1/chat/completions":      {http.MethodPost, (*Server).serveChat},
+	"/v1/completions":           {http.MethodPost, (*Server).serveCompletion},
+	"/v1/responses":             {http.MethodPost, (*Server).serveResponses},
+	"/v1/messages":              {http.MethodPost, (*Server).serveMessages},
+	"/v1/messages/count_tokens": {http.MethodPost, (*Server).serveCountTokens},
+	"/v1/embeddings":            {http.MethodPost, (*Server).serveEmbeddings},
+	"/rerank":                   {http.MethodPost, (*Server).serveRerank},
+	"/v1/rerank":                {http.MethodPost, (*Server).serveRerank},
+	"/v2/rerank":                {http.MethodPost, (*Server).serveRerank},
+	"/score":                    {http.MethodPost, (*Server).serveScore},
+	"/v1/score":                 {http.MethodPost, (*Server).serveScore},
+	"/v1/models":                {http.MethodGet, serveModels},
+	"/tokenize":                 {http.MethodPost, serveTokenize},
+	"/detokenize":               {http.MethodPost, serveDetokenize},
+	"/health":                   {http.MethodGet, serveNothing},
+	"/ping":                     {http.MethodGet, serveNothing},
+	"/version":                  {http.MethodGet, serveVersion},
+	"/metrics":                  {http.MethodGet, serveMetrics},
+	"/kv_event_sources":         {http.MethodGet, serveSources},
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
@@ -162,6 +174,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	route, ok := s.dialect.routes[r.URL.Path]
+	if !ok && slices.Contains(absentRoutes, r.URL.Path) {
+		serveAbsent(s, w, r)
+		return
+	}
 	if !ok {
 		writeFailure(w, detail(http.StatusNotFound, "Not Found"))
 		return
@@ -174,16 +190,22 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	route.serve(s, w, r)
 }
 
-func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) { s.complete(w, r, readChat) }
-
-func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
-	s.complete(w, r, readPrompts)
+func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
+	s.complete(w, r, readChat, s.dialect.failure)
 }
 
-// complete serves a completion on either route.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*dialect, Options, *fields, string) *completion) {
+func (s *Server) serveCompletion(w http.ResponseWriter, r *http.Request) {
+	s.complete(w, r, readPrompts, s.dialect.failure)
+}
+
+// complete serves a completion on any route: read reads the request, and failure is the body of
+// the route's errors.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request,
+	read func(*dialect, Options, *fields, string) *completion, failure func(*failure) []byte,
+) {
 	fields := readBody(w, r)
 	fault, err := s.fault(r)
+	fault.failure = failure
 	if err != nil {
 		fields.fail(refuse(err.Error(), "x-sim-fault"))
 	}
@@ -195,9 +217,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, read func(*dia
 		c = read(s.dialect, s.options, fields, r.Header.Get("X-Request-Id"))
 	}
 	if fields.failure != nil {
-		s.refuse(w, fields.failure)
+		writeJSON(w, fields.failure.status, failure(fields.failure))
 		return
 	}
+	c.failure = failure
 	s.serve(w, r, c, fault)
 }
 
@@ -206,9 +229,7 @@ func (s *Server) fault(r *http.Request) (fault, error) {
 	if !s.options.Faults {
 		return fault{}, nil
 	}
-	f, err := readFault(r.Header.Get("x-sim-fault"))
-	f.server = s
-	return f, err
+	return readFault(r.Header.Get("x-sim-fault"))
 }
 
 // maxBody bounds a request body in bytes; vLLM itself accepts 20 MB and more.

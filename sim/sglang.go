@@ -31,7 +31,7 @@ var sglang = dialect{
 	},
 	format: func(c *completion, created int64) format { return newSGLangWire(c, created) },
 	read:   readSGLang, model: servesAny, finish: finishSGLang,
-	failure: (*failure).flat, event: (*failure).flatEvent,
+	failure:    (*failure).flat,
 	noMessages: refuse("Messages cannot be empty.", ""),
 	badTemperature: func(v float64) *failure {
 		return refuse("temperature must be a non-negative finite number, got "+pythonFloat(v)+".", "")

@@ -10,12 +10,13 @@ import (
 // sglangWire writes one request's reply or events. In streams only the text shows that this is a
 // simulation, because SGLang's chunks have no field for it. Replies show it as weight_version.
 type sglangWire struct {
+	doneEnd
 	chat  bool
 	start []byte // beginning of every event, up to the choices
 }
 
 func newSGLangWire(c *completion, created int64) *sglangWire {
-	return &sglangWire{chat: c.chat, start: eventStart(c, created)}
+	return &sglangWire{doneEnd: doneEnd{(*failure).flatEvent}, chat: c.chat, start: eventStart(c, created)}
 }
 
 // endsApart reports true for a chat: the finish_reason comes alone.

@@ -21,7 +21,13 @@
 // with which the core agrees request by request (engine_test.go). The text is not realistic
 // (text.go). It ends by itself after 32 to 159 tokens unless ignore_eos or min_tokens say
 // otherwise, and depends only on the prompt, the seeds and the worker's name; temperature and
-// similar parameters are checked but have no other effect.
+// similar parameters are checked but have no other effect. Where a request asks for JSON by a
+// schema the answer is the simplest that fits it (structured.go).
+//
+// vLLM's routes for responses, messages, embeddings, rerank and score are there as well. Responses
+// and messages become chats, so that the same conversation meets the same blocks on each of the
+// three routes; stored responses are kept in memory, a thousand at most (responses.go). A vector
+// knows which words two texts have in common, and no meaning (pooling.go).
 //
 // With Options.Events it publishes the blocks that its cache stores and removes, as vLLM does:
 // over ZeroMQ, with a second socket for missed messages (events.go, publisher.go). All blocks are
@@ -71,7 +77,8 @@
 //	close            no chunked framing and no Content-Length: the body ends when the connection does
 //	truncate-json    not streamed: a Content-Length eight bytes larger than what is sent; streamed: no effect
 //
-// Any other value is refused with 400. Faults apply to the two completion routes.
+// Any other value is refused with 400. Faults apply to all routes
+// that answer a prompt.
 package sim
 
 import (

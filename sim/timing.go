@@ -31,6 +31,22 @@ func decodeMillis(tokens, poolTokens int) float64 {
 	return math.Max(-25.74*a*a+54.01*a+5.74, 1)
 }
 
+// PrefillTime returns how long an engine at normal speed takes for a prompt of so many tokens while it has nothing
+// else to do, in passes of at most perPass tokens.
+func PrefillTime(tokens, perPass int) time.Duration {
+	sum := 0.0
+	for ; tokens > 0; tokens -= perPass {
+		sum += prefillMillis(1, min(tokens, perPass), 0)
+	}
+	return passLength(sum, 1)
+}
+
+// DecodeTime returns how long a pass takes at normal speed that decodes sequences of so many tokens together, in a pool
+// of poolTokens.
+func DecodeTime(tokens, poolTokens int) time.Duration {
+	return passLength(decodeMillis(tokens, poolTokens), 1)
+}
+
 // passLength divides the length of a pass by speedup and converts it to a time.Duration, at most
 // 146 years so that it cannot overflow.
 func passLength(millis, speedup float64) time.Duration {

@@ -27,7 +27,7 @@ var trtllm = dialect{
 	},
 	format: func(c *completion, created int64) format { return newTRTWire(c, created) },
 	read:   readTRT, model: servesAny, finish: finishTRT,
-	failure: (*failure).flat, event: (*failure).flatEvent,
+	failure:    (*failure).flat,
 	noMessages: refuse("Cannot apply chat template to an empty conversation.", ""),
 	badTemperature: func(v float64) *failure {
 		return refuse("require temperature >= 0, got temperature="+pythonFloat(v), "")

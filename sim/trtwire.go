@@ -11,12 +11,13 @@ import (
 // trtWire writes one request's reply or events. They have no field that could show the
 // simulation; only the text shows it.
 type trtWire struct {
+	doneEnd
 	chat  bool
 	start []byte // beginning of every event, up to the choices
 }
 
 func newTRTWire(c *completion, created int64) *trtWire {
-	return &trtWire{chat: c.chat, start: eventStart(c, created)}
+	return &trtWire{doneEnd: doneEnd{(*failure).flatEvent}, chat: c.chat, start: eventStart(c, created)}
 }
 
 // endsApart reports false: the finish_reason comes with the last token.

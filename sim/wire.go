@@ -17,13 +17,14 @@ type usage struct {
 
 // wire writes one request's reply or events.
 type wire struct {
+	doneEnd
 	chat  bool
 	model string
 	start []byte // beginning of every event, up to the choices
 }
 
 func newWire(c *completion, model string, created int64) *wire {
-	w := &wire{chat: c.chat, model: model}
+	w := &wire{doneEnd: doneEnd{(*failure).event}, chat: c.chat, model: model}
 	object := `,"object":"text_completion","created":`
 	if c.chat {
 		object = `,"object":"chat.completion.chunk","created":`

@@ -141,6 +141,10 @@ var variable = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`"id":"(chatcmpl-tool|chatcmpl-req-test|chatcmpl-body-rid|chatcmpl|cmpl|modelperm)-[^"]*"`), `"id":"$1-ID"`},
+	{regexp.MustCompile(`"(id|item_id)":"(resp|msg)_[^"]*"`), `"$1":"$2_ID"`},
+	{regexp.MustCompile(`"(created_at|input_tokens|output_tokens|cache_write_tokens|original_input_tokens)":\d+`), `"$1":N`},
+	{regexp.MustCompile(`"delta":"(?:[^"\\]|\\.)+"`), `"delta":"TEXT"`},
+	{regexp.MustCompile(`"sequence_number":\d+`), `"sequence_number":N`},
 	{regexp.MustCompile(`"remote_request_id":"(chatcmpl|cmpl)-([^"]*-|)[0-9a-f]{8}"`), `"remote_request_id":"$1-ID"`},
 	{regexp.MustCompile(`"remote_engine_id":"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"`), `"remote_engine_id":"UUID"`},
 	{regexp.MustCompile(`"remote_block_ids":\[\[\d+(,\d+)*\]\]`), `"remote_block_ids":[[...]]`},

@@ -62,6 +62,44 @@ func readError(status int, body []byte) *openai.Error {
 	return e
 }
 
+// lacksRoute says whether an error reply is a server's bare 404: of a path that it does not have,
+// not of a model. That is FastAPI's `{"detail":"Not Found"}` (vLLM, SGLang, TensorRT-LLM),
+// llama.cpp's "File Not Found", a text or a page (Ollama, nginx), or nothing at all (TGI, Dynamo). A
+// model that is not there is told in words of its own.
+func lacksRoute(status int, body []byte) bool {
+	if status != 404 || bytes.Contains(body, []byte("Traceback (most recent call last)")) {
+		return false
+	}
+	trimmed := bytes.TrimSpace(body)
+	if len(trimmed) == 0 || trimmed[0] != '{' {
+		return true
+	}
+	var said struct {
+		Detail json.RawMessage `json:"detail"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(trimmed, &said) != nil {
+		return false
+	}
+	var inner struct {
+		Message json.RawMessage `json:"message"`
+	}
+	_ = json.Unmarshal(said.Error, &inner) // else there is none
+	for _, raw := range []json.RawMessage{said.Detail, said.Error, inner.Message} {
+		switch jsonText(raw) {
+		case "Not Found", "File Not Found":
+			return true
+		}
+	}
+	return false
+}
+
+// noRoute is what a client is told of a worker that does not have the path.
+func noRoute(worker, path string) *openai.Error {
+	return &openai.Error{Status: 404, Type: errorType(404), Code: "route_not_served",
+		Message: fmt.Sprintf("worker %q has no route %s: it answered 404 Not Found", worker, path)}
+}
+
 // errorType is OpenAI's error type for a status.
 func errorType(status int) string {
 	switch {

@@ -92,6 +92,19 @@ func TestWorkerError(t *testing.T) {
 	}
 }
 
+func TestLacksRoute(t *testing.T) {
+	for body, want := range map[string]bool{
+		``: true, `404 page not found`: true, `<html>404</html>`: true, `{"detail":"Not Found"}`: true, `{"error":"Not Found"}`: true,
+		`{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}`: true,
+		`{}`: false, `{"detail":[{"msg":"Not Found"}]}`: false, `{"error":{"message":"The model x does not exist."}}`: false,
+		`{"message":"Model not found"}`: false, `Traceback (most recent call last):`: false, `{"detail":`: false,
+	} {
+		if lacksRoute(404, []byte(body)) != want || lacksRoute(500, []byte(body)) {
+			t.Errorf("%q: not %v", body, want)
+		}
+	}
+}
+
 func TestCleanMessage(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"failed in /usr/lib/python3/dist-packages/x.py:12", "failed in [path]"},

@@ -53,19 +53,24 @@ func Fault(status int, format string, args ...any) *openai.Error {
 	return &openai.Error{Status: status, Type: "server_error", Code: "upstream_error", Message: fmt.Sprintf(format, args...)}
 }
 
-// Refusal reads the worker's error reply, of status 400 or over, and says what it
-// means. The client is sent nothing yet: another worker may do better. An error says
-// that the reply could not be read.
-func (c *Call) Refusal(worker string) (*Failure, error) {
+// Refusal reads the worker's error reply, of status 400 or over, to a request of path, and
+// says what it means. The client is sent nothing yet: another worker may do better. An error
+// says that the reply could not be read.
+func (c *Call) Refusal(worker, path string) (*Failure, error) {
 	status := c.Head.Status
 	if err := c.Hold(errorLimit); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	f := &Failure{Reason: strconv.Itoa(status), Header: c.Head.AppendHeaders(nil)}
-	if f.Err = readError(status, c.Payload()); f.Err == nil {
+	f.Err = readError(status, c.Payload())
+	absent := lacksRoute(status, c.Payload())
+	if f.Err == nil && !absent {
 		f.Err = &openai.Error{Status: status}
 		f.Body = bytes.Clone(c.Payload())
 	} else {
+		if absent {
+			f.Err = noRoute(worker, path)
+		}
 		f.conceal(worker, c.Payload())
 		f.Header = []byte(jsonLine)
 		f.Body, f.Read = f.Err.AppendJSON(nil), true

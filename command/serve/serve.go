@@ -48,6 +48,7 @@ type server struct {
 	storeWatch *storeWatch
 	peers      *peers.Peers // nil: peers names none
 	proxy      *proxy.Proxy
+	planning   *planning      // nil: nobody asks how many workers there should be
 	discovery  *discovery.Set // sources of workers
 	api        net.Listener
 	admin      net.Listener // nil: switched off
@@ -141,6 +142,7 @@ func (s *server) start() error {
 		tlsConf = s.tls.config()
 	}
 	s.watchFiles()
+	s.planning = startPlanning(s.log, c, p)
 	s.greet()
 	s.storeWatch = watchStore(s.log, s.store)
 	s.noReloads = make(chan struct{})
@@ -174,7 +176,7 @@ func (s *server) adminRoutes() fasthttp.RequestHandler {
 	p := s.proxy
 	return admin.Handler(&admin.Options{
 		Log: s.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
-		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload,
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload, Plan: s.planning.Report,
 		Classifier: func() admin.Classifier {
 			c, attack, model := p.Judging()
 			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
@@ -305,6 +307,7 @@ func (s *server) stop() {
 		close(s.noReloads)
 		s.reloads.Wait()
 	}
+	s.planning.close()
 	if s.discovery != nil {
 		s.discovery.Close()
 	}

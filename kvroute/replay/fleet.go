@@ -59,9 +59,11 @@ type fleet struct {
 	arrived   int           // jobs that did
 	arrives   time.Duration // when the next one does, the first at 0; never: none is left
 	done      int
+	stop      error           // of Options.Finished
 	engines   []*sim.Engine   // those for prefill first
 	ends      []time.Duration // of the passes under way, by engine
 	slowdowns slowdowns
+	scaling   scaling
 	handing   handing
 	figures   figures
 	tokens    []uint32 // to use again
@@ -80,7 +82,8 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 		f.engines = append(f.engines, sim.New(o.engine()))
 		f.ends = append(f.ends, never)
 	}
-	f.figures = newFigures(t, o.workers())
+	f.figures = newFigures(t, o.workers(), o.Brief)
+	f.beginScaling()
 	for n := range o.Replicas {
 		p, err := newPlacing(f, n)
 		if err != nil {
@@ -129,6 +132,9 @@ func (f *fleet) arrival(i int) time.Duration {
 // run plays to the end.
 func (f *fleet) run() error {
 	for f.done < len(f.jobs) {
+		if f.stop != nil {
+			return f.stop
+		}
 		at := f.next()
 		if at == never {
 			return fmt.Errorf("BUG: %d of %d requests are stuck", len(f.jobs)-f.done, len(f.jobs))
@@ -136,9 +142,13 @@ func (f *fleet) run() error {
 		if at > f.most {
 			return f.tooLong(at)
 		}
-		f.now = min(at, f.slowdowns.asks)
+		f.now = min(at, f.slowdowns.asks, f.scaling.asks)
 		news := f.now == f.slowdowns.asks && f.ask()
-		if f.now < at && !news {
+		scaled, err := f.scale()
+		if err != nil {
+			return err
+		}
+		if f.now < at && !news && !scaled {
 			continue // a replay whose telemetry says nothing is as one without
 		}
 		for w, end := range f.ends {
@@ -185,7 +195,7 @@ func (f *fleet) run() error {
 
 // next is when something happens next.
 func (f *fleet) next() time.Duration {
-	at := min(f.arrives, f.handing.next(), f.mail.next())
+	at := min(f.arrives, f.handing.next(), f.mail.next(), f.scaling.ready)
 	for _, p := range f.routers {
 		at = min(at, p.alarm, p.flushes)
 	}
@@ -261,10 +271,14 @@ func (f *fleet) finish(j *job) {
 		j.cached = j.answering.Cached
 	}
 	f.figures.finish(j)
+	f.left(j)
 	j.names, j.answering, j.computing, j.prompt, j.at = nil, nil, nil, kvroute.Prompt{}, kvroute.Placement{}
 	f.done++
 	if f.options.Progress != nil {
 		f.options.Progress(f.done)
+	}
+	if f.options.Finished != nil && f.stop == nil {
+		f.stop = f.options.Finished(j.number, f.figures.each[j.number])
 	}
 }
 
@@ -285,11 +299,13 @@ func (f *fleet) send(j *job, at kvroute.Placement, err error) error {
 	}
 	at.DropCandidates()
 	j.at, j.worker, j.prefill = at, at.Worker.Peer.(int), -1
+	f.scaling.slots[j.worker].jobs++
 	if at.Prefill == nil {
 		j.answering, err = f.submit(j, j.worker, sim.Request{MaxTokens: j.request.AnswerTokens})
 		return err
 	}
 	j.prefill = at.Prefill.Peer.(int)
+	f.scaling.slots[j.prefill].jobs++
 	j.computing, err = f.submit(j, j.prefill, sim.Request{MaxTokens: 1, Hold: true})
 	return err
 }

@@ -45,7 +45,7 @@ func conversation(t testing.TB) *Trace { return read(t, "../../sim/testdata/twin
 // Each request has the times that dynamo.replay 1.6.1 gives it.
 func TestPrefillAndDecodeApartEqualDynamo(t *testing.T) {
 	const path = "testdata/dynamo_2p2d.jsonl"
-	o := Options{Prefill: 2, Decode: 2, Speed: 1.5}.withDefaults()
+	o := Options{Prefill: 2, Decode: 2, Speed: 1.5}.WithDefaults()
 	f, err := newFleet(read(t, path), &o)
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func first(t *Trace, n int) *Trace {
 // The index of the replay holds what the engines hold, and nothing else, when all is done.
 func TestIndexFollowsEngines(t *testing.T) {
 	trace := first(conversation(t), 300)
-	o := variant("kv small").withDefaults()
+	o := variant("kv small").WithDefaults()
 	f, err := newFleet(trace, &o)
 	if err != nil {
 		t.Fatal(err)

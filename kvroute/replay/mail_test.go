@@ -33,7 +33,7 @@ func TestReplicas(t *testing.T) {
 // When all is done nobody thinks that anything is under way.
 func TestReplicasAgree(t *testing.T) {
 	o := Options{Workers: 2, Speed: 3, Policy: "predict", Replicas: 3, Sync: time.Millisecond}
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	f, err := newFleet(first(conversation(t), 60), &o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package replay
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +25,7 @@ type placing struct {
 	flushes  time.Duration     // when it is to say what is new; never: there is nothing
 
 	pool    *kvroute.Pool
+	options kvroute.PoolOptions
 	workers []*kvroute.Worker // by number of the engine, which is their Peer
 	index   *kvindex.Index
 	placed  []placed      // of those who waited, not on their way yet
@@ -51,23 +51,16 @@ func newPlacing(f *fleet, number int) (*placing, error) {
 	}
 	p := &placing{
 		// Blocks that went while those behind them stay count as held, so there may be more than the pools have.
-		index: kvindex.New(kvindex.Options{MaxBlocks: 4 * f.options.workers() * f.options.Blocks}),
+		index: kvindex.New(kvindex.Options{MaxBlocks: 4 * f.options.most() * f.options.Blocks}),
 		alarm: never, flushes: never, events: policy.Priced(),
 	}
 	if f.options.Replicas > 1 && f.options.Sync >= 0 {
 		p.exchange = newExchange(f, p, number)
 	}
 	for n := range f.engines {
-		w := kvroute.NewWorker(strconv.Itoa(n), f.role(n), 0)
-		w.Peer = n
-		w.SetEngine(kvroute.EngineFacts{
-			BlockSize: f.options.BlockSize, Blocks: f.options.Blocks, MaxBatchedTokens: f.options.MaxBatchedTokens, MaxSeqs: f.options.MaxSeqs, Events: true,
-		})
-		w.SetModels([]kvroute.Model{{Name: model}})
-		w.ProbeOK(f.time())
-		p.workers = append(p.workers, w)
+		p.workers = append(p.workers, f.newWorker(n, strconv.Itoa(n)))
 	}
-	o := kvroute.PoolOptions{
+	p.options = kvroute.PoolOptions{
 		Workers: p.workers, Policy: policy, Index: p.index, KV: f.options.KV, Predict: f.options.Predict, Temperature: f.options.Temperature,
 		Disaggregate: f.options.Disaggregate, CentralQueue: f.options.Queue, MaxQueued: math.MaxInt,
 		Random: rand.New(rand.NewPCG(f.options.Seed, 0x6b766173+uint64(number))).Uint64, //nolint:gosec // the same seed, the same replay
@@ -79,16 +72,23 @@ func newPlacing(f *fleet, number int) (*placing, error) {
 		},
 	}
 	if p.exchange != nil {
-		o.News = p.exchange.Tell
+		p.options.News = p.exchange.Tell
 		p.exchange.SetWorkers(f.time(), p.keyed())
 	}
-	p.pool = kvroute.NewPool(o)
-	for n, w := range p.workers {
-		if p.events && w.Cache(0) == nil {
-			return nil, fmt.Errorf("cannot index worker %d: %w", n, kvindex.ErrTooManyWorkers)
-		}
-	}
-	return p, nil
+	p.pool = kvroute.NewPool(p.options)
+	return p, p.indexed()
+}
+
+// newWorker makes the worker that engine n is to placement.
+func (f *fleet) newWorker(n int, name string) *kvroute.Worker {
+	w := kvroute.NewWorker(name, f.role(n), 0)
+	w.Peer = n
+	w.SetEngine(kvroute.EngineFacts{
+		BlockSize: f.options.BlockSize, Blocks: f.options.Blocks, MaxBatchedTokens: f.options.MaxBatchedTokens, MaxSeqs: f.options.MaxSeqs, Events: true,
+	})
+	w.SetModels([]kvroute.Model{{Name: model}})
+	w.ProbeOK(f.time())
+	return w
 }
 
 // place places a job, or lets it wait in the pool.
@@ -136,6 +136,9 @@ func (p *placing) feed(engine int, pass *sim.Pass) {
 		return
 	}
 	w := p.workers[engine].Cache(0)
+	if w == nil { // it drains: nobody asks any more
+		return
+	}
 	if len(pass.Removed) > 0 {
 		w.Remove(kvindex.Device, pass.Removed)
 	}

@@ -59,13 +59,25 @@ type Options struct {
 	Slowdowns []Slowdown
 	Telemetry func(now time.Time, worker, active int) kvroute.Hardware
 
+	Scaling *Scaling // nil: the fleet stays as it is
+
+	// Pace is how many times longer a pass takes than on the engine that is simulated; default 1.
+	Pace float64
+
 	Progress func(done int) // if not nil: told after each request that is done how many are
+
+	Brief bool // no Result.ITL, which takes memory and time for each token
+
+	// Finished is told, if not nil, of each request that is done, by its place in the order of arrival. An error ends the
+	// replay, and is Run's.
+	Finished func(request int, r RequestResult) error
 }
 
 // Policies are the names of all policies, sorted.
 func Policies() []string { return slices.Sorted(slices.Values(kvroute.PolicyNames())) }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns the options with the defaults of the fields that are zero.
+func (o Options) WithDefaults() Options {
 	if o.Prefill+o.Decode == 0 && o.Workers == 0 {
 		o.Workers = 4
 	}
@@ -82,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Speed == 0 {
 		o.Speed = 1
+	}
+	if o.Pace == 0 {
+		o.Pace = 1
 	}
 	if o.KV == (cost.KV{}) {
 		o.KV = cost.DefaultKV()
@@ -123,6 +138,13 @@ func (o *Options) Validate() error {
 	if !(o.Speed >= 1e-6 && o.Speed <= 1e9) { // also NaN
 		return fmt.Errorf("speed %v is not between 1e-6 and 1e9", o.Speed)
 	}
+	if o.Pace != 0 && !(o.Pace >= 0.001 && o.Pace <= 1000) {
+		return fmt.Errorf("pace %v is not between 0.001 and 1000", o.Pace)
+	}
+	if s := o.Scaling; s != nil && (s.Want == nil || s.First < 0 || s.Start < 0 || s.Most < o.workers() || s.Most > MaxWorkers) {
+		return fmt.Errorf("a fleet that changes: first at %v, starts of %v, %d workers at most: times must be 0 or more, workers between %d and %d",
+			s.First, s.Start, s.Most, o.workers(), MaxWorkers)
+	}
 	if (o.Prefill > 0) != (o.Decode > 0) {
 		return fmt.Errorf("%d prefill and %d decode workers: it takes both", o.Prefill, o.Decode)
 	}
@@ -131,6 +153,9 @@ func (o *Options) Validate() error {
 	}
 	if !(o.Bandwidth >= 0 && o.Bandwidth <= 1e6) {
 		return fmt.Errorf("bandwidth %v is not between 0 and 1e6 GB/s", o.Bandwidth)
+	}
+	if o.Scaling != nil && o.Replicas > 1 {
+		return fmt.Errorf("%d replicas before a fleet that changes: it takes one", o.Replicas)
 	}
 	if o.Sync > maxSync {
 		return fmt.Errorf("sync %v is longer than %v", o.Sync, maxSync)
@@ -152,7 +177,15 @@ func (o *Options) Validate() error {
 func (o *Options) workers() int { return o.Workers + o.Prefill + o.Decode }
 
 func (o *Options) engine() sim.Options {
-	return sim.Options{BlockSize: o.BlockSize, Blocks: o.Blocks, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs}
+	return sim.Options{BlockSize: o.BlockSize, Blocks: o.Blocks, MaxBatchedTokens: o.MaxBatchedTokens, MaxSeqs: o.MaxSeqs, Speedup: 1 / o.Pace}
+}
+
+// most is how many workers there may be at once.
+func (o *Options) most() int {
+	if o.Scaling != nil {
+		return o.Scaling.Most
+	}
+	return o.workers()
 }
 
 // ErrEmpty is Run's error for a trace without requests.
@@ -164,7 +197,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // Run plays a trace. Errors: an option out of its bounds, ErrEmpty, and a prompt that no engine can hold
 // (sim.ErrTooLong).
 func Run(t *Trace, o Options) (*Result, error) {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot replay: %w", err)
 	}

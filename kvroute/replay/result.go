@@ -34,10 +34,12 @@ type Result struct {
 	Preemptions        int            `json:"preemptions"`
 	PerWorker          []WorkerResult `json:"per_worker"`
 	Replicas           *Replicas      `json:"replicas,omitempty"` // nil: there was one router
+	Targets            *Kept          `json:"targets,omitempty"`  // for the caller to fill in, by Trace.Kept
 
 	Each     []RequestResult `json:"-"` // by order of arrival
 	Ceiling  float64         `json:"-"` // Trace.Ceiling: Reuse is never above it
 	Duration time.Duration   `json:"-"` // first arrival to last token, in the replay's time
+	Spent    time.Duration   `json:"-"` // by all workers together; with Options.Scaling each from when it was wanted until it was gone
 	Refused  int             `json:"-"` // blocks that the index did not take, which no request finds
 }
 
@@ -75,6 +77,7 @@ type figures struct {
 	each    []RequestResult
 	workers []tally
 	last    time.Duration
+	brief   bool // no gaps
 }
 
 // A gap is the time between two tokens of an answer, and how many had the same one after the other: all that decode
@@ -93,15 +96,17 @@ type tally struct {
 // are not written to take no memory.
 const roomForGaps = 1 << 22
 
-func newFigures(t *Trace, workers int) figures {
+func newFigures(t *Trace, workers int, brief bool) figures {
+	g := figures{each: make([]RequestResult, len(t.Requests)), workers: make([]tally, workers), brief: brief}
+	if brief {
+		return g
+	}
 	tokens := 0
 	for i := 0; i < len(t.Requests) && tokens < roomForGaps; i++ {
 		tokens += t.Requests[i].AnswerTokens
 	}
-	return figures{
-		gaps: make([]gap, 0, min(tokens, roomForGaps)),
-		each: make([]RequestResult, len(t.Requests)), workers: make([]tally, workers),
-	}
+	g.gaps = make([]gap, 0, min(tokens, roomForGaps))
+	return g
 }
 
 func (g *figures) pass(w int, p *sim.Pass) {
@@ -112,7 +117,7 @@ func (g *figures) pass(w int, p *sim.Pass) {
 
 func (g *figures) token(j *job, now time.Duration) {
 	g.workers[j.worker].output++
-	if j.answering.Generated == 1 {
+	if j.answering.Generated == 1 || g.brief {
 		return
 	}
 	length := now - j.last
@@ -142,7 +147,7 @@ func (f *fleet) result() *Result {
 	r := &Result{
 		Policy: f.options.Policy, Workers: len(f.engines), Speed: f.options.Speed, Requests: f.done,
 		Each: g.each, Ceiling: f.trace.Ceiling(f.options.BlockSize), Duration: g.last,
-		Refused: f.placing.refused,
+		Spent: f.spent(g.last), Refused: f.placing.refused,
 	}
 	if n := f.options.Replicas; n > 1 {
 		r.Replicas = &Replicas{n, -1, share(f.mail.messages, f.done), share(f.mail.bytes, f.done)}
@@ -166,20 +171,25 @@ func (f *fleet) result() *Result {
 	}
 	r.Reuse = share(cached, prompt)
 	r.OutputTokensPerSec = float64(output) / g.last.Seconds()
-	r.Imbalance = max(imbalance(g.workers[:f.options.Prefill]), imbalance(g.workers[f.options.Prefill:]))
+	r.Imbalance = f.imbalance()
 	return r
 }
 
-// role is what a worker is for.
-func (f *fleet) role(w int) kvroute.Role {
-	switch {
-	case f.options.Prefill == 0:
-		return kvroute.Both
-	case w < f.options.Prefill:
-		return kvroute.Prefill
+// imbalance is that of the role in which it is greater.
+func (f *fleet) imbalance() float64 {
+	var prefills, others []tally
+	for w, t := range f.figures.workers {
+		if f.role(w) == kvroute.Prefill {
+			prefills = append(prefills, t)
+		} else {
+			others = append(others, t)
+		}
 	}
-	return kvroute.Decode
+	return max(imbalance(prefills), imbalance(others))
 }
+
+// role is what a worker is for.
+func (f *fleet) role(w int) kvroute.Role { return f.scaling.slots[w].role }
 
 // imbalance is what the busiest of some workers computed, over their mean: 1 where all did the same.
 func imbalance(workers []tally) float64 {

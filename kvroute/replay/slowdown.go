@@ -69,6 +69,9 @@ func (t *slowdowns) slow(worker int, now time.Duration) float64 {
 func (f *fleet) ask() (news bool) {
 	f.slowdowns.asks += TelemetryEvery
 	for n := range f.engines {
+		if f.scaling.slots[n].state != serving {
+			continue
+		}
 		active := 0
 		for _, p := range f.routers {
 			active += p.workers[n].Active()

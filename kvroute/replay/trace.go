@@ -69,8 +69,18 @@ func (t *Trace) appendTokens(dst []uint32, r *Request, from, to int) []uint32 {
 // Ceiling is the share of the prompt tokens that one cache without bounds would have held: what no policy exceeds.
 // Full blocks count, and the last token of a prompt is always computed.
 func (t *Trace) Ceiling(blockSize int) float64 {
-	known := make([]int32, t.Pieces) // tokens of each piece seen
 	hit, all := 0, 0
+	t.Cached(blockSize, func(i, cached int) {
+		hit += cached
+		all += t.Requests[i].PromptTokens
+	})
+	return share(hit, all)
+}
+
+// Cached tells of each request, in order of arrival, how many tokens of its prompt one cache without bounds would hold
+// that had all prompts before it.
+func (t *Trace) Cached(blockSize int, tell func(request, cached int)) {
+	known := make([]int32, t.Pieces) // tokens of each piece seen
 	for i := range t.Requests {
 		r := &t.Requests[i]
 		same, begins := 0, true
@@ -83,11 +93,6 @@ func (t *Trace) Ceiling(blockSize int) float64 {
 			}
 			*seen = max(*seen, int32(length))
 		}
-		hit += min(same, r.PromptTokens-1) / blockSize * blockSize
-		all += r.PromptTokens
+		tell(i, min(same, r.PromptTokens-1)/blockSize*blockSize)
 	}
-	if all == 0 {
-		return 0
-	}
-	return float64(hit) / float64(all)
 }

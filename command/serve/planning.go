@@ -1,0 +1,233 @@
+// Planning: how many workers there should be, planned beside the requests and shown, or handed to a command.
+
+package serve
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"kvasir/command/wiring"
+	"kvasir/config"
+	"kvasir/kvroute/replay"
+	"kvasir/planner"
+	"kvasir/proxy"
+)
+
+// planning plans every interval, on one goroutine, from what the recorder has of the last requests.
+type planning struct {
+	log      zerolog.Logger
+	config   config.Planner
+	mode     string
+	recorder *planner.Recorder
+	sizes    func(model string) proxy.Sizes
+	show     func(*planner.Report)
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	// Of the goroutine alone.
+	planner *planner.Planner // nil: no worker was seen yet
+	apart   bool
+	wanted  replay.Fleet // as it was said last; zero: never
+	changed time.Time    // when it was said first
+	applied replay.Fleet // what the command has been run for; zero: nothing
+
+	mu     sync.Mutex     // guards below
+	report planner.Report // what was said last
+}
+
+// startPlanning begins to plan where the configuration asks for it; nil where not.
+func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planning {
+	mode := c.PlannerMode()
+	if mode == "off" {
+		return nil
+	}
+	history := planner.Back * c.Planner.Window
+	g := &planning{
+		log: log, config: c.Planner, mode: mode, recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
+		report: planner.Report{Mode: mode, Model: c.Planner.Model, State: "the first plan is made after " + c.Planner.Interval.String()},
+	}
+	p.Record(g.recorder, c.Planner.Model)
+	ctx, cancel := context.WithCancel(context.Background())
+	g.stop = cancel
+	g.done.Add(1)
+	go g.run(ctx)
+	return g
+}
+
+// close ends the planning, with the plan or the command under way.
+func (g *planning) close() {
+	if g != nil {
+		g.stop()
+		g.done.Wait()
+	}
+}
+
+// Report is what was said last; nil where nobody plans.
+func (g *planning) Report() *planner.Report {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.report
+	return &r
+}
+
+func (g *planning) run(ctx context.Context) {
+	defer g.done.Done()
+	every := time.NewTicker(g.config.Interval)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-every.C:
+			g.step(ctx, now)
+		}
+	}
+}
+
+// step makes a plan, and sees to what follows from it.
+func (g *planning) step(ctx context.Context, now time.Time) {
+	r := g.Report()
+	r.At, r.Problem = now, ""
+	if err := g.plan(ctx, now, r); err != nil && ctx.Err() == nil {
+		r.State, r.Problem = "there is no plan", err.Error()
+		r.Failures[planner.PlanFailed]++
+		g.log.Warn().Str("problem", err.Error()).Msg("cannot plan the number of workers")
+	}
+	r.Took = time.Since(now)
+	r.TookMS = float64(r.Took) / float64(time.Millisecond)
+	g.tell(r)
+	if g.mode == "apply" && r.Wanted != nil && g.applied != *r.Wanted && ctx.Err() == nil {
+		g.apply(ctx, *r.Wanted, r)
+		g.tell(r)
+	}
+}
+
+// tell shows a report, which is not changed after.
+func (g *planning) tell(r *planner.Report) {
+	g.mu.Lock()
+	g.report = *r
+	g.mu.Unlock()
+	shown := *r
+	g.show(&shown)
+}
+
+// plan makes one plan into the report.
+func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // a bug here is not to end the program
+			err = fmt.Errorf("BUG: %v", fault)
+		}
+	}()
+	there := g.sizes(g.config.Model)
+	r.Up = &there.Fleet
+	if f := there.Fleet; g.planner == nil && f.Workers == 0 && min(f.Prefill, f.Decode) == 0 || f.Total() == 0 {
+		r.State = "no worker is up, or only those of one role" // there is nothing to go on from
+		return nil
+	}
+	if apart := there.Fleet.Prefill > 0 && there.Fleet.Decode > 0; g.planner == nil || apart != g.apart && !lacks(there.Fleet, g.apart) {
+		o := wiring.Planner(&g.config)
+		o.Apart = apart
+		if o = o.WithDefaults(); o.Validate() != nil {
+			return o.Validate()
+		}
+		g.planner, g.apart, g.wanted, g.applied = planner.New(o), apart, replay.Fleet{}, replay.Fleet{}
+	}
+	deadline, asked := time.Now().Add(g.config.Budget), 0
+	g.planner.Engine(engineOf(&there, g.config.Pace), func() bool {
+		asked++
+		return asked%16 == 0 && (ctx.Err() != nil || time.Now().After(deadline))
+	})
+	o := g.planner.Options()
+	if g.wanted == (replay.Fleet{}) {
+		// What is there needs no command, unless it is out of bounds.
+		g.wanted, g.applied = g.planner.Clamp(there.Fleet), there.Fleet
+	}
+	load := g.recorder.Load(now, &o)
+	// What is wanted is what is said to others, so it goes on from there, not from how many happen to be up.
+	advice, err := g.planner.Advise(load, g.wanted, there.Fleet != g.wanted && now.Before(g.changed.Add(g.config.StartTime)))
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	r.Apart, r.Pace, r.Measured = g.apart, o.Engine.Pace, &load.Measured
+	r.Take(advice, len(load.Done.Requests))
+	if advice.Want != g.wanted {
+		g.log.Info().Stringer("wanted", advice.Want).Stringer("before", g.wanted).Stringer("up", there.Fleet).Stringer("formula", advice.Formula.Fleet).
+			Float64("arrivals", advice.Forecast.Rate).Str("why", advice.Reason.String()).Str("mode", g.mode).Msg("another number of workers is wanted")
+		g.wanted, g.changed = advice.Want, now
+	}
+	return nil
+}
+
+// lacks says whether a fleet has no worker of a role that it had: they are down, which is no other kind of fleet.
+func lacks(f replay.Fleet, apart bool) bool { return apart && f.Workers == 0 }
+
+// engineOf is what the replay is to play against, as far as it is known.
+func engineOf(there *proxy.Sizes, pace float64) replay.Options {
+	e := replay.Options{
+		Policy: there.Policy.String(), Queue: there.Queue, BlockSize: there.Engine.BlockSize, Blocks: there.Engine.Blocks,
+		MaxBatchedTokens: there.Engine.MaxBatchedTokens, MaxSeqs: there.Engine.MaxSeqs, Pace: pace,
+	}
+	if e.BlockSize > 0 && e.Blocks == 0 {
+		e.Blocks = defaultPool / e.BlockSize
+	}
+	if e.Pace == 0 {
+		e.Pace = there.Pace // 0: the default
+	}
+	return e
+}
+
+// defaultPool is for how many tokens an engine is taken to have KV blocks that does not say.
+const defaultPool = 16384 * 64
+
+// apply runs the user's command for a fleet.
+func (g *planning) apply(ctx context.Context, want replay.Fleet, r *planner.Report) {
+	ctx, cancel := context.WithTimeout(ctx, g.config.CommandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, g.config.Command[0], g.config.Command[1:]...) //nolint:gosec // it is the user's
+	cmd.Env = append(os.Environ(), "KVASIR_PLAN_WORKERS="+strconv.Itoa(want.Workers), "KVASIR_PLAN_PREFILL="+strconv.Itoa(want.Prefill),
+		"KVASIR_PLAN_DECODE="+strconv.Itoa(want.Decode), "KVASIR_PLAN_MODEL="+g.config.Model)
+	said := &bounded{}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
+	err := cmd.Run()
+	if ctx.Err() == context.DeadlineExceeded {
+		err = fmt.Errorf("it was stopped after planner.command_timeout, %v", g.config.CommandTimeout)
+	}
+	if err != nil {
+		r.Problem = "planner.command: " + err.Error()
+		r.Failures[planner.CommandFailed]++
+		g.log.Warn().Str("problem", err.Error()).Str("output", said.String()).Stringer("wanted", want).Msg("planner.command did not succeed; it is run again with the next plan")
+		return
+	}
+	g.applied, r.Applied = want, &want
+	g.log.Info().Str("output", said.String()).Stringer("wanted", want).Msg("planner.command was run")
+}
+
+// mostSaid bounds what is kept of a command's output, in bytes.
+const mostSaid = 4096
+
+// bounded keeps the beginning of what is written. A command writes from one goroutine, for both of its outputs.
+type bounded struct{ kept bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := mostSaid - b.kept.Len(); room > 0 {
+		b.kept.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+func (b *bounded) String() string {
+	return strings.ToValidUTF8(strings.TrimSpace(b.kept.String()), "\ufffd")
+}
