@@ -60,7 +60,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker and the cache's store; exit code 1 if one does not answer")
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store and NATS; exit code 1 if one does not answer")
 	return cmd
 }
 
@@ -77,6 +77,11 @@ func exposed(c *config.Config) (warnings []string) {
 	}
 	if s.Admin != "" && !config.IsLoopback(s.Admin) {
 		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
+	}
+	for i, raw := range c.Peers.Servers {
+		if u, err := url.Parse(raw); err == nil && u.Scheme == "nats" && c.Peers.TLS == (config.PeerTLS{}) && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+			warnings = append(warnings, fmt.Sprintf("peers.servers[%d]: what replicas share, and the token, may go in the clear to %s; use tls:// or peers.tls, or a network that is theirs alone", i, wording.Quote(u.Host)))
+		}
 	}
 	for i, w := range c.Workers {
 		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
@@ -133,6 +138,12 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	} else {
 		fmt.Fprintf(out, "cache: ok (%s)\n", what)
 	}
+	peersWhat, peersErr := wiring.CheckPeers(ctx, g)
+	if peersErr != nil {
+		fmt.Fprintf(out, "peers: failed: %v\n", peersErr)
+	} else if peersWhat != "" {
+		fmt.Fprintf(out, "peers: ok (%s)\n", peersWhat)
+	}
 	if modelErr := checkModels(out, g.Config); modelErr != nil {
 		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
 		return errors.New("a model of classify failed")
@@ -149,6 +160,8 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		return errors.New(wording.Count(unserved, "name") + " of models that no worker serves")
 	case cacheErr != nil:
 		return errors.New("the cache failed")
+	case peersErr != nil:
+		return errors.New("what replicas share by failed")
 	}
 	return nil
 }

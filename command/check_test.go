@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 
 	"kvasir/command/wiring"
 	"kvasir/config"
@@ -16,11 +19,11 @@ import (
 
 // TestExposed: what stands open to a network is warned of, and nothing on loopback.
 func TestExposed(t *testing.T) {
-	open := &config.Config{Server: config.Server{Listen: "0.0.0.0:8080", Admin: ":9090"}, Workers: []config.Worker{{URL: "http://10.0.0.5:8000"}}}
-	if got := strings.Join(exposed(open), "\n"); strings.Count(got, "\n") != 3 {
+	open := &config.Config{Server: config.Server{Listen: "0.0.0.0:8080", Admin: ":9090"}, Workers: []config.Worker{{URL: "http://10.0.0.5:8000"}}, Peers: config.Peers{Servers: []string{"nats://10.0.0.9:4222"}}}
+	if got := strings.Join(exposed(open), "\n"); strings.Count(got, "\n") != 4 {
 		t.Errorf("an open configuration is warned of by\n%s", got)
 	}
-	shut := &config.Config{Server: config.Server{Listen: "127.0.0.1:8080", Admin: "unix:/run/a.sock"}, Workers: []config.Worker{{URL: "http://localhost:8000"}, {URL: "https://a:1"}}}
+	shut := &config.Config{Server: config.Server{Listen: "127.0.0.1:8080", Admin: "unix:/run/a.sock"}, Workers: []config.Worker{{URL: "http://localhost:8000"}, {URL: "https://a:1"}}, Peers: config.Peers{Servers: []string{"nats://127.0.0.1:4222", "tls://a:4222"}}}
 	if got := exposed(shut); len(got) != 0 {
 		t.Errorf("a configuration on loopback is warned of: %v", got)
 	}
@@ -52,6 +55,36 @@ cache: ok \(off\)
 $`
 	if !regexp.MustCompile(want).Match(out.Bytes()) || err == nil || err.Error() != "1 source of workers failed" {
 		t.Errorf("it ends with %v and says\n%s", err, out.Bytes())
+	}
+}
+
+// TestCheckPeers: check --live asks NATS, with the token, and says what is wrong.
+func TestCheckPeers(t *testing.T) {
+	t.Parallel()
+	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, Authorization: "right"})
+	do(t, err)
+	nats.Start()
+	defer nats.Shutdown()
+	if !nats.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the NATS server does not listen")
+	}
+	dir := t.TempDir()
+	do(t, os.WriteFile(filepath.Join(dir, "right"), []byte("right"), 0o600))
+	do(t, os.WriteFile(filepath.Join(dir, "wrong"), []byte("wrong"), 0o600))
+	file := filepath.Join(dir, "kvasir.yaml")
+	for _, c := range []struct{ peers, says, err string }{
+		{"servers: [" + nats.ClientURL() + "], token_file: right", `peers: ok \(NATS at nats://127\.0\.0\.1:\d+, \S+\)`, ""},
+		{"servers: [" + nats.ClientURL() + "], token_file: wrong", `peers: failed: cannot connect to NATS: .*[Aa]uthorization`, "what replicas share by failed"},
+		{"servers: [nats://127.0.0.1:1]", `peers: failed: cannot connect to NATS: `, "what replicas share by failed"},
+	} {
+		do(t, os.WriteFile(file, []byte("simulate: [{name: s, events: false}]\ncache: {store: off}\npeers: {"+c.peers+"}\n"), 0o600))
+		g, _, err := (&config.Layers{File: file}).Load()
+		do(t, err)
+		var out bytes.Buffer
+		err = checkLive(t.Context(), &out, g)
+		if !regexp.MustCompile("(?m)^"+c.says).Match(out.Bytes()) || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+			t.Errorf("%s: it ends with %v and says\n%s", c.peers, err, out.Bytes())
+		}
 	}
 }
 

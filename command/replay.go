@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ import (
 // translated into options.
 type replayFlags struct {
 	trace, queue, engine, disaggregate, telemetry string
+	sync                                          string
+	spread                                        time.Duration
 	apartBy                                       string // what makes prefill and decode apart
 	slow, neighbour                               []string
 	prefillLoadScale, overlapCredit               float64
@@ -53,6 +56,7 @@ anything in common with another one there.`,
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
   kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --spread 3s --replicas 4 --sync 5ms
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
@@ -83,6 +87,9 @@ anything in common with another one there.`,
 func (f *replayFlags) addEngine(cmd *cobra.Command) {
 	o, fs := &f.options, cmd.Flags()
 	fs.StringVar(&o.Policy, "policy", "predict", "`policy`: "+wording.List(replay.Policies(), "or"))
+	fs.DurationVar(&f.spread, "spread", 0, "how `long` a stamp of the trace stands for: requests arrive at random times within it, not all at its beginning; 3s for Mooncake's conversations")
+	fs.IntVar(&o.Replicas, "replicas", 1, "routers before the workers; each request comes to one of them, drawn at random")
+	fs.StringVar(&f.sync, "sync", "5ms", "with --replicas: how `long` what one router says of its placements is on its way to the others; off: they say nothing")
 	fs.StringVar(&f.queue, "queue", "auto", "auto: with policy predict, requests wait at the router while no worker has room; off: never")
 	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: policy predict lets the decode worker compute a prompt where that is faster; always: never that")
 	fs.StringVar(&f.engine, "engine", "vllm", "`engine` whose scheduler is simulated: vllm")
@@ -158,10 +165,35 @@ func (f *replayFlags) check(cmd *cobra.Command) error {
 	if err := f.readTroubles(); err != nil {
 		return err
 	}
+	if f.spread < 0 || f.spread > maxSpread {
+		return usageError(fmt.Sprintf("--spread: %v is not between 0s and %v", f.spread, maxSpread))
+	}
+	if err := f.readSync(changed("sync")); err != nil {
+		return err
+	}
 	if err := f.targets.read(cmd.Flags().Changed); err != nil {
 		return err
 	}
 	return f.bounds()
+}
+
+// maxSpread bounds --spread.
+const maxSpread = time.Hour
+
+// readSync reads --sync, which is of several routers.
+func (f *replayFlags) readSync(changed bool) error {
+	if changed && f.options.Replicas == 1 {
+		return usageError("--sync is of what several routers tell each other: add --replicas")
+	}
+	if f.options.Sync = -1; f.sync == "off" {
+		return nil
+	}
+	delay, err := time.ParseDuration(f.sync)
+	if err != nil || delay < 0 {
+		return usageError(fmt.Sprintf("--sync: %s is not a time, as 5ms, nor off", wording.Quote(f.sync)))
+	}
+	f.options.Sync = delay
+	return nil
 }
 
 // policiesThat lists the policies of which a property holds, for a sentence.
@@ -182,7 +214,7 @@ func (f *replayFlags) bounds() error {
 		value float64
 		least float64
 	}{
-		{"block-size", float64(o.BlockSize), 1}, {"blocks", float64(o.Blocks), 1}, {"max-seqs", float64(o.MaxSeqs), 1},
+		{"replicas", float64(o.Replicas), 1}, {"block-size", float64(o.BlockSize), 1}, {"blocks", float64(o.Blocks), 1}, {"max-seqs", float64(o.MaxSeqs), 1},
 		{"max-batched-tokens", float64(o.MaxBatchedTokens), 1}, {"kv-bytes-per-token", float64(o.BytesPerToken), 1},
 		{"prefill-load-scale", f.prefillLoadScale, 0}, {"overlap-credit", f.overlapCredit, 0}, {"speed", o.Speed, 1e-6}, {"pace", o.Pace, 1e-3},
 	} {
@@ -207,6 +239,9 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	trace, err := replay.Read(f.trace)
 	if err != nil {
 		return err
+	}
+	if f.spread > 0 {
+		trace.Spread(f.spread, f.options.Seed)
 	}
 	// A replay is short, and most of what it allocates is in use to its end.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -256,6 +291,11 @@ func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble strin
 	fmt.Fprintf(&b, "output                %.0f tokens/s\n", r.OutputTokensPerSec)
 	fmt.Fprintf(&b, "imbalance             %.2f (busiest worker over the mean, in tokens computed)\n", r.Imbalance)
 	fmt.Fprintf(&b, "preemptions           %d\n", r.Preemptions)
+	if s := r.Replicas; s != nil && s.SyncMS >= 0 {
+		fmt.Fprintf(&b, "between %-2d routers    %.2f messages and %.0f bytes a request, %v ms on their way\n", s.Routers, s.Messages, s.Bytes, s.SyncMS)
+	} else if s != nil {
+		fmt.Fprintf(&b, "between %-2d routers    nothing\n", s.Routers)
+	}
 	printKept(&b, r)
 	if r.Refused > 0 {
 		fmt.Fprintf(&b, "not indexed           %d blocks that workers had, and no request found\n", r.Refused)

@@ -48,6 +48,8 @@ type Config struct {
 
 	Discovery []Discovery `koanf:"discovery"`
 
+	Peers Peers `koanf:"peers" restart:"yes"`
+
 	Guards        Guards     `koanf:"guards"`
 	Classify      Classify   `koanf:"classify"`
 	Signals       []Signal   `koanf:"signals"`
@@ -177,7 +179,29 @@ type Discovery struct {
 	TLS          PeerTLS       `koanf:"tls"`
 }
 
-// PeerTLS is the TLS of a peer that is connected to: a worker, or Milvus.
+// Peers is how this Kvasir knows of others before the same workers: by NATS servers, or by one
+// inside that is clustered with theirs.
+type Peers struct {
+	Servers   []string   `koanf:"servers"`
+	Group     string     `koanf:"group" default:"kvasir"`
+	Name      string     `koanf:"name"`
+	TokenFile Path       `koanf:"token_file" secret:"yes"`
+	CredsFile Path       `koanf:"creds_file" secret:"yes"`
+	NkeyFile  Path       `koanf:"nkey_file" secret:"yes"`
+	TLS       PeerTLS    `koanf:"tls"`
+	Embed     PeersEmbed `koanf:"embed"`
+}
+
+// PeersEmbed is the NATS server inside.
+type PeersEmbed struct {
+	Listen string   `koanf:"listen"`
+	Routes []string `koanf:"routes"`
+}
+
+// On says whether it is to know of any.
+func (p *Peers) On() bool { return len(p.Servers) > 0 || p.Embed.Listen != "" }
+
+// PeerTLS is the TLS of a peer that is connected to: a worker, Milvus, or NATS.
 type PeerTLS struct {
 	CA         Path   `koanf:"ca"`
 	Cert       Path   `koanf:"cert"`

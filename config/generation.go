@@ -22,6 +22,7 @@ type Generation struct {
 	Workers []Credentials       // for each of Config.Workers, in their order
 	Sources []Credentials       // for each of Config.Discovery, in their order
 	Milvus  Credentials         // for cache.milvus, where that is the store
+	Peers   PeersSecrets        // of peers
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
 
 	env func(string) (string, bool) // of the variables of the environment
@@ -56,7 +57,7 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	b := &loader{config: cfg, dir: filepath.Dir(l.File), files: read, readFile: ReadBounded}
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
-	g.TLS, g.Milvus = b.serverTLS(), b.milvus()
+	g.TLS, g.Milvus, g.Peers = b.serverTLS(), b.milvus(), b.peers()
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad
 	}

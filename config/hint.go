@@ -74,12 +74,16 @@ func variableHint(name string, known []string) string {
 	if hint := wording.DidYouMean(name, known); hint != "" {
 		return hint
 	}
+	meant := ""
 	for _, other := range known {
-		if strings.HasSuffix(other, strings.TrimPrefix(name, "KVASIR")) {
-			return fmt.Sprintf(", did you mean %q?", other)
+		if strings.HasSuffix(other, strings.TrimPrefix(name, "KVASIR")) && (meant == "" || len(other) < len(meant)) {
+			meant = other
 		}
 	}
-	return ""
+	if meant == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", meant)
 }
 
 // hint is wording.DidYouMean for the middle of a sentence.

@@ -55,6 +55,7 @@ func (c *Config) validate() []conflict {
 	v.keys(c.Keys)
 	v.workers(c)
 	v.discovery(c.Discovery)
+	v.peers(&c.Peers)
 	v.models(c)
 	v.routing(&c.Routing)
 	v.classify(c)

@@ -148,6 +148,9 @@ func canonical(raw string) string {
 	return u.Scheme + "://" + strings.ToLower(hostPort(raw)) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
+// Canonical is the URL by which a worker is the same one, however it was written.
+func Canonical(raw string) string { return canonical(raw) }
+
 // hostPort is the host and port of a URL, which a worker is called without a name of its own.
 func hostPort(raw string) string {
 	s := upstream.Settings{URL: raw}

@@ -266,6 +266,10 @@ func TestAlerts(t *testing.T) {
 			{`kvasir_config_last_reload_successful` + one + `} 0x60`, true},
 			{`kvasir_config_last_reload_successful` + one + `} 1x60`, false},
 		},
+		"KvasirReplicasApart": {
+			{`kvasir_peers_connected` + one + `} 0x60`, true},
+			{`kvasir_peers_connected` + one + `} 1x50 0x10`, false},
+		},
 		"KvasirSourceStale": {
 			{`kvasir_discovery_stale` + one + `,source="dns a"} 1x60`, true},
 			{`kvasir_discovery_stale` + one + `,source="dns a"} 0x50 1x10`, false},

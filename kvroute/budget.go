@@ -12,11 +12,15 @@ import (
 // used at the same time by many. A clock that goes backwards gains nothing.
 type Bucket struct {
 	rate, burst float64
+	sharing     *Sharing // nil: nobody else takes of it
 
 	mu       sync.Mutex // guards below
 	level    float64    // below zero: in debt
 	at       time.Time  // when level was true; zero: not used yet
 	reserved int        // reservations that are not settled
+
+	untold   float64 // taken here since untoldAt, which others may not have heard of
+	untoldAt time.Time
 }
 
 // NewBucket returns a full bucket of burst tokens that gains perSecond.
@@ -28,14 +32,58 @@ func NewBucket(perSecond, burst float64) *Bucket {
 // quiet may use the minute's worth at once.
 func PerMinute(n int) *Bucket { return NewBucket(float64(n)/60, float64(n)) }
 
+// Sharing is how a bucket is one with those of other processes, each of which has a copy.
+type Sharing struct {
+	Others func() int           // how many processes have one besides this one
+	Took   func(amount float64) // tells them what was taken here; negative: given back
+}
+
+// Heard is how long what was taken is on its way to the others, at most, as a rule.
+const heard = 50 * time.Millisecond
+
+// Share makes the bucket one of several, before it is used. What is taken is told the others, who
+// call TakenElsewhere. Within the time that takes no process takes more than its share, or one
+// single amount, so that all together take no more than there is, as long as the others hear in
+// time: else each would take a whole burst that comes to all of them at once.
+func (b *Bucket) Share(s *Sharing) { b.sharing = s }
+
+// TakenElsewhere notes what another process has taken; negative: given back.
+func (b *Bucket) TakenElsewhere(now time.Time, n float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refill(now)
+	b.level = min(b.level-n, b.burst)
+}
+
+// beyondShare says whether to take n now is more than this process's share of what is there.
+func (b *Bucket) beyondShare(now time.Time, n float64) bool {
+	if b.sharing == nil {
+		return false
+	}
+	if now.Sub(b.untoldAt) > heard {
+		b.untold, b.untoldAt = 0, now
+	}
+	all := float64(b.sharing.Others() + 1)
+	return all > 1 && b.untold > 0 && b.untold+n > (b.level+b.untold)/all
+}
+
+// took notes what was taken here.
+func (b *Bucket) took(n float64) {
+	if b.sharing != nil && n != 0 {
+		b.untold = max(b.untold+n, 0)
+		b.sharing.Took(n)
+	}
+}
+
 // Take takes n tokens if they are there, all or none.
 func (b *Bucket) Take(now time.Time, n float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.refill(now); b.level < n {
+	if b.refill(now); b.level < n || b.beyondShare(now, n) {
 		return false
 	}
 	b.level -= n
+	b.took(n)
 	return true
 }
 
@@ -47,6 +95,7 @@ func (b *Bucket) Spend(now time.Time, n float64) {
 	defer b.mu.Unlock()
 	b.refill(now)
 	b.level = min(b.level-n, b.burst)
+	b.took(n)
 }
 
 // Reserve takes n tokens for something whose cost is known only after it, all or
@@ -58,11 +107,12 @@ func (b *Bucket) Spend(now time.Time, n float64) {
 func (b *Bucket) Reserve(now time.Time, n float64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.refill(now); b.level < 1 || b.level < n && b.reserved > 0 {
+	if b.refill(now); b.level < 1 || b.level < n && b.reserved > 0 || b.beyondShare(now, n) {
 		return false
 	}
 	b.level -= n
 	b.reserved++
+	b.took(n)
 	return true
 }
 
@@ -74,6 +124,7 @@ func (b *Bucket) Settle(now time.Time, n, used float64) {
 	b.refill(now)
 	b.level = min(b.level+n-used, b.burst)
 	b.reserved--
+	b.took(used - n)
 }
 
 // Level returns how many tokens are there; below zero: owed.

@@ -135,3 +135,84 @@ func TestReserve(t *testing.T) {
 		t.Error("not reserved after the debt was earned back")
 	}
 }
+
+// Copies of a bucket, each told what the others took, hold together what one would: also where a burst comes to all of
+// them before anybody hears of another.
+func TestSharedBucket(t *testing.T) {
+	const limit, copies = 600, 4
+	now := time.Now()
+	var all [copies]*Bucket
+	var untold [copies]float64
+	for i := range all {
+		all[i] = PerMinute(limit)
+		all[i].Share(&Sharing{Others: func() int { return copies - 1 }, Took: func(n float64) { untold[i] += n }})
+	}
+	hear := func() {
+		for i, n := range untold {
+			for k, other := range all {
+				if k != i {
+					other.TakenElsewhere(now, n)
+				}
+			}
+			untold[i] = 0
+		}
+	}
+	taken := 0
+	for range limit {
+		for i := range all {
+			if all[i].Take(now, 1) {
+				taken++
+			}
+		}
+	}
+	if taken != limit {
+		t.Errorf("a burst of all gets %d, want %d", taken, limit)
+	}
+	hear()
+	for i := range all {
+		if all[i].Take(now, 1) || all[i].Level(now) > 0 {
+			t.Errorf("copy %d has %v left", i, all[i].Level(now))
+		}
+	}
+	// A minute of more than there is, heard every 5 ms.
+	taken = 0
+	for range 60 * 200 {
+		now = now.Add(5 * time.Millisecond)
+		for i := range all {
+			for range 2 {
+				if all[i].Take(now, 1) {
+					taken++
+				}
+			}
+		}
+		hear()
+	}
+	if taken < limit*95/100 || taken > limit {
+		t.Errorf("a minute gives %d, want %d", taken, limit)
+	}
+	// What is set aside for an answer and not used is there again, everywhere.
+	now = now.Add(time.Minute)
+	if !all[0].Reserve(now, 500) || all[0].Reserve(now, 50) {
+		t.Error("one request may have more than a share, two not")
+	}
+	hear()
+	all[0].Settle(now, 500, 100)
+	hear()
+	for i := range all {
+		if level := all[i].Level(now); math.Abs(level-(limit-100)) > 0.001 {
+			t.Errorf("copy %d has %v", i, level)
+		}
+	}
+}
+
+// One that knows of no others gives all at once.
+func TestSharedBucketAlone(t *testing.T) {
+	b := PerMinute(60)
+	b.Share(&Sharing{Others: func() int { return 0 }, Took: func(float64) {}})
+	now := time.Now()
+	for i := range 60 {
+		if !b.Take(now, 1) {
+			t.Fatalf("%d of 60", i)
+		}
+	}
+}

@@ -3,6 +3,8 @@
 package kvroute
 
 import (
+	"time"
+
 	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
@@ -35,18 +37,29 @@ func (g *group) commit(l *leg, p *Pool, q *Query, quiet bool) (rank int, o Overl
 	s, c := &g.candidates[g.best], &g.priced[g.best]
 	sent := cost.Sent{Prompt: q.tokens(), Hit: c.Hit, Leg: g.leg, Quiet: quiet, Names: s.names}
 	l.send(q.Now, s.rank, sent)
+	exact := q.Prompt != nil && q.Prompt.Exact()
+	if news := s.rank.worker.line.Load().news; news != nil {
+		l.tellPlaced(news, s.rank, &Away{
+			Rank: s.rank.id, Leg: g.leg, Prompt: sent.Prompt, Hit: sent.Hit, BlockSize: s.rank.blockSize(), Exact: exact, Names: s.names,
+		})
+	}
+	l.noteSent(s.rank, g.leg, exact, s.names, q.Now)
+	return s.rank.id, s.overlap(c.Overlap)
+}
+
+// noteSent notes which blocks a request leaves at a rank, for the placements after it.
+func (l *leg) noteSent(r *rank, leg cost.Leg, exact bool, names []kvindex.Name, now time.Time) {
 	switch {
-	case len(s.names) == 0:
-	case !q.Prompt.Exact():
-		l.note(s.rank.texts(), s.names, q.Now)
-	case g.leg == cost.DecodeLeg && s.rank.events:
+	case len(names) == 0:
+	case !exact:
+		l.note(r.texts(), names, now)
+	case leg == cost.DecodeLeg && r.events:
 		// Blocks that are handed over come when nobody knows, in overload seconds later, and whoever is placed here for
 		// them in the meantime has to compute them. The engine's events say when they are here. To note them at once
 		// cost 3 to 6 % of the time to the first token in overload (kvasir replay, 2 + 6 and 4 + 4 workers).
 	default:
-		l.note(s.cache, s.names, q.Now)
+		l.note(r.cache, names, now)
 	}
-	return s.rank.id, s.overlap(c.Overlap)
 }
 
 // overlap says what a worker holds of the prompt.

@@ -164,6 +164,13 @@ func (h *health) failed(now time.Time, why string) {
 	h.ejectedSince, h.ejectedUntil, h.goodSince = now, now.Add(spell), time.Time{}
 }
 
+// suspect leaves one failure to the ejection.
+func (h *health) suspect() {
+	if h.heard && !h.isDown {
+		h.fails = max(h.fails, ejectAfter-1)
+	}
+}
+
 func (h *health) busy(now time.Time, retryAfter time.Duration) {
 	if !h.heard {
 		h.heard, h.upSince = true, now

@@ -32,6 +32,10 @@ type leg struct {
 	names []kvindex.Name  // of the prompt
 
 	over atomic.Bool
+
+	news func(News) bool // who was told of it
+	told uint64          // its News.ID; 0: nobody was
+	seen int             // tokens of it; guarded by track.mu
 }
 
 // shown is memory for Placement.Candidates.
@@ -76,12 +80,19 @@ func (l *leg) note(cache *kvindex.Worker, names []kvindex.Name, now time.Time) {
 func (l *leg) tokens(now time.Time, n int) (opened bool) {
 	t := l.track
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if l.over.Load() {
+		t.mu.Unlock()
 		return false
 	}
 	t.mirror.Tokens(l.request, now, n)
-	return t.opened(now)
+	opened = t.opened(now)
+	l.seen += n
+	seen := l.seen
+	t.mu.Unlock()
+	if l.told != 0 && tellsTokens(seen-n, seen) {
+		l.tellTokens(seen)
+	}
+	return opened
 }
 
 // end ends the leg, the first time that it is called.
@@ -98,12 +109,16 @@ func (l *leg) end(now time.Time) (first bool) {
 	if l.cache != nil {
 		l.cache.Done(l.names, now)
 	}
+	if l.told != 0 {
+		l.tellEnded()
+	}
 	return true
 }
 
 // clear forgets what the leg was, for the next placement.
 func (l *leg) clear() {
-	l.worker, l.track, l.request, l.cache, l.names = nil, nil, nil, nil, nil
+	l.worker, l.track, l.request, l.cache, l.names, l.news = nil, nil, nil, nil, nil, nil
+	l.told, l.seen = 0, 0
 	l.over.Store(false)
 }
 

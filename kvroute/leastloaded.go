@@ -19,7 +19,7 @@ func (e *eligible) lightest(from int) *Worker {
 	var least load
 	for _, half := range [2][]*Worker{e.workers[from:], e.workers[:from]} {
 		for _, w := range half {
-			active := w.active.Load()
+			active := w.underWay()
 			if best != nil && active > least.active {
 				continue // as most are: of these nothing else is looked at
 			}
@@ -40,11 +40,11 @@ func (e *eligible) lightest(from int) *Worker {
 // take longer there are more requests under way by that alone, and when the
 // factor ends everybody would go there at once.
 type load struct {
-	active int64
+	active int64 // also of other routers
 	slow   float64
 }
 
-func (w *Worker) load() load { return load{w.active.Load(), w.slow()} }
+func (w *Worker) load() load { return load{w.underWay(), w.slow()} }
 
 func (l load) below(other load) bool {
 	return l.active < other.active || l.active == other.active && l.slow < other.slow

@@ -36,6 +36,8 @@ type line struct {
 	stale   atomic.Bool   // something has become usable since the last settle
 
 	now    func() time.Time
+	news   func(News) bool    // PoolOptions.News; nil: nobody listens
+	legs   atomic.Uint64      // that were told of: News.ID
 	tell   func(at time.Time) // PoolOptions.Alarm; nil: the alarm is a timer
 	index  *kvindex.Index
 	placer placer // of pools with prices
@@ -49,7 +51,7 @@ type line struct {
 }
 
 func newLine(p *Pool, o *PoolOptions) *line {
-	l := &line{pool: p, now: o.Now, tell: o.Alarm, index: o.Index, queues: make(map[string]*queue)}
+	l := &line{pool: p, now: o.Now, news: o.News, tell: o.Alarm, index: o.Index, queues: make(map[string]*queue)}
 	if l.now == nil {
 		l.now = time.Now
 	}
@@ -219,12 +221,14 @@ func (l *line) placeLocked(p *Pool, q *Query) (Placement, error) {
 func (l *line) release(w *Worker) bool {
 	if l.waiting.Load() == 0 {
 		left := w.active.Add(-1)
+		w.tellSlots()
 		l.wake() // invariant 1
 		return left >= 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	left := w.active.Add(-1)
+	w.tellSlots()
 	l.settle()
 	return left >= 0
 }

@@ -48,6 +48,11 @@ type PoolOptions struct {
 	// Ring is due, whenever that changes other than by Ring itself; zero: none is due. It must not call
 	// the pool. nil: a timer of the pool's own. That of After, if there is one, stays.
 	Alarm func(at time.Time)
+
+	// News is told what routers before the same workers have to know of each other's
+	// placements; it reports whether it took them. It is called under locks of the pool, so it
+	// must neither wait nor call it. nil: nobody listens. That of After, if there is one, stays.
+	News func(News) bool
 }
 
 // A Pool places requests on the workers of one configuration generation. It is
@@ -295,6 +300,7 @@ func (at *Placement) acquire() bool {
 	}
 	// Whoever calls may have the line's mu: it settles what this sets.
 	at.Worker.active.Add(-1)
+	at.Worker.tellSlots()
 	at.Worker.line.Load().stale.Store(true)
 	return false
 }

@@ -22,6 +22,7 @@ import (
 type Worker struct {
 	// What Place reads of every worker lies together, in one cache line.
 	active       atomic.Int64           // requests under way
+	away         atomic.Int64           // requests that other routers have under way there: SetAway
 	max          atomic.Int64           // at most so many; 0: no limit
 	sick         atomic.Pointer[health] // nil: a success has nothing to change
 	models       atomic.Pointer[[]Model]
@@ -61,7 +62,11 @@ func (w *Worker) Role() Role { return w.role }
 // Active returns how many requests are under way.
 func (w *Worker) Active() int { return int(w.active.Load()) }
 
-// MaxRequests returns the limit of requests under way; 0: none.
+// Away returns how many requests other routers have under way there (SetAway).
+func (w *Worker) Away() int { return int(w.away.Load()) }
+
+// MaxRequests returns the limit of requests under way, those of other routers among them;
+// 0: none.
 func (w *Worker) MaxRequests() int { return int(w.max.Load()) }
 
 // SetNeedsPrefill says whether the engine computes no prompts of its own, as SGLang's
@@ -117,17 +122,18 @@ func (w *Worker) takesRequests() bool { return w.role != Prefill }
 // free says whether the worker is below its limit.
 func (w *Worker) free() bool {
 	limit := w.max.Load()
-	return limit <= 0 || w.active.Load() < limit
+	return limit <= 0 || w.active.Load()+w.away.Load() < limit
 }
 
 // acquire takes a slot, if one is free.
 func (w *Worker) acquire() bool {
 	for {
 		n, limit := w.active.Load(), w.max.Load()
-		if limit > 0 && n >= limit {
+		if limit > 0 && n+w.away.Load() >= limit {
 			return false
 		}
 		if w.active.CompareAndSwap(n, n+1) {
+			w.tellSlots()
 			return true
 		}
 	}
@@ -207,7 +213,11 @@ func (w *Worker) change(now time.Time, news func(*health)) bool {
 	news(&w.health)
 	changed := w.health.state(now) != before
 	w.publish(now)
+	lost := changed && w.health.state(now) > Busy
 	w.mu.Unlock()
+	if lost {
+		w.tellSick()
+	}
 	if changed {
 		// Worse news wake as well: when the last worker is ejected, one of the
 		// ejected is used nevertheless.

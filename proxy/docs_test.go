@@ -34,6 +34,7 @@ func TestMetricsPage(t *testing.T) {
 	fleet.Set(1, func(g []gpu.GPU) { hardwaretest.Everything(&g[0]); hardwaretest.Throttle(g) })
 	s.Workers[0].GPUs, s.GPU = []string{"0"}, GPU{Fleet: fleet.Now, Interval: time.Millisecond, Effects: gpu.DefaultEffects()}
 	s.Sources = func() []discovery.Status { return []discovery.Status{{Source: "file workers.d"}} }
+	s.Peers = startPeers(t, "alone", "nats://127.0.0.1:1")
 	p := startProxy(t, s)
 	waitUntil(t, "GPUs were looked at", func() bool { return p.slow(t, "w0") > 1 })
 	some := replay.Fleet{Workers: 2}

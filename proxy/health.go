@@ -35,6 +35,7 @@ func (p *Proxy) Readiness() health.Readiness {
 	r.Up = up
 	r.Reasons = append(p.reasons.List(), why...)
 	r.Reasons = append(r.Reasons, s.settings.sourceReasons()...)
+	r.Reasons = append(r.Reasons, s.settings.peerReasons()...)
 	unserved, noStandard := s.unservedReasons()
 	r.Reasons = append(r.Reasons, unserved...)
 	if s.noneFound() {

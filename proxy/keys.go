@@ -23,12 +23,15 @@ type keyState struct {
 
 	mu         sync.Mutex            // guards allowances
 	allowances map[string]*allowance // of tokens, by model
+
+	accounts *accounts // of several Kvasirs; nil: there is one
 }
 
-func newKeyState(k Key) *keyState {
-	s := &keyState{Key: k, allowances: make(map[string]*allowance)}
+func newKeyState(k Key, shared *accounts) *keyState {
+	s := &keyState{Key: k, allowances: make(map[string]*allowance), accounts: shared}
 	if k.RequestsPerMinute > 0 {
 		s.requests = kvroute.PerMinute(k.RequestsPerMinute)
+		shared.add(s.requests, &k.SHA256, "")
 	}
 	return s
 }
@@ -44,6 +47,7 @@ func (k *keyState) allowanceOf(model string) *allowance {
 	a := k.allowances[model]
 	if a == nil {
 		a = newAllowance(k.TokensPerMinute)
+		k.accounts.add(a.Bucket, &k.SHA256, model)
 		k.allowances[model] = a
 	}
 	return a
@@ -58,14 +62,17 @@ type keyring struct {
 	secrets  map[string][32]byte // by owner: the least digest of his keys, which nobody else knows
 }
 
-func newKeyring(keys []Key, old *keyring) *keyring {
+func newKeyring(keys []Key, old *keyring, shared *accounts) *keyring {
 	r := &keyring{byDigest: make(map[[32]byte]*keyState, len(keys)), nobody: &keyState{}, secrets: make(map[string][32]byte)}
 	for _, k := range keys {
-		s := newKeyState(k)
+		var s *keyState
 		if old != nil {
 			if was := old.byDigest[k.SHA256]; was != nil && was.sameAs(k) {
 				s = was
 			}
+		}
+		if s == nil {
+			s = newKeyState(k, shared)
 		}
 		r.byDigest[k.SHA256] = s
 		if least, ok := r.secrets[s.owner()]; !ok || bytes.Compare(k.SHA256[:], least[:]) < 0 {

@@ -61,7 +61,7 @@ func (m *metrics) forget(old, next *state) {
 func newMetrics(p *Proxy, version string) *metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		upstream.Collector{Workers: p.peers}, &p.bodies, &p.descriptors, kvIndexCollector{p}, cacheCollector{p}, sourceCollector{p}, plannerCollector{&p.planning})
+		upstream.Collector{Workers: p.peers}, &p.bodies, &p.descriptors, kvIndexCollector{p}, cacheCollector{p}, sourceCollector{p}, peerCollector{p}, plannerCollector{&p.planning})
 	f := making{promauto.With(r)}
 	f.gauges("kvasir_build_info", "The version that runs.", "version").WithLabelValues(version).Set(1)
 	return &metrics{

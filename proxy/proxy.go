@@ -49,6 +49,7 @@ type Proxy struct {
 
 	state    atomic.Pointer[state]
 	applying sync.Mutex     // one Apply at a time
+	accounts *accounts      // of keys, over several Kvasirs; nil: there is one. Written with applying held
 	reasons  health.Reasons // why /readyz is not plainly ready
 
 	unserved struct {

@@ -10,6 +10,7 @@ import (
 	"kvasir/discovery"
 	"kvasir/gpu"
 	"kvasir/kvroute"
+	"kvasir/peers"
 	"kvasir/proxy/hardware"
 	"kvasir/upstream"
 )
@@ -52,6 +53,10 @@ type Settings struct {
 	Sources   func() []discovery.Status
 	Conflicts []string
 	Disagree  int
+
+	// Peers are the other Kvasirs before the same workers; nil: nobody looks for any. Who made it
+	// closes it, after the proxy. It is the same in all settings of a proxy.
+	Peers *peers.Peers
 
 	Routing Routing
 	GPU     GPU

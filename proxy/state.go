@@ -93,6 +93,9 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	}
 	o := s.Routing.PoolOptions
 	o.Workers, o.CentralQueue = workers, s.Routing.Queue
+	if s.Peers != nil {
+		o.News = s.Peers.Tell
+	}
 	if old != nil {
 		o.After = old.pool
 	}
@@ -107,12 +110,16 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 		ring = old.keys
 		next.budget = old.budgetFor(s)
 	}
-	next.keys = newKeyring(s.Keys, ring)
+	if p.accounts == nil && s.Peers != nil {
+		p.accounts = newAccounts(p, s.Peers)
+	}
+	next.keys = newKeyring(s.Keys, ring, p.accounts)
 	p.watchAll(next)
 	p.bodies.SetLimit(s.BodyMemory)
 	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
 	next.pool.Start()
+	next.tellPeers()
 	p.tokenizers.Follow(next.wantsTokens())
 	p.hardware.Follow(&s.GPU, next.onGPUs())
 	p.noteUnserved()

@@ -29,6 +29,7 @@ import (
 	"kvasir/edge"
 	"kvasir/filewatch"
 	"kvasir/gpu"
+	"kvasir/peers"
 	"kvasir/proxy"
 	"kvasir/wording"
 )
@@ -45,6 +46,7 @@ type server struct {
 	store      cache.Store  // nil: cache.store is off
 	monitor    *gpu.Monitor // of this host's GPUs; nil: gpu.mode is off. From start on guarded by reloading
 	storeWatch *storeWatch
+	peers      *peers.Peers // nil: peers names none
 	proxy      *proxy.Proxy
 	planning   *planning      // nil: nobody asks how many workers there should be
 	discovery  *discovery.Set // sources of workers
@@ -105,6 +107,9 @@ func (s *server) start() error {
 		return err
 	}
 	s.monitor = startMonitor(s.log, &c.GPU, nil)
+	if s.peers, err = wiring.StartPeers(s.log, s.current); err != nil {
+		return err
+	}
 	p, err := proxy.New(s.log, s.version)
 	if err != nil {
 		return err
@@ -317,6 +322,7 @@ func (s *server) stop() {
 		}
 	}
 	s.serving.Wait()
+	s.peers.Close()
 	s.storeWatch.close()
 	closeMonitor(s.monitor)
 	if s.store != nil {
@@ -346,6 +352,7 @@ func (s *server) settings(g *config.Generation, m *gpu.Monitor) (*proxy.Settings
 		settings.BodyMemory = bodyMemory(debug.SetMemoryLimit(-1), machineMemory(), int64(g.Config.Server.LeastBodyMemory()))
 	}
 	watchedBy(m, &settings.GPU)
+	settings.Peers = s.peers
 	if s.store != nil {
 		var err error
 		if settings.Cache, err = wiring.Cache(&g.Config.Cache, s.store); err != nil {

@@ -316,6 +316,28 @@ func (m *Mirror) Tokens(r *Request, now time.Time, n int) {
 	m.grow(r, n)
 }
 
+// Heard records that the answer of a quiet request has this many tokens by now, as somebody says who sees them: another
+// router that sent it. What follows is predicted again.
+func (m *Mirror) Heard(r *Request, now time.Time, tokens int) {
+	if r.over || !r.sent.Quiet || tokens <= 0 {
+		return
+	}
+	m.advance(now)
+	r.news = now
+	m.heard.pop(r)
+	m.heard.push(r)
+	if p := &m.pass; !r.decoding && p.under && p.composed && r.share > 0 && r.share == r.rest && !m.visible() {
+		m.finish(now, false) // it has r among its first tokens
+		m.start(now, false)
+	}
+	if !r.decoding {
+		m.first(r, now)
+	}
+	m.unproven -= r.unproven
+	r.unproven = 0
+	m.grow(r, tokens-r.tokens)
+}
+
 // Usage records how many prompt tokens the engine reports as cached. It has an effect only before
 // the first token.
 func (m *Mirror) Usage(r *Request, cached int) {

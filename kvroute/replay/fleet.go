@@ -49,7 +49,9 @@ const never = time.Duration(math.MaxInt64)
 type fleet struct {
 	options Options // with defaults
 	trace   *Trace
-	placing *placing
+	placing *placing   // of the first router
+	routers []*placing // all of them
+	mail    mail       // between them
 
 	now       time.Duration
 	most      time.Duration // that it may last
@@ -82,10 +84,15 @@ func newFleet(t *Trace, o *Options) (*fleet, error) {
 	}
 	f.figures = newFigures(t, o.workers(), o.Brief)
 	f.beginScaling()
-	var err error
-	if f.placing, err = newPlacing(f); err != nil {
-		return nil, err
+	for n := range o.Replicas {
+		p, err := newPlacing(f, n)
+		if err != nil {
+			return nil, err
+		}
+		f.routers = append(f.routers, p)
 	}
+	f.placing = f.routers[0]
+	f.beginMail()
 	f.beginSlowdowns()
 	if last := f.arrival(len(f.jobs) - 1); last > f.most {
 		return nil, f.tooLong(last)
@@ -152,7 +159,12 @@ func (f *fleet) run() error {
 			}
 		}
 		f.load()
-		f.placing.ring(f.now)
+		if err := f.deliver(); err != nil {
+			return err
+		}
+		for _, p := range f.routers {
+			p.ring(f.now)
+		}
 		if err := f.sendPlaced(); err != nil {
 			return err
 		}
@@ -176,13 +188,17 @@ func (f *fleet) run() error {
 				break
 			}
 		}
+		f.collect()
 	}
 	return nil
 }
 
 // next is when something happens next.
 func (f *fleet) next() time.Duration {
-	at := min(f.arrives, f.handing.next(), f.placing.alarm, f.scaling.ready)
+	at := min(f.arrives, f.handing.next(), f.mail.next(), f.scaling.ready)
+	for _, p := range f.routers {
+		at = min(at, p.alarm, p.flushes)
+	}
 	for _, end := range f.ends {
 		at = min(at, end)
 	}
@@ -226,7 +242,9 @@ func (f *fleet) end(w int) error {
 }
 
 func (f *fleet) see(w int, pass *sim.Pass) error {
-	f.placing.feed(w, pass)
+	for _, p := range f.routers {
+		p.feed(w, pass)
+	}
 	f.figures.pass(w, pass)
 	for _, s := range pass.Tokens {
 		j := s.Owner.(*job)

@@ -121,6 +121,10 @@ var variants = map[string]Options{
 	"predict small": {Blocks: 2000, Queue: true}, "kv small": {Blocks: 2000}, "kv 2p2d small": {Prefill: 2, Decode: 2, Blocks: 2000},
 	"predict 2p2d small bandwidth": {Prefill: 2, Decode: 2, Blocks: 2000, Bandwidth: 25, Queue: true},
 	"least_loaded 2p2d small":      {Prefill: 2, Decode: 2, Blocks: 2000},
+	"predict 3 replicas":           {Replicas: 3, Sync: 5 * time.Millisecond, Queue: true},
+	"predict 2p2d 3 replicas":      {Prefill: 2, Decode: 2, Replicas: 3, Bandwidth: 25, Queue: true},
+	"kv 3 replicas apart":          {Replicas: 3, Sync: -1},
+	"p2c 3 replicas":               {Replicas: 3, Sync: time.Millisecond},
 }
 
 func variant(name string) Options {

@@ -12,14 +12,18 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/kvroute/kvindex"
+	"kvasir/kvroute/peering"
 	"kvasir/sim"
 )
 
 // model is what all requests of a replay ask for.
 const model = "m"
 
-// placing is the pool, and what it placed.
+// placing is the pool of one router, and what it placed.
 type placing struct {
+	exchange *peering.Exchange // with the other routers; nil: they do not know of each other
+	flushes  time.Duration     // when it is to say what is new; never: there is nothing
+
 	pool    *kvroute.Pool
 	options kvroute.PoolOptions
 	workers []*kvroute.Worker // by number of the engine, which is their Peer
@@ -39,8 +43,8 @@ type placed struct {
 	err error
 }
 
-// newPlacing makes the pool as the proxy does, but for its clock and for what is drawn at random.
-func newPlacing(f *fleet) (*placing, error) {
+// newPlacing makes the pool of a router as the proxy does, but for its clock and for what is drawn at random.
+func newPlacing(f *fleet, number int) (*placing, error) {
 	policy, err := kvroute.ParsePolicy(f.options.Policy)
 	if err != nil {
 		return nil, err
@@ -48,7 +52,10 @@ func newPlacing(f *fleet) (*placing, error) {
 	p := &placing{
 		// Blocks that went while those behind them stay count as held, so there may be more than the pools have.
 		index: kvindex.New(kvindex.Options{MaxBlocks: 4 * f.options.most() * f.options.Blocks}),
-		alarm: never, events: policy.Priced(),
+		alarm: never, flushes: never, events: policy.Priced(),
+	}
+	if f.options.Replicas > 1 && f.options.Sync >= 0 {
+		p.exchange = newExchange(f, p, number)
 	}
 	for n := range f.engines {
 		p.workers = append(p.workers, f.newWorker(n, strconv.Itoa(n)))
@@ -56,13 +63,17 @@ func newPlacing(f *fleet) (*placing, error) {
 	p.options = kvroute.PoolOptions{
 		Workers: p.workers, Policy: policy, Index: p.index, KV: f.options.KV, Predict: f.options.Predict, Temperature: f.options.Temperature,
 		Disaggregate: f.options.Disaggregate, CentralQueue: f.options.Queue, MaxQueued: math.MaxInt,
-		Random: rand.New(rand.NewPCG(f.options.Seed, 0x6b766173)).Uint64, //nolint:gosec // the same seed, the same replay
+		Random: rand.New(rand.NewPCG(f.options.Seed, 0x6b766173+uint64(number))).Uint64, //nolint:gosec // the same seed, the same replay
 		Now:    f.time,
 		Alarm: func(at time.Time) {
 			if p.alarm = never; !at.IsZero() {
 				p.alarm = at.Sub(epoch)
 			}
 		},
+	}
+	if p.exchange != nil {
+		p.options.News = p.exchange.Tell
+		p.exchange.SetWorkers(f.time(), p.keyed())
 	}
 	p.pool = kvroute.NewPool(p.options)
 	return p, p.indexed()
@@ -84,10 +95,11 @@ func (f *fleet) newWorker(n int, name string) *kvroute.Worker {
 func (f *fleet) place(j *job) error {
 	j.prompt = kvroute.NamedPrompt(j.request.PromptTokens, f.options.BlockSize, j.names)
 	q := kvroute.Query{Now: f.time(), Model: model, Prompt: &j.prompt}
-	at, err := f.placing.pool.Place(q)
+	p := f.router()
+	at, err := p.pool.Place(q)
 	if errors.Is(err, kvroute.ErrFull) {
-		f.placing.pool.Enter(q, func(at kvroute.Placement, err error) {
-			f.placing.placed = append(f.placing.placed, placed{j, at, err})
+		p.pool.Enter(q, func(at kvroute.Placement, err error) {
+			p.placed = append(p.placed, placed{j, at, err})
 		})
 		return nil
 	}
@@ -96,14 +108,16 @@ func (f *fleet) place(j *job) error {
 
 // sendPlaced sends those on their way that waited in the pool and have a place now.
 func (f *fleet) sendPlaced() error {
-	for i := 0; i < len(f.placing.placed); i++ {
-		one := f.placing.placed[i]
-		if err := f.send(one.job, one.at, one.err); err != nil {
-			return err
+	for _, p := range f.routers {
+		for i := 0; i < len(p.placed); i++ {
+			one := p.placed[i]
+			if err := f.send(one.job, one.at, one.err); err != nil {
+				return err
+			}
 		}
+		clear(p.placed)
+		p.placed = p.placed[:0]
 	}
-	clear(f.placing.placed)
-	f.placing.placed = f.placing.placed[:0]
 	return nil
 }
 

@@ -38,6 +38,12 @@ type Options struct {
 	Predict      cost.Predict         // of policy predict; default cost.DefaultPredict
 	Temperature  float64              // of the choice by price; 0: always the cheapest
 
+	// Replicas are routers before the same workers; each request comes to one of them, drawn at
+	// random. Default 1. Sync is how long what one of them says is on its way to the others,
+	// after what gathering takes (peering.Gather); negative: they say nothing.
+	Replicas int
+	Sync     time.Duration
+
 	BlockSize        int // tokens of a block; default 64
 	Blocks           int // KV blocks of an engine; default 16,384
 	MaxBatchedTokens int // tokens of a pass; default 8,192
@@ -78,7 +84,7 @@ func (o Options) WithDefaults() Options {
 	for _, f := range []struct {
 		field    *int
 		standard int
-	}{{&o.BytesPerToken, 131072}, {&o.BlockSize, 64}, {&o.Blocks, 16384}, {&o.MaxBatchedTokens, 8192}, {&o.MaxSeqs, 256}} {
+	}{{&o.Replicas, 1}, {&o.BytesPerToken, 131072}, {&o.BlockSize, 64}, {&o.Blocks, 16384}, {&o.MaxBatchedTokens, 8192}, {&o.MaxSeqs, 256}} {
 		if *f.field == 0 {
 			*f.field = f.standard
 		}
@@ -107,6 +113,12 @@ func (o Options) WithDefaults() Options {
 // MaxWorkers bounds Options.Workers.
 const MaxWorkers = 4096
 
+// MaxReplicas bounds Options.Replicas, and maxSync Options.Sync.
+const (
+	MaxReplicas = 64
+	maxSync     = time.Minute
+)
+
 // Validate reports the first option that is out of its bounds, on options that have no field at 0 that would have a
 // default.
 func (o *Options) Validate() error {
@@ -116,7 +128,7 @@ func (o *Options) Validate() error {
 	}{
 		{"number of workers", o.workers(), 1, MaxWorkers}, {"number of prefill workers", o.Prefill, 0, MaxWorkers},
 		{"number of decode workers", o.Decode, 0, MaxWorkers},
-		{"block size", o.BlockSize, 1, 1 << 20}, {"blocks", o.Blocks, 1, 1 << 24},
+		{"number of replicas", o.Replicas, 1, MaxReplicas}, {"block size", o.BlockSize, 1, 1 << 20}, {"blocks", o.Blocks, 1, 1 << 24},
 		{"bytes per token", o.BytesPerToken, 1, 1 << 30}, {"max batched tokens", o.MaxBatchedTokens, 1, 1 << 30}, {"max seqs", o.MaxSeqs, 1, 1 << 20},
 	} {
 		if f.value < f.least || f.value > f.most {
@@ -141,6 +153,12 @@ func (o *Options) Validate() error {
 	}
 	if !(o.Bandwidth >= 0 && o.Bandwidth <= 1e6) {
 		return fmt.Errorf("bandwidth %v is not between 0 and 1e6 GB/s", o.Bandwidth)
+	}
+	if o.Scaling != nil && o.Replicas > 1 {
+		return fmt.Errorf("%d replicas before a fleet that changes: it takes one", o.Replicas)
+	}
+	if o.Sync > maxSync {
+		return fmt.Errorf("sync %v is longer than %v", o.Sync, maxSync)
 	}
 	policy, err := kvroute.ParsePolicy(o.Policy)
 	if err != nil {

@@ -33,13 +33,22 @@ type Result struct {
 	Imbalance          float64        `json:"imbalance"` // tokens computed by the busiest worker of a role, over their mean
 	Preemptions        int            `json:"preemptions"`
 	PerWorker          []WorkerResult `json:"per_worker"`
-	Targets            *Kept          `json:"targets,omitempty"` // for the caller to fill in, by Trace.Kept
+	Replicas           *Replicas      `json:"replicas,omitempty"` // nil: there was one router
+	Targets            *Kept          `json:"targets,omitempty"`  // for the caller to fill in, by Trace.Kept
 
 	Each     []RequestResult `json:"-"` // by order of arrival
 	Ceiling  float64         `json:"-"` // Trace.Ceiling: Reuse is never above it
 	Duration time.Duration   `json:"-"` // first arrival to last token, in the replay's time
 	Spent    time.Duration   `json:"-"` // by all workers together; with Options.Scaling each from when it was wanted until it was gone
 	Refused  int             `json:"-"` // blocks that the index did not take, which no request finds
+}
+
+// Replicas is what several routers had to say to each other.
+type Replicas struct {
+	Routers  int     `json:"routers"`
+	SyncMS   float64 `json:"sync_ms"`  // -1: they said nothing
+	Messages float64 `json:"messages"` // of all of them, for each request
+	Bytes    float64 `json:"bytes"`
 }
 
 // A WorkerResult is one worker's part.
@@ -139,6 +148,12 @@ func (f *fleet) result() *Result {
 		Policy: f.options.Policy, Workers: len(f.engines), Speed: f.options.Speed, Requests: f.done,
 		Each: g.each, Ceiling: f.trace.Ceiling(f.options.BlockSize), Duration: g.last,
 		Spent: f.spent(g.last), Refused: f.placing.refused,
+	}
+	if n := f.options.Replicas; n > 1 {
+		r.Replicas = &Replicas{n, -1, share(f.mail.messages, f.done), share(f.mail.bytes, f.done)}
+		if f.options.Sync >= 0 {
+			r.Replicas.SyncMS = millis(f.options.Sync)
+		}
 	}
 	ttft, e2e := make([]time.Duration, 0, f.done), make([]time.Duration, 0, f.done)
 	for _, q := range g.each {

@@ -68,9 +68,19 @@ func (t *slowdowns) slow(worker int, now time.Duration) float64 {
 // ask asks telemetry of each worker, and tells the pool. It reports whether placement goes by anything new.
 func (f *fleet) ask() (news bool) {
 	f.slowdowns.asks += TelemetryEvery
-	for n, w := range f.placing.workers {
-		if f.scaling.slots[n].state == serving && w.SetHardware(f.options.Telemetry(f.time(), n, w.Active())) {
-			news = true
+	for n := range f.engines {
+		if f.scaling.slots[n].state != serving {
+			continue
+		}
+		active := 0
+		for _, p := range f.routers {
+			active += p.workers[n].Active()
+		}
+		h := f.options.Telemetry(f.time(), n, active)
+		for _, p := range f.routers {
+			if p.workers[n].SetHardware(h) {
+				news = true
+			}
 		}
 	}
 	return news

@@ -3,7 +3,9 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -26,6 +28,16 @@ type Trace struct {
 	PieceTokens int // of a piece of Content
 	Pieces      int // different ones; Content counts from 0
 	Left        int // lines of the file that say nothing of a request that was served
+}
+
+// Spread moves each arrival by a random time below stamp, for a trace whose times are rounded to as much: Mooncake's
+// conversations have up to 23 requests at one moment, every 3 s, which no router but one can place one after the other.
+func (t *Trace) Spread(stamp time.Duration, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0x737072656164)) //nolint:gosec // the same seed, the same replay
+	for i := range t.Requests {
+		t.Requests[i].Arrival += time.Duration(random.Int64N(int64(stamp)))
+	}
+	slices.SortStableFunc(t.Requests, func(a, b Request) int { return cmp.Compare(a.Arrival, b.Arrival) })
 }
 
 func (t *Trace) where(r *Request) string { return fmt.Sprintf("%s:%d", t.Name, r.Line) }

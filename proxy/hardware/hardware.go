@@ -219,7 +219,7 @@ func (h *Watch) look(g *generation, now time.Time) {
 		for n, at := range own.GPUs {
 			gpus[n] = fleet.GPUs[at]
 		}
-		c := j.Judge.Judge(now, g.settings.Effects, gpus, *own, w.Active())
+		c := j.Judge.Judge(now, g.settings.Effects, gpus, *own, w.Active()+w.Away())
 		w.SetHardware(kvroute.Hardware{Slow: c.Slow, Aside: c.Aside, Why: strings.Join(c.Reasons, "; ")})
 		shown := workerHardware{name: w.Name(), named: len(g.own[i].GPUs) > 0, gpus: len(gpus), missing: own.Why, Hardware: w.Hardware()}
 		h.note(j, &shown)

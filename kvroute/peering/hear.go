@@ -1,0 +1,389 @@
+// Hearing: what others say, and what that changes here.
+
+package peering
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+// A hearer knows what each other router has under way.
+type hearer struct {
+	known atomic.Int64 // routers
+
+	mu      sync.Mutex // guards what follows; sender.mu is not taken with it held
+	peers   map[uint64]*peer
+	workers map[uint64]*kvroute.Worker
+	away    map[uint64]int // requests under way by worker, of all others
+	gaps    uint64
+	ignored uint64
+	reader  reader
+}
+
+// A peer is another router as it is known here.
+type peer struct {
+	id     uint64
+	name   string
+	seq    uint64
+	heard  time.Time
+	synced bool // nothing was missed since its last snapshot
+
+	legs     map[uint64]*awayLeg
+	names    int            // of all legs
+	slots    map[uint64]int // by worker
+	spent    map[uint64]float64
+	unpacker unpacker
+
+	round   uint64 // of snapshots; legs and slots that a snapshot does not name are over
+	inRound bool
+	slotted map[uint64]bool // named by the snapshot under way
+}
+
+// awayLeg is one leg of it.
+type awayLeg struct {
+	worker   uint64
+	away     kvroute.Away
+	followed *kvroute.Followed // nil: the worker is not known
+	round    uint64
+}
+
+// calls are what is to be called when no lock is held any more.
+type calls struct {
+	want  bool // our snapshot
+	ask   bool // for that of the message's sender
+	known []string
+	gone  []string
+}
+
+// Take takes a message of another router. The Exchange keeps nothing of it.
+func (x *Exchange) Take(now time.Time, message []byte) error {
+	h := &x.in
+	h.mu.Lock()
+	var c calls
+	id, err := h.take(x, now, message, &c)
+	h.known.Store(int64(len(h.peers)))
+	h.mu.Unlock()
+	if c.want {
+		x.wanted()
+	}
+	if c.ask {
+		x.ask(id)
+	}
+	x.tellKnown(&c)
+	return err
+}
+
+func (x *Exchange) tellKnown(c *calls) {
+	if x.options.Known == nil {
+		return
+	}
+	for _, name := range c.known {
+		x.options.Known(name, true)
+	}
+	for _, name := range c.gone {
+		x.options.Known(name, false)
+	}
+}
+
+func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uint64, error) {
+	if len(message) == 0 || len(message) > MaxMessage+entrySize {
+		return 0, ErrMalformed
+	}
+	if message[0] != version {
+		return 0, ErrVersion
+	}
+	r := &h.reader
+	r.rest, r.bad = message[1:], false
+	id, seq, at := r.key(), r.uvarint(), r.uvarint()
+	if r.bad || seq == 0 {
+		return 0, ErrMalformed
+	}
+	if id == x.options.ID {
+		return id, nil // its own, come back
+	}
+	p := h.peers[id]
+	switch {
+	case p == nil:
+		if len(h.peers) >= maxPeers {
+			return id, ErrTooMany
+		}
+		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: map[uint64]float64{}, slotted: map[uint64]bool{}}
+		h.peers[id] = p
+		c.want, c.ask = true, true
+	case seq <= p.seq:
+		return id, ErrStale
+	case seq != p.seq+1:
+		h.gaps++
+		p.synced, p.inRound, c.ask = false, false, true
+	}
+	p.seq, p.heard = seq, now
+	p.unpacker.begin(at)
+	for len(r.rest) > 0 && !r.bad {
+		h.entry(x, now, p, r, c)
+	}
+	if p.synced {
+		c.ask = false
+	}
+	if r.bad {
+		p.synced, p.inRound = false, false
+		return id, ErrMalformed
+	}
+	return id, nil
+}
+
+// entry takes in the next entry of a message.
+func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls) {
+	switch r.byte() {
+	case entryPlaced:
+		h.placed(now, p, r)
+	case entryTokens:
+		id, n := r.uvarint(), r.number(mostTokens)
+		if l := p.legs[id]; l != nil && !r.bad {
+			l.away.Generated = n
+			if l.followed != nil {
+				l.followed.Tokens(now, n)
+			}
+		}
+	case entryEnded:
+		if id := r.uvarint(); !r.bad {
+			p.end(now, id)
+		}
+	case entrySlots:
+		if key, n := r.key(), r.number(1<<20); !r.bad {
+			h.setSlots(p, key, n)
+			if p.inRound && len(p.slotted) < maxLegs {
+				p.slotted[key] = true
+			}
+		}
+	case entrySick:
+		if w := h.workers[r.key()]; w != nil && !r.bad {
+			w.Suspect(now)
+		}
+	case entrySpent:
+		key, sum := r.key(), r.amount()
+		if r.bad {
+			return
+		}
+		before, known := p.spent[key]
+		if !known && len(p.spent) >= maxSpent {
+			return
+		}
+		p.spent[key] = sum
+		// What it had used before it was heard the first time is not known to be of this minute.
+		if (known || p.synced) && sum != before && x.options.Spent != nil {
+			x.options.Spent(now, key, sum-before)
+		}
+	case entrySnapshot:
+		name := r.text(maxName)
+		if r.bad {
+			return
+		}
+		if p.name == "" {
+			p.name = name
+			c.known = append(c.known, name)
+		}
+		p.round++
+		p.inRound = true
+		clear(p.slotted)
+	case entryComplete:
+		if p.inRound {
+			h.complete(now, p)
+		}
+	case entryWant:
+		if r.key() == x.options.ID && !r.bad {
+			c.want = true
+		}
+	case entryLeaving:
+		h.forget(now, p, c)
+		r.rest = nil // it has nothing more to say
+	default:
+		r.bad = true
+	}
+}
+
+func (h *hearer) placed(now time.Time, p *peer, r *reader) {
+	id, key := r.uvarint(), r.key()
+	a := r.away()
+	names := p.unpacker.append(nil, r)
+	if r.bad {
+		return
+	}
+	if l := p.legs[id]; l != nil { // of a snapshot: it is known already
+		l.round = p.round
+		if l.away.Generated = a.Generated; l.followed != nil {
+			l.followed.Tokens(now, a.Generated)
+		}
+		return
+	}
+	if len(p.legs) >= maxLegs {
+		return
+	}
+	if p.names+len(names) <= maxNames {
+		a.Names = names
+		p.names += len(names)
+	}
+	l := &awayLeg{worker: key, away: a, round: p.round}
+	p.legs[id] = l
+	if w := h.workers[key]; w != nil {
+		l.followed = w.Follow(now, &l.away)
+	} else {
+		h.ignored++
+	}
+}
+
+func (p *peer) end(now time.Time, id uint64) {
+	if l := p.legs[id]; l != nil {
+		if l.followed != nil {
+			l.followed.End(now)
+		}
+		p.names -= len(l.away.Names)
+		delete(p.legs, id)
+	}
+}
+
+func (h *hearer) setSlots(p *peer, key uint64, n int) {
+	before := p.slots[key]
+	if n == before {
+		return
+	}
+	if n == 0 {
+		delete(p.slots, key)
+	} else {
+		if before == 0 && len(p.slots) >= maxLegs {
+			return
+		}
+		p.slots[key] = n
+	}
+	sum := h.away[key] + n - before
+	if h.away[key] = sum; sum == 0 {
+		delete(h.away, key)
+	}
+	if w := h.workers[key]; w != nil {
+		w.SetAway(sum)
+	}
+}
+
+// complete ends what a snapshot has not named.
+func (h *hearer) complete(now time.Time, p *peer) {
+	p.synced, p.inRound = true, false
+	var over []uint64
+	for id, l := range p.legs {
+		if l.round != p.round {
+			over = append(over, id)
+		}
+	}
+	slices.Sort(over)
+	for _, id := range over {
+		p.end(now, id)
+	}
+	for key := range p.slots {
+		if !p.slotted[key] {
+			h.setSlots(p, key, 0)
+		}
+	}
+}
+
+// forget drops all that a router had under way.
+func (h *hearer) forget(now time.Time, p *peer, c *calls) {
+	ids := make([]uint64, 0, len(p.legs))
+	for id := range p.legs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		p.end(now, id)
+	}
+	for key := range p.slots {
+		h.setSlots(p, key, 0)
+	}
+	delete(h.peers, p.id)
+	if p.name != "" {
+		c.gone = append(c.gone, p.name)
+	}
+}
+
+// Tick forgets routers that are silent, asks for the snapshots that have not come, and returns
+// a message to all others, if only to say that this one is here. Call it each Heartbeat. The
+// messages are as those of Flush.
+func (x *Exchange) Tick(now time.Time) [][]byte {
+	h := &x.in
+	h.mu.Lock()
+	var c calls
+	var ask []uint64
+	for id, p := range h.peers {
+		switch {
+		case now.Sub(p.heard) > Silent:
+			h.forget(now, p, &c)
+		case !p.synced:
+			ask = append(ask, id)
+		}
+	}
+	h.known.Store(int64(len(h.peers)))
+	h.mu.Unlock()
+	slices.Sort(ask)
+	for _, id := range ask {
+		x.ask(id)
+	}
+	x.tellKnown(&c)
+	return x.flush(now, true)
+}
+
+// Forget drops all other routers, as when nothing is heard any more.
+func (x *Exchange) Forget(now time.Time) {
+	h := &x.in
+	h.mu.Lock()
+	var c calls
+	for _, p := range h.peers {
+		h.forget(now, p, &c)
+	}
+	h.known.Store(0)
+	h.mu.Unlock()
+	x.tellKnown(&c)
+}
+
+func (h *hearer) setWorkers(now time.Time, workers map[uint64]*kvroute.Worker) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old := h.workers
+	h.workers = workers
+	for key, w := range old {
+		if workers[key] != w {
+			w.SetAway(0)
+		}
+	}
+	for key, w := range workers {
+		if old[key] != w {
+			w.SetAway(h.away[key])
+		}
+	}
+	for _, p := range h.peers {
+		for _, l := range p.legs {
+			if w := workers[l.worker]; w != old[l.worker] {
+				if l.followed != nil {
+					l.followed.End(now)
+					l.followed = nil
+				}
+				if w != nil {
+					l.followed = w.Follow(now, &l.away)
+				}
+			}
+		}
+	}
+}
+
+func (h *hearer) stats() (s Stats) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.peers {
+		s.Peers = append(s.Peers, cmp.Or(p.name, "unknown"))
+		s.Legs += len(p.legs)
+	}
+	slices.Sort(s.Peers)
+	s.Gaps, s.Ignored = h.gaps, h.ignored
+	return s
+}

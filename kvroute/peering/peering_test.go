@@ -1,0 +1,440 @@
+// Routers that tell each other, without a network between them: what gets through, what gets lost, and who is forgotten.
+
+package peering
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kvasir/kvroute"
+	"kvasir/kvroute/kvindex"
+)
+
+// A router is a pool with an Exchange, before workers of its own that stand for the same ones as those of others.
+type router struct {
+	t       testing.TB
+	x       *Exchange
+	pool    *kvroute.Pool
+	workers []*kvroute.Worker
+	ready   int
+	known   []string
+	spent   map[uint64]float64
+}
+
+var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newRouter(t testing.TB, id uint64, workers ...string) *router {
+	r := &router{t: t, spent: map[uint64]float64{}}
+	r.x = New(Options{
+		ID: id, Name: fmt.Sprint("r", id), Ready: func() { r.ready++ },
+		Spent: func(_ time.Time, account uint64, amount float64) { r.spent[account] += amount },
+		Known: func(name string, known bool) { r.known = append(r.known, fmt.Sprint(name, " ", known)) },
+	})
+	for _, name := range workers {
+		w := kvroute.NewWorker(name, kvroute.Both, 0)
+		w.SetModels([]kvroute.Model{{Name: "m"}})
+		w.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 1000, MaxBatchedTokens: 8192, MaxSeqs: 256})
+		w.ProbeOK(begin)
+		r.workers = append(r.workers, w)
+	}
+	r.x.SetWorkers(begin, keyed(r.workers))
+	r.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: r.workers, Policy: kvroute.Predict, News: r.x.Tell, Now: func() time.Time { return begin }})
+	return r
+}
+
+func keyed(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
+	by := map[uint64]*kvroute.Worker{}
+	for _, w := range workers {
+		by[Key(w.Name())] = w
+	}
+	return by
+}
+
+func (r *router) place(tokens int) kvroute.Placement {
+	r.t.Helper()
+	at, err := r.pool.Place(kvroute.Query{Now: begin, Model: "m", Prompt: prompt(1, tokens)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return at
+}
+
+func prompt(first, tokens int) *kvroute.Prompt {
+	p := &kvroute.Prompt{IDs: make([]uint32, tokens)}
+	for i := range p.IDs {
+		p.IDs[i] = uint32(first + i)
+	}
+	return p
+}
+
+// load is how many requests a router thinks its workers have, and of how many blocks they are.
+func (r *router) load() (requests, predicted, away int) {
+	r.t.Helper()
+	at := r.place(1600)
+	defer at.Release()
+	for _, c := range at.Candidates {
+		requests += c.Load.Requests
+		predicted = max(predicted, c.Overlap.Predicted)
+		away += c.Worker.Away()
+	}
+	return requests, predicted, away
+}
+
+func copies(messages [][]byte) (all [][]byte) {
+	for _, m := range messages {
+		all = append(all, bytes.Clone(m))
+	}
+	return all
+}
+
+// hear gives messages to others, and fails if one does not take them.
+func hear(t testing.TB, now time.Time, messages [][]byte, to ...*router) {
+	t.Helper()
+	for _, m := range messages {
+		for _, r := range to {
+			if err := r.x.Take(now, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// meet lets routers hear each other until nobody has anything to say.
+func meet(t testing.TB, now time.Time, all ...*router) {
+	t.Helper()
+	for range 4 {
+		for _, r := range all {
+			hear(t, now, copies(r.x.Tick(now)), all...)
+		}
+	}
+}
+
+func TestLoadIsShared(t *testing.T) {
+	a, b, c := newRouter(t, 1, "w1", "w2"), newRouter(t, 2, "w2", "w1"), newRouter(t, 3, "w1", "w2")
+	meet(t, begin, a, b, c)
+	if a.x.Peers() != 2 || !slices.Equal(a.known, []string{"r2 true", "r3 true"}) {
+		t.Fatalf("%d %v", a.x.Peers(), a.known)
+	}
+	var placed []kvroute.Placement
+	for range 10 {
+		placed = append(placed, a.place(1600))
+	}
+	hear(t, begin, a.x.Flush(begin), a, b, c)
+	if requests, predicted, away := b.load(); requests != 10 || predicted != 100 || away != 10 {
+		t.Fatalf("%d requests, %d blocks, %d away", requests, predicted, away)
+	}
+	if s := b.x.Stats(); s.Legs != 10 || s.Gaps != 0 || s.Ignored != 0 || !slices.Equal(s.Peers, []string{"r1", "r3"}) {
+		t.Fatalf("%+v", s)
+	}
+	for i := range placed {
+		placed[i].Tokens(begin, 1)
+		placed[i].Release()
+	}
+	hear(t, begin, a.x.Flush(begin), b, c)
+	if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Stats().Legs != 0 {
+		t.Fatalf("%d requests, %d away", requests, away)
+	}
+	if m := a.x.Flush(begin); len(m) != 0 {
+		t.Errorf("%d messages of nothing", len(m))
+	}
+}
+
+// Names need not be sent twice, and come as they were.
+func TestPrefixesAreSentOnce(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	first := a.place(1600)
+	one := copies(a.x.Flush(begin))
+	second := a.place(1616)
+	two := copies(a.x.Flush(begin))
+	if len(one[0]) < 800 || len(two[0]) > 100 {
+		t.Errorf("%d bytes, then %d", len(one[0]), len(two[0]))
+	}
+	hear(t, begin, append(one, two...), b)
+	for _, p := range b.x.in.peers {
+		for _, l := range p.legs {
+			want := kvindex.AppendNames(nil, 0, prompt(1, l.away.Prompt).IDs, 16)
+			if !slices.Equal(l.away.Names, want) {
+				t.Errorf("%d tokens: %v, want %v", l.away.Prompt, l.away.Names, want)
+			}
+		}
+	}
+	first.Release()
+	second.Release()
+}
+
+// Whoever misses a message goes on, and is right again after the snapshot that it asks for.
+func TestGap(t *testing.T) {
+	a, b := newRouter(t, 1, "w1", "w2"), newRouter(t, 2, "w1", "w2")
+	meet(t, begin, a, b)
+	now := begin.Add(2 * time.Second)
+	kept, ends := a.place(160), a.place(320)
+	hear(t, now, a.x.Flush(now), b)
+	ends.Release()
+	lost := a.place(1600)
+	a.x.Flush(now) // to nobody
+	also := a.place(1616)
+	hear(t, now, a.x.Flush(now), b)
+	if s := b.x.Stats(); s.Gaps != 1 || s.Legs != 3 {
+		t.Fatalf("%+v", s)
+	}
+	for _, p := range b.x.in.peers {
+		for _, l := range p.legs {
+			if l.away.Prompt == 1616 && len(l.away.Names) != 0 {
+				t.Errorf("%d names of blocks that were never told", len(l.away.Names))
+			}
+		}
+	}
+	hear(t, now, b.x.Flush(now), a)
+	hear(t, now, a.x.Flush(now), b)
+	if requests, _, away := b.load(); requests != 3 || away != 3 || b.x.Stats().Legs != 3 || a.x.Stats().Snapshots != 2 {
+		t.Fatalf("%d requests, %d away; %+v %+v", requests, away, b.x.Stats(), a.x.Stats())
+	}
+	if b.ready == 0 || a.ready == 0 {
+		t.Error("nobody was told that there is something to send")
+	}
+	for _, at := range []kvroute.Placement{kept, lost, also} {
+		at.Release()
+	}
+	hear(t, now, a.x.Flush(now), b)
+	if requests, _, away := b.load(); requests != 0 || away != 0 {
+		t.Fatalf("%d requests, %d away", requests, away)
+	}
+}
+
+// A router that is silent is forgotten with all it had under way; so is one that leaves, at once.
+func TestForgotten(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	at := a.place(1600)
+	hear(t, begin, a.x.Flush(begin), b)
+	b.x.Tick(begin.Add(Silent))
+	if requests, _, _ := b.load(); requests != 1 || b.x.Peers() != 1 {
+		t.Fatalf("%d requests, %d peers", requests, b.x.Peers())
+	}
+	late := begin.Add(Silent + time.Millisecond)
+	b.x.Tick(late)
+	if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Peers() != 0 {
+		t.Fatalf("%d requests, %d away, %d peers", requests, away, b.x.Peers())
+	}
+	meet(t, late, a, b) // it was only cut off
+	if requests, _, away := b.load(); requests != 1 || away != 1 {
+		t.Fatalf("after the cut: %d requests, %d away", requests, away)
+	}
+	a.x.Leave()
+	hear(t, late, a.x.Flush(late), b)
+	if requests, _, _ := b.load(); requests != 0 || b.x.Peers() != 0 {
+		t.Fatalf("after it left: %d requests, %d peers", requests, b.x.Peers())
+	}
+	if want := []string{"r1 true", "r1 false", "r1 true", "r1 false"}; !slices.Equal(b.known, want) {
+		t.Errorf("told %v, want %v", b.known, want)
+	}
+	at.Release()
+}
+
+// What is under way at a worker that is not known here counts once it is.
+func TestUnknownWorker(t *testing.T) {
+	a, b := newRouter(t, 1, "w1"), newRouter(t, 2, "w2")
+	meet(t, begin, a, b)
+	at := a.place(1600)
+	hear(t, begin, a.x.Flush(begin), b)
+	if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Stats().Ignored != 1 {
+		t.Fatalf("%d requests, %d away, %+v", requests, away, b.x.Stats())
+	}
+	other := newRouter(t, 3, "w1") // its worker is one that b comes to know
+	b.x.SetWorkers(begin, keyed(other.workers))
+	if requests, _, away := other.load(); requests != 1 || away != 1 {
+		t.Fatalf("%d requests, %d away", requests, away)
+	}
+	b.x.SetWorkers(begin, nil)
+	if requests, _, away := other.load(); requests != 0 || away != 0 {
+		t.Fatalf("left: %d requests, %d away", requests, away)
+	}
+	at.Release()
+	hear(t, begin, a.x.Flush(begin), b)
+}
+
+// Accounts come as sums, so that none gets lost; what was used before a router is heard does not
+// count.
+func TestSpent(t *testing.T) {
+	a, b := newRouter(t, 1), newRouter(t, 2)
+	a.x.Spend(7, 100)
+	meet(t, begin, a, b)
+	a.x.Spend(7, 5)
+	a.x.Flush(begin) // lost
+	a.x.Spend(7, 6)
+	a.x.Spend(8, 1)
+	hear(t, begin, a.x.Flush(begin), b)
+	a.x.Spend(7, -4)
+	hear(t, begin, a.x.Flush(begin), b)
+	if b.spent[7] != 7 {
+		t.Errorf("7 has used %v, want 7", b.spent[7])
+	}
+}
+
+func TestSickIsTold(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	a.workers[0].ProbeFailed(begin, "refused", true)
+	hear(t, begin, a.x.Flush(begin), b)
+	if b.workers[0].Status(begin).State != kvroute.Up {
+		t.Error("dead for others, dead here")
+	}
+	if b.workers[0].Failed(begin, "reset"); b.workers[0].Status(begin).State != kvroute.Ejected {
+		t.Error("a failure of a worker that others found dead does not eject it")
+	}
+}
+
+func TestBadMessages(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	at := a.place(160)
+	good := copies(a.x.Tick(begin))[0]
+	later := copies(a.x.Tick(begin))[0]
+	other := bytes.Clone(good)
+	other[0] = version + 1
+	for _, c := range []struct {
+		name    string
+		message []byte
+		want    error
+	}{
+		{"empty", nil, ErrMalformed},
+		{"head only", good[:5], ErrMalformed},
+		{"cut", good[:len(good)-1], ErrMalformed},
+		{"another version", other, ErrVersion},
+		{"too long", make([]byte, MaxMessage+entrySize+1), ErrMalformed},
+		{"unknown entry", append(bytes.Clone(later), 200), ErrMalformed},
+		{"old", good, ErrStale},
+		{"its own", b.x.Tick(begin)[0], nil},
+	} {
+		if err := b.x.Take(begin, c.message); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	at.Release()
+	meet(t, begin.Add(2*time.Second), a, b)
+	if requests, _, _ := b.load(); requests != 0 {
+		t.Errorf("%d requests are left of bad messages", requests)
+	}
+}
+
+// What follows its leave in a message is not heard: nobody would end it.
+func TestNothingAfterLeaving(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	at := a.place(160)
+	placed := copies(a.x.Flush(begin))[0]
+	m := append(appendHeader(nil, 9, 1, 0), entryLeaving)
+	if err := b.x.Take(begin, append(m, placed[len(appendHeader(nil, 1, 1, 0)):]...)); err != nil {
+		t.Fatal(err)
+	}
+	if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Peers() != 0 {
+		t.Errorf("%d requests, %d away", requests, away)
+	}
+	at.Release()
+}
+
+// More than may wait is dropped with a count, and the rest is right.
+func TestTooMuchToTell(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	placed := make([]kvroute.Placement, 0, maxPending+10)
+	for range cap(placed) {
+		placed = append(placed, a.place(16))
+	}
+	messages := copies(a.x.Flush(begin))
+	for _, m := range messages {
+		if len(m) > MaxMessage {
+			t.Errorf("a message of %d bytes", len(m))
+		}
+	}
+	hear(t, begin, messages, b)
+	if s := a.x.Stats(); s.Dropped != 10 || b.x.Stats().Legs != maxPending {
+		t.Errorf("%+v %+v", s, b.x.Stats())
+	}
+	for i := range placed {
+		placed[i].Release()
+	}
+	hear(t, begin, copies(a.x.Flush(begin)), b)
+	if requests, _, away := b.load(); requests != 0 || away != 0 {
+		t.Errorf("%d requests, %d away", requests, away)
+	}
+}
+
+// Any chains of names come as they were, if no message is lost, and never as another one if some are.
+func TestNames(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	p, u, lossy := newPacker(), unpacker{}, unpacker{}
+	chains := [][]kvindex.Name{nil}
+	for i := range 3000 {
+		from := chains[random.IntN(len(chains))]
+		chain := slices.Clone(from[:random.IntN(len(from)+1)])
+		for range random.IntN(60) {
+			chain = append(chain, kvindex.Name(random.Uint64()|1))
+		}
+		if chains = append(chains, chain); len(chains) > 200 {
+			chains = chains[1:]
+		}
+		if i%500 == 499 {
+			p.restart()
+		}
+		at := p.at
+		m := p.append(nil, chain)
+		u.begin(at)
+		r := reader{rest: m}
+		if got := u.append(nil, &r); !slices.Equal(got, chain) || r.bad || len(r.rest) > 0 {
+			t.Fatalf("%d: %d names of %d", i, len(got), len(chain))
+		}
+		if random.IntN(3) == 0 {
+			continue
+		}
+		lossy.begin(at)
+		r = reader{rest: m}
+		if got := lossy.append(nil, &r); !slices.Equal(got, chain[:len(got)]) || r.bad || len(r.rest) > 0 {
+			t.Fatalf("%d: other names after a loss", i)
+		}
+	}
+	if p.at < window {
+		t.Fatalf("the window was not left: %d names", p.at)
+	}
+}
+
+// FuzzTake: no message of a stranger breaks anything, and when it is forgotten nothing of it is left.
+func FuzzTake(f *testing.F) {
+	a := newRouter(f, 1, "w1", "w2")
+	a.x.wanted()
+	at, then := a.place(160), a.place(1600)
+	at.Tokens(begin, 1)
+	a.x.Spend(3, 4)
+	for _, m := range copies(a.x.Flush(begin.Add(time.Hour))) {
+		f.Add(m, []byte{})
+	}
+	at.Release()
+	a.x.ask(2)
+	a.workers[1].ProbeFailed(begin, "refused", true)
+	for _, m := range copies(a.x.Flush(begin)) {
+		f.Add(m, m)
+	}
+	a.x.Leave()
+	for _, m := range copies(a.x.Flush(begin)) {
+		f.Add(m, m)
+	}
+	then.Release()
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		b := newRouter(t, 2, "w1", "w2")
+		for _, m := range [][]byte{one, two, one} {
+			err := b.x.Take(begin, m)
+			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrVersion) && !errors.Is(err, ErrStale) {
+				t.Fatal(err)
+			}
+		}
+		b.x.Flush(begin)
+		b.x.Tick(begin.Add(time.Hour))
+		if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Stats().Legs != 0 {
+			t.Fatalf("%d requests, %d away", requests, away)
+		}
+	})
+}

@@ -1,0 +1,385 @@
+// Sending: what is told to the others, gathered and written into messages.
+
+package peering
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"kvasir/kvroute"
+	"kvasir/kvroute/kvindex"
+)
+
+// snapshotApart is how far apart two snapshots are at least, whoever asks for them.
+const snapshotApart = time.Second
+
+// A sender gathers news between two calls of Flush, and knows what is under way.
+type sender struct {
+	mu        sync.Mutex // guards what follows; held for moments only
+	events    []event    // in order
+	names     []kvindex.Name
+	workers   map[*kvroute.Worker]*slots
+	used      []*slots // whose number is perhaps another one than was told
+	accounts  map[uint64]*account
+	spent     []*account
+	legs      int // that were told of, and have not ended
+	pending   bool
+	want      bool     // somebody wants a snapshot
+	asks      []uint64 // of whom one is wanted
+	leaving   bool
+	dropped   uint64
+	snapshots uint64
+
+	flushing   sync.Mutex // guards what follows; taken before mu
+	open       map[uint64]*open
+	openNames  int // of all of them
+	packer     packer
+	seq        uint64
+	snapshotAt time.Time
+	pages      [][]byte // memory of messages
+	page       int
+	spare      []event
+	spareNames []kvindex.Name
+	free       []*open
+}
+
+// An event is News, with its names apart.
+type event struct {
+	kind     kvroute.NewsKind
+	id       uint64
+	worker   uint64
+	away     kvroute.Away
+	from, to int // its names
+}
+
+// slots is what is told of a worker as such.
+type slots struct {
+	key    uint64
+	worker *kvroute.Worker
+	here   bool // it is served now
+	dirty  bool // in used
+	told   int
+}
+
+// An account is what an API key has used here.
+type account struct {
+	key   uint64
+	sum   float64
+	dirty bool // in spent
+}
+
+// An open leg is one that has not ended.
+type open struct {
+	worker uint64
+	away   kvroute.Away
+}
+
+func (s *sender) init() {
+	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
+	s.packer = newPacker()
+}
+
+func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		w.here = false
+	}
+	for key, w := range workers {
+		if known := s.workers[w]; known != nil && known.key == key {
+			known.here = true
+			continue
+		}
+		s.workers[w] = &slots{key: key, worker: w, here: true}
+	}
+	for w, known := range s.workers {
+		if !known.here && known.told == 0 && !known.dirty && w.Active() == 0 {
+			delete(s.workers, w)
+		}
+	}
+}
+
+// Tell takes what a pool says: kvroute.PoolOptions.News.
+func (x *Exchange) Tell(n kvroute.News) bool {
+	s := &x.out
+	s.mu.Lock()
+	taken := s.tell(&n)
+	first := taken && !s.pending
+	s.pending = s.pending || taken
+	s.mu.Unlock()
+	if first && x.options.Ready != nil {
+		x.options.Ready()
+	}
+	return taken
+}
+
+func (s *sender) tell(n *kvroute.News) bool {
+	e := event{kind: n.Kind, id: n.ID, away: n.Away}
+	e.away.Names = nil
+	if n.Worker != nil {
+		w := s.workers[n.Worker]
+		if w == nil {
+			return false
+		}
+		if n.Kind == kvroute.SlotsUsed {
+			if !w.dirty {
+				w.dirty = true
+				s.used = append(s.used, w)
+			}
+			return true
+		}
+		e.worker = w.key
+	}
+	switch n.Kind {
+	case kvroute.LegEnded: // must not get lost; there are no more of them than legs
+		s.legs--
+	case kvroute.LegPlaced:
+		if s.legs >= maxLegs || len(s.events) >= maxPending || len(s.names) >= maxNames/4 {
+			s.dropped++
+			return false
+		}
+		s.legs++
+		names := n.Away.Names[:min(len(n.Away.Names), maxBlocks)]
+		e.from = len(s.names)
+		s.names = append(s.names, names...)
+		e.to = len(s.names)
+	default:
+		if len(s.events) >= maxPending {
+			s.dropped++
+			return false
+		}
+	}
+	s.events = append(s.events, e)
+	return true
+}
+
+// Spend notes what an account has used here; negative: less than was noted before.
+func (x *Exchange) Spend(key uint64, amount float64) {
+	s := &x.out
+	s.mu.Lock()
+	a := s.accounts[key]
+	if a == nil {
+		if len(s.accounts) >= maxSpent {
+			s.dropped++
+			s.mu.Unlock()
+			return
+		}
+		a = &account{key: key}
+		s.accounts[key] = a
+	}
+	a.sum += amount
+	if !a.dirty {
+		a.dirty = true
+		s.spent = append(s.spent, a)
+	}
+	first := !s.pending
+	s.pending = true
+	s.mu.Unlock()
+	if first && x.options.Ready != nil {
+		x.options.Ready()
+	}
+}
+
+// Leave has the next Flush say that this router stops.
+func (x *Exchange) Leave() {
+	x.out.mu.Lock()
+	defer x.out.mu.Unlock()
+	x.out.leaving = true
+}
+
+// Flush returns the messages that are to be sent to all others now, none if there is nothing to
+// say. They are valid until the next Flush.
+func (x *Exchange) Flush(now time.Time) [][]byte { return x.flush(now, false) }
+
+// flush is Flush; always: a message is sent in any case.
+func (x *Exchange) flush(now time.Time, always bool) [][]byte {
+	s := &x.out
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.page = -1
+	events, names := s.take()
+	for i := range events {
+		s.write(x, &events[i], names)
+	}
+	s.spare, s.spareNames = events[:0], names[:0]
+	s.writeRest(x, now)
+	if always && s.page < 0 {
+		s.room(x, 0)
+	}
+	return s.pages[:s.page+1]
+}
+
+// take takes the news that were gathered.
+func (s *sender) take() ([]event, []kvindex.Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	events, names := s.events, s.names
+	s.events, s.names, s.pending = s.spare[:0], s.spareNames[:0], false
+	return events, names
+}
+
+// room returns the message under way, a new one where n more bytes have no room in it.
+func (s *sender) room(x *Exchange, n int) *[]byte {
+	if s.page >= 0 && len(s.pages[s.page])+n <= MaxMessage {
+		return &s.pages[s.page]
+	}
+	if s.page++; s.page == len(s.pages) {
+		s.pages = append(s.pages, nil)
+	}
+	s.seq++
+	s.pages[s.page] = appendHeader(s.pages[s.page][:0], x.options.ID, s.seq, s.packer.at)
+	return &s.pages[s.page]
+}
+
+// mostFree is for how many legs memory is kept.
+const mostFree = 1024
+
+// entrySize is more than an entry without names takes.
+const entrySize = 128
+
+func (s *sender) write(x *Exchange, e *event, names []kvindex.Name) {
+	switch e.kind {
+	case kvroute.LegPlaced:
+		o := s.newOpen()
+		o.worker = e.worker
+		kept := o.away.Names[:0]
+		o.away = e.away
+		o.away.Names = names[e.from:e.to]
+		s.writePlaced(x, e.id, o)
+		if s.openNames+len(o.away.Names) > maxNames {
+			o.away.Names = nil // a snapshot does without
+		}
+		o.away.Names = append(kept, o.away.Names...)
+		s.openNames += len(o.away.Names)
+		s.open[e.id] = o
+	case kvroute.LegTokens:
+		o := s.open[e.id]
+		if o == nil {
+			return
+		}
+		o.away.Generated = e.away.Generated
+		m := s.room(x, entrySize)
+		*m = binary.AppendUvarint(binary.AppendUvarint(append(*m, entryTokens), e.id), uint64(e.away.Generated))
+	case kvroute.LegEnded:
+		if o := s.open[e.id]; o != nil {
+			delete(s.open, e.id)
+			s.openNames -= len(o.away.Names)
+			if len(s.free) < mostFree {
+				s.free = append(s.free, o)
+			}
+			m := s.room(x, entrySize)
+			*m = binary.AppendUvarint(append(*m, entryEnded), e.id)
+		}
+	case kvroute.FoundSick:
+		m := s.room(x, entrySize)
+		*m = appendKeyed(*m, entrySick, e.worker)
+	}
+}
+
+func (s *sender) newOpen() *open {
+	if n := len(s.free); n > 0 {
+		o := s.free[n-1]
+		s.free = s.free[:n-1]
+		return o
+	}
+	return &open{}
+}
+
+func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
+	m := s.room(x, entrySize+10*len(o.away.Names))
+	*m = appendPlaced(*m, &s.packer, id, o.worker, &o.away)
+}
+
+// writeRest writes what is no event: numbers as they are now, and what others asked for.
+func (s *sender) writeRest(x *Exchange, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snapshot := s.want && now.Sub(s.snapshotAt) >= snapshotApart
+	if snapshot {
+		s.want, s.snapshotAt = false, now
+		s.snapshots++
+		m := s.room(x, entrySize+maxName)
+		*m = binary.AppendUvarint(append(*m, entrySnapshot), uint64(len(x.options.Name)))
+		*m = append(*m, x.options.Name...)
+		s.packer.restart()
+		for _, id := range slices.Sorted(maps.Keys(s.open)) {
+			s.writePlaced(x, id, s.open[id])
+		}
+		s.used = s.used[:0]
+		for _, w := range s.workers {
+			s.used = append(s.used, w)
+			w.told = 0
+		}
+		s.spent = s.spent[:0]
+		for _, a := range s.accounts {
+			s.spent = append(s.spent, a)
+		}
+	}
+	slices.SortFunc(s.used, func(a, b *slots) int { return cmp.Compare(a.key, b.key) })
+	for _, w := range s.used {
+		w.dirty = false
+		n := w.worker.Active()
+		if n != w.told {
+			m := s.room(x, entrySize)
+			*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(n, 0)))
+			w.told = n
+		}
+		if !w.here && n == 0 {
+			delete(s.workers, w.worker)
+		}
+	}
+	s.used = s.used[:0]
+	slices.SortFunc(s.spent, func(a, b *account) int { return cmp.Compare(a.key, b.key) })
+	for _, a := range s.spent {
+		a.dirty = false
+		m := s.room(x, entrySize)
+		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.sum, 0)))
+	}
+	s.spent = s.spent[:0]
+	if snapshot {
+		m := s.room(x, entrySize)
+		*m = append(*m, entryComplete)
+	}
+	for _, id := range s.asks {
+		m := s.room(x, entrySize)
+		*m = appendKeyed(*m, entryWant, id)
+	}
+	s.asks = s.asks[:0]
+	if s.leaving {
+		m := s.room(x, entrySize)
+		*m = append(*m, entryLeaving)
+	}
+}
+
+// ask has the next Flush ask a router for a snapshot.
+func (x *Exchange) ask(id uint64) {
+	s := &x.out
+	s.mu.Lock()
+	if !slices.Contains(s.asks, id) {
+		s.asks = append(s.asks, id)
+	}
+	s.ready(x)
+}
+
+// wanted has the next Flush send a snapshot.
+func (x *Exchange) wanted() {
+	s := &x.out
+	s.mu.Lock()
+	s.want = true
+	s.ready(x)
+}
+
+// ready unlocks, and says that there is something to send.
+func (s *sender) ready(x *Exchange) {
+	first := !s.pending
+	s.pending = true
+	s.mu.Unlock()
+	if first && x.options.Ready != nil {
+		x.options.Ready()
+	}
+}

@@ -1,0 +1,109 @@
+// Limits of API keys over several proxies.
+
+package proxy
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kvasir/peers"
+)
+
+// keyedFleet starts proxies that know of each other, with one key of these limits.
+func keyedFleet(t testing.TB, n int, url string, requests, tokens int) (all []*testProxy) {
+	t.Helper()
+	nats := startNATS(t)
+	var others []*peers.Peers
+	for i := range n {
+		s := settingsFor(url)
+		s.Keys = []Key{{Name: "k", SHA256: sha256.Sum256([]byte("secret")), RequestsPerMinute: requests, TokensPerMinute: tokens}}
+		s.Peers = startPeers(t, fmt.Sprint("p", i), nats)
+		others = append(others, s.Peers)
+		all = append(all, startProxy(t, s))
+	}
+	for _, p := range others {
+		// By name, which comes with the snapshot: what a proxy lets through before that is not known to the others.
+		waitUntil(t, "they know each other", func() bool {
+			known := p.Status().Peers
+			return len(known) == n-1 && !slices.Contains(known, "unknown")
+		})
+	}
+	return all
+}
+
+// answering is a worker whose answers have so many tokens.
+func answering(t testing.TB, tokens int) *testWorker {
+	return startWorker(t, func(c net.Conn, _ string) bool {
+		_, err := fmt.Fprint(c, httpReply(200, "application/json", fmt.Sprintf(
+			`{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"x"}}],"usage":{"prompt_tokens":1,"completion_tokens":%d,"total_tokens":%d}}`, tokens-1, tokens)))
+		return err == nil
+	})
+}
+
+// Four proxies that all get far more than a key may have let through, together, what one would: never a share more.
+func TestRequestsOfFour(t *testing.T) {
+	const limit = 200
+	all := keyedFleet(t, 4, answering(t, 2).url, limit, 0)
+	began := time.Now()
+	var through atomic.Int64
+	var asking sync.WaitGroup
+	for _, p := range all {
+		for range 4 {
+			asking.Go(func() {
+				for range 50 {
+					switch got := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer secret"); got.StatusCode {
+					case 200:
+						through.Add(1)
+					case 429:
+					default:
+						t.Errorf("%d %s", got.StatusCode, got.body)
+					}
+				}
+			})
+		}
+	}
+	asking.Wait()
+	may := float64(limit) + time.Since(began).Seconds()*limit/60
+	got := float64(through.Load())
+	t.Logf("%.0f of %.0f", got, may)
+	if got > may+limit/4 || got < 0.95*limit {
+		t.Errorf("%.0f requests were let through, one proxy lets %.0f", got, may)
+	}
+	waitUntil(t, "all know that there is nothing left", func() bool {
+		for _, p := range all {
+			if p.state.Load().keys.byDigest[sha256.Sum256([]byte("secret"))].requests.Level(time.Now()) > limit/10 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Tokens that one proxy counts are gone at the others, also at one that had no request of the model yet.
+func TestTokensOfTwo(t *testing.T) {
+	all := keyedFleet(t, 2, answering(t, 600).url, 0, 1000)
+	ask := func(p *testProxy) received {
+		return p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, "{", `{"max_tokens":10,`, 1), "Authorization: Bearer secret")
+	}
+	level := func(p *testProxy) float64 {
+		return p.state.Load().keys.byDigest[sha256.Sum256([]byte("secret"))].allowanceOf("m").Level(time.Now())
+	}
+	if got := ask(all[0]); got.StatusCode != 200 {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	waitUntil(t, "the other one knows", func() bool { l := level(all[1]); return l > 390 && l < 500 })
+	if got := ask(all[1]); got.StatusCode != 200 {
+		t.Fatalf("%d %s", got.StatusCode, got.body)
+	}
+	waitUntil(t, "the first one knows", func() bool { return level(all[0]) < 0 })
+	if got := ask(all[0]); got.StatusCode != 429 {
+		t.Errorf("beyond what all may have: %d %s", got.StatusCode, got.body)
+	}
+}
