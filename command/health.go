@@ -31,8 +31,8 @@ func healthCommand(p Program) *cobra.Command {
 		Use:   "health",
 		Short: "Ask the Kvasir that serves a configuration whether it is well",
 		Long: `Asks the Kvasir that serves this configuration for /livez, or with --ready for
-/readyz: on server.admin, else, where that is off or nobody is there, on
-server.listen. Prints one line, with exit code 0 when it is well and 1 when it
+/readyz: on server.admin, else, where that is off, not set or nobody is there,
+on server.listen. Prints one line, with exit code 0 when it is well and 1 when it
 is not or nobody answers. Give it the configuration as serve has it. Of that it
 needs the two addresses only, so what else may be wrong in the file, or missing
 beside it, is no matter here.`,
@@ -43,13 +43,14 @@ beside it, is no matter here.`,
 			if err := flags.checkSet(); err != nil {
 				return err
 			}
-			server, err := serverOf(flags.layers(cmd))
+			layers := flags.layers(cmd)
+			server, err := serverOf(layers)
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthWithin)
 			defer cancel()
-			what, err := health(ctx, server, ready)
+			what, err := health(ctx, server, layers.Chosen("server.admin"), ready)
 			if err != nil {
 				return err
 			}
@@ -79,9 +80,17 @@ func serverOf(l *config.Layers) (*config.Server, error) {
 // Where nobody listens at server.admin, server.listen is asked, too: the address
 // may have been changed in the file, and the running Kvasir takes it over only
 // when it is restarted.
-func health(ctx context.Context, c *config.Server, ready bool) (string, error) {
+//
+// An admin address that nobody chose may be another process's: one that finds it taken serves without,
+// so server.listen comes first then.
+func health(ctx context.Context, c *config.Server, chosen, ready bool) (string, error) {
 	if c.Admin == "" {
 		return apiHealth(ctx, c, ready)
+	}
+	if !chosen {
+		if what, err := apiHealth(ctx, c, ready); !listener.IsNobody(err) {
+			return what, err
+		}
 	}
 	what, err := listenerAt{key: "server.admin", addr: c.Admin, scheme: "http"}.health(ctx, ready)
 	if listener.IsNobody(err) {

@@ -86,13 +86,22 @@ func (b *loader) secret(path Path) (string, error) {
 var keyExtension = regexp.MustCompile(`\.(key|txt|token|secret|pem|pass|password)$`)
 
 // isPath says whether what should name a file with a key is surely no key that was written there by
-// mistake, which must not be shown: a key is taken for the name of a file beside the configuration,
-// or, with a slash in it, of one in a directory that is not there.
+// mistake, which must not be shown. A key is taken for the name of a file beside the configuration or,
+// with slashes in it, of one in a directory that is not there or at the root; its letters are of all
+// kinds, where those of names are small.
 func (b *loader) isPath(path Path) bool {
-	dir := filepath.Dir(string(path))
+	if keyExtension.MatchString(string(path)) {
+		return true
+	}
+	dir, name := filepath.Split(string(path))
+	dir = filepath.Clean(dir)
 	info, err := os.Stat(dir)
-	return keyExtension.MatchString(string(path)) || err == nil && info.IsDir() && dir != filepath.Clean(b.dir) && dir != "."
+	return err == nil && info.IsDir() && filepath.Dir(dir) != dir && dir != "." && dir != filepath.Clean(b.dir) && keyName.MatchString(name)
 }
+
+// keyName is a name that somebody gives a file with a key in a directory for such files, as Docker's
+// and Kubernetes' secrets: openai-key. Letters alone, since keys have digits.
+var keyName = regexp.MustCompile(`^[a-z]+([._-][a-z]+)*$`)
 
 // read reads a file of at most limit bytes.
 func (b *loader) read(path Path, limit int64) ([]byte, error) {

@@ -76,6 +76,16 @@ func (l *Layers) Usable() (*Config, error) {
 	return c, nil
 }
 
+// Chosen says of a key of the layers what it says of one of a Generation.
+func (l *Layers) Chosen(path string) bool {
+	data, _, err := l.bytes()
+	if err != nil {
+		return false
+	}
+	_, at, _ := l.merge(data)
+	return (&Generation{at: at}).Chosen(path)
+}
+
 // A loader reads the files that a Config names and notes those it cannot use.
 type loader struct {
 	config *Config

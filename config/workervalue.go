@@ -55,6 +55,11 @@ func ReadWorker(entry *Discovery, value []byte) (Worker, error) {
 	c.fill()
 	v.workers(c)
 	v.gpus(c)
+	for _, at := range []struct{ key, address string }{{"kv_events", w.KVEvents}, {"kv_replay", w.KVReplay}} {
+		if strings.Contains(at.address, "://") && !strings.HasPrefix(at.address, "tcp://") {
+			v.add("must be at an address of the network, such as tcp://10.0.0.5:5557", path+"."+at.key)
+		}
+	}
 	bad := d.problems.with(v.found, d.places)
 	if len(bad) == 0 {
 		return c.Workers[0], nil

@@ -75,15 +75,13 @@ type place struct {
 	kind, path, name                                         string
 	port                                                     int
 	namespace, selector, inferencePool, portName, kubeconfig string
-	etcd, prefix                                             string // etcd: its first server
+	prefix                                                   string
 }
 
+// at is the entry's place. The servers of an etcd are not part of it: they change when one of
+// them dies, and what was known from the others holds.
 func (e *Entry) at() place {
-	first := ""
-	if len(e.Etcd.Endpoints) > 0 {
-		first = e.Etcd.Endpoints[0]
-	}
-	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig, first, e.Prefix}
+	return place{e.Kind, e.Path, e.Name, e.Port, e.Namespace, e.Selector, e.InferencePool, e.PortName, e.Kubeconfig, e.Prefix}
 }
 
 // pace is the least time between two calls of Changed: workers that come and go many
@@ -121,18 +119,20 @@ type Set struct {
 // A source is one entry that runs.
 type source struct {
 	kind   *kind
-	name   string // of the entry
 	set    *Set
 	ctx    context.Context
 	cancel context.CancelFunc
 	again  chan struct{} // holds one: its entry has changed
 
 	// All below are guarded by the mutex of the set.
+	name    string        // of the entry
 	entry   Entry         // Follow may change it, but for its place
 	looked  chan struct{} // closed when it has looked once, by this entry
 	known   knowledge
-	errors  uint64 // looks that failed
-	changes uint64 // looks that found other workers than before
+	noted   time.Time // since when notes are counted
+	notes   int       // lines about problems that follow each other
+	errors  uint64    // looks that failed
+	changes uint64    // looks that found other workers than before
 }
 
 // Start makes a Set without any source.
@@ -187,6 +187,7 @@ func (src *source) follow(e Entry) {
 		default:
 		}
 	}
+	src.name = e.String()
 	src.entry = e // also one that is the same: what reads its files knows their names
 }
 
@@ -296,7 +297,7 @@ func (src *source) tell(r report) (soon time.Duration) {
 	}
 	before, now := src.known.problem, time.Now()
 	changed := src.known.take(r, src.entry.Grace, now)
-	if r.err != nil {
+	if r.err != nil || r.bad != nil {
 		src.errors++
 	}
 	src.note(before)
@@ -310,9 +311,26 @@ func (src *source) tell(r report) (soon time.Duration) {
 	return src.known.left(src.entry.Grace, now)
 }
 
+// maxNotes bounds the lines about problems of one source that follow each other within noteEvery.
+const (
+	noteEvery = 10 * time.Second
+	maxNotes  = 5
+)
+
 // note logs what is not as it was before the last look.
+//
+// A problem that changes all the time, as somebody writes bad values, is logged from time to
+// time.
 func (src *source) note(before string) {
 	log, now := &src.set.o.Log, src.known.problem
+	if now != "" && before != "" && now != before {
+		if time.Since(src.noted) > noteEvery {
+			src.noted, src.notes = time.Now(), 0
+		}
+		if src.notes++; src.notes > maxNotes {
+			return
+		}
+	}
 	switch {
 	case now == before:
 	case now == "":

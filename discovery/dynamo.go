@@ -148,7 +148,7 @@ func dynamoWorkers(e *Entry, source string, keys *keyTable[dynamoKey]) (r report
 	there := map[string]bool{}
 	cards := map[string][]*dynamoCard{}
 	var served []*dynamoKey
-	r.err = keys.all(func(_ string, k *dynamoKey) {
+	r.bad = keys.all(func(_ string, k *dynamoKey) {
 		if k.model == nil {
 			there[k.instance] = true
 			return
@@ -164,7 +164,7 @@ func dynamoWorkers(e *Entry, source string, keys *keyTable[dynamoKey]) (r report
 		}
 		w, err := dynamoWorker(e, k, cards[k.instance])
 		if err != nil {
-			r.err = errors.Join(r.err, fmt.Errorf("%s: %w", k.instance, err))
+			r.bad = errors.Join(r.bad, fmt.Errorf("%s: %w", k.instance, err))
 			continue
 		}
 		r.workers = append(r.workers, Worker{Settings: w, From: source})

@@ -90,8 +90,8 @@ func TestDynamoKeys(t *testing.T) {
 		for _, w := range r.workers {
 			got = append(got, w.Settings)
 		}
-		if r.err != nil || !slices.EqualFunc(got, want, func(a, b upstream.Settings) bool { return equal(&a, &b) }) {
-			t.Errorf("%s: workers are\n%+v, %v, want\n%+v", file, got, r.err, want)
+		if r.bad != nil || !slices.EqualFunc(got, want, func(a, b upstream.Settings) bool { return equal(&a, &b) }) {
+			t.Errorf("%s: workers are\n%+v, %v, want\n%+v", file, got, r.bad, want)
 		}
 		if m := Merge(nil, []Found{{"dynamo", r.workers}}); len(m.Workers) != len(want) || m.Disagree != 0 {
 			t.Errorf("%s: all of them behind one frontend are %+v", file, m)
@@ -134,8 +134,8 @@ func TestDynamoRows(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %v %d", w.Name, w.Role, w.Models, w.Facts.Ranks))
 		}
 		err := ""
-		if r.err != nil {
-			err = r.err.Error()
+		if r.bad != nil {
+			err = r.bad.Error()
 		}
 		if strings.Join(got, "; ") != c.want || err != c.err {
 			t.Errorf("%s: %q, %q; want %q, %q", name, got, err, c.want, c.err)

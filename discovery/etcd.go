@@ -74,12 +74,17 @@ func runEtcd(src *source) {
 		src: src, most: maxWorkers,
 		prefixes: func(e *Entry) []string { return []string{e.Prefix} },
 	}
-	f.keys = newKeyTable(func(_ string, value []byte) (upstream.Settings, error) {
-		return f.entry.ReadWorker(value)
+	f.keys = newKeyTable(func(key string, value []byte) (upstream.Settings, error) {
+		w, err := f.entry.ReadWorker(value)
+		if rest := strings.TrimPrefix(key, f.entry.Prefix); err == nil && w.Name != rest && w.Name != hostPort(w.URL) {
+			// etcd may grant each worker its own key: it must not take another's name by it.
+			err = fmt.Errorf("name: must be the rest of the key, %s, or be left out", wording.Quote(rest))
+		}
+		return w, err
 	})
 	f.found = func() (r report) {
 		at := " at " + etcd.Address(f.entry.Etcd.Endpoints[0])
-		r.err = f.keys.all(func(key string, w *upstream.Settings) {
+		r.bad = f.keys.all(func(key string, w *upstream.Settings) {
 			r.workers = append(r.workers, Worker{Settings: *w, From: key + at})
 		})
 		return r

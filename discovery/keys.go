@@ -6,6 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"kvasir/wording"
 )
 
 // A keyTable is what was read of keys, by their names.
@@ -69,6 +74,16 @@ func (t *keyTable[T]) anew() {
 	}
 }
 
+// longestKey is how much of the name of a key is told, in bytes: who writes keys may make up any.
+const longestKey = 200
+
+func shortKey(key string) string {
+	if len(key) > longestKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
+		return wording.Quote(key)
+	}
+	return key
+}
+
 // all calls do for what each key says, in the order of the keys, and returns what is wrong
 // with some of them.
 func (t *keyTable[T]) all(do func(key string, what *T)) error {
@@ -76,7 +91,7 @@ func (t *keyTable[T]) all(do func(key string, what *T)) error {
 	for _, key := range sortedKeys(t.known) {
 		row := t.known[key]
 		if row.err != nil && len(wrong) <= shortLines {
-			wrong = append(wrong, fmt.Errorf("%s: %w", key, row.err))
+			wrong = append(wrong, fmt.Errorf("%s: %w", shortKey(key), row.err))
 		}
 		if row.good != nil {
 			do(key, row.good)

@@ -3,6 +3,7 @@
 package discovery
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type Worker struct {
 type report struct {
 	workers []Worker
 	err     error
+	bad     error           // what is wrong with single items of a list that is true: it is told, and puts nothing in doubt
 	leaving map[string]bool // by From: workers that were told to end, and are not among workers
 }
 
@@ -49,8 +51,8 @@ func (k *knowledge) take(r report, grace time.Duration, now time.Time) (changed 
 		r = report{err: fmt.Errorf("it has %d workers, more than %d", len(r.workers), maxWorkers)}
 	}
 	problem := ""
-	if r.err != nil {
-		problem = short(r.err.Error())
+	if err := errors.Join(r.err, r.bad); err != nil {
+		problem = short(err.Error())
 	}
 	if problem != "" && k.problem == "" {
 		k.since = now
@@ -100,11 +102,21 @@ func equal(a, b *upstream.Settings) bool {
 // shortLines bounds the lines of a problem that are told.
 const shortLines = 5
 
+// longestLine bounds one line, in bytes: what a stranger wrote may stand in it.
+const longestLine = 500
+
 // short is the first lines of a text: a file may have a hundred problems.
 func short(text string) string {
 	lines := strings.Split(text, "\n")
-	if len(lines) <= shortLines {
-		return text
+	more := len(lines) - shortLines
+	lines = lines[:min(len(lines), shortLines)]
+	for i, line := range lines {
+		if len(line) > longestLine {
+			lines[i] = strings.ToValidUTF8(line[:longestLine], "") + "..."
+		}
 	}
-	return fmt.Sprintf("%s\nand %d more", strings.Join(lines[:shortLines], "\n"), len(lines)-shortLines)
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
 }

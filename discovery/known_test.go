@@ -63,6 +63,9 @@ func TestKnowledge(t *testing.T) {
 		{10 * time.Second, report{}, true, "", ""},
 		{0, report{workers: workersAt("http://c:1"), err: failed}, true, "c:1", "no answer"}, // a part of it is good
 		{0, report{workers: workersAt(many...)}, false, "c:1", "it has 4097 workers, more than 4096"},
+		{0, report{bad: failed}, false, "c:1", "no answer"}, // what is wrong with one item puts no list in doubt
+		{10 * time.Second, report{bad: failed}, true, "", "no answer"},
+		{0, report{workers: workersAt("http://c:1"), bad: failed}, true, "c:1", "no answer"},
 		{0, report{err: errors.New("1\n2\n3\n4\n5\n6\n7")}, false, "c:1", "1\n2\n3\n4\n5\nand 2 more"},
 	} {
 		now = now.Add(step.after)
@@ -216,5 +219,27 @@ func TestMergeInstances(t *testing.T) {
 	// Of other engines an instance is but another name.
 	if m = Merge([]upstream.Settings{at("own", "vllm", "")}, []Found{{"a", found(at("one", "vllm", "1"))}}); len(m.Workers) != 1 {
 		t.Errorf("workers are %+v", m.Workers)
+	}
+}
+
+// TestMergeTakesNoNames: whoever describes one worker takes no name by which another would be called, and
+// a Dynamo frontend without an instance is a worker like any other.
+func TestMergeTakesNoNames(t *testing.T) {
+	t.Parallel()
+	own := []upstream.Settings{{Name: "own", URL: "http://own:1"}}
+	found := []Worker{
+		{Settings: upstream.Settings{Name: "http://10.0.0.5:8000", URL: "http://evil:1", Instance: "10.0.0.5:8000"}, From: "!"},
+		{Settings: upstream.Settings{Name: "10.0.0.5:8000", URL: "http://evil:2"}, From: "!!"},
+		{Settings: upstream.Settings{Name: "10.0.0.5:8000", URL: "http://10.0.0.5:8000"}, From: "victim"},
+		{Settings: upstream.Settings{Name: "front-0", URL: "http://front:8000", Engine: "dynamo"}, From: "front"},
+		{Settings: upstream.Settings{Name: "front-1", URL: "http://front:8001", Engine: "dynamo"}, From: "front"},
+	}
+	var got []string
+	for _, w := range Merge(own, []Found{{Source: "s", Workers: found}}).Workers {
+		got = append(got, w.Name+"="+w.URL+w.Instance)
+	}
+	want := []string{"own=http://own:1", "evil:1=http://evil:1", "evil:2=http://evil:2", "10.0.0.5:8000=http://10.0.0.5:8000", "front-0=http://front:8000", "front-1=http://front:8001"}
+	if !slices.Equal(got, want) {
+		t.Errorf("workers are\n%s", strings.Join(got, "\n"))
 	}
 }

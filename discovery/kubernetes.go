@@ -242,7 +242,7 @@ func (k *kube) look(e *Entry) (r report, known bool) {
 		return report{err: err}, err != nil
 	}
 	r = k.reader.read(e, &k.aim, &seen{pods, inSlices})
-	r.err = joined(err, r.err)
+	r.err = err
 	return r, true
 }
 

@@ -39,11 +39,19 @@ const maxConflicts = 20
 //  3. No two workers have one name. The later of two is called by its host and port, or
 //     by its URL, and that is a conflict.
 func Merge(own []upstream.Settings, found []Found) Merged {
-	m := merging{byPlace: map[string]*Worker{}, names: map[string]bool{}}
+	m := merging{byPlace: map[string]*Worker{}, names: map[string]bool{}, addresses: map[string]string{}}
 	m.Workers = slices.Clone(own)
 	for i := range own {
 		m.byPlace[placeOf(&own[i])] = nil
-		m.names[own[i].Name], m.names[own[i].Instance] = true, true
+		m.names[own[i].Name] = true
+		if own[i].Instance != "" {
+			m.names[own[i].Instance] = true
+		}
+	}
+	for _, f := range found {
+		for i := range f.Workers {
+			m.address(&f.Workers[i].Settings)
+		}
 	}
 	for _, f := range found {
 		for i := range f.Workers {
@@ -60,6 +68,25 @@ type merging struct {
 	Merged
 	byPlace map[string]*Worker // nil: it is of the configuration
 	names   map[string]bool    // names and instances
+
+	// addresses are the places of workers by the names that they have if others take theirs: nobody
+	// else is called so, or whoever may describe a worker could have another one left out.
+	addresses map[string]string
+}
+
+func (m *merging) address(s *upstream.Settings) {
+	at := placeOf(s)
+	for _, name := range []string{hostPort(s.URL), at} {
+		if _, taken := m.addresses[name]; !taken {
+			m.addresses[name] = at
+		}
+	}
+}
+
+// isFree says whether the worker at a place may be called so.
+func (m *merging) isFree(name, at string) bool {
+	whose, address := m.addresses[name]
+	return !m.names[name] && (!address || whose == at)
 }
 
 func (m *merging) conflict(format string, args ...any) {
@@ -80,23 +107,23 @@ func (m *merging) add(w *Worker, source string) {
 	s := w.Settings
 	s.Source = source
 	for _, name := range []string{w.Name, hostPort(w.URL), at} {
-		if s.Name = name; !m.names[name] {
+		if s.Name = name; m.isFree(name, at) {
 			break
 		}
 	}
-	if m.names[s.Name] {
+	if !m.isFree(s.Name, at) {
 		m.conflict("%s: every name for %s is another worker's; it is left out", w.From, w.URL)
 		return
 	}
 	if s.Name != w.Name {
 		m.conflict("%s: %s is the name of another worker; the one at %s is called %s", w.From, wording.Quote(w.Name), w.URL, wording.Quote(s.Name))
 	}
-	if s.Engine == "dynamo" && m.names[s.Instance] {
+	if s.Engine == "dynamo" && s.Instance != "" && !m.isFree(s.Instance, at) {
 		m.conflict("%s: the instance %s of the worker at %s is how another one is called; it is left out", w.From, wording.Quote(s.Instance), w.URL)
 		return // its frontend would not know whom to ask
 	}
 	m.names[s.Name] = true
-	if s.Instance != "" && m.names[s.Instance] {
+	if s.Instance != "" && !m.isFree(s.Instance, at) {
 		m.conflict("%s: the instance %s of the worker at %s is how another one is called; it has none", w.From, wording.Quote(s.Instance), w.URL)
 		s.Instance = ""
 	}

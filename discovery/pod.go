@@ -410,7 +410,7 @@ func (r *podReader) read(e *Entry, a *aim, s *seen) (found report) {
 		wrong = append(wrong, err...)
 	}
 	r.good = good
-	found.err = errors.Join(wrong...)
+	found.bad = errors.Join(wrong...)
 	return found
 }
 

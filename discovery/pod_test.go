@@ -174,8 +174,8 @@ func TestPods(t *testing.T) {
 		}
 		got := r.read(&Entry{Scheme: "http"}, c.aim, seenOf(t, c.pods, c.slices))
 		wrong := ""
-		if got.err != nil {
-			wrong = got.err.Error()
+		if got.bad != nil {
+			wrong = got.bad.Error()
 		}
 		leaving := strings.Join(slices.Sorted(maps.Keys(got.leaving)), " ")
 		if named(got.workers) != c.want || leaving != c.leaving || !strings.HasPrefix(wrong, c.wrong) || c.wrong == "" && wrong != "" {
@@ -235,11 +235,11 @@ func TestPodSays(t *testing.T) {
 		got := r.read(&entry, aimAt("http"), seenOf(t, []string{c.pod}, nil))
 		switch {
 		case c.wrong != "":
-			if got.err == nil || !strings.HasPrefix(got.err.Error(), "pod a: "+c.wrong) || len(got.workers) > 0 {
-				t.Errorf("%v with %v, want %s", got.err, got.workers, c.wrong)
+			if got.bad == nil || !strings.HasPrefix(got.bad.Error(), "pod a: "+c.wrong) || len(got.workers) > 0 {
+				t.Errorf("%v with %v, want %s", got.bad, got.workers, c.wrong)
 			}
-		case got.err != nil || len(got.workers) != 1 || !equal(&got.workers[0].Settings, &c.want):
-			t.Errorf("%s:\n%+v and %v, want\n%+v", c.pod, got.workers, got.err, c.want)
+		case got.bad != nil || len(got.workers) != 1 || !equal(&got.workers[0].Settings, &c.want):
+			t.Errorf("%s:\n%+v and %v, want\n%+v", c.pod, got.workers, got.bad, c.want)
 		}
 	}
 }
@@ -255,8 +255,8 @@ func TestPodKeepsWhatItWas(t *testing.T) {
 		for _, w := range got.workers {
 			text += w.Name + "=" + w.Role + " "
 		}
-		if got.err != nil {
-			text += got.err.Error()
+		if got.bad != nil {
+			text += got.bad.Error()
 		}
 		return text
 	}

@@ -23,7 +23,7 @@ var memberNames = namesIn(`
 	stop_token_ids allowed_token_ids logprob_token_ids bad_words_ids token_ids_logprob suppress_tokens begin_suppress_tokens sigmas timesteps
 	metadata stop stop_sequences stop_regex logit_bias safety_identifier prompt_cache_key mcp_servers custom_logit_processor
 	image images mask ref_audio input_reference
-	guided_json guided_regex guided_choice guided_grammar structured_outputs structural_tag regex ebnf json_schema text
+	guided_json guided_regex guided_choice guided_grammar structured_outputs structural_tag regex ebnf json_schema text output_config output_format
 	role content refusal reasoning_content function_call tool_calls id tool_call_id audio annotations name type
 	title context tool_use_id source data image_url input_image image_embeds input_audio audio_url audio_embeds
 	video video_url input_video file file_data file_id file_url filename url uuid detail media_type format

@@ -95,7 +95,7 @@ func (r *Request) WantsForm() bool {
 	}
 	for _, p := range r.Parameters {
 		switch value := p.Value.Of(r.Body); string(p.Key.Of(r.Body)) {
-		case "response_format", "text": // {"type": "text"} is no form
+		case "response_format", "text", "output_config", "output_format": // {"type": "text"} is no form
 			if bytes.Contains(value, []byte(`"json_`)) || bytes.Contains(value, []byte(`"grammar"`)) || bytes.Contains(value, []byte(`"regex"`)) {
 				return true
 			}

@@ -197,6 +197,8 @@ func TestBlockedPrograms(t *testing.T) {
 		{"/v1/responses", `,"text":{"format":{"type":"text"},"verbosity":"low"}`, 200},
 		{"/v1/responses", `,"text":{"format":{"type":"json_schema","name":"x","schema":{}}}`, 400},
 		{"/v1/messages", `,"tools":[{"name":"f","input_schema":{"type":"object"}}]`, 400},
+		{"/v1/messages", `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`, 400},
+		{"/v1/messages", `,"output_config":{"effort":"low"}`, 200},
 	} {
 		body := `{"model":"m","messages":[{"role":"user","content":"` + card + `"}]` + row.more + `}`
 		if row.path == "/v1/responses" {

@@ -27,7 +27,7 @@ func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, len
 	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.plan.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}
-	dst = append(b.AppendDirections(dst, rank), more...)
+	dst = x.p.appendVia(append(b.AppendDirections(dst, rank), more...), h.Peek(via))
 	dst = append(append(append(dst, "X-Request-Id: "...), x.facts.sentID[:]...), "\r\nContent-Length: "...)
 	dst = strconv.AppendInt(dst, int64(length), 10)
 	return append(dst, "\r\n\r\n"...)

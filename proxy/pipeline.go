@@ -36,6 +36,9 @@ func (x *exchange) answer() (err *openai.Error) {
 	if p.refusing.Load() {
 		return shuttingDown()
 	}
+	if err = p.looped(x.ctx.Request.Header.Peek(via)); err != nil {
+		return err
+	}
 	if plan.key, err = identify(s.keys, &x.ctx.Request.Header); err != nil { // whose key is it
 		p.metrics.refusedKeys.Inc()
 		return err

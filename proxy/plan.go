@@ -97,13 +97,14 @@ func decidedModel(pl *plan) string {
 
 // fallback is the model to ask after so many others that could not answer; "": there is none.
 // Behind those that the configuration names comes the default one, where the model was left to
-// us and a decision chose another.
+// us and a decision chose another; a model whose fallback is an empty list has none, since what is
+// sent to it may be for nobody else.
 func (pl *plan) fallback(after int) string {
 	list := pl.state.models[pl.chosen].Fallback
 	switch {
 	case after < len(list):
 		return list[after]
-	case after > len(list) || !isLeftToUs(pl.asked):
+	case after > len(list) || !isLeftToUs(pl.asked) || list != nil && len(list) == 0:
 		return ""
 	}
 	standard := pl.state.defaultModel()

@@ -37,6 +37,7 @@ type Proxy struct {
 	bugs    bugs
 	watch   *edge.Watcher // over clients that leave
 	started time.Time
+	mark    string // of this process, by which it knows its own requests
 
 	bodies      edge.Budget
 	descriptors edge.Descriptors
@@ -74,7 +75,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{log: log, watch: w, started: time.Now()}
+	p := &Proxy{log: log, watch: w, started: time.Now(), mark: newMark()}
 	p.metrics = newMetrics(p, version)
 	p.access = accessLog{log: log, metrics: p.metrics}
 	p.bugs = bugs{log: log, panics: p.metrics.panics}

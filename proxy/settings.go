@@ -117,7 +117,7 @@ type Worker = upstream.Settings
 type Model struct {
 	Name     string
 	Default  bool     // what MoM and auto stand for
-	Fallback []string // asked instead when no worker of this one is up, or the prompt is too long for it
+	Fallback []string // asked instead when no worker of this one is up, or the prompt is too long for it; empty and not nil: none, whoever chose it
 
 	Tokenizer string // where its tokens come from: auto, worker, none, or a directory
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not

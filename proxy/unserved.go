@@ -22,7 +22,7 @@ type Unserved struct {
 	Where    string // who names it: the default, a decision, a fallback, a key
 	Model    string
 	Hint     string // what was meant, perhaps
-	Standard bool   // auto and MoM stand for it, so that requests for them fail
+	Standard bool   // auto and MoM stand for it, and no fallback of it is served: requests for them fail
 }
 
 func (u *Unserved) String() string {
@@ -40,7 +40,8 @@ func (s *Settings) Unserved(served []string) (all []Unserved) {
 	}
 	for _, m := range s.Models {
 		if m.Default {
-			add(m.Name, true, "the default")
+			answered := slices.ContainsFunc(m.Fallback, func(f string) bool { return slices.Contains(served, f) })
+			add(m.Name, !answered, "the default")
 		}
 		for _, f := range m.Fallback {
 			add(f, false, "a fallback of %q", m.Name)

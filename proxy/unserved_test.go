@@ -29,7 +29,7 @@ func TestUnserved(t *testing.T) {
 	}{
 		{[]string{"gone", "other", "qwen", "qwen-smal"}, nil},
 		{[]string{"other", "qwen-small"}, []string{
-			`model "qwen" (the default) is served by no worker; served: other, qwen-small true`,
+			`model "qwen" (the default) is served by no worker; served: other, qwen-small false`,
 			`model "qwen-smal" (a fallback of "qwen") is served by no worker, did you mean "qwen-small"? false`,
 			`model "gone" (of decision "maths") is served by no worker; served: other, qwen-small false`,
 			`model "gone" (of key "k") is served by no worker; served: other, qwen-small false`,
@@ -53,6 +53,14 @@ func TestUnservedIsTold(t *testing.T) {
 		t.Errorf("readiness is %+v", r)
 	}
 	next := settingsFor(w.url)
+	next.Models = []Model{{Name: "wrong", Default: true, Fallback: []string{"m"}}}
+	if err := p.Apply(next); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Readiness(); r.Status != "degraded" || r.Code != 200 {
+		t.Errorf("with a fallback that is served readiness is %+v", r)
+	}
+	next = settingsFor(w.url)
 	next.Models = []Model{{Name: "wrong", Default: true}}
 	for range 2 {
 		if err := p.Apply(next); err != nil {
@@ -91,6 +99,11 @@ func TestDecidedModelFallsBack(t *testing.T) {
 		s.Classify.Decisions = []classify.Decision{{
 			Name: "d", Explicit: true, Model: decided, When: classify.Condition{Is: []classify.Is{{Kind: classify.KindKeyword, Values: []string{"k"}}}},
 		}}
+		alone := *s
+		alone.Models = append([]Model{{Name: decided, Fallback: []string{}}}, s.Models...)
+		if a := startProxy(t, &alone).ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"auto"`, 1)); a.StatusCode == 200 {
+			t.Errorf("%s, which has no fallback: answered by %q", decided, a.Header.Get("x-kvasir-fallback"))
+		}
 		p := startProxy(t, s)
 		if a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"auto"`, 1)); a.StatusCode != 200 || a.Header.Get("x-kvasir-fallback") != "m" {
 			t.Errorf("%s: %d %s, fallback %q", decided, a.StatusCode, a.body, a.Header.Get("x-kvasir-fallback"))

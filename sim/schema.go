@@ -276,7 +276,7 @@ func (m *maker) plain(all []*node, depth, vary int) *node {
 func (m *maker) listed(all []*node, vary int) (v *node, given bool) {
 	for _, s := range all {
 		if v := s.get("const"); v != nil {
-			return v, true
+			return m.copied(v), true
 		}
 	}
 	for _, s := range all {
@@ -287,7 +287,7 @@ func (m *maker) listed(all []*node, vary int) (v *node, given bool) {
 		for i := range list.items {
 			v := list.items[(i+vary)%len(list.items)]
 			if !slices.ContainsFunc(all, func(s *node) bool { return !m.fits(s, v, 0) }) {
-				return v, true
+				return m.copied(v), true
 			}
 			if m.wrong != nil {
 				return nil, true
@@ -296,6 +296,15 @@ func (m *maker) listed(all []*node, vary int) (v *node, given bool) {
 		return m.giveUp("no value of enum fits"), true
 	}
 	return nil, false
+}
+
+// copied is a value of the schema that becomes a part of the answer, which its length counts for as
+// often as it does.
+func (m *maker) copied(v *node) *node {
+	if !m.spend(len(appendNode(nil, v))) {
+		return nil
+	}
+	return v
 }
 
 // kinds returns the types that all schemas allow, in the order of the first that names any.

@@ -135,3 +135,17 @@ func FuzzMakeJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestMakeJSONCopies: a constant of the schema counts for its length as often as it stands in the
+// answer. 2,500 copies of 200 KB took 4 GB.
+func TestMakeJSONCopies(t *testing.T) {
+	text := strings.Repeat("x", 200<<10)
+	for _, schema := range []string{
+		`{"type":"array","minItems":2500,"items":{"const":"` + text + `"}}`,
+		`{"type":"array","minItems":2500,"items":{"enum":["` + text + `"]}}`,
+	} {
+		if out, err := makeJSON([]byte(schema)); err == nil || !strings.Contains(err.Error(), "longer than") {
+			t.Errorf("%d bytes, %v", len(out), err)
+		}
+	}
+}

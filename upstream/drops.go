@@ -57,6 +57,7 @@ func droppedFromReply(name []byte) bool {
 var requestDrops = []string{
 	"host", "expect", "content-length", "content-type", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",
+	"x-kvasir-via", // it is written anew, with the mark of this gateway
 	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
 	"x-original-url", "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",

@@ -226,7 +226,7 @@ func (s *server) openAdmin() (err error) {
 		return nil
 	case errors.Is(err, syscall.EADDRINUSE) && !s.current.Chosen("server.admin"):
 		s.admin = nil
-		s.log.Warn().Str("address", addr).Msg("serving without metrics, health for operators and reloads by request: another process has the address of server.admin; set another one by --admin, or --admin= for none")
+		s.proxy.Degrade("serving without metrics, health for operators and reloads by request: another process has " + addr + ", the address of server.admin by default; set another one by --admin, or --admin= for none")
 		return nil
 	}
 	return fmt.Errorf("server.admin (--admin): %w", err)
