@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"kvasir/config"
 )
@@ -28,7 +29,7 @@ type kubeObject struct {
 	Data map[string]string
 	Spec struct {
 		Template struct {
-			Metadata struct{ Annotations map[string]string }
+			Metadata struct{ Annotations, Labels map[string]string }
 			Spec     struct {
 				Grace      int `yaml:"terminationGracePeriodSeconds"`
 				Containers []struct {
@@ -127,6 +128,30 @@ func TestChartConfiguration(t *testing.T) {
 				t.Errorf("workers come from %+v", c.Discovery)
 			}
 		})
+	}
+}
+
+// TestChartSelector: the source of workers has the pods of engines, and neither Kvasir's own, which would ask itself, nor
+// those of other charts in the same release.
+func TestChartSelector(t *testing.T) {
+	t.Parallel()
+	for file, all := range rendered(t) {
+		var c struct{ Discovery []struct{ Selector string } }
+		do(t, yaml.Unmarshal([]byte(one(t, all, "ConfigMap", "").Data["kvasir.yaml"]), &c))
+		selector, err := labels.Parse(c.Discovery[0].Selector)
+		do(t, err)
+		if pod := one(t, all, "Deployment", "worker").Spec.Template.Metadata.Labels; !selector.Matches(labels.Set(pod)) {
+			t.Errorf("%s: %s does not have the worker %v", file, selector, pod)
+		}
+		for _, other := range []map[string]string{
+			one(t, all, "Deployment", "gateway").Spec.Template.Metadata.Labels,
+			one(t, all, "Pod", "test").Metadata.Labels,
+			{"app.kubernetes.io/name": "queue", "app.kubernetes.io/instance": "kvasir", "app.kubernetes.io/component": "worker"},
+		} {
+			if len(other) < 3 || selector.Matches(labels.Set(other)) {
+				t.Errorf("%s: %s has %v", file, selector, other)
+			}
+		}
 	}
 }
 

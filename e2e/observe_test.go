@@ -225,6 +225,16 @@ func TestAlerts(t *testing.T) {
 			{`kvasir_worker_up` + one + `,worker="w",role="both",state="down"} 0x60`, true},
 			{`kvasir_worker_up` + one + `,worker="w",role="both",state="down"} 0x60
 			  kvasir_worker_up` + one + `,worker="v",role="both",state="up"} 1x60`, false},
+			{`kvasir_build_info` + one + `,version="1"} 1x60`, true}, // none was found
+			{`kvasir_build_info` + one + `,version="1"} 1x60
+			  kvasir_worker_up` + one + `,worker="w",role="both",state="up"} 1x60`, false},
+			{`kvasir_build_info` + one + `,version="1"} 1x60
+			  kvasir_build_info{job="kvasir", instance="b",version="1"} 1x60
+			  kvasir_worker_up{job="kvasir", instance="b",worker="w",role="both",state="up"} 1x60`, true}, // a has none
+			{`kvasir_build_info` + one + `,version="1"} 1x60
+			  kvasir_worker_up` + one + `,worker="w",role="both",state="up"} 1x59 stale`, false}, // for no minute yet
+			{`kvasir_build_info` + one + `,version="1"} 1x60
+			  kvasir_worker_up` + one + `,worker="w",role="both",state="down"} 0x59 stale`, true}, // it was down before it went
 		},
 		"KvasirErrors": {
 			{`kvasir_requests_total` + one + `,code="200"} 0+90x60

@@ -189,10 +189,32 @@ func TestRealKubeChartValues(t *testing.T) {
 		{"a server that knows no sleep", []string{"--kube-version=1.28.0"}, []string{"terminationGracePeriodSeconds: 70\n"}, []string{"sleep: {seconds"}},
 		{"secrets", []string{"--set=secrets={keys}", "--set=milvus.address=m:19530", "--set=milvus.existingSecret=keys"},
 			[]string{"{name: secret-keys, mountPath: /secrets/keys, readOnly: true}", "key_file: /secrets/keys/token", "store: milvus"}, nil},
-		{"hugging face", []string{"--set=huggingface.existingSecret=hf"}, []string{"valueFrom: {secretKeyRef: {name: hf, key: HF_TOKEN}}"}, nil},
+		{"hugging face", []string{"--set=huggingface.existingSecret=hf"}, []string{`valueFrom: {secretKeyRef: {name: "hf", key: "HF_TOKEN"}}`}, nil},
 		{"no workers, no rights", []string{"--set-json=workers=[]"}, []string{"automountServiceAccountToken: false"}, []string{"kind: Role\n", "discovery:"}},
 		{"rights where discovery looks", []string{`--set-json=config.discovery=[{"kind":"kubernetes","namespace":"a","selector":"x=y"},{"kind":"kubernetes","namespace":"b","inference_pool":"p"},{"kind":"dns","name":"n","port":1}]`, "--set=rbac.dynamoGraphDeployments=true"},
-			[]string{"namespace: a\n", "namespace: b\n", "namespace: llm\n", "inferencepools", "dynamographdeployments"}, []string{"ClusterRole\n", "secrets"}},
+			[]string{"namespace: \"a\"\n", "namespace: \"b\"\n", "namespace: \"llm\"\n", "inferencepools", "dynamographdeployments"}, []string{"ClusterRole\n", "secrets"}},
+		{"no rights for another cluster", []string{`--set-json=config.discovery=[{"kind":"kubernetes","namespace":"there","selector":"x=y","port":1,"kubeconfig":"/secrets/there/config"}]`},
+			[]string{"namespace: \"llm\"\n", "namespace: there\n"}, []string{`namespace: "there"`}},
+		{"another cluster alone", []string{"--set-json=workers=[]", `--set-json=config.discovery=[{"kind":"kubernetes","namespace":"there","selector":"x=y","port":1,"kubeconfig":"/secrets/there/config"}]`},
+			[]string{"automountServiceAccountToken: false"}, []string{"kind: Role\n"}},
+		{"workers of this chart alone", []string{"--set=nameOverride=gate"},
+			[]string{"selector: app.kubernetes.io/name=gate,app.kubernetes.io/instance=kvasir,app.kubernetes.io/component=worker\n", "app.kubernetes.io/name: \"gate\"\n"}, nil},
+		{"rights to list and watch", nil, []string{"resources: [pods], verbs: [list, watch]"}, []string{"verbs: [get"}},
+		{"an account that is there", []string{"--set=serviceAccount.create=false", "--set=serviceAccount.name=mine"}, []string{`{kind: ServiceAccount, name: "mine", namespace: "llm"}`}, []string{"kind: ServiceAccount\n"}},
+		{"no account and no rights", []string{"--set=serviceAccount.create=false", "--set=rbac.create=false"}, nil, []string{"kind: Role"}},
+		{"a capability beside the chart's", []string{first + "securityContext.capabilities.add={IPC_LOCK}", first + "securityContext.runAsUser=1000"},
+			[]string{"            allowPrivilegeEscalation: false\n            capabilities:\n              add:\n              - IPC_LOCK\n              drop:\n              - ALL\n            runAsUser: 1000\n"}, nil},
+		{"capabilities that are kept", []string{`--set-json=workers[0].securityContext={"allowPrivilegeEscalation":true,"capabilities":{"drop":[]}}`},
+			[]string{"            allowPrivilegeEscalation: true\n            capabilities:\n              drop: []\n"}, nil},
+		{"an engine with all rights", []string{first + "securityContext.privileged=true"}, []string{"            privileged: true\n"}, []string{"privileged: true\n            allow", "            allowPrivilegeEscalation: false\n            capabilities:\n              drop"}},
+		{"null as if it were not there", []string{"--set-json=secrets=null", "--set-json=config={\"gpu\":null,\"server\":null,\"cache\":{\"milvus\":null},\"discovery\":null,\"log\":{\"level\":null}}"},
+			[]string{"mode: \"off\"", "listen: :8080", "timeout: 60s", "kind: kubernetes"}, []string{"null"}},
+		{"texts that look like others", []string{"--set-string=milvus.existingSecretKey=1", "--set-string=milvus.existingSecret=2", "--set=milvus.address=m:1", "--set-string=huggingface.existingSecret=3", "--set-string=huggingface.existingSecretKey=4",
+			"--set-string=priorityClassName=true", "--set-string=test.existingSecret=5", "--set-string=test.existingSecretKey=6", first + "name=on", "--set-string=workers[0].runtimeClassName=null", "--set=fullnameOverride=y",
+			"--set-string=serviceAccount.name=7", "--set-string=huggingface.cache.existingClaim=8"},
+			[]string{"key_file: /secrets/2/1\n", `secret: {secretName: "2", `, `{name: "3", key: "4"}`, `priorityClassName: "true"`, `{name: "5", key: "6"}`, `kvasir.dev/worker: "on"`, `runtimeClassName: "null"`,
+				"name: \"y\"\n", `serviceAccountName: "7"`, `{claimName: "8"}`}, []string{"name: y\n"}},
+		{"a Secret with a dot", []string{"--set=milvus.address=m:1", "--set=milvus.existingSecret=a.b"}, []string{"{name: secret-a-b, mountPath: /secrets/a.b, readOnly: true}", "- name: secret-a-b\n"}, nil},
 		{"a low port without root", []string{"--set=frontend.httpPort=80"}, []string{`sysctls: [{name: net.ipv4.ip_unprivileged_port_start, value: "0"}]`, `value: ":80"`}, nil},
 		{"an HPA", []string{"--set=autoscaling.kind=hpa"}, []string{"kind: HorizontalPodAutoscaler", "kvasir_requests_in_flight"}, []string{"  replicas: 1\n  strategy:\n    rollingUpdate: {maxSurge: 1"}},
 		{"an API key for helm test", []string{"--set=test.existingSecret=k"}, []string{`"Authorization: Bearer $(API_KEY)"`}, nil},
@@ -227,11 +249,74 @@ func TestRealKubeChartValues(t *testing.T) {
 		{"--set=config.server.listen=:80", "frontend.httpPort"},
 		{"--set=config.server.drain.timeout=soon", `"soon" is no duration`},
 		{"--set=autoscaling.kind=keda", "autoscaling.prometheus"},
+		{"--set=autoscaling.kind=hpa,autoscaling.minReplicas=11", "autoscaling.minReplicas: 11 is more than maxReplicas, 10"},
+		{"--set=autoscaling.kind=hpa,autoscaling.cpu=0,autoscaling.requestsInFlight=0", "hpa has nothing to scale by"},
+		{"--set=autoscaling.kind=keda,autoscaling.cpu=0,autoscaling.requestsInFlight=0", "keda has nothing to scale by"},
+		{"--set=workers[0].name=admin", "workers[0].name: admin is the name of the Service"},
+		{"--set=serviceAccount.create=false", "serviceAccount.name: without create"},
+		{"--set=nameOverride=a b", "nameOverride"},
+		{"--set-json=milvus=null", "milvus: null takes its defaults away"},
+		{"--set-json=autoscaling=null", "autoscaling: null takes its defaults away"},
+		{"--set-json=huggingface.cache=null", "huggingface.cache: null takes its defaults away"},
+		{"--set=config.gpu=off", "gpu"},
+		{"--set=podLabels.app\\.kubernetes\\.io/component=worker", "app.kubernetes.io/component"},
 	} {
 		t.Run(c.set, func(t *testing.T) {
 			out, err := helm(t, "", "template", "kvasir", chartDir, "--kube-version", "1.33.4", c.set)
 			if err == nil || !strings.Contains(out, c.want) {
 				t.Errorf("%v, and says %s", err, tail(out, 600))
+			}
+		})
+	}
+}
+
+// chartNames: releases of all names that Helm takes, and what their parts are called after.
+var chartNames = []struct{ release, override, want string }{
+	{"kvasir", "", "kvasir"},
+	{"gate", "", "gate-kvasir"},
+	{"kvasir.prod", "", "kvasir-prod"},
+	{"1a", "", "k-1a-kvasir"},
+	{"1", "", "k-1-kvasir"},
+	{"true", "on", "true-on"},
+	{"gate", "my-gate", "gate-my-gate"},
+	{"a-release-whose-name-differs-only-at-its-end-1", "", "a-release-whose-name-differs-on-8842524b"},
+	{"a-release-whose-name-differs-only-at-its-end-2", "", "a-release-whose-name-differs-on-20670d99"},
+}
+
+// TestRealKubeChartNames: a release of any name has Services that a server takes, and shares them with no other release.
+func TestRealKubeChartNames(t *testing.T) {
+	for _, c := range chartNames {
+		t.Run(c.release+" "+c.override, func(t *testing.T) {
+			services := 0
+			for _, m := range manifests(t, mustHelm(t, "", "template", c.release, chartDir, "--namespace", "1", "--kube-version", "1.33.4", "--set=nameOverride="+c.override)) {
+				var o struct {
+					Metadata struct {
+						Name, Namespace any
+						Labels          map[string]any
+					}
+				}
+				if err := yaml.Unmarshal([]byte(m.text), &o); err != nil {
+					t.Fatal(err)
+				}
+				name, ok := o.Metadata.Name.(string)
+				if !ok || name != c.want && !strings.HasPrefix(name, c.want+"-") {
+					t.Errorf("a %s is called %v", m.Kind, o.Metadata.Name)
+				}
+				if o.Metadata.Labels["app.kubernetes.io/instance"] != c.release {
+					t.Errorf("the labels of a %s are %v", m.Kind, o.Metadata.Labels)
+				}
+				if ns := o.Metadata.Namespace; ns != nil && ns != "1" {
+					t.Errorf("the namespace of a %s is %v", m.Kind, ns)
+				}
+				if m.Kind == "Service" {
+					services++
+					if !regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`).MatchString(name) {
+						t.Errorf("%s is no name of a Service", name)
+					}
+				}
+			}
+			if services != 3 {
+				t.Errorf("there are %d Services", services)
 			}
 		})
 	}
@@ -323,7 +408,15 @@ func (c *cluster) wholeLife(t *testing.T, example string) {
 func (c *cluster) otherValues(t *testing.T) {
 	c.namespace(t, "others", "")
 	const first = "--set=workers[0]."
+	for _, n := range chartNames {
+		for _, m := range manifests(t, mustHelm(t, c.kubeconfig, "template", n.release, chartDir, "--validate", "--namespace", "others", "--set=nameOverride="+n.override)) {
+			c.dryRun(t, m, "others")
+		}
+	}
 	for _, args := range [][]string{
+		{"--set-string=priorityClassName=system-node-critical", "--set-string=huggingface.existingSecret=1", "--set-string=huggingface.existingSecretKey=2", "--set-string=test.existingSecret=3", "--set-string=test.existingSecretKey=4",
+			first + "name=on", "--set=fullnameOverride=y", "--set=milvus.address=m:1", "--set=milvus.existingSecret=a.b", "--set-string=milvus.existingSecretKey=5"},
+		{first + "securityContext.capabilities.add={SYS_ADMIN}"}, {first + "securityContext.capabilities.add={CAP_SYS_ADMIN}"},
 		{"--set=autoscaling.kind=hpa", "--set=service.type=LoadBalancer", "--set=serviceMonitor.enabled=true", "--set=prometheusRule.enabled=true", "--set=prometheusRule.labels.release=p"},
 		{"--set=autoscaling.kind=keda", "--set=autoscaling.prometheus=http://p:9090", "--set=autoscaling.cpu=0"},
 		{"--set=engine=sglang", first + "workerType=prefill", first + "connector=mooncake", "--set=workers[1].workerType=decode"},
@@ -401,6 +494,7 @@ func (c *cluster) chartRights(t *testing.T) {
 	for _, mayNot := range []struct{ method, path string }{
 		{http.MethodGet, "/api/v1/namespaces/rights/secrets"}, {http.MethodGet, "/api/v1/namespaces/rights/configmaps"}, {http.MethodGet, "/api/v1/namespaces/rights/services"},
 		{http.MethodGet, "/api/v1/namespaces/elsewhere/pods"}, {http.MethodGet, slices + "/namespaces/elsewhere/endpointslices"}, {http.MethodGet, "/api/v1/pods"},
+		{http.MethodGet, "/api/v1/namespaces/rights/pods/x"}, {http.MethodGet, slices + "/namespaces/rights/endpointslices/x"},
 		{http.MethodGet, "/api/v1/nodes"}, {http.MethodGet, "/apis/apps/v1/namespaces/rights/deployments"},
 		{http.MethodDelete, "/api/v1/namespaces/rights/pods/x"}, {http.MethodPost, "/api/v1/namespaces/rights/pods"},
 		{http.MethodPost, "/api/v1/namespaces/rights/serviceaccounts/kvasir/token"}, {http.MethodPatch, "/apis/apps/v1/namespaces/rights/deployments/kvasir"},

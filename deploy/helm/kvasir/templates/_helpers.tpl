@@ -1,9 +1,42 @@
 {{/* What several templates need: names, images, the configuration, and workers with their defaults. */}}
 
+{{/*
+The name of what there is one of, and what the others' names begin with. A Service's has letters, digits and "-", and
+begins with a letter, while a release may be called 1.prod; one that is cut off ends in a hash of all of it, so that
+releases that differ only at their ends have names of their own.
+*/}}
 {{- define "kvasir.fullname" -}}
+{{- include "kvasir.sections" . -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- $full = default $full .Values.fullnameOverride -}}
+{{- $valid := regexReplaceAll "[^a-z0-9]+" (lower $full) "-" | trimAll "-" -}}
+{{- if not (regexMatch "^[a-z]" $valid) -}}{{- $valid = printf "k-%s" $valid -}}{{- end -}}
+{{- if gt (len $valid) 40 -}}
+  {{- $valid = printf "%s-%s" (trunc 31 $valid | trimSuffix "-") (sha256sum $full | trunc 8) -}}
+{{- end -}}
+{{- $valid -}}
+{{- end }}
+
+{{/* Refuses null where the chart reads what is inside. Every template asks for the name, and so comes through here. */}}
+{{- define "kvasir.sections" -}}
+{{- range list "image" "frontend" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
+  {{- if not (kindIs "map" (index $.Values .)) -}}
+    {{- fail (printf "%s: null takes its defaults away, and the chart needs them; leave it out, or set the values in it" .) -}}
+  {{- end -}}
+{{- end -}}
+{{- if not (kindIs "map" .Values.huggingface.cache) -}}
+  {{- fail "huggingface.cache: null takes its defaults away, and the chart needs them; leave it out, or set the values in it" -}}
+{{- end -}}
+{{- end }}
+
+{{/* Takes out of a map, and of the maps in it, what is null: as if it were not there. */}}
+{{- define "kvasir.dropNulls" -}}
+{{- range $key, $value := . -}}
+  {{- if kindIs "invalid" $value -}}{{- $_ := unset $ $key -}}
+  {{- else if kindIs "map" $value -}}{{- include "kvasir.dropNulls" $value -}}
+  {{- end -}}
+{{- end -}}
 {{- end }}
 
 {{- define "kvasir.serviceAccount" -}}
@@ -13,14 +46,14 @@
 {{/* Labels of all but pods: a version of the chart that changes no pod must not roll the engines over. */}}
 {{- define "kvasir.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
 {{/* With the component these select pods, and must never change. */}}
 {{- define "kvasir.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "kvasir.image" -}}
@@ -47,7 +80,8 @@ since the image sets that, too.
 */}}
 {{- define "kvasir.config" -}}
 {{- $name := include "kvasir.fullname" . -}}
-{{- $own := .Values.config | default dict -}}
+{{- $own := .Values.config | default dict | deepCopy -}}
+{{- include "kvasir.dropNulls" $own -}}
 {{- if or (dig "server" "listen" "" $own) (hasKey (dig "server" dict $own) "admin") -}}
   {{- fail "config.server.listen and config.server.admin are the chart's: the port is frontend.httpPort, and probes need the admin port 9090" -}}
 {{- end -}}
@@ -70,7 +104,9 @@ since the image sets that, too.
 {{- $config := mergeOverwrite $derived (deepCopy $own) -}}
 {{- $sources := list -}}
 {{- if .Values.workers -}}
-  {{- $selector := printf "app.kubernetes.io/instance=%s,app.kubernetes.io/component=worker" .Release.Name -}}
+  {{- /* All that the pods of workers have, as in an umbrella chart the pods of others are of the same instance. */}}
+  {{- $name := default .Chart.Name .Values.nameOverride -}}
+  {{- $selector := printf "app.kubernetes.io/name=%s,app.kubernetes.io/instance=%s,app.kubernetes.io/component=worker" $name .Release.Name -}}
   {{- $sources = list (dict "kind" "kubernetes" "namespace" .Release.Namespace "selector" $selector "port" "http") -}}
 {{- end -}}
 {{- with concat $sources (dig "discovery" list $own | default list) -}}
@@ -79,12 +115,15 @@ since the image sets that, too.
 {{- toYaml $config -}}
 {{- end }}
 
-{{/* The namespaces in which Kvasir looks for workers, as JSON: {NAMESPACE: true if it reads InferencePools there}. */}}
+{{/*
+The namespaces of this cluster in which Kvasir looks for workers, as JSON: {NAMESPACE: true if it reads InferencePools
+there}. An entry with a kubeconfig looks into another cluster, with the rights that it has by that.
+*/}}
 {{- define "kvasir.watched" -}}
 {{- $release := .Release.Namespace -}}
 {{- $watched := dict -}}
 {{- range (include "kvasir.config" . | fromYaml).discovery -}}
-  {{- if eq (toString .kind) "kubernetes" -}}
+  {{- if and (eq (toString .kind) "kubernetes") (not .kubeconfig) -}}
     {{- $ns := .namespace | default $release -}}
     {{- $_ := set $watched $ns (or (get $watched $ns | default false) (not (empty .inference_pool))) -}}
   {{- end -}}
@@ -94,7 +133,7 @@ since the image sets that, too.
 
 {{/* Secrets that are mounted, each once, as JSON. */}}
 {{- define "kvasir.secrets" -}}
-{{- concat .Values.secrets (list .Values.milvus.existingSecret) | compact | uniq | toJson -}}
+{{- concat (.Values.secrets | default list) (list .Values.milvus.existingSecret) | compact | uniq | toJson -}}
 {{- end }}
 
 {{/* The workers with their defaults, as JSON. A worker's own values stand beside what is derived of them. */}}
@@ -106,6 +145,7 @@ since the image sets that, too.
 {{- range $i, $w := .Values.workers -}}
   {{- $role := $w.workerType | default "both" -}}
   {{- $name := $w.name | default (printf "%sworker%d" $role $i) -}}
+  {{- if eq $name "admin" -}}{{- fail (printf "workers[%d].name: admin is the name of the Service that Kvasir's metrics are on; choose another" $i) -}}{{- end -}}
   {{- if hasKey $names $name -}}{{- fail (printf "workers[%d]: another worker is called %s, too" $i $name) -}}{{- end -}}
   {{- $_ := set $names $name true -}}
   {{- $service := printf "%s-%s" $full $name -}}
