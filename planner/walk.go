@@ -109,7 +109,7 @@ func (w *walker) first() error {
 		s := sample{trace: &t, rate: float64(len(t.Requests)) / o.Window.Seconds()}
 		needed := o.formula(&t, s.rate, w.fleet, Measured{}).Fleet
 		if o.By == ByReplay {
-			a, err := o.search(s, s.rate, needed)
+			a, err := o.search(s, s.rate, needed, replay.Fleet{})
 			if err != nil {
 				return err
 			}
@@ -263,6 +263,6 @@ func (o Options) Whole(t *replay.Trace, progress func()) (*Answer, Formula, erro
 		o.Stop = func() bool { progress(); return false }
 	}
 	f := o.formula(t, rate, replay.Fleet{}, Measured{})
-	a, err := o.search(s, rate, f.Fleet)
+	a, err := o.search(s, rate, f.Fleet, replay.Fleet{})
 	return a, f, err
 }

@@ -39,6 +39,7 @@ type planning struct {
 	apart   bool
 	wanted  replay.Fleet // as it was said last; zero: never
 	changed time.Time    // when it was said first
+	useless bool         // what was decided last, which is logged once
 	applied replay.Fleet // what the command has been run for; zero: nothing
 
 	mu     sync.Mutex     // guards below
@@ -163,6 +164,12 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 	}
 	r.Apart, r.Pace, r.Measured = g.apart, o.Engine.Pace, &load.Measured
 	r.Take(advice, len(load.Done.Requests))
+	if useless := advice.Reason.Verdict == planner.Useless; useless != g.useless && advice.Reason.Verdict != planner.Changing {
+		if g.useless = useless; useless {
+			g.log.Warn().Stringer("wanted", advice.Want).Float64("reachable", r.Reachable).Float64("predicted_share", r.Predicted.Share).
+				Msg("no number of workers keeps the planner's targets, and more would do no better; raise planner.target_ttft_ms or planner.target_itl_ms")
+		}
+	}
 	if advice.Want != g.wanted {
 		g.log.Info().Stringer("wanted", advice.Want).Stringer("before", g.wanted).Stringer("up", there.Fleet).Stringer("formula", advice.Formula.Fleet).
 			Float64("arrivals", advice.Forecast.Rate).Str("why", advice.Reason.String()).Str("mode", g.mode).Msg("another number of workers is wanted")
