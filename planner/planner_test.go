@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -376,5 +377,18 @@ func TestOutOfReach(t *testing.T) {
 	a := advise(t, o, loadOf(arrive(2*minute, 3000, 2, 1, constant(200)), 2*minute), replay.Fleet{Workers: 4})
 	if a.Want.Workers != 4 || a.Reason.Verdict != Useless || a.Replay.Enough || a.Replay.Reachable < 0.9 {
 		t.Errorf("%v wanted, %v: %+v", a.Want, a.Reason, a.Replay)
+	}
+}
+
+// A gap of years in a trace is not planned minute by minute.
+func TestHugeGap(t *testing.T) {
+	trace := arrive(3*time.Second, 400, 2, 0, constant(1))
+	trace.Requests[len(trace.Requests)-1].Arrival = 900_000_000 * time.Second
+	if w, err := (Options{}).Play(trace, nil); err == nil || !strings.Contains(err.Error(), "give a longer --interval") {
+		t.Errorf("%v %v", w != nil, err)
+	}
+	o := Options{Interval: 24 * time.Hour}
+	if w, err := o.Play(trace, nil); err != nil || len(w.Steps) < 10_000 {
+		t.Errorf("%v", err)
 	}
 }
