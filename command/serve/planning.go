@@ -27,6 +27,7 @@ type planning struct {
 	log      zerolog.Logger
 	config   config.Planner
 	mode     string
+	several  bool // Kvasirs know of each other: each plans for its part
 	recorder *planner.Recorder
 	sizes    func(model string) proxy.Sizes
 	show     func(*planner.Report)
@@ -55,7 +56,7 @@ func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planni
 	}
 	history := planner.Back * c.Planner.Window
 	g := &planning{
-		log: log, config: c.Planner, mode: mode, recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
+		log: log, config: c.Planner, mode: mode, several: c.Peers.On(), recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
 		report: planner.Report{Mode: mode, Model: c.Planner.Model, State: "the first plan is made after " + c.Planner.Interval.String()},
 	}
 	p.Record(g.recorder, c.Planner.Model)
@@ -155,9 +156,12 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 	o := g.planner.Options()
 	// Those that still load their models, or were not found yet, are no fewer for that: until it is known what is needed,
 	// what is wanted follows what is there.
-	begins := g.began.IsZero() || now.Before(g.began.Add(g.config.DownAfter))
+	// One of several would say so for all workers, and their sum would grow by what it brought about.
+	begins := !g.several && (g.began.IsZero() || now.Before(g.began.Add(g.config.DownAfter)))
 	if begins {
 		g.follow(most(there.Fleet, there.Known))
+	} else if g.wanted == (replay.Fleet{}) {
+		g.follow(there.Fleet)
 	}
 	load := g.recorder.Load(now, &o)
 	// What is wanted is what is said to others, so it goes on from there, not from how many happen to be up.

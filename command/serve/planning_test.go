@@ -123,6 +123,19 @@ func TestPlanningAfterAStart(t *testing.T) {
 	}
 }
 
+// One of several does not follow all workers: a sum of what each wants would grow by what it brought about.
+func TestPlanningOfSeveralAfterAStart(t *testing.T) {
+	r := rehearse("advise", config.Planner{})
+	r.several = true
+	r.there.Fleet, r.there.Known = replay.Fleet{Workers: 2}, replay.Fleet{Workers: 6}
+	for range 4 {
+		if p := r.minute(1); p.Wanted == nil || p.Wanted.Workers > 2 {
+			t.Errorf("%+v", p)
+		}
+		r.there.Fleet.Workers = 6 // the others' as well
+	}
+}
+
 func TestPlanningIsBounded(t *testing.T) {
 	r := rehearse("advise", config.Planner{Budget: 1})
 	r.there.Fleet = replay.Fleet{Workers: 4}
