@@ -50,7 +50,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "%s: ok (%s)\n", l.Name(), summary(g.Config))
-			for _, warning := range exposed(g.Config) {
+			for _, warning := range append(exposed(g.Config), contradicted(g.Config)...) {
 				fmt.Fprintf(out, "warning: %s\n", warning)
 			}
 			if !live {
@@ -87,6 +87,14 @@ func exposed(c *config.Config) (warnings []string) {
 		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
 			warnings = append(warnings, fmt.Sprintf("workers[%d].url: prompts go in the clear to %s; use https, or a network that is the workers' alone", i, wording.Quote(u.Host)))
 		}
+	}
+	return warnings
+}
+
+// contradicted says what does not go together, though each is good by itself.
+func contradicted(c *config.Config) (warnings []string) {
+	if c.PlannerMode() == "apply" && c.Peers.On() {
+		warnings = append(warnings, "planner.mode: apply is for a single Kvasir: with peers each replica plans for its part of the requests, and its command would scale to that; use advise, and sum kvasir_planner_workers over the replicas")
 	}
 	return warnings
 }

@@ -29,6 +29,20 @@ func TestExposed(t *testing.T) {
 	}
 }
 
+// A planner that scales by a command is for a single Kvasir.
+func TestApplyWithPeers(t *testing.T) {
+	for _, c := range []struct {
+		mode    string
+		servers []string
+		warned  bool
+	}{{"apply", []string{"tls://a:4222"}, true}, {"apply", nil, false}, {"advise", []string{"tls://a:4222"}, false}} {
+		got := contradicted(&config.Config{Planner: config.Planner{Mode: c.mode}, Peers: config.Peers{Servers: c.servers}})
+		if warned := len(got) == 1 && strings.HasPrefix(got[0], "planner.mode: apply is for a single Kvasir"); warned != c.warned || len(got) > 1 {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 // TestCheckSources: check --live asks each source once, says what it found, and asks the
 // workers that it found, each with its source.
 func TestCheckSources(t *testing.T) {

@@ -313,13 +313,16 @@ func (f *planFlags) print(out io.Writer, p *planned) error {
 	fmt.Fprintf(&b, "%s: %d requests in %.1f s at speed %g\n", p.Trace, p.Requests, p.Seconds, f.replayFlags.options.Speed)
 	fmt.Fprintf(&b, "targets: first token within %v, %v between tokens, for %v %% of the requests\n\n", f.targets.ttft, f.targets.itl, 100*f.targets.share)
 	w := &p.Whole
-	if w.Goal < f.targets.share {
-		fmt.Fprintf(&b, "%.1f %% of the prompts take longer than that by themselves: the goal is %v %% of the others, %.1f %% of all\n",
+	if w.Reachable > 0 && w.Goal < f.targets.share {
+		fmt.Fprintf(&b, "%.1f %% of the requests take longer than that by themselves: the goal is %v %% of the others, %.1f %% of all\n",
 			100*(1-w.Reachable), 100*f.targets.share, 100*w.Goal)
 	}
 	verb := "keep"
 	if !w.Enough {
 		verb = "do not keep"
+	}
+	if w.Reachable == 0 {
+		b.WriteString("no number of workers keeps the targets: an idle one takes longer for each of the requests\n")
 	}
 	fmt.Fprintf(&b, "the whole trace without a change: %v workers %s the goal: %.2f %% (first token %.1f ms, between tokens %.1f ms)\n",
 		w.Fleet, verb, 100*w.Kept.Share, w.Kept.TTFT, w.Kept.ITL)

@@ -80,7 +80,7 @@ func TestPlanTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		`^twin_conversation\.jsonl: 300 requests in \d+\.\d s at speed 2\ntargets: first token within 500ms, 50ms between tokens, for 95 % of the requests\n`,
-		`\n\d+\.\d % of the prompts take longer than that by themselves: the goal is 95 % of the others, \d+\.\d % of all\n`,
+		`\n\d+\.\d % of the requests take longer than that by themselves: the goal is 95 % of the others, \d+\.\d % of all\n`,
 		`\nthe whole trace without a change: \d+ workers keep the goal: \d+\.\d+ % \(first token \d+\.\d ms, between tokens \d+\.\d ms\)\n`,
 		`\nthe formula says \d+ \(prefill \d+\.\d+, decode \d+\.\d+, by means of \d+ and \d+ tokens\)\nconfirmed by kvasir replay --trace \S+ --workers \d+ --target-ttft 500ms --target-itl 50ms --share 0\.95 --speed 2\n`,
 		`\n +at +arrivals +forecast +formula +replay +first token +between +predicted +fleet +wanted +kept why\n +20s +\d`,
@@ -96,7 +96,7 @@ func TestPlanTable(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, short)
 	}
 	whole, _, code := kvasirSays(t, "plan", "--trace", replayTrace, "--whole-only", "--json", "--max", "2", "--target-ttft", "10ms")
-	if code != 0 || !strings.Contains(whole, `"windows": []`) || !strings.Contains(whole, `"reachable": 0,`) {
+	if code != 0 || !strings.Contains(whole, `"windows": []`) || !strings.Contains(whole, `"reachable": 0,`) || !strings.Contains(whole, `"enough": false,`) {
 		t.Errorf("exit code %d: %s", code, whole)
 	}
 }

@@ -20,9 +20,10 @@ const (
 	Down                    // fewer, which have been enough for long enough
 	Waits                   // fewer are enough, but not for long enough yet
 	Changing                // a change is under way
+	Useless                 // no fleet keeps the targets, and more workers do no better
 )
 
-var verdicts = [...]string{Keep: "keep", Up: "up", Down: "down", Waits: "waits", Changing: "changing"}
+var verdicts = [...]string{Keep: "keep", Up: "up", Down: "down", Waits: "waits", Changing: "changing", Useless: "useless"}
 
 func (v Verdict) String() string { return verdicts[v] }
 
@@ -51,6 +52,8 @@ func (r Reason) String() string {
 		s = fmt.Sprintf("%v are enough, for %v of %v so far", r.Needed, r.Since.Round(time.Second), r.After)
 	case Changing:
 		s = fmt.Sprintf("%v are needed, but a change is under way", r.Needed)
+	case Useless:
+		s = "no number of workers keeps the targets, and more would do no better: an idle worker is too slow for them"
 	}
 	if r.Stopped {
 		s += "; the plan took too long and was cut short"

@@ -209,7 +209,7 @@ func TestControl(t *testing.T) {
 			}
 		}
 	}
-	if len(Verdicts()) != int(Changing)+1 {
+	if len(Verdicts()) != int(Useless)+1 {
 		t.Error(Verdicts())
 	}
 	r := Reason{Verdict: Waits, Needed: both(3), Since: 2 * minute, After: 5 * minute, Stopped: true}

@@ -223,7 +223,7 @@ func (p *Planner) Advise(l *Load, fleet replay.Fleet, under bool) (*Advice, erro
 	case o.By == ByFormula:
 		a.Needed = a.Formula.Fleet
 	default:
-		a.Replay, err = o.search(sample, a.Forecast.Rate, p.guess(a.Formula.Fleet))
+		a.Replay, err = o.search(sample, a.Forecast.Rate, p.guess(a.Formula.Fleet), fleet)
 		if errors.Is(err, ErrStopped) && a.Replay == nil {
 			// Nothing is known but what the formula says, which is no reason to have fewer.
 			a.Needed = o.clamp(atLeast(a.Formula.Fleet, fleet))
@@ -233,9 +233,15 @@ func (p *Planner) Advise(l *Load, fleet replay.Fleet, under bool) (*Advice, erro
 			return nil, err
 		}
 		a.Needed, p.last = a.Replay.Fleet, a.Replay.Fleet // after ErrStopped enough, if perhaps not the fewest
+		if errors.Is(err, ErrStopped) && !a.Replay.Enough {
+			a.Needed = o.clamp(fleet) // stopped before it was known whether more would do better
+		}
 	}
 	a.Want, a.Reason = p.control.decide(l.Now, fleet, a.Needed, under)
 	a.Reason.Stopped = errors.Is(err, ErrStopped)
+	if a.Replay != nil && a.Replay.Useless && a.Reason.Verdict != Changing && a.Want == fleet {
+		a.Reason.Verdict = Useless
+	}
 	return a, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -344,5 +345,50 @@ func TestShortTrace(t *testing.T) {
 	_, err := Options{}.Play(arrive(5*minute, 100, 10, 0, constant(2)), nil)
 	if !errors.Is(err, ErrShort) {
 		t.Error(err)
+	}
+}
+
+// Targets that an idle worker misses, and what no number of workers improves, are no reason for the most of them.
+func TestOutOfReach(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		there := replay.Fleet{Workers: 3}
+		if apart {
+			there = replay.Fleet{Prefill: 3, Decode: 3}
+		}
+		o := Options{Window: 2 * minute, Apart: apart, Max: 12, Targets: replay.Targets{TTFT: minute}, Engine: replay.Options{Pace: 10}}
+		l := loadOf(arrive(2*minute, 400, 20, 1, constant(2)), 2*minute)
+		a := advise(t, o, l, there)
+		if a.Want != there || a.Reason.Verdict != Useless || a.Replay.Reachable != 0 || a.Replay.Enough || a.Replay.Fleet != there {
+			t.Errorf("apart %v: %v wanted, %v: %+v", apart, a.Want, a.Reason, a.Replay)
+		}
+		// A pass of the engine itself takes 5.74 ms.
+		o.Engine.Pace, o.Targets.ITL = 1, 5600*time.Microsecond
+		if a := advise(t, o, l, there); a.Replay.Reachable != 0 {
+			t.Errorf("apart %v: %+v", apart, a.Replay)
+		}
+		// An answer of one token has nothing between.
+		o.Targets.ITL = time.Millisecond
+		if a := advise(t, o, loadOf(arrive(2*minute, 400, 1, 1, constant(2)), 2*minute), there); !a.Replay.Enough || a.Replay.Reachable != 1 {
+			t.Errorf("apart %v: %+v", apart, a.Replay)
+		}
+	}
+	// Far more come than the most that may be can do, which does next to nothing for what is kept.
+	o := Options{Window: 2 * minute, Min: 4, Max: 5, Targets: replay.Targets{TTFT: 200 * time.Millisecond}}
+	a := advise(t, o, loadOf(arrive(2*minute, 3000, 2, 1, constant(200)), 2*minute), replay.Fleet{Workers: 4})
+	if a.Want.Workers != 4 || a.Reason.Verdict != Useless || a.Replay.Enough || a.Replay.Reachable < 0.9 {
+		t.Errorf("%v wanted, %v: %+v", a.Want, a.Reason, a.Replay)
+	}
+}
+
+// A gap of years in a trace is not planned minute by minute.
+func TestHugeGap(t *testing.T) {
+	trace := arrive(3*time.Second, 400, 2, 0, constant(1))
+	trace.Requests[len(trace.Requests)-1].Arrival = 900_000_000 * time.Second
+	if w, err := (Options{}).Play(trace, nil); err == nil || !strings.Contains(err.Error(), "give a longer --interval") {
+		t.Errorf("%v %v", w != nil, err)
+	}
+	o := Options{Interval: 24 * time.Hour}
+	if w, err := o.Play(trace, nil); err != nil || len(w.Steps) < 10_000 {
+		t.Errorf("%v", err)
 	}
 }

@@ -3,6 +3,7 @@
 package planner
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -113,30 +114,21 @@ func (r *Recorder) Done(ticket uint64, d Done) {
 	one.ttft, one.e2e, one.streamed = min(d.TTFT, d.E2E), d.E2E, d.Streamed
 }
 
-// Load is what is known at now, for a planner with these options. Requests whose prompts the engine's pool could not
-// hold are left out: its size was not known, or was another one.
+// Load is what is known at now, for a planner with these options: of requests that are done the last ones of those that
+// are Settled, as many as a plan plays. Requests whose prompts the engine's pool could not hold are left out: its size was
+// not known, or was another one. Requests that come wait while the last ones are copied, and not while they are made into
+// a trace.
 func (r *Recorder) Load(now time.Time, o *Options) *Load {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	at := max(now.Sub(r.began), 0)
-	r.advance(int64(at / Bucket))
 	l := &Load{Now: at / Bucket * Bucket, Done: &replay.Trace{Name: "the last requests", PieceTokens: PieceTokens}}
-	l.Since = max(l.Now-o.Window/Bucket*Bucket, 0, l.Now-time.Duration(len(r.arrivals)-2)*Bucket)
-	for b := int64(l.Since / Bucket); b < int64(l.Now/Bucket); b++ {
-		l.Arrivals = append(l.Arrivals, int(r.arrivals[b%int64(len(r.arrivals))]))
-	}
-	pieces := map[kvindex.Name]uint32{}
+	most := max(o.MostPlayed, fewRequests)
+
+	// How long the last ones took says which are settled. What is measured is of no more than these either.
+	last, _ := r.copy(at, at+1, most, o, false, l)
 	var took []time.Duration
 	var outcomes []Outcome
-	oldest := max(int64(r.came)-int64(len(r.records)), 0)
-	for n := uint64(oldest); n < r.came; n++ {
-		one := &r.records[n%uint64(len(r.records))]
-		if one.arrival < at-Back*o.Window || one.e2e == 0 || int(one.prompt)+int(one.answer) > o.Engine.Blocks*o.Engine.BlockSize || r.named-one.first > uint64(len(r.names)) {
-			continue
-		}
-		l.Done.Requests = append(l.Done.Requests, replay.Request{
-			Arrival: one.arrival, PromptTokens: int(one.prompt), AnswerTokens: int(one.answer), Content: r.content(one, l.Done, pieces), Line: int(n + 1),
-		})
+	for i := range last {
+		one := &last[i].record
 		if one.arrival >= at-o.Window {
 			took = append(took, one.e2e)
 		}
@@ -144,22 +136,77 @@ func (r *Recorder) Load(now time.Time, o *Options) *Load {
 			outcomes = append(outcomes, Outcome{TTFT: one.ttft, E2E: one.e2e, Answer: int(one.answer)})
 		}
 	}
-	slices.SortStableFunc(l.Done.Requests, func(a, b replay.Request) int { return int(a.Arrival - b.Arrival) })
 	l.Settled = at - settles(took)
 	l.Measured = measured(outcomes, o.Targets)
+
+	done, names := r.copy(at, min(l.Settled, l.Now), most, o, true, nil)
+	slices.SortStableFunc(done, func(a, b copied) int {
+		return cmp.Or(cmp.Compare(a.arrival, b.arrival), cmp.Compare(a.number, b.number))
+	})
+	pieces := make(map[kvindex.Name]uint32, len(names))
+	l.Done.Requests = make([]replay.Request, 0, len(done))
+	for i := range done {
+		one := &done[i]
+		l.Done.Requests = append(l.Done.Requests, replay.Request{
+			Arrival: one.arrival, PromptTokens: int(one.prompt), AnswerTokens: int(one.answer),
+			Content: content(int(one.prompt), names[one.from:one.from+int(one.named)], l.Done, pieces), Line: int(one.number + 1),
+		})
+	}
 	return l
 }
 
+// copied is a record, the request's number, and where among the names that were copied with it its own begin.
+type copied struct {
+	record
+	number uint64
+	from   int
+}
+
+// copy returns, newest first, the last requests that are done of those that came before a time, at most so many, and with
+// named the names of their pieces. Into l, if not nil, go the arrivals. It is all that Load does under the lock.
+func (r *Recorder) copy(at, by time.Duration, most int, o *Options, named bool, l *Load) (done []copied, names []kvindex.Name) {
+	done = make([]copied, 0, min(most, len(r.records)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l != nil {
+		r.advance(int64(at / Bucket))
+		l.Since = max(l.Now-o.Window/Bucket*Bucket, 0, l.Now-time.Duration(len(r.arrivals)-2)*Bucket)
+		for b := int64(l.Since / Bucket); b < int64(l.Now/Bucket); b++ {
+			l.Arrivals = append(l.Arrivals, int(r.arrivals[b%int64(len(r.arrivals))]))
+		}
+	}
+	oldest := uint64(max(int64(r.came)-int64(len(r.records)), 0))
+	for n := r.came; n > oldest && len(done) < most; n-- {
+		one := &r.records[(n-1)%uint64(len(r.records))]
+		if r.named-one.first > uint64(len(r.names)) || one.arrival < at-Back*o.Window-overtakes {
+			break // so are all before it
+		}
+		if one.arrival < at-Back*o.Window || one.arrival >= by || one.e2e == 0 || int(one.prompt)+int(one.answer) > o.Engine.Blocks*o.Engine.BlockSize {
+			continue
+		}
+		done = append(done, copied{*one, n - 1, len(names)})
+		for i := range uint64(one.named) {
+			if !named {
+				break
+			}
+			names = append(names, r.names[(one.first+i)%uint64(len(r.names))])
+		}
+	}
+	return done, names
+}
+
+// overtakes is by how much longer one request may have waited for the lock than the next one.
+const overtakes = time.Second
+
 // content are the pieces of a request's prompt. Where fewer are named than it has, the others are like no other one.
-func (r *Recorder) content(one *record, t *replay.Trace, pieces map[kvindex.Name]uint32) []uint32 {
-	content := make([]uint32, (int(one.prompt)+PieceTokens-1)/PieceTokens)
+func content(prompt int, names []kvindex.Name, t *replay.Trace, pieces map[kvindex.Name]uint32) []uint32 {
+	content := make([]uint32, (prompt+PieceTokens-1)/PieceTokens)
 	for i := range content {
-		if i < int(one.named) {
-			name := r.names[(one.first+uint64(i))%uint64(len(r.names))]
-			number, known := pieces[name]
+		if i < len(names) {
+			number, known := pieces[names[i]]
 			if !known {
 				number = uint32(t.Pieces)
-				pieces[name] = number
+				pieces[names[i]] = number
 				t.Pieces++
 			}
 			content[i] = number

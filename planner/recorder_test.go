@@ -83,7 +83,7 @@ func TestRecorderIsBounded(t *testing.T) {
 		if got := len(r.records)*int(unsafe.Sizeof(record{})) + len(r.names)*8; got != size || size > max(bytes, 1600) || len(r.arrivals) > 40 {
 			t.Errorf("of %d bytes %d are taken, then %d", bytes, size, got)
 		}
-		l := r.Load(now, &o)
+		l := r.Load(now.Add(2*Bucket), &o)
 		n := len(l.Done.Requests)
 		if n == 0 || n > len(r.records) {
 			t.Fatalf("%d bytes: %d requests", bytes, n)
@@ -96,6 +96,36 @@ func TestRecorderIsBounded(t *testing.T) {
 		}
 		if last := l.Done.Requests[n-1]; last.Line != len(all) {
 			t.Errorf("the last one is %d of %d", last.Line, len(all))
+		}
+	}
+}
+
+// Of many requests only those are read that a plan can play, and all that it plays.
+func TestLoadIsOfTheLast(t *testing.T) {
+	for _, most := range []int{100, 5000} {
+		o := Options{Window: 10 * minute, MostPlayed: most}.WithDefaults()
+		r := NewRecorder(8<<20, Back*o.Window, begin)
+		names := make([]kvindex.Name, 20)
+		const all, settled = 20_000, 16_000
+		for i := range all {
+			names[19] = kvindex.Name(i)
+			took := time.Second
+			if i%5 == 0 {
+				took = 40 * time.Second // so that what came in the last 40 s, a request each 10 ms, is not settled
+			}
+			r.Done(r.Came(begin.Add(time.Duration(i)*10*time.Millisecond), names), Done{PromptTokens: 20 * PieceTokens, AnswerTokens: 1, E2E: took})
+		}
+		l := r.Load(begin.Add(all*10*time.Millisecond), &o)
+		d := l.Done.Requests
+		if want := max(most, fewRequests); len(d) != want || l.Done.Pieces != 1+want || cap(d) > want {
+			t.Fatalf("%d to be played: %d requests with %d pieces", most, len(d), l.Done.Pieces)
+		}
+		// Now ends with a whole bucket: 195 s, which is after 160.
+		if d[0].Line != settled-len(d)+1 || d[len(d)-1].Line != settled || l.Settled != 160*time.Second {
+			t.Errorf("%d to be played: requests %d to %d, settled at %v", most, d[0].Line, d[len(d)-1].Line, l.Settled)
+		}
+		if s := l.sample(o.Window, most); len(s.trace.Requests) != most {
+			t.Errorf("%d are played of %d", len(s.trace.Requests), most)
 		}
 	}
 }

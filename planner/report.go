@@ -37,7 +37,7 @@ type Report struct {
 	Applied *replay.Fleet `json:"applied,omitempty"` // what the command was run for and did not refuse
 	Problem string        `json:"problem,omitempty"` // of the last plan or command
 
-	Decisions [Changing + 1]uint64      `json:"-"` // by Verdict
+	Decisions [Useless + 1]uint64       `json:"-"` // by Verdict
 	Failures  [CommandFailed + 1]uint64 `json:"-"`
 }
 

@@ -17,6 +17,7 @@ type Answer struct {
 	Goal      float64     // share of the requests that was to keep both targets
 	Reachable float64     // share of them that an idle worker would have answered in time
 	Enough    bool        // Fleet keeps the goal; false: the most that may be do not
+	Useless   bool        // not Enough, and more workers than Fleet would change nothing: Fleet are those that there are
 	Played    int         // fleets that were played
 }
 
@@ -94,8 +95,13 @@ func (o *Options) play(s sample, rate float64, fleet replay.Fleet) (replay.Kept,
 	return s.trace.Kept(r.Each, s.from, len(r.Each), o.Targets, o.Share), nil
 }
 
-// search finds the smallest fleet that keeps the targets, from guess on.
-func (o *Options) search(s sample, rate float64, guess replay.Fleet) (*Answer, error) {
+// worthwhile is by how much more of the requests the most workers must keep the targets than those that there are, where
+// neither keep the goal: for less they are not wanted.
+const worthwhile = 0.01
+
+// search finds the smallest fleet that keeps the targets, from guess on. there are the workers that there are: where no
+// fleet keeps the targets, and more do no better, they are the answer.
+func (o *Options) search(s sample, rate float64, guess, there replay.Fleet) (*Answer, error) {
 	a := &Answer{Reachable: o.reachable(s)}
 	a.Goal = goal(o.Share, a.Reachable)
 	first, decode := o.counts(guess)
@@ -103,17 +109,33 @@ func (o *Options) search(s sample, rate float64, guess replay.Fleet) (*Answer, e
 	var at place
 	var err error
 	try := &trials{goal: a.Goal, play: func(p place) (replay.Kept, error) { return o.play(s, rate, o.fleet(p.first, p.decode)) }}
-	if o.Apart {
+	var stay place
+	stay.first, stay.decode = o.counts(o.clamp(there))
+	switch {
+	case a.Reachable == 0: // every fleet keeps a goal of nothing, which says nothing
+		at, a.Useless = stay, true
+		try.holds(at)
+		err = try.err
+	case o.Apart:
 		at, err = try.apart(b, place{first, decode})
-	} else {
+	default:
 		at, err = try.alone(b, first)
 	}
 	if err != nil && (at == place{} || !errors.Is(err, ErrStopped)) {
 		return nil, fmt.Errorf("cannot play the last requests: %w", err)
 	}
+	a.Enough = !a.Useless && try.known[at].Share >= a.Goal
+	if err == nil && !a.Enough && at != stay {
+		try.holds(stay)
+		if err = try.err; err == nil && try.known[at].Share < try.known[stay].Share+worthwhile {
+			at, a.Useless = stay, true
+		}
+	}
+	if err != nil && !errors.Is(err, ErrStopped) {
+		return nil, fmt.Errorf("cannot play the last requests: %w", err)
+	}
 	a.Played = len(try.known)
 	a.Fleet, a.Kept = o.fleet(at.first, at.decode), try.known[at]
-	a.Enough = a.Kept.Share >= a.Goal
 	return a, err
 }
 
@@ -128,7 +150,7 @@ func goal(share, reachable float64) float64 {
 }
 
 // reachable is the share of the requests that count whose prompts an idle worker computes in time, with all of them in
-// its cache that came before.
+// its cache that came before, and whose answers it then makes in time with nothing beside them.
 func (o *Options) reachable(s sample) float64 {
 	all, kept := 0, 0
 	extra := time.Duration(0)
@@ -145,7 +167,9 @@ func (o *Options) reachable(s sample) float64 {
 		if o.Apart && o.Engine.Bandwidth > 0 {
 			least += time.Duration(float64(r.PromptTokens) * float64(o.Engine.BytesPerToken) / o.Engine.Bandwidth)
 		}
-		if least <= o.Targets.TTFT {
+		// A target between tokens that one pass alone exceeds is kept by answers of one token.
+		alone := o.decodeTime(float64(r.PromptTokens) + float64(r.AnswerTokens)/2)
+		if least <= o.Targets.TTFT && (r.AnswerTokens < 2 || alone <= o.Targets.ITL) {
 			kept++
 		}
 	})

@@ -50,6 +50,9 @@ func Times(t *replay.Trace, speed float64) *replay.Trace {
 // ErrShort is wrapped by Walk's error for a trace that ends before there is anything to plan by.
 var ErrShort = fmt.Errorf("the trace is too short to be planned by its past")
 
+// mostSteps bounds the plans of a walk: of a trace with a gap of years there would be millions.
+const mostSteps = 100_000
+
 // Play walks through a trace whose first request arrives at 0. progress, if not nil, is told how many requests are done.
 func (o Options) Play(t *replay.Trace, progress func(done int)) (*Walk, error) {
 	o = o.WithDefaults()
@@ -57,6 +60,10 @@ func (o Options) Play(t *replay.Trace, progress func(done int)) (*Walk, error) {
 	if last := r[len(r)-1].Arrival; last < o.Window+o.Interval {
 		return nil, fmt.Errorf("%w: it lasts %v, a window and an interval are %v: give a shorter --window", ErrShort,
 			last.Round(time.Second), o.Window+o.Interval)
+	}
+	if last := r[len(r)-1].Arrival; (last-o.Window)/o.Interval >= mostSteps {
+		return nil, fmt.Errorf("cannot plan every %v of %v: more than %d plans; give a longer --interval, or cut gaps out of the trace", o.Interval,
+			last.Round(time.Second), mostSteps)
 	}
 	w := &walker{options: o, planner: New(o), Walk: Walk{Trace: t, Begin: o.Window}}
 	w.From = search(len(r), func(i int) bool { return r[i].Arrival >= o.Window })
@@ -109,7 +116,7 @@ func (w *walker) first() error {
 		s := sample{trace: &t, rate: float64(len(t.Requests)) / o.Window.Seconds()}
 		needed := o.formula(&t, s.rate, w.fleet, Measured{}).Fleet
 		if o.By == ByReplay {
-			a, err := o.search(s, s.rate, needed)
+			a, err := o.search(s, s.rate, needed, replay.Fleet{})
 			if err != nil {
 				return err
 			}
@@ -263,6 +270,6 @@ func (o Options) Whole(t *replay.Trace, progress func()) (*Answer, Formula, erro
 		o.Stop = func() bool { progress(); return false }
 	}
 	f := o.formula(t, rate, replay.Fleet{}, Measured{})
-	a, err := o.search(s, rate, f.Fleet)
+	a, err := o.search(s, rate, f.Fleet, replay.Fleet{})
 	return a, f, err
 }

@@ -72,6 +72,7 @@ func (pl *planning) done(x *exchange) {
 // Sizes are the workers of a model that are up, and what is known of their engines.
 type Sizes struct {
 	Fleet  replay.Fleet
+	Known  replay.Fleet        // with those that are not up, and those that have not said yet which models they have
 	Engine kvroute.EngineFacts // of the first one, in the order of the configuration, that says its block size
 	Pace   float64             // how many times longer their passes take than the simulated engine's, the median; 0: not known
 	Policy kvroute.Policy
@@ -85,17 +86,15 @@ func (p *Proxy) Sizes(model string) Sizes {
 	now := time.Now()
 	var paces []float64
 	for _, b := range s.ordered {
-		if !b.Status(now).State.TakesRequests() || model != "" && !serves(b, model) {
+		_, said := b.Worker.Worker.Models()
+		is := model == "" || serves(b, model)
+		if is || !said {
+			count(&sizes.Known, b.Role())
+		}
+		if !is || !b.Status(now).State.TakesRequests() {
 			continue
 		}
-		switch b.Role() {
-		case kvroute.Prefill:
-			sizes.Fleet.Prefill++
-		case kvroute.Decode:
-			sizes.Fleet.Decode++
-		default:
-			sizes.Fleet.Workers++
-		}
+		count(&sizes.Fleet, b.Role())
 		if e := b.Worker.Worker.Engine(); sizes.Engine.BlockSize == 0 {
 			sizes.Engine = e
 		}
@@ -108,6 +107,18 @@ func (p *Proxy) Sizes(model string) Sizes {
 		sizes.Pace = paces[len(paces)/2]
 	}
 	return sizes
+}
+
+// count adds a worker to a fleet.
+func count(f *replay.Fleet, role kvroute.Role) {
+	switch role {
+	case kvroute.Prefill:
+		f.Prefill++
+	case kvroute.Decode:
+		f.Decode++
+	default:
+		f.Workers++
+	}
 }
 
 // serves says whether a worker is known to serve the model.

@@ -79,6 +79,17 @@ func TestRecordingAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Workers that are not up are known, of those that never said what they serve too.
+func TestSizesOfWhatIsDown(t *testing.T) {
+	s := settingsFor(goodWorker(t).url, "http://127.0.0.1:1", "http://127.0.0.1:1")
+	s.Workers[1].Models, s.Workers[2].Models = nil, []string{"other"}
+	p := startProxy(t, s)
+	waitUntil(t, "two are known to be down", func() bool { return p.Sizes("").Fleet.Total() == 1 })
+	if all, m := p.Sizes(""), p.Sizes("m"); all.Known.Workers != 3 || m.Known.Workers != 2 || m.Fleet.Workers != 1 {
+		t.Errorf("%+v, %+v", all, m)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	s := settingsFor(goodWorker(t).url, goodWorker(t).url, goodWorker(t).url)
 	s.Workers[0].Role, s.Workers[1].Role, s.Workers[2].Models = "prefill", "decode", []string{"other"}
@@ -90,6 +101,9 @@ func TestSizes(t *testing.T) {
 	all, m := p.Sizes(""), p.Sizes("m")
 	if f := all.Fleet; f.Prefill != 1 || f.Decode != 1 || f.Workers != 1 || all.Engine.BlockSize != 16 || all.Engine.Blocks != 1000 || all.Pace != 0 {
 		t.Errorf("%+v", all)
+	}
+	if all.Known != all.Fleet || m.Known != m.Fleet {
+		t.Errorf("all are up: %+v, %+v", all, m)
 	}
 	if f := m.Fleet; f.Prefill != 1 || f.Decode != 1 || f.Workers != 0 {
 		t.Errorf("%+v", m)

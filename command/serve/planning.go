@@ -27,6 +27,7 @@ type planning struct {
 	log      zerolog.Logger
 	config   config.Planner
 	mode     string
+	several  bool // Kvasirs know of each other: each plans for its part
 	recorder *planner.Recorder
 	sizes    func(model string) proxy.Sizes
 	show     func(*planner.Report)
@@ -39,6 +40,8 @@ type planning struct {
 	apart   bool
 	wanted  replay.Fleet // as it was said last; zero: never
 	changed time.Time    // when it was said first
+	began   time.Time    // when there was the first plan with requests; zero: there was none
+	useless bool         // what was decided last, which is logged once
 	applied replay.Fleet // what the command has been run for; zero: nothing
 
 	mu     sync.Mutex     // guards below
@@ -53,7 +56,7 @@ func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planni
 	}
 	history := planner.Back * c.Planner.Window
 	g := &planning{
-		log: log, config: c.Planner, mode: mode, recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
+		log: log, config: c.Planner, mode: mode, several: c.Peers.On(), recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
 		report: planner.Report{Mode: mode, Model: c.Planner.Model, State: "the first plan is made after " + c.Planner.Interval.String()},
 	}
 	p.Record(g.recorder, c.Planner.Model)
@@ -143,7 +146,7 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 		if o = o.WithDefaults(); o.Validate() != nil {
 			return o.Validate()
 		}
-		g.planner, g.apart, g.wanted, g.applied = planner.New(o), apart, replay.Fleet{}, replay.Fleet{}
+		g.planner, g.apart, g.wanted, g.applied, g.began = planner.New(o), apart, replay.Fleet{}, replay.Fleet{}, time.Time{}
 	}
 	deadline, asked := time.Now().Add(g.config.Budget), 0
 	g.planner.Engine(engineOf(&there, g.config.Pace), func() bool {
@@ -151,9 +154,14 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 		return asked%16 == 0 && (ctx.Err() != nil || time.Now().After(deadline))
 	})
 	o := g.planner.Options()
-	if g.wanted == (replay.Fleet{}) {
-		// What is there needs no command, unless it is out of bounds.
-		g.wanted, g.applied = g.planner.Clamp(there.Fleet), there.Fleet
+	// Those that still load their models, or were not found yet, are no fewer for that: until it is known what is needed,
+	// what is wanted follows what is there.
+	// One of several would say so for all workers, and their sum would grow by what it brought about.
+	begins := !g.several && (g.began.IsZero() || now.Before(g.began.Add(g.config.DownAfter)))
+	if begins {
+		g.follow(most(there.Fleet, there.Known))
+	} else if g.wanted == (replay.Fleet{}) {
+		g.follow(there.Fleet)
 	}
 	load := g.recorder.Load(now, &o)
 	// What is wanted is what is said to others, so it goes on from there, not from how many happen to be up.
@@ -161,14 +169,53 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	if g.began.IsZero() && advice.Forecast.Rate > 0 {
+		g.began = now
+	}
+	if least := most(advice.Want, g.wanted); begins && advice.Want != least {
+		advice.Want = least
+		if advice.Reason.Verdict == planner.Down {
+			advice.Reason.Verdict, advice.Reason.Since = planner.Waits, 0
+			if !g.began.IsZero() {
+				advice.Reason.Since = now.Sub(g.began)
+			}
+		}
+	}
 	r.Apart, r.Pace, r.Measured = g.apart, o.Engine.Pace, &load.Measured
 	r.Take(advice, len(load.Done.Requests))
+	if useless := advice.Reason.Verdict == planner.Useless; useless != g.useless && advice.Reason.Verdict != planner.Changing {
+		if g.useless = useless; useless {
+			g.log.Warn().Stringer("wanted", advice.Want).Float64("reachable", r.Reachable).Float64("predicted_share", r.Predicted.Share).
+				Msg("no number of workers keeps the planner's targets, and more would do no better; raise planner.target_ttft_ms or planner.target_itl_ms")
+		}
+	}
 	if advice.Want != g.wanted {
 		g.log.Info().Stringer("wanted", advice.Want).Stringer("before", g.wanted).Stringer("up", there.Fleet).Stringer("formula", advice.Formula.Fleet).
 			Float64("arrivals", advice.Forecast.Rate).Str("why", advice.Reason.String()).Str("mode", g.mode).Msg("another number of workers is wanted")
 		g.wanted, g.changed = advice.Want, now
 	}
 	return nil
+}
+
+// follow lets what is wanted be no less than what there is. What is there needs no command, unless it is out of bounds.
+func (g *planning) follow(there replay.Fleet) {
+	there = most(there, g.wanted)
+	if want := g.planner.Clamp(there); want != g.wanted {
+		if g.applied == g.wanted { // none is pending
+			g.applied = there
+			if g.apart {
+				g.applied.Workers = 0
+			} else {
+				g.applied.Prefill, g.applied.Decode = 0, 0
+			}
+		}
+		g.wanted = want
+	}
+}
+
+// most has the larger number of each role.
+func most(a, b replay.Fleet) replay.Fleet {
+	return replay.Fleet{Workers: max(a.Workers, b.Workers), Prefill: max(a.Prefill, b.Prefill), Decode: max(a.Decode, b.Decode)}
 }
 
 // lacks says whether a fleet has no worker of a role that it had: they are down, which is no other kind of fleet.
@@ -200,8 +247,12 @@ func (g *planning) apply(ctx context.Context, want replay.Fleet, r *planner.Repo
 	cmd.Env = append(os.Environ(), "KVASIR_PLAN_WORKERS="+strconv.Itoa(want.Workers), "KVASIR_PLAN_PREFILL="+strconv.Itoa(want.Prefill),
 		"KVASIR_PLAN_DECODE="+strconv.Itoa(want.Decode), "KVASIR_PLAN_MODEL="+g.config.Model)
 	said := &bounded{}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, commandGrace
+	end := ownGroup(cmd)
 	err := cmd.Run()
+	if err != nil {
+		end() // nothing of it goes on beside the next try
+	}
 	if ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("it was stopped after planner.command_timeout, %v", g.config.CommandTimeout)
 	}
@@ -214,6 +265,9 @@ func (g *planning) apply(ctx context.Context, want replay.Fleet, r *planner.Repo
 	g.applied, r.Applied = want, &want
 	g.log.Info().Str("output", said.String()).Stringer("wanted", want).Msg("planner.command was run")
 }
+
+// commandGrace is how long a command that is stopped may take to end, and one that has ended may leave its outputs open.
+const commandGrace = time.Second
 
 // mostSaid bounds what is kept of a command's output, in bytes.
 const mostSaid = 4096

@@ -100,6 +100,42 @@ func TestPlanning(t *testing.T) {
 	}
 }
 
+// After a start workers still load their models: that only one of them is up yet is no reason to want fewer.
+func TestPlanningAfterAStart(t *testing.T) {
+	r := rehearse("apply", config.Planner{Command: []string{"false"}, CommandTimeout: time.Minute})
+	r.there.Fleet, r.there.Known = replay.Fleet{Workers: 1}, replay.Fleet{Workers: 3, Prefill: 1}
+	wants := func(rate, want int) {
+		t.Helper()
+		if p := r.minute(rate); p.Wanted == nil || *p.Wanted != (replay.Fleet{Workers: want}) || p.Failures[planner.CommandFailed] != 0 {
+			t.Errorf("%+v, want %d", p, want)
+		}
+	}
+	for range 5 {
+		wants(0, 3) // nobody came: nothing is known
+	}
+	r.there.Fleet.Workers, r.there.Known.Workers = 4, 5
+	wants(1, 5)
+	r.there.Fleet.Workers, r.there.Known.Workers = 3, 3
+	wants(1, 5)
+	r.config.Command[0] = "true"
+	if p := r.minute(1); p.Wanted.Workers >= 5 || p.Decisions[planner.Down] == 0 {
+		t.Errorf("after down_after: %+v", p)
+	}
+}
+
+// One of several does not follow all workers: a sum of what each wants would grow by what it brought about.
+func TestPlanningOfSeveralAfterAStart(t *testing.T) {
+	r := rehearse("advise", config.Planner{})
+	r.several = true
+	r.there.Fleet, r.there.Known = replay.Fleet{Workers: 2}, replay.Fleet{Workers: 6}
+	for range 4 {
+		if p := r.minute(1); p.Wanted == nil || p.Wanted.Workers > 2 {
+			t.Errorf("%+v", p)
+		}
+		r.there.Fleet.Workers = 6 // the others' as well
+	}
+}
+
 func TestPlanningIsBounded(t *testing.T) {
 	r := rehearse("advise", config.Planner{Budget: 1})
 	r.there.Fleet = replay.Fleet{Workers: 4}
