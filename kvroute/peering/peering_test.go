@@ -4,6 +4,7 @@ package peering
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -322,6 +323,90 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
+// placedWith is a leg whose names are written by hand.
+func placedWith(dst []byte, id uint64, names ...uint64) []byte {
+	dst = binary.AppendUvarint(append(dst, entryPlaced), id)
+	dst = binary.LittleEndian.AppendUint64(dst, Key("w"))
+	dst = append(dst, 0, 0, 16, 0, 16, 0, 0) // rank+1, leg, prompt, hit, block size, exact, generated
+	for _, n := range names {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
+}
+
+// A few bytes that stand for many names have no more room made for them than a message may have.
+func TestCopiesAreBounded(t *testing.T) {
+	b := newRouter(t, 1, "w")
+	m := appendHeader(nil, 7, 1, 0)
+	m = placedWith(m, 1, maxBlocks, maxBlocks<<1)
+	for i := range uint64(maxBlocks) {
+		m = binary.LittleEndian.AppendUint64(m, i+1)
+	}
+	id := uint64(1)
+	for ; len(m) < MaxMessage; id++ {
+		m = placedWith(m, id+1, maxBlocks, maxBlocks<<1|1, maxBlocks)
+	}
+	if err := b.x.Take(begin, m); err != nil {
+		t.Fatal(err)
+	}
+	h := &b.x.in
+	if s := b.x.Stats(); s.Legs != int(id) {
+		t.Errorf("%d legs, want %d", s.Legs, id)
+	}
+	if h.names != maxBlocks+maxExpand {
+		t.Errorf("%d names, want %d", h.names, maxBlocks+maxExpand)
+	}
+	// Legs that are known make nothing of their names, nor use up what the message may have.
+	again := appendHeader(nil, 7, 2, maxBlocks)
+	for id := range uint64(20) {
+		again = placedWith(again, id+1, maxBlocks, maxBlocks<<1|1, maxBlocks)
+	}
+	before := h.names
+	if err := b.x.Take(begin, again); err != nil {
+		t.Fatal(err)
+	}
+	if h.names != before || h.reader.expand != maxExpand {
+		t.Errorf("%d names, %d left of the message's", h.names, h.reader.expand)
+	}
+	b.x.Forget(begin)
+	if h.names != 0 || h.legs != 0 {
+		t.Errorf("%d names of %d legs are left", h.names, h.legs)
+	}
+}
+
+// However many others there are, all of them together have no more legs, and workers in use, here than one may.
+func TestBoundsAreOfAllTogether(t *testing.T) {
+	b := newRouter(t, 1)
+	next := uint64(0)
+	for peer := range uint64(4) {
+		for seq := range uint64(4) {
+			m := appendHeader(nil, 10+peer, seq+1, 0)
+			for range maxLegs / 8 {
+				next++
+				m = placedWith(m, next, 0)
+				if len(m) > MaxMessage-2*entrySize {
+					break
+				}
+				m = append(appendKeyed(m, entrySlots, next), 1)
+			}
+			if err := b.x.Take(begin, m[:len(m):len(m)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h := &b.x.in
+	if next <= maxLegs {
+		t.Fatalf("only %d legs were told of", next)
+	}
+	if s := b.x.Stats(); s.Legs != maxLegs || h.slots != maxLegs {
+		t.Errorf("%d legs, %d slots", s.Legs, h.slots)
+	}
+	b.x.Forget(begin)
+	if h.legs != 0 || h.slots != 0 || len(h.away) != 0 {
+		t.Errorf("%d legs, %d slots, %d workers are left", h.legs, h.slots, len(h.away))
+	}
+}
+
 // What follows its leave in a message is not heard: nobody would end it.
 func TestNothingAfterLeaving(t *testing.T) {
 	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
@@ -384,7 +469,7 @@ func TestNames(t *testing.T) {
 		at := p.at
 		m := p.append(nil, chain)
 		u.begin(at)
-		r := reader{rest: m}
+		r := reader{expand: maxExpand, rest: m}
 		if got := u.append(nil, &r); !slices.Equal(got, chain) || r.bad || len(r.rest) > 0 {
 			t.Fatalf("%d: %d names of %d", i, len(got), len(chain))
 		}
@@ -392,7 +477,7 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		lossy.begin(at)
-		r = reader{rest: m}
+		r = reader{expand: maxExpand, rest: m}
 		if got := lossy.append(nil, &r); !slices.Equal(got, chain[:len(got)]) || r.bad || len(r.rest) > 0 {
 			t.Fatalf("%d: other names after a loss", i)
 		}
