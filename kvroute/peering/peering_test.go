@@ -43,12 +43,12 @@ func newRouter(t testing.TB, id uint64, workers ...string) *router {
 		w.ProbeOK(begin)
 		r.workers = append(r.workers, w)
 	}
-	r.x.SetWorkers(begin, keyed(r.workers))
+	r.x.SetWorkers(begin, byKey(r.workers))
 	r.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: r.workers, Policy: kvroute.Predict, News: r.x.Tell, Now: func() time.Time { return begin }})
 	return r
 }
 
-func keyed(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
+func byKey(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
 	by := map[uint64]*kvroute.Worker{}
 	for _, w := range workers {
 		by[Key(w.Name())] = w
@@ -248,7 +248,7 @@ func TestUnknownWorker(t *testing.T) {
 		t.Fatalf("%d requests, %d away, %+v", requests, away, b.x.Stats())
 	}
 	other := newRouter(t, 3, "w1") // its worker is one that b comes to know
-	b.x.SetWorkers(begin, keyed(other.workers))
+	b.x.SetWorkers(begin, byKey(other.workers))
 	if requests, _, away := other.load(); requests != 1 || away != 1 {
 		t.Fatalf("%d requests, %d away", requests, away)
 	}
@@ -320,6 +320,29 @@ func TestBadMessages(t *testing.T) {
 	meet(t, begin.Add(2*time.Second), a, b)
 	if requests, _, _ := b.load(); requests != 0 {
 		t.Errorf("%d requests are left of bad messages", requests)
+	}
+}
+
+// A snapshot of many legs takes a while to write: nobody who places waits for it.
+func TestSnapshotIsWrittenUnlocked(t *testing.T) {
+	a := newRouter(t, 1, "w")
+	for range 3 {
+		p := a.place(160)
+		defer p.Release()
+	}
+	a.x.Flush(begin)
+	a.x.wanted()
+	s := &a.x.out
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.page = -1
+	rest := s.takeRest(begin)
+	s.mu.Lock() // as one who places; writing would wait for ever
+	s.writeRest(a.x, rest)
+	s.mu.Unlock()
+	b := newRouter(t, 2, "w")
+	if err := b.x.Take(begin, s.pages[0]); err != nil || b.x.Stats().Legs != 3 || b.workers[0].Away() != 3 {
+		t.Errorf("%v, %d legs of the snapshot", err, b.x.Stats().Legs)
 	}
 }
 

@@ -46,6 +46,7 @@ type sender struct {
 	spare      []event
 	spareNames []kvindex.Name
 	free       []*open
+	rest       rest
 }
 
 // An event is News, with its names apart.
@@ -207,7 +208,7 @@ func (x *Exchange) flush(now time.Time, always bool) [][]byte {
 		s.write(x, &events[i], names)
 	}
 	s.spare, s.spareNames = events[:0], names[:0]
-	s.writeRest(x, now)
+	s.writeRest(x, s.takeRest(now))
 	if always && s.page < 0 {
 		s.room(x, 0)
 	}
@@ -295,21 +296,31 @@ func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
 	*m = appendPlaced(*m, &s.packer, id, o.worker, &o.away)
 }
 
-// writeRest writes what is no event: numbers as they are now, and what others asked for.
-func (s *sender) writeRest(x *Exchange, now time.Time) {
+// A rest is what is no event: numbers as they were at a moment, and what others asked for.
+type rest struct {
+	snapshot, leaving bool
+	slots             []keyed[int]
+	spent             []keyed[float64]
+	asks              []uint64
+}
+
+type keyed[T any] struct {
+	key uint64
+	n   T
+}
+
+// takeRest takes what is to be written beside the events. Nothing is written here: whoever places
+// waits for mu.
+func (s *sender) takeRest(now time.Time) *rest {
+	r := &s.rest
+	r.slots, r.spent, r.asks = r.slots[:0], r.spent[:0], r.asks[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := s.want && now.Sub(s.snapshotAt) >= snapshotApart
-	if snapshot {
+	r.leaving = s.leaving
+	r.snapshot = s.want && now.Sub(s.snapshotAt) >= snapshotApart
+	if r.snapshot {
 		s.want, s.snapshotAt = false, now
 		s.snapshots++
-		m := s.room(x, entrySize+maxName)
-		*m = binary.AppendUvarint(append(*m, entrySnapshot), uint64(len(x.options.Name)))
-		*m = append(*m, x.options.Name...)
-		s.packer.restart()
-		for _, id := range slices.Sorted(maps.Keys(s.open)) {
-			s.writePlaced(x, id, s.open[id])
-		}
 		s.used = s.used[:0]
 		for _, w := range s.workers {
 			s.used = append(s.used, w)
@@ -320,13 +331,11 @@ func (s *sender) writeRest(x *Exchange, now time.Time) {
 			s.spent = append(s.spent, a)
 		}
 	}
-	slices.SortFunc(s.used, func(a, b *slots) int { return cmp.Compare(a.key, b.key) })
 	for _, w := range s.used {
 		w.dirty = false
 		n := w.worker.Active()
 		if n != w.told {
-			m := s.room(x, entrySize)
-			*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(n, 0)))
+			r.slots = append(r.slots, keyed[int]{w.key, n})
 			w.told = n
 		}
 		if !w.here && n == 0 {
@@ -334,23 +343,45 @@ func (s *sender) writeRest(x *Exchange, now time.Time) {
 		}
 	}
 	s.used = s.used[:0]
-	slices.SortFunc(s.spent, func(a, b *account) int { return cmp.Compare(a.key, b.key) })
 	for _, a := range s.spent {
 		a.dirty = false
-		m := s.room(x, entrySize)
-		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.sum, 0)))
+		r.spent = append(r.spent, keyed[float64]{a.key, a.sum})
 	}
 	s.spent = s.spent[:0]
-	if snapshot {
+	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
+	return r
+}
+
+// writeRest writes it, without mu: the legs of a snapshot take a while.
+func (s *sender) writeRest(x *Exchange, r *rest) {
+	if r.snapshot {
+		m := s.room(x, entrySize+maxName)
+		*m = binary.AppendUvarint(append(*m, entrySnapshot), uint64(len(x.options.Name)))
+		*m = append(*m, x.options.Name...)
+		s.packer.restart()
+		for _, id := range slices.Sorted(maps.Keys(s.open)) {
+			s.writePlaced(x, id, s.open[id])
+		}
+	}
+	slices.SortFunc(r.slots, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
+	for _, w := range r.slots {
+		m := s.room(x, entrySize)
+		*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(w.n, 0)))
+	}
+	slices.SortFunc(r.spent, func(a, b keyed[float64]) int { return cmp.Compare(a.key, b.key) })
+	for _, a := range r.spent {
+		m := s.room(x, entrySize)
+		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.n, 0)))
+	}
+	if r.snapshot {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryComplete)
 	}
-	for _, id := range s.asks {
+	for _, id := range r.asks {
 		m := s.room(x, entrySize)
 		*m = appendKeyed(*m, entryWant, id)
 	}
-	s.asks = s.asks[:0]
-	if s.leaving {
+	if r.leaving {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryLeaving)
 	}
