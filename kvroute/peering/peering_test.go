@@ -37,15 +37,19 @@ func newRouter(t testing.TB, id uint64, workers ...string) *router {
 		Known: func(name string, known bool) { r.known = append(r.known, fmt.Sprint(name, " ", known)) },
 	})
 	for _, name := range workers {
-		w := kvroute.NewWorker(name, kvroute.Both, 0)
-		w.SetModels([]kvroute.Model{{Name: "m"}})
-		w.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 1000, MaxBatchedTokens: 8192, MaxSeqs: 256})
-		w.ProbeOK(begin)
-		r.workers = append(r.workers, w)
+		r.workers = append(r.workers, newWorker(name))
 	}
 	r.x.SetWorkers(begin, byKey(r.workers))
 	r.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: r.workers, Policy: kvroute.Predict, News: r.x.Tell, Now: func() time.Time { return begin }})
 	return r
+}
+
+func newWorker(name string) *kvroute.Worker {
+	w := kvroute.NewWorker(name, kvroute.Both, 0)
+	w.SetModels([]kvroute.Model{{Name: "m"}})
+	w.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 1000, MaxBatchedTokens: 8192, MaxSeqs: 256})
+	w.ProbeOK(begin)
+	return w
 }
 
 func byKey(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
@@ -343,6 +347,42 @@ func TestSnapshotIsWrittenUnlocked(t *testing.T) {
 	b := newRouter(t, 2, "w")
 	if err := b.x.Take(begin, s.pages[0]); err != nil || b.x.Stats().Legs != 3 || b.workers[0].Away() != 3 {
 		t.Errorf("%v, %d legs of the snapshot", err, b.x.Stats().Legs)
+	}
+}
+
+// A worker that was changed has streams of before: what is told of its URL is the sum, in snapshots, too.
+func TestChangedWorkerDrains(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	old := a.place(160)
+	a.workers = []*kvroute.Worker{newWorker("w")}
+	a.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: a.workers, Policy: kvroute.Predict, News: a.x.Tell, Now: func() time.Time { return begin }})
+	a.x.SetWorkers(begin, byKey(a.workers))
+	one, two := a.place(160), a.place(160)
+	now := begin.Add(5 * time.Second)
+	away := func(want int) {
+		t.Helper()
+		hear(t, now, a.x.Flush(now), b)
+		if n := b.workers[0].Away(); n != want {
+			t.Errorf("%d away, want %d", n, want)
+		}
+	}
+	away(3)
+	a.x.wanted()
+	away(3)
+	one.Release()
+	away(2)
+	old.Release()
+	away(1)
+	if s := &a.x.out; len(s.workers) != 1 || len(s.slots) != 1 {
+		t.Errorf("%d workers of %d keys are kept", len(s.workers), len(s.slots))
+	}
+	two.Release()
+	away(0)
+	a.x.SetWorkers(now, nil)
+	a.x.Flush(now)
+	if s := &a.x.out; len(s.workers) != 0 || len(s.slots) != 0 {
+		t.Errorf("%d workers of %d keys are kept", len(s.workers), len(s.slots))
 	}
 }
 

@@ -24,7 +24,8 @@ type sender struct {
 	events    []event    // in order
 	names     []kvindex.Name
 	workers   map[*kvroute.Worker]*slots
-	used      []*slots // whose number is perhaps another one than was told
+	slots     map[uint64]*slots // those of workers, by key
+	used      []*slots          // whose number is perhaps another one than was told
 	accounts  map[uint64]*account
 	spent     []*account
 	legs      int // that were told of, and have not ended
@@ -58,13 +59,22 @@ type event struct {
 	from, to int // its names
 }
 
-// slots is what is told of a worker as such.
+// slots is what is told of a worker as such. While one that was changed has streams yet, its key
+// has two.
 type slots struct {
-	key    uint64
-	worker *kvroute.Worker
-	here   bool // it is served now
-	dirty  bool // in used
-	told   int
+	key     uint64
+	workers []*kvroute.Worker
+	here    *kvroute.Worker // the one that is served now; nil: none
+	dirty   bool            // in used
+	told    int
+}
+
+// active is how many requests are under way at all of them.
+func (w *slots) active() (n int) {
+	for _, one := range w.workers {
+		n += one.Active()
+	}
+	return n
 }
 
 // An account is what an API key has used here.
@@ -82,26 +92,59 @@ type open struct {
 
 func (s *sender) init() {
 	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
-	s.packer = newPacker()
+	s.slots, s.packer = map[uint64]*slots{}, newPacker()
 }
 
 func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		w.here = false
+	for _, w := range s.slots {
+		w.here = nil
 	}
-	for key, w := range workers {
-		if known := s.workers[w]; known != nil && known.key == key {
-			known.here = true
+	for key, worker := range workers {
+		w := s.slots[key]
+		if w == nil {
+			w = &slots{key: key}
+			s.slots[key] = w
+		}
+		w.here = worker
+		if s.workers[worker] == w {
 			continue
 		}
-		s.workers[w] = &slots{key: key, worker: w, here: true}
-	}
-	for w, known := range s.workers {
-		if !known.here && known.told == 0 && !known.dirty && w.Active() == 0 {
-			delete(s.workers, w)
+		if before := s.workers[worker]; before != nil { // it goes by another key now
+			before.workers = slices.DeleteFunc(before.workers, func(one *kvroute.Worker) bool { return one == worker })
+			s.use(before)
 		}
+		w.workers = append(w.workers, worker)
+		s.workers[worker] = w
+		s.use(w)
+	}
+	for _, w := range s.slots {
+		if !w.dirty {
+			s.prune(w)
+		}
+	}
+}
+
+// use has the next Flush look at how many slots are used.
+func (s *sender) use(w *slots) {
+	if !w.dirty {
+		w.dirty = true
+		s.used = append(s.used, w)
+	}
+}
+
+// prune drops workers that are not served any more, once they have nothing under way.
+func (s *sender) prune(w *slots) {
+	w.workers = slices.DeleteFunc(w.workers, func(one *kvroute.Worker) bool {
+		over := one != w.here && one.Active() == 0
+		if over {
+			delete(s.workers, one)
+		}
+		return over
+	})
+	if len(w.workers) == 0 && w.told == 0 {
+		delete(s.slots, w.key)
 	}
 }
 
@@ -128,10 +171,7 @@ func (s *sender) tell(n *kvroute.News) bool {
 			return false
 		}
 		if n.Kind == kvroute.SlotsUsed {
-			if !w.dirty {
-				w.dirty = true
-				s.used = append(s.used, w)
-			}
+			s.use(w)
 			return true
 		}
 		e.worker = w.key
@@ -322,7 +362,7 @@ func (s *sender) takeRest(now time.Time) *rest {
 		s.want, s.snapshotAt = false, now
 		s.snapshots++
 		s.used = s.used[:0]
-		for _, w := range s.workers {
+		for _, w := range s.slots {
 			s.used = append(s.used, w)
 			w.told = 0
 		}
@@ -333,14 +373,12 @@ func (s *sender) takeRest(now time.Time) *rest {
 	}
 	for _, w := range s.used {
 		w.dirty = false
-		n := w.worker.Active()
+		n := w.active()
 		if n != w.told {
 			r.slots = append(r.slots, keyed[int]{w.key, n})
 			w.told = n
 		}
-		if !w.here && n == 0 {
-			delete(s.workers, w.worker)
-		}
+		s.prune(w)
 	}
 	s.used = s.used[:0]
 	for _, a := range s.spent {
