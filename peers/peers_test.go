@@ -380,6 +380,16 @@ func TestInside(t *testing.T) {
 	}
 }
 
+// Two Kvasirs of one name, as of one configuration, are clustered all the same.
+func TestInsideOfOneName(t *testing.T) {
+	one := inside(t, natsserver.Options{Name: "same"})
+	two := inside(t, natsserver.Options{Name: "same", Routes: []string{"nats://" + one.Address()}})
+	a := newReplica(t, Options{Name: "same", Server: one})
+	b := newReplica(t, Options{Name: "same", Server: two})
+	a.knows(t, 1)
+	b.knows(t, 1)
+}
+
 func inside(t testing.TB, o natsserver.Options) *natsserver.Server {
 	t.Helper()
 	o.Log, o.Group, o.Listen = zerolog.Nop(), "test", "127.0.0.1:0"
