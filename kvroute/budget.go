@@ -47,12 +47,13 @@ const heard = 50 * time.Millisecond
 // time: else each would take a whole burst that comes to all of them at once.
 func (b *Bucket) Share(s *Sharing) { b.sharing = s }
 
-// TakenElsewhere notes what another process has taken; negative: given back.
+// TakenElsewhere notes what another process has taken; negative: given back. What others say takes
+// the bucket no further into debt than by a burst, so that a number that is wrong passes by.
 func (b *Bucket) TakenElsewhere(now time.Time, n float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refill(now)
-	b.level = min(b.level-n, b.burst)
+	b.level = min(max(b.level-n, min(b.level, -b.burst)), b.burst)
 }
 
 // beyondShare says whether to take n now is more than this process's share of what is there.

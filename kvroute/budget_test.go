@@ -216,3 +216,19 @@ func TestSharedBucketAlone(t *testing.T) {
 		}
 	}
 }
+
+// What another process says it took shuts nobody out for longer than twice the time that fills the bucket, and
+// excuses no debt that was made here.
+func TestTakenElsewhereIsBounded(t *testing.T) {
+	now := time.Now()
+	b := PerMinute(600)
+	b.TakenElsewhere(now, 1e17)
+	if level := b.Level(now); level != -600 {
+		t.Errorf("level %v, want -600", level)
+	}
+	b.Spend(now, 100)
+	b.TakenElsewhere(now, 5)
+	if level := b.Level(now); level != -700 {
+		t.Errorf("level %v, want -700", level)
+	}
+}

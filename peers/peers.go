@@ -81,6 +81,9 @@ type Peers struct {
 	away  string     // why NATS is; "": it is not
 	since time.Time
 	told  map[byte]bool // versions that the log has
+
+	refused  string          // what NATS does not permit on this connection; "": nothing is known of
+	troubles map[string]bool // what the log has of NATS's problems
 }
 
 // Bounds of what waits here until it is taken; what is more is dropped, as a gap.
@@ -95,7 +98,7 @@ func Start(o Options) (*Peers, error) {
 	_, _ = rand.Read(id[:]) // never fails
 	p := &Peers{
 		options: o, subject: "kvasir.peers." + o.Group, ready: make(chan struct{}, 1),
-		stop: make(chan struct{}), ended: make(chan struct{}), told: map[byte]bool{},
+		stop: make(chan struct{}), ended: make(chan struct{}), told: map[byte]bool{}, troubles: map[string]bool{},
 		away: "not connected yet", since: time.Now(),
 	}
 	p.exchange = peering.New(peering.Options{
@@ -186,6 +189,9 @@ func (p *Peers) setAway(why string) {
 	p.mu.Lock()
 	was := p.away
 	p.away = why
+	if why == "" {
+		p.refused = "" // it is asked again
+	}
 	if (was == "") != (why == "") {
 		p.since = time.Now()
 	}
@@ -198,13 +204,28 @@ func (p *Peers) setAway(why string) {
 	}
 }
 
+// mostTroubles is how many different problems the log has.
+const mostTroubles = 64
+
 // trouble takes what NATS says of the connection beside its end.
 func (p *Peers) trouble(err error) {
 	if errors.Is(err, nats.ErrSlowConsumer) {
 		p.slow.Add(1) // the missing numbers ask for a snapshot
 		return
 	}
-	p.options.Log.Warn().Str("problem", err.Error()).Msg("NATS tells of a problem")
+	why := err.Error()
+	p.mu.Lock()
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		p.refused = why
+	}
+	known := p.troubles[why] || len(p.troubles) >= mostTroubles
+	if !known {
+		p.troubles[why] = true
+	}
+	p.mu.Unlock()
+	if !known { // each message that may not be published is one
+		p.options.Log.Warn().Str("problem", why).Msg("NATS tells of a problem")
+	}
 }
 
 func (p *Peers) known(name string, known bool) {
@@ -353,6 +374,8 @@ func (p *Peers) Status() Status {
 	switch {
 	case p.away != "":
 		s.Problem = fmt.Sprintf("NATS is away since %s: %s", p.since.UTC().Format(time.RFC3339), p.away)
+	case p.refused != "":
+		s.Problem = "NATS does not let this user share: " + p.refused
 	case p.options.Server != nil:
 		s.Problem = p.options.Server.Problem()
 	}

@@ -337,6 +337,29 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// A user that may not publish is a problem that status tells, and that the log has once.
+func TestMayNotPublish(t *testing.T) {
+	s := natsServer(t, server.Options{Users: []*server.User{{
+		Username: "u", Password: "p",
+		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{">"}}},
+	}}})
+	r := newReplica(t, Options{Name: "r", Servers: []string{strings.Replace(s.ClientURL(), "nats://", "nats://u:p@", 1)}})
+	eventually(t, "it is told", func() bool { return strings.Contains(strings.ToLower(r.Status().Problem), "permissions violation") })
+	for range 3 {
+		r.publish([][]byte{{1}})
+	}
+	r.trouble(fmt.Errorf("another: %w", nats.ErrPermissionViolation))
+	eventually(t, "the other one is told", func() bool { return r.log.count("NATS tells of a problem") >= 2 })
+	_ = r.conn.FlushTimeout(patience)
+	if n := r.log.count("NATS tells of a problem"); n != 2 {
+		t.Errorf("told %d times", n)
+	}
+	r.setAway("") // as after a reconnect
+	if p := r.Status().Problem; strings.Contains(p, "another") {
+		t.Errorf("after a reconnect: %s", p)
+	}
+}
+
 // Servers inside two Kvasirs are one cluster, with a token.
 func TestInside(t *testing.T) {
 	one := inside(t, natsserver.Options{Name: "one", Token: "secret"})
@@ -355,6 +378,16 @@ func TestInside(t *testing.T) {
 	if p := c.Status(); !strings.Contains(p.Problem, "peers.embed.routes") || len(p.Peers) > 0 {
 		t.Errorf("with a wrong token: %+v", p)
 	}
+}
+
+// Two Kvasirs of one name, as of one configuration, are clustered all the same.
+func TestInsideOfOneName(t *testing.T) {
+	one := inside(t, natsserver.Options{Name: "same"})
+	two := inside(t, natsserver.Options{Name: "same", Routes: []string{"nats://" + one.Address()}})
+	a := newReplica(t, Options{Name: "same", Server: one})
+	b := newReplica(t, Options{Name: "same", Server: two})
+	a.knows(t, 1)
+	b.knows(t, 1)
 }
 
 func inside(t testing.TB, o natsserver.Options) *natsserver.Server {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/kvindex"
 )
 
 // A hearer knows what each other router has under way.
@@ -20,6 +21,9 @@ type hearer struct {
 	peers   map[uint64]*peer
 	workers map[uint64]*kvroute.Worker
 	away    map[uint64]int // requests under way by worker, of all others
+	legs    int            // of all peers
+	names   int            // of all these legs
+	slots   int            // workers that peers have requests at, each counted once for each peer
 	gaps    uint64
 	ignored uint64
 	reader  reader
@@ -34,7 +38,6 @@ type peer struct {
 	synced bool // nothing was missed since its last snapshot
 
 	legs     map[uint64]*awayLeg
-	names    int            // of all legs
 	slots    map[uint64]int // by worker
 	spent    map[uint64]float64
 	unpacker unpacker
@@ -98,7 +101,7 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 		return 0, ErrVersion
 	}
 	r := &h.reader
-	r.rest, r.bad = message[1:], false
+	r.rest, r.bad, r.expand = message[1:], false, maxExpand
 	id, seq, at := r.key(), r.uvarint(), r.uvarint()
 	if r.bad || seq == 0 {
 		return 0, ErrMalformed
@@ -151,12 +154,12 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		}
 	case entryEnded:
 		if id := r.uvarint(); !r.bad {
-			p.end(now, id)
+			h.end(now, p, id)
 		}
 	case entrySlots:
 		if key, n := r.key(), r.number(1<<20); !r.bad {
 			h.setSlots(p, key, n)
-			if p.inRound && len(p.slotted) < maxLegs {
+			if p.inRound && p.slots[key] != 0 {
 				p.slotted[key] = true
 			}
 		}
@@ -209,26 +212,33 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 func (h *hearer) placed(now time.Time, p *peer, r *reader) {
 	id, key := r.uvarint(), r.key()
 	a := r.away()
-	names := p.unpacker.append(nil, r)
+	l := p.legs[id]
+	var names []kvindex.Name
+	if l == nil && h.legs < maxLegs {
+		names = p.unpacker.append(nil, r)
+	} else {
+		p.unpacker.skip(r)
+	}
 	if r.bad {
 		return
 	}
-	if l := p.legs[id]; l != nil { // of a snapshot: it is known already
+	if l != nil { // of a snapshot: it is known already
 		l.round = p.round
 		if l.away.Generated = a.Generated; l.followed != nil {
 			l.followed.Tokens(now, a.Generated)
 		}
 		return
 	}
-	if len(p.legs) >= maxLegs {
+	if h.legs >= maxLegs {
 		return
 	}
-	if p.names+len(names) <= maxNames {
+	if h.names+len(names) <= maxNames {
 		a.Names = names
-		p.names += len(names)
+		h.names += len(names)
 	}
-	l := &awayLeg{worker: key, away: a, round: p.round}
+	l = &awayLeg{worker: key, away: a, round: p.round}
 	p.legs[id] = l
+	h.legs++
 	if w := h.workers[key]; w != nil {
 		l.followed = w.Follow(now, &l.away)
 	} else {
@@ -236,12 +246,13 @@ func (h *hearer) placed(now time.Time, p *peer, r *reader) {
 	}
 }
 
-func (p *peer) end(now time.Time, id uint64) {
+func (h *hearer) end(now time.Time, p *peer, id uint64) {
 	if l := p.legs[id]; l != nil {
 		if l.followed != nil {
 			l.followed.End(now)
 		}
-		p.names -= len(l.away.Names)
+		h.names -= len(l.away.Names)
+		h.legs--
 		delete(p.legs, id)
 	}
 }
@@ -253,9 +264,14 @@ func (h *hearer) setSlots(p *peer, key uint64, n int) {
 	}
 	if n == 0 {
 		delete(p.slots, key)
+		delete(p.slotted, key)
+		h.slots--
 	} else {
-		if before == 0 && len(p.slots) >= maxLegs {
-			return
+		if before == 0 {
+			if h.slots >= maxLegs {
+				return
+			}
+			h.slots++
 		}
 		p.slots[key] = n
 	}
@@ -279,7 +295,7 @@ func (h *hearer) complete(now time.Time, p *peer) {
 	}
 	slices.Sort(over)
 	for _, id := range over {
-		p.end(now, id)
+		h.end(now, p, id)
 	}
 	for key := range p.slots {
 		if !p.slotted[key] {
@@ -296,7 +312,7 @@ func (h *hearer) forget(now time.Time, p *peer, c *calls) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		p.end(now, id)
+		h.end(now, p, id)
 	}
 	for key := range p.slots {
 		h.setSlots(p, key, 0)

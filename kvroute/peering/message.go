@@ -62,6 +62,7 @@ func appendKeyed(dst []byte, kind byte, key uint64) []byte {
 type reader struct {
 	rest    []byte
 	bad     bool
+	expand  int // names that copies may still stand for
 	scratch []kvindex.Name
 }
 

@@ -110,10 +110,18 @@ func (u *unpacker) add(name kvindex.Name) {
 	}
 }
 
-// append appends the names that come next in a message, as far as they are known without a gap.
+// append appends the names that come next in a message, as far as they are known without a gap
+// and the message's copies may stand for more.
 func (u *unpacker) append(dst []kvindex.Name, r *reader) []kvindex.Name {
+	return u.read(dst, r, true)
+}
+
+// skip reads over them: those that are new are there for copies.
+func (u *unpacker) skip(r *reader) { u.read(nil, r, false) }
+
+// read is append; not known: it appends none.
+func (u *unpacker) read(dst []kvindex.Name, r *reader, known bool) []kvindex.Name {
 	left := r.number(maxBlocks)
-	known := true
 	for left > 0 && !r.bad {
 		head := r.uvarint()
 		n := int(min(head>>1, maxBlocks+1))
@@ -136,8 +144,9 @@ func (u *unpacker) append(dst []kvindex.Name, r *reader) []kvindex.Name {
 			return dst
 		}
 		place := u.at - back
-		for i := range uint64(n) {
-			if known = known && place+i >= u.from; known {
+		for i := uint64(0); known && i < uint64(n); i++ {
+			if known = place+i >= u.from && r.expand > 0; known {
+				r.expand--
 				dst = append(dst, u.ring[(place+i)%window])
 			}
 		}

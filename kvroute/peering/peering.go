@@ -46,8 +46,9 @@ const (
 const (
 	MaxMessage = 256 << 10 // bytes
 	maxPeers   = 256
-	maxLegs    = 1 << 16 // under way, of each router
-	maxNames   = 1 << 22 // of blocks of these, of each router
+	maxLegs    = 1 << 16 // under way here, and of all others together
+	maxNames   = 1 << 22 // of blocks of these
+	maxExpand  = 1 << 17 // names that the copies of one message stand for; legs are taken without more
 	maxPending = 1 << 14 // news until the next Flush
 	maxBlocks  = 1 << 14 // blocks of one prompt that are told of, the first ones
 	maxName    = 64      // bytes of a router's name

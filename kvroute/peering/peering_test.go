@@ -4,6 +4,7 @@ package peering
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -36,18 +37,22 @@ func newRouter(t testing.TB, id uint64, workers ...string) *router {
 		Known: func(name string, known bool) { r.known = append(r.known, fmt.Sprint(name, " ", known)) },
 	})
 	for _, name := range workers {
-		w := kvroute.NewWorker(name, kvroute.Both, 0)
-		w.SetModels([]kvroute.Model{{Name: "m"}})
-		w.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 1000, MaxBatchedTokens: 8192, MaxSeqs: 256})
-		w.ProbeOK(begin)
-		r.workers = append(r.workers, w)
+		r.workers = append(r.workers, newWorker(name))
 	}
-	r.x.SetWorkers(begin, keyed(r.workers))
+	r.x.SetWorkers(begin, byKey(r.workers))
 	r.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: r.workers, Policy: kvroute.Predict, News: r.x.Tell, Now: func() time.Time { return begin }})
 	return r
 }
 
-func keyed(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
+func newWorker(name string) *kvroute.Worker {
+	w := kvroute.NewWorker(name, kvroute.Both, 0)
+	w.SetModels([]kvroute.Model{{Name: "m"}})
+	w.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 1000, MaxBatchedTokens: 8192, MaxSeqs: 256})
+	w.ProbeOK(begin)
+	return w
+}
+
+func byKey(workers []*kvroute.Worker) map[uint64]*kvroute.Worker {
 	by := map[uint64]*kvroute.Worker{}
 	for _, w := range workers {
 		by[Key(w.Name())] = w
@@ -247,7 +252,7 @@ func TestUnknownWorker(t *testing.T) {
 		t.Fatalf("%d requests, %d away, %+v", requests, away, b.x.Stats())
 	}
 	other := newRouter(t, 3, "w1") // its worker is one that b comes to know
-	b.x.SetWorkers(begin, keyed(other.workers))
+	b.x.SetWorkers(begin, byKey(other.workers))
 	if requests, _, away := other.load(); requests != 1 || away != 1 {
 		t.Fatalf("%d requests, %d away", requests, away)
 	}
@@ -322,6 +327,149 @@ func TestBadMessages(t *testing.T) {
 	}
 }
 
+// A snapshot of many legs takes a while to write: nobody who places waits for it.
+func TestSnapshotIsWrittenUnlocked(t *testing.T) {
+	a := newRouter(t, 1, "w")
+	for range 3 {
+		p := a.place(160)
+		defer p.Release()
+	}
+	a.x.Flush(begin)
+	a.x.wanted()
+	s := &a.x.out
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	s.page = -1
+	rest := s.takeRest(begin)
+	s.mu.Lock() // as one who places; writing would wait for ever
+	s.writeRest(a.x, rest)
+	s.mu.Unlock()
+	b := newRouter(t, 2, "w")
+	if err := b.x.Take(begin, s.pages[0]); err != nil || b.x.Stats().Legs != 3 || b.workers[0].Away() != 3 {
+		t.Errorf("%v, %d legs of the snapshot", err, b.x.Stats().Legs)
+	}
+}
+
+// A worker that was changed has streams of before: what is told of its URL is the sum, in snapshots, too.
+func TestChangedWorkerDrains(t *testing.T) {
+	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+	meet(t, begin, a, b)
+	old := a.place(160)
+	a.workers = []*kvroute.Worker{newWorker("w")}
+	a.pool = kvroute.NewPool(kvroute.PoolOptions{Workers: a.workers, Policy: kvroute.Predict, News: a.x.Tell, Now: func() time.Time { return begin }})
+	a.x.SetWorkers(begin, byKey(a.workers))
+	one, two := a.place(160), a.place(160)
+	now := begin.Add(5 * time.Second)
+	away := func(want int) {
+		t.Helper()
+		hear(t, now, a.x.Flush(now), b)
+		if n := b.workers[0].Away(); n != want {
+			t.Errorf("%d away, want %d", n, want)
+		}
+	}
+	away(3)
+	a.x.wanted()
+	away(3)
+	one.Release()
+	away(2)
+	old.Release()
+	away(1)
+	if s := &a.x.out; len(s.workers) != 1 || len(s.slots) != 1 {
+		t.Errorf("%d workers of %d keys are kept", len(s.workers), len(s.slots))
+	}
+	two.Release()
+	away(0)
+	a.x.SetWorkers(now, nil)
+	a.x.Flush(now)
+	if s := &a.x.out; len(s.workers) != 0 || len(s.slots) != 0 {
+		t.Errorf("%d workers of %d keys are kept", len(s.workers), len(s.slots))
+	}
+}
+
+// placedWith is a leg whose names are written by hand.
+func placedWith(dst []byte, id uint64, names ...uint64) []byte {
+	dst = binary.AppendUvarint(append(dst, entryPlaced), id)
+	dst = binary.LittleEndian.AppendUint64(dst, Key("w"))
+	dst = append(dst, 0, 0, 16, 0, 16, 0, 0) // rank+1, leg, prompt, hit, block size, exact, generated
+	for _, n := range names {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
+}
+
+// A few bytes that stand for many names have no more room made for them than a message may have.
+func TestCopiesAreBounded(t *testing.T) {
+	b := newRouter(t, 1, "w")
+	m := appendHeader(nil, 7, 1, 0)
+	m = placedWith(m, 1, maxBlocks, maxBlocks<<1)
+	for i := range uint64(maxBlocks) {
+		m = binary.LittleEndian.AppendUint64(m, i+1)
+	}
+	id := uint64(1)
+	for ; len(m) < MaxMessage; id++ {
+		m = placedWith(m, id+1, maxBlocks, maxBlocks<<1|1, maxBlocks)
+	}
+	if err := b.x.Take(begin, m); err != nil {
+		t.Fatal(err)
+	}
+	h := &b.x.in
+	if s := b.x.Stats(); s.Legs != int(id) {
+		t.Errorf("%d legs, want %d", s.Legs, id)
+	}
+	if h.names != maxBlocks+maxExpand {
+		t.Errorf("%d names, want %d", h.names, maxBlocks+maxExpand)
+	}
+	// Legs that are known make nothing of their names, nor use up what the message may have.
+	again := appendHeader(nil, 7, 2, maxBlocks)
+	for id := range uint64(20) {
+		again = placedWith(again, id+1, maxBlocks, maxBlocks<<1|1, maxBlocks)
+	}
+	before := h.names
+	if err := b.x.Take(begin, again); err != nil {
+		t.Fatal(err)
+	}
+	if h.names != before || h.reader.expand != maxExpand {
+		t.Errorf("%d names, %d left of the message's", h.names, h.reader.expand)
+	}
+	b.x.Forget(begin)
+	if h.names != 0 || h.legs != 0 {
+		t.Errorf("%d names of %d legs are left", h.names, h.legs)
+	}
+}
+
+// However many others there are, all of them together have no more legs, and workers in use, here than one may.
+func TestBoundsAreOfAllTogether(t *testing.T) {
+	b := newRouter(t, 1)
+	next := uint64(0)
+	for peer := range uint64(4) {
+		for seq := range uint64(4) {
+			m := appendHeader(nil, 10+peer, seq+1, 0)
+			for range maxLegs / 8 {
+				next++
+				m = placedWith(m, next, 0)
+				if len(m) > MaxMessage-2*entrySize {
+					break
+				}
+				m = append(appendKeyed(m, entrySlots, next), 1)
+			}
+			if err := b.x.Take(begin, m[:len(m):len(m)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h := &b.x.in
+	if next <= maxLegs {
+		t.Fatalf("only %d legs were told of", next)
+	}
+	if s := b.x.Stats(); s.Legs != maxLegs || h.slots != maxLegs {
+		t.Errorf("%d legs, %d slots", s.Legs, h.slots)
+	}
+	b.x.Forget(begin)
+	if h.legs != 0 || h.slots != 0 || len(h.away) != 0 {
+		t.Errorf("%d legs, %d slots, %d workers are left", h.legs, h.slots, len(h.away))
+	}
+}
+
 // What follows its leave in a message is not heard: nobody would end it.
 func TestNothingAfterLeaving(t *testing.T) {
 	a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
@@ -384,7 +532,7 @@ func TestNames(t *testing.T) {
 		at := p.at
 		m := p.append(nil, chain)
 		u.begin(at)
-		r := reader{rest: m}
+		r := reader{expand: maxExpand, rest: m}
 		if got := u.append(nil, &r); !slices.Equal(got, chain) || r.bad || len(r.rest) > 0 {
 			t.Fatalf("%d: %d names of %d", i, len(got), len(chain))
 		}
@@ -392,7 +540,7 @@ func TestNames(t *testing.T) {
 			continue
 		}
 		lossy.begin(at)
-		r = reader{rest: m}
+		r = reader{expand: maxExpand, rest: m}
 		if got := lossy.append(nil, &r); !slices.Equal(got, chain[:len(got)]) || r.bad || len(r.rest) > 0 {
 			t.Fatalf("%d: other names after a loss", i)
 		}

@@ -24,7 +24,8 @@ type sender struct {
 	events    []event    // in order
 	names     []kvindex.Name
 	workers   map[*kvroute.Worker]*slots
-	used      []*slots // whose number is perhaps another one than was told
+	slots     map[uint64]*slots // those of workers, by key
+	used      []*slots          // whose number is perhaps another one than was told
 	accounts  map[uint64]*account
 	spent     []*account
 	legs      int // that were told of, and have not ended
@@ -46,6 +47,7 @@ type sender struct {
 	spare      []event
 	spareNames []kvindex.Name
 	free       []*open
+	rest       rest
 }
 
 // An event is News, with its names apart.
@@ -57,13 +59,22 @@ type event struct {
 	from, to int // its names
 }
 
-// slots is what is told of a worker as such.
+// slots is what is told of a worker as such. While one that was changed has streams yet, its key
+// has two.
 type slots struct {
-	key    uint64
-	worker *kvroute.Worker
-	here   bool // it is served now
-	dirty  bool // in used
-	told   int
+	key     uint64
+	workers []*kvroute.Worker
+	here    *kvroute.Worker // the one that is served now; nil: none
+	dirty   bool            // in used
+	told    int
+}
+
+// active is how many requests are under way at all of them.
+func (w *slots) active() (n int) {
+	for _, one := range w.workers {
+		n += one.Active()
+	}
+	return n
 }
 
 // An account is what an API key has used here.
@@ -81,26 +92,59 @@ type open struct {
 
 func (s *sender) init() {
 	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
-	s.packer = newPacker()
+	s.slots, s.packer = map[uint64]*slots{}, newPacker()
 }
 
 func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.workers {
-		w.here = false
+	for _, w := range s.slots {
+		w.here = nil
 	}
-	for key, w := range workers {
-		if known := s.workers[w]; known != nil && known.key == key {
-			known.here = true
+	for key, worker := range workers {
+		w := s.slots[key]
+		if w == nil {
+			w = &slots{key: key}
+			s.slots[key] = w
+		}
+		w.here = worker
+		if s.workers[worker] == w {
 			continue
 		}
-		s.workers[w] = &slots{key: key, worker: w, here: true}
-	}
-	for w, known := range s.workers {
-		if !known.here && known.told == 0 && !known.dirty && w.Active() == 0 {
-			delete(s.workers, w)
+		if before := s.workers[worker]; before != nil { // it goes by another key now
+			before.workers = slices.DeleteFunc(before.workers, func(one *kvroute.Worker) bool { return one == worker })
+			s.use(before)
 		}
+		w.workers = append(w.workers, worker)
+		s.workers[worker] = w
+		s.use(w)
+	}
+	for _, w := range s.slots {
+		if !w.dirty {
+			s.prune(w)
+		}
+	}
+}
+
+// use has the next Flush look at how many slots are used.
+func (s *sender) use(w *slots) {
+	if !w.dirty {
+		w.dirty = true
+		s.used = append(s.used, w)
+	}
+}
+
+// prune drops workers that are not served any more, once they have nothing under way.
+func (s *sender) prune(w *slots) {
+	w.workers = slices.DeleteFunc(w.workers, func(one *kvroute.Worker) bool {
+		over := one != w.here && one.Active() == 0
+		if over {
+			delete(s.workers, one)
+		}
+		return over
+	})
+	if len(w.workers) == 0 && w.told == 0 {
+		delete(s.slots, w.key)
 	}
 }
 
@@ -127,10 +171,7 @@ func (s *sender) tell(n *kvroute.News) bool {
 			return false
 		}
 		if n.Kind == kvroute.SlotsUsed {
-			if !w.dirty {
-				w.dirty = true
-				s.used = append(s.used, w)
-			}
+			s.use(w)
 			return true
 		}
 		e.worker = w.key
@@ -207,7 +248,7 @@ func (x *Exchange) flush(now time.Time, always bool) [][]byte {
 		s.write(x, &events[i], names)
 	}
 	s.spare, s.spareNames = events[:0], names[:0]
-	s.writeRest(x, now)
+	s.writeRest(x, s.takeRest(now))
 	if always && s.page < 0 {
 		s.room(x, 0)
 	}
@@ -295,23 +336,33 @@ func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
 	*m = appendPlaced(*m, &s.packer, id, o.worker, &o.away)
 }
 
-// writeRest writes what is no event: numbers as they are now, and what others asked for.
-func (s *sender) writeRest(x *Exchange, now time.Time) {
+// A rest is what is no event: numbers as they were at a moment, and what others asked for.
+type rest struct {
+	snapshot, leaving bool
+	slots             []keyed[int]
+	spent             []keyed[float64]
+	asks              []uint64
+}
+
+type keyed[T any] struct {
+	key uint64
+	n   T
+}
+
+// takeRest takes what is to be written beside the events. Nothing is written here: whoever places
+// waits for mu.
+func (s *sender) takeRest(now time.Time) *rest {
+	r := &s.rest
+	r.slots, r.spent, r.asks = r.slots[:0], r.spent[:0], r.asks[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot := s.want && now.Sub(s.snapshotAt) >= snapshotApart
-	if snapshot {
+	r.leaving = s.leaving
+	r.snapshot = s.want && now.Sub(s.snapshotAt) >= snapshotApart
+	if r.snapshot {
 		s.want, s.snapshotAt = false, now
 		s.snapshots++
-		m := s.room(x, entrySize+maxName)
-		*m = binary.AppendUvarint(append(*m, entrySnapshot), uint64(len(x.options.Name)))
-		*m = append(*m, x.options.Name...)
-		s.packer.restart()
-		for _, id := range slices.Sorted(maps.Keys(s.open)) {
-			s.writePlaced(x, id, s.open[id])
-		}
 		s.used = s.used[:0]
-		for _, w := range s.workers {
+		for _, w := range s.slots {
 			s.used = append(s.used, w)
 			w.told = 0
 		}
@@ -320,37 +371,55 @@ func (s *sender) writeRest(x *Exchange, now time.Time) {
 			s.spent = append(s.spent, a)
 		}
 	}
-	slices.SortFunc(s.used, func(a, b *slots) int { return cmp.Compare(a.key, b.key) })
 	for _, w := range s.used {
 		w.dirty = false
-		n := w.worker.Active()
+		n := w.active()
 		if n != w.told {
-			m := s.room(x, entrySize)
-			*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(n, 0)))
+			r.slots = append(r.slots, keyed[int]{w.key, n})
 			w.told = n
 		}
-		if !w.here && n == 0 {
-			delete(s.workers, w.worker)
-		}
+		s.prune(w)
 	}
 	s.used = s.used[:0]
-	slices.SortFunc(s.spent, func(a, b *account) int { return cmp.Compare(a.key, b.key) })
 	for _, a := range s.spent {
 		a.dirty = false
-		m := s.room(x, entrySize)
-		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.sum, 0)))
+		r.spent = append(r.spent, keyed[float64]{a.key, a.sum})
 	}
 	s.spent = s.spent[:0]
-	if snapshot {
+	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
+	return r
+}
+
+// writeRest writes it, without mu: the legs of a snapshot take a while.
+func (s *sender) writeRest(x *Exchange, r *rest) {
+	if r.snapshot {
+		m := s.room(x, entrySize+maxName)
+		*m = binary.AppendUvarint(append(*m, entrySnapshot), uint64(len(x.options.Name)))
+		*m = append(*m, x.options.Name...)
+		s.packer.restart()
+		for _, id := range slices.Sorted(maps.Keys(s.open)) {
+			s.writePlaced(x, id, s.open[id])
+		}
+	}
+	slices.SortFunc(r.slots, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
+	for _, w := range r.slots {
+		m := s.room(x, entrySize)
+		*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(w.n, 0)))
+	}
+	slices.SortFunc(r.spent, func(a, b keyed[float64]) int { return cmp.Compare(a.key, b.key) })
+	for _, a := range r.spent {
+		m := s.room(x, entrySize)
+		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.n, 0)))
+	}
+	if r.snapshot {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryComplete)
 	}
-	for _, id := range s.asks {
+	for _, id := range r.asks {
 		m := s.room(x, entrySize)
 		*m = appendKeyed(*m, entryWant, id)
 	}
-	s.asks = s.asks[:0]
-	if s.leaving {
+	if r.leaving {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryLeaving)
 	}

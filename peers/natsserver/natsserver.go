@@ -55,7 +55,8 @@ func Start(o Options) (*Server, error) {
 		number = -1 // any
 	}
 	options := &server.Options{
-		ServerName: o.Name, NoSigs: true, MaxPayload: 1 << 20,
+		// Servers of one name take each other for themselves and do not cluster.
+		ServerName: o.Name + "-" + rand.Text(), NoSigs: true, MaxPayload: 1 << 20,
 		Host: "127.0.0.1", Port: -1, Authorization: rand.Text(), // without clients' port it does not begin to cluster
 		Cluster: server.ClusterOpts{
 			Name: "kvasir-" + o.Group, Host: host, Port: number, ConnectRetries: 1 << 30, NoAdvertise: true,
