@@ -208,6 +208,13 @@ func (src *source) now() Entry {
 	return src.entry
 }
 
+// called is the name of its entry as it is now, for who does not hold the mutex of the set.
+func (src *source) called() string {
+	src.set.mu.Lock()
+	defer src.set.mu.Unlock()
+	return src.name
+}
+
 // look runs a source until it is stopped.
 func (s *Set) look(src *source) {
 	defer s.running.Done()

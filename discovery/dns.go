@@ -66,7 +66,7 @@ func isSRV(name string) bool {
 var resolver = &net.Resolver{PreferGo: true, StrictErrors: true}
 
 func runDNS(src *source) {
-	d := &lookup{name: src.name, resolver: cmp.Or(src.set.o.Resolver, resolver), timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
+	d := &lookup{name: src.called(), resolver: cmp.Or(src.set.o.Resolver, resolver), timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {

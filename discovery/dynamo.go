@@ -84,7 +84,7 @@ func runDynamo(src *source) {
 		},
 		keys: newKeyTable(readDynamo),
 	}
-	f.found = func() report { return dynamoWorkers(&f.entry, src.name, f.keys) }
+	f.found = func() report { return dynamoWorkers(&f.entry, src.called(), f.keys) }
 	f.run()
 }
 
@@ -246,7 +246,7 @@ func runDynamoFiles(src *source) {
 		w.Note([]string{e.Path, filepath.Join(e.Path, "v1"), filepath.Join(e.Path, instanceKeys), filepath.Join(e.Path, cardKeys)})
 		r := report{err: lookDynamo(&e, keys, time.Now())}
 		if r.err == nil {
-			r = dynamoWorkers(&e, src.name, keys)
+			r = dynamoWorkers(&e, src.called(), keys)
 		}
 		if soon := src.tell(r); soon > 0 {
 			again.Reset(soon)

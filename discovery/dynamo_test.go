@@ -233,3 +233,24 @@ func FuzzDynamoKey(f *testing.F) {
 		_, _ = dynamoWorker(&e, &k, []*dynamoCard{k.model})
 	})
 }
+
+// TestDynamoOfOtherServers: an entry that names other servers of etcd is the same source, which keeps what
+// it knows and goes by its new name, while it looks.
+func TestDynamoOfOtherServers(t *testing.T) {
+	t.Parallel()
+	set := Start(Options{Log: zerolog.Nop(), Changed: func() {}})
+	defer set.Close()
+	e := Entry{Kind: "dynamo", Frontend: "http://127.0.0.1:1", Grace: time.Hour}
+	for _, server := range []string{"http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"} {
+		e.Etcd.Endpoints = []string{server}
+		set.Follow([]Entry{e})
+		set.mu.Lock()
+		src := set.sources[0]
+		src.known.workers = workersAt("http://a:1")
+		set.mu.Unlock()
+		_ = src.called()
+	}
+	if got := set.Found(); len(got) != 1 || len(got[0].Workers) != 1 || got[0].Source != e.String() {
+		t.Errorf("it knows %+v, and should be %s", got, e.String())
+	}
+}

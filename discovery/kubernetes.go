@@ -111,7 +111,7 @@ func isPortName(name string) bool {
 
 func runKubernetes(src *source) {
 	e := src.now()
-	k := startKube(src.name, &e)
+	k := startKube(src.called(), &e)
 	defer k.close()
 	again, rest := time.NewTimer(time.Hour), time.NewTimer(0)
 	defer again.Stop()
