@@ -1,11 +1,12 @@
 """Fits what is added to the scores of the guard's two stages, and measures them together.
 
-    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 0,3]
+    second.py DATA --documents FILE [--cache DIR] [--folds 0,1,2,3,4] [--chosen 0,2,3,4]
 
 Both stages judge a fold by weights that learned from the others (train.py or heldout.py for the first, finetune.py --base e5
 for the second), and what is printed of a fold is calibrated and fitted on the others, too. Each source counts once. The
 summands for classify/second.go are fitted on all of --folds. Folds on which something was chosen (the documents and the
-n-grams' share on 3, factors and scores from which the second stage is asked on 0 and 3) are fitted on and printed by
+n-grams' share on 3, factors and scores from which the second stage is asked on 0 and 3; lengths and the share of mistakes on 0 and 3 by
+somebody who saw 2 and 4) are fitted on and printed by
 themselves, and are in no mean.
 """
 
@@ -34,7 +35,7 @@ def main():
     parser.add_argument("--documents", required=True, help="what documents.py wrote")
     parser.add_argument("--cache", default=os.path.join(features.ROOT, ".cache/train"))
     parser.add_argument("--folds", default="0,1,2,3,4")
-    parser.add_argument("--chosen", default="0,3")
+    parser.add_argument("--chosen", default="0,2,3,4")
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--out", help="where the figures go that make eval prints beside its own")
     options = parser.parse_args()
