@@ -27,6 +27,7 @@ type Worker struct {
 	sick         atomic.Pointer[health] // nil: a success has nothing to change
 	models       atomic.Pointer[[]Model]
 	needsPrefill atomic.Bool              // it computes no prompts: a prefill worker must
+	draining     atomic.Bool              // SetDraining
 	line         atomic.Pointer[line]     // who waits for it; nil before its first pool
 	hard         atomic.Pointer[Hardware] // immutable; nil: nothing is known; written with engine.mu held
 
@@ -202,8 +203,12 @@ func (w *Worker) ProbeFailed(now time.Time, why string, refused bool) bool {
 // Status returns the worker's state at now, for logs and /readyz.
 func (w *Worker) Status(now time.Time) Status {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.health.status(now)
+	st := w.health.status(now)
+	w.mu.Unlock()
+	if w.Draining() {
+		return st.drained()
+	}
+	return st
 }
 
 // change applies one piece of news and wakes who waits when the state is another one.
