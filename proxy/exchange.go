@@ -86,12 +86,14 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
+	p.busy.inFlight.Add(1)
 	return x
 }
 
 // release gives the exchange back. Nothing of it may be used after.
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
+	x.p.busy.inFlight.Add(-1)
 	x.plan.forget()
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)

@@ -103,7 +103,7 @@ func (p *Proxy) ServeAdmin(ln net.Listener, handler fasthttp.RequestHandler) err
 		Handler: p.receiving(handler), ErrorHandler: unreadableAdmin, HeaderReceived: adminHeadReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		Concurrency:           p.descriptors.Admin(),
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
-	}, &edge.Listener{Listener: ln})
+	}, &edge.Listener{Listener: ln, Watcher: p.nearby})
 }
 
 // receiving reads the body before next sees the request, and keeps a panic to its

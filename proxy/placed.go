@@ -97,6 +97,7 @@ func (x *exchange) notePlacement() {
 	p.tokens = p.prompt.Tokens()
 	f.note(&x.at, p.tokens)
 	x.p.metrics.placed.count(f, x.plan.model)
+	x.tallyOverlap()
 	x.p.access.candidates(x, &x.at)
 	x.at.DropCandidates()
 }
