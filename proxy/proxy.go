@@ -26,6 +26,7 @@ import (
 	"kvasir/edge"
 	"kvasir/proxy/hardware"
 	"kvasir/proxy/health"
+	"kvasir/proxy/record"
 	"kvasir/proxy/tokens"
 )
 
@@ -49,6 +50,8 @@ type Proxy struct {
 
 	hardware *hardware.Watch // what telemetry says of the workers' GPUs
 	planning planning        // what the planner is told, and what it says
+
+	observers atomic.Pointer[[]func(*record.Record)] // nil: nobody looks
 
 	state    atomic.Pointer[state]
 	applying sync.Mutex      // one Apply at a time
