@@ -1,14 +1,14 @@
 // The routes of the admin listener.
 
-// Package admin is Kvasir's interface for operators: health, metrics, profiles, reload, GPUs, the
-// cache, the classifiers over HTTP, and an explanation of where a request would be placed. It
+// Package admin is Kvasir's interface for operators: the page, health, metrics, profiles, reload,
+// GPUs, the cache, the classifiers over HTTP, and an explanation of where a request would be placed. It
 // knows nothing of the proxy: its data comes from the functions in Options.
 //
 //	handler := admin.Handler(&admin.Options{Log: log, Metrics: registry, ...})
 //	err := proxy.ServeAdmin(listener, handler)
 //
 // Requests that a web page may have made a browser send are refused before any route; see package
-// browser.
+// browser. So are those without the key, where there is one; see key.go.
 package admin
 
 import (
@@ -27,17 +27,19 @@ import (
 	"kvasir/classify"
 	"kvasir/gpu"
 	"kvasir/openai"
+	"kvasir/page"
 	"kvasir/planner"
 	"kvasir/proxy/browser"
 	"kvasir/proxy/health"
 	"kvasir/proxy/respond"
 )
 
-// Options are the functions behind the routes. All except Reload are required. They are called
-// for each request, so that their results fit the configuration in force.
+// Options are the functions behind the routes. All except Key, Page and Reload are required. They
+// are called for each request, so that their results fit the configuration in force.
 type Options struct {
 	Log     zerolog.Logger
 	Hosts   func() []string // server.admin_hosts: host names accepted by the listener
+	Key     func() *KeySum  // of server.admin_key_file; nil: none is required
 	Metrics prometheus.Gatherer
 
 	Readiness  func() health.Readiness
@@ -47,6 +49,8 @@ type Options struct {
 	Explain    fasthttp.RequestHandler // POST /explain
 	Plan       func() *planner.Report  // nil: nobody plans
 	Reload     func() error            // reads the configuration again; nil: there is no configuration to reload
+
+	Page *page.Page // nil: there is none
 }
 
 // A Classifier answers the routes of the classifiers.
@@ -77,12 +81,21 @@ func Handler(o *Options) fasthttp.RequestHandler {
 	cacheRoutes(r, &cacheStore{now: o.Cache, log: o.Log})
 	health.Routes(r, func(ctx *fasthttp.RequestCtx) {
 		ready := o.Readiness()
-		ready.Answer(ctx, true)
+		ready.Answer(ctx, o.checkKey(ctx) == nil) // the reasons name workers and parts of the configuration
 	})
+	if o.Page != nil {
+		o.Page.Routes(r, changing)
+	}
 	return func(ctx *fasthttp.RequestCtx) {
 		if err := browser.CheckAdmin(ctx, o.Hosts()); err != nil {
 			respond.Error(ctx, err)
 			return
+		}
+		if !forAnybody(ctx.Path()) {
+			if err := o.checkKey(ctx); err != nil {
+				respond.Error(ctx, err)
+				return
+			}
 		}
 		r.Handler(ctx)
 	}

@@ -149,6 +149,12 @@ func (p *Proxy) Metrics() prometheus.Gatherer { return p.metrics.registry }
 // AdminHosts are server.admin_hosts as new requests are served under them.
 func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHosts }
 
+// AdminKey is the SHA-256 of the key that the admin listener asks for now; nil: it asks for none.
+func (p *Proxy) AdminKey() *[32]byte { return p.state.Load().settings.AdminKey }
+
+// Guarding is what new requests are judged by.
+func (p *Proxy) Guarding() *classify.Options { return &p.state.Load().settings.Classify }
+
 // Cache is the cache that new requests are answered from; nil where it is off.
 func (p *Proxy) Cache() *cache.Cache { return p.state.Load().settings.Cache }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +62,7 @@ func (b *backend) seen(now time.Time, prices bool) roster.Worker {
 	st, engine := b.Status(now), b.Engine()
 	w := roster.Worker{
 		Name: b.Name(), Role: b.Role().String(), Engine: b.EngineName(), Models: []string{}, Source: b.Source(),
-		State: st.State.String(), Why: st.Why, Draining: b.Draining(), Since: roster.Time{Time: st.Since},
+		State: st.State.String(), Why: st.Why, Draining: b.Draining(), TakesRequests: st.State.TakesRequests(), Since: roster.Time{Time: st.Since},
 		Requests: b.Active(), Away: b.Away(), Blocks: roster.Blocks{KnownBy: "none"},
 		Overlap:   b.tally.overlap.Load(),
 		Tokens:    roster.Tokens{In: b.tally.in.Load(), Out: b.tally.out.Load(), Cached: b.tally.cached.Load()},
@@ -128,7 +127,7 @@ func (p *Proxy) DrainWorker(name string, drains bool) (requests int, err error) 
 	if b == nil {
 		delete(p.drained, name) // what is gone and should not be drained when it comes back
 		hint := wording.DidYouMean(name, slices.Sorted(maps.Keys(s.byName())))
-		return 0, fmt.Errorf("%w %s%s", ErrNoSuchWorker, wording.Quote(name), strings.TrimSuffix(hint, "?"))
+		return 0, fmt.Errorf("%w %s%s", ErrNoSuchWorker, wording.Quote(name), hint)
 	}
 	if drains {
 		p.forgetDrained(s)

@@ -17,11 +17,13 @@ type Worker struct {
 	Role     string   `json:"role"`   // both, prefill, decode
 	Engine   string   `json:"engine"` // "": nobody has said yet
 	Models   []string `json:"models"`
-	Source   string   `json:"source"`         // config, simulate, or the source of discovery that found it
-	State    string   `json:"state"`          // unknown, up, busy, ejected, down, draining
-	Why      string   `json:"why"`            // of the state; "": there is nothing to say
-	Draining bool     `json:"draining"`       // an operator has taken it out
-	Since    Time     `json:"since,omitzero"` // of the state
+	Source   string   `json:"source"`   // config, simulate, or the source of discovery that found it
+	State    string   `json:"state"`    // unknown, up, busy, ejected, down, draining
+	Why      string   `json:"why"`      // of the state; "": there is nothing to say
+	Draining bool     `json:"draining"` // an operator has taken it out
+
+	TakesRequests bool `json:"takes_requests"` // by its state
+	Since         Time `json:"since,omitzero"` // of the state
 
 	Requests int  `json:"requests"`          // of this Kvasir, under way there
 	Away     int  `json:"away,omitempty"`    // of other Kvasirs
