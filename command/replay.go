@@ -34,6 +34,7 @@ type replayFlags struct {
 	asJSON                                        bool
 	options                                       replay.Options
 	targets                                       targetFlags
+	plot                                          plotFlags
 }
 
 func replayCommand() *cobra.Command {
@@ -57,9 +58,13 @@ anything in common with another one there.`,
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
   kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --spread 3s --replicas 4 --sync 5ms
-  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --plot replay.svg --beside round_robin,kv`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
+				return err
+			}
+			if err := f.plot.check(f.options.Policy); err != nil {
 				return err
 			}
 			if err := f.targets.readScale(&f.options, cmd.Flags().Changed); err != nil {
@@ -79,6 +84,7 @@ anything in common with another one there.`,
 	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
 	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	f.plot.add(cmd, fs)
 	_ = cmd.RegisterFlagCompletionFunc("telemetry", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -245,13 +251,7 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	}
 	// A replay is short, and most of what it allocates is in use to its end.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
-	if isatty.IsTerminal(terminal.Fd()) {
-		bar.to = terminal
-		f.options.Progress = bar.set
-	}
-	result, err := replay.Run(trace, f.options)
-	bar.clear()
+	result, err := playShowing(trace, f.options, terminal)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,33 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the figures: %w", err)
 	}
-	return nil
+	if f.plot.file == "" {
+		return nil
+	}
+	others, err := f.plot.others(f.options, f.queue == "auto")
+	if err != nil {
+		return err
+	}
+	results := []*replay.Result{result}
+	for _, o := range others {
+		other, err := playShowing(trace, o, terminal)
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", o.Policy, err)
+		}
+		results = append(results, other)
+	}
+	return f.plot.write(trace, results)
+}
+
+// playShowing plays the trace and shows on a terminal how far it is.
+func playShowing(trace *replay.Trace, o replay.Options, terminal *os.File) (*replay.Result, error) {
+	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
+	if isatty.IsTerminal(terminal.Fd()) {
+		bar.to = terminal
+		o.Progress = bar.set
+	}
+	defer bar.clear()
+	return replay.Run(trace, o)
 }
 
 // printReplay prints figures for people.
@@ -310,29 +336,4 @@ func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble strin
 	_ = table.Flush()
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// A progressBar is one line of a terminal.
-type progressBar struct {
-	to    io.Writer
-	all   int
-	shown int // percent
-}
-
-const barWidth = 40
-
-func (p *progressBar) set(done int) {
-	percent := done * 100 / p.all
-	if percent == p.shown {
-		return
-	}
-	p.shown = percent
-	full := percent * barWidth / 100
-	fmt.Fprintf(p.to, "\r[%s%s] %3d %%", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), percent)
-}
-
-func (p *progressBar) clear() {
-	if p.shown > 0 {
-		fmt.Fprintf(p.to, "\r%s\r", strings.Repeat(" ", barWidth+9))
-	}
 }
