@@ -167,7 +167,7 @@ func start() (*kvasir, error) {
 			return k, nil
 		}
 	}
-	return nil, errors.Join(errors.New("Kvasir ended before it served"), k.cmd.Wait())
+	return nil, errors.Join(errors.New("cannot record: it ended before it served"), k.cmd.Wait())
 }
 
 var colour = regexp.MustCompile("\x1b\\[[0-9;]*m")
