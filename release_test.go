@@ -51,6 +51,18 @@ func TestReleaseBuild(t *testing.T) {
 	}
 }
 
+// TestReleaseFile has GoReleaser read its file, where make release-snapshot has built it.
+func TestReleaseFile(t *testing.T) {
+	t.Parallel()
+	const goreleaser = ".cache/release/goreleaser"
+	if _, err := os.Stat(goreleaser); err != nil {
+		t.Skip("no GoReleaser here (make release-snapshot builds it)")
+	}
+	if out, err := exec.Command(goreleaser, "check", "--quiet").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestInstall installs a program that stands for kvasir, twice, as an upgrade does.
 func TestInstall(t *testing.T) {
 	t.Parallel()
