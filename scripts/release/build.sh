@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # `make release-snapshot`: archives for linux and darwin, amd64 and arm64, with checksums and a list of what is in each
-# binary (CycloneDX), by GoReleaser (.goreleaser.yaml), into bin/release. Needs bin/kvasir. GoReleaser is built once, from
-# the versions in scripts/release/go.mod, which takes some minutes. Other arguments than none go to it in the place of
-# `release --snapshot`, as `check`.
+# binary (CycloneDX), by GoReleaser (.goreleaser.yaml), into bin/release. Needs bin/kvasir. GoReleaser is built once, of
+# the versions in scripts/release/go.mod, which takes some minutes. With arguments, GoReleaser gets these instead: `check`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 : "${VERSION:?}" "${DATE:?}"
 
 tools=$PWD/.cache/release
-if ! cmp -s scripts/release/go.sum "$tools/go.sum"; then
+if ! cmp -s scripts/release/go.sum "$tools/go.sum" || ! [ -x "$tools/goreleaser" ]; then
   echo "release: building GoReleaser, once (some minutes)" >&2
   (cd scripts/release && CGO_ENABLED=0 GOFLAGS="-trimpath ${GOFLAGS:-}" GOOS='' GOARCH='' GOBIN="$tools" go install -ldflags '-s -w' tool)
   cp scripts/release/go.sum "$tools/go.sum"
