@@ -69,7 +69,11 @@ type facts struct {
 	waited    time.Duration // of total: waiting for workers, for a place, or as a follower
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     answer.Usage
-	recorded  uint64 // by which the planner's recorder knows it; 0: it does not
+	saved     answer.Usage // of a hit: what the worker counted that made its answer
+	recorded  uint64       // by which the planner's recorder knows it; 0: it does not
+
+	priced bool    // the configuration says what its tokens cost
+	cost   float64 // in units of metrics.currency
 
 	cache  recalled
 	placed placed

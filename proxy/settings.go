@@ -60,6 +60,8 @@ type Settings struct {
 
 	Routing Routing
 	GPU     GPU
+
+	Currency string // of prices
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.
@@ -121,6 +123,7 @@ type Model struct {
 
 	Tokenizer string // where its tokens come from: auto, worker, none, or a directory
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
+	Price     Price
 }
 
 // Routing is how a worker is chosen among those that serve the model: what the pool

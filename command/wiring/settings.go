@@ -33,6 +33,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Keys:         keys(g),
 		Routing:      routing(&c.Routing),
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+		Currency:     c.Metrics.Currency,
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))
@@ -40,6 +41,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 	for _, m := range c.Models {
 		s.Models = append(s.Models, proxy.Model{
 			Name: m.Name, Default: m.Default, Fallback: m.Fallback, Tokenizer: string(m.Tokenizer), Reasoning: m.Reasoning,
+			Price: proxy.Price(m.Price),
 		})
 	}
 	return s
