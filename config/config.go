@@ -433,9 +433,10 @@ type Planner struct {
 	CommandTimeout time.Duration `koanf:"command_timeout" default:"1m" min:"1s" max:"1h"`
 }
 
-// Metrics says what prices are in.
+// Metrics says which other systems' names metrics have beside their own, and what prices are in.
 type Metrics struct {
-	Currency string `koanf:"currency" default:"USD"`
+	Compatible []string `koanf:"compatible" of:"systems"`
+	Currency   string   `koanf:"currency" default:"USD"`
 }
 
 // Log is what is logged, and in which form.

@@ -44,6 +44,7 @@ func (l *accessLog) note(x *exchange) {
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
 	}
 	l.metrics.spending.note(x)
+	l.metrics.operations.note(x)
 	x.p.planning.done(x)
 	l.request(x)
 }

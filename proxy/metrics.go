@@ -3,12 +3,15 @@
 package proxy
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 
+	"kvasir/proxy/compatible"
 	"kvasir/upstream"
 )
 
@@ -43,7 +46,8 @@ type metrics struct {
 	placed    placeMetrics
 	handovers handoverMetrics
 
-	spending *spending
+	spending   *spending
+	operations *operations // not in registry
 }
 
 var (
@@ -60,6 +64,7 @@ func (m *metrics) forget(old, next *state) {
 			m.workerErrors.DeletePartialMatch(prometheus.Labels{"worker": b.Name()})
 		}
 	}
+	m.operations.forget(old, next)
 }
 
 func newMetrics(p *Proxy, version string) *metrics {
@@ -95,7 +100,8 @@ func newMetrics(p *Proxy, version string) *metrics {
 		placed:    newPlaceMetrics(f),
 		handovers: newHandoverMetrics(f),
 
-		spending: newSpending(f),
+		spending:   newSpending(f),
+		operations: newOperations(p),
 	}
 }
 
@@ -176,4 +182,15 @@ func (p *Proxy) peers() []*upstream.Worker {
 		return nil
 	}
 	return s.peers()
+}
+
+// gather is all metrics, also by the names of other systems that the configuration asks for.
+func (p *Proxy) gather() ([]*dto.MetricFamily, error) {
+	shown, err := p.metrics.registry.Gather()
+	s := p.state.Load()
+	if s == nil || !s.settings.counts() {
+		return shown, err
+	}
+	counted, also := p.metrics.operations.registry.Gather()
+	return compatible.Append(shown, counted, s.settings.Compatible), errors.Join(err, also)
 }

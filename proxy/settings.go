@@ -61,7 +61,8 @@ type Settings struct {
 	Routing Routing
 	GPU     GPU
 
-	Currency string // of prices
+	Compatible []string // other systems whose names metrics have, too: of compatible.Systems
+	Currency   string   // of prices
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.

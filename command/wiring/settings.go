@@ -33,6 +33,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Keys:         keys(g),
 		Routing:      routing(&c.Routing),
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+		Compatible:   c.Metrics.Compatible,
 		Currency:     c.Metrics.Currency,
 	}
 	for i := range c.Workers {
