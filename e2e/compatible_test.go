@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
@@ -100,6 +102,52 @@ func TestCompatibleNames(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\| (\w+_\w+) \| (\w+) \|`).FindAllStringSubmatch(string(docs), -1) {
 		if served := strings.Contains(string(page), "# TYPE "+m[1]+" "+m[2]+"\n"); served == slices.Contains(not, m[1]) {
 			t.Errorf("%s is served: %v", m[1], served)
+		}
+	}
+}
+
+// TestNativeHistograms: Prometheus' own parser finds native histograms, with what was observed, where it asks for them,
+// and the classic buckets of the same beside them if it wants those too.
+func TestNativeHistograms(t *testing.T) {
+	t.Parallel()
+	k := asMakeRun(t)
+	resp, err := http.Post(k.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"auto","messages":[{"role":"user","content":"hi"}]}`))
+	must(t, err)
+	resp.Body.Close()
+	eventually(t, time.Minute, "the request is counted", func() bool {
+		return strings.Contains(string(pageOf(t, k)), `kvasir_requests_total{code="200",route="/v1/chat/completions"} 1`)
+	})
+	req, err := http.NewRequest("GET", k.admin+"/metrics", nil)
+	must(t, err)
+	req.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.5")
+	resp, err = http.DefaultClient.Do(req)
+	must(t, err)
+	page, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	must(t, err)
+	p, err := textparse.New(page, resp.Header.Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{KeepClassicOnClassicAndNativeHistograms: true})
+	must(t, err)
+	native, classic := map[string]uint64{}, map[string]bool{}
+	for {
+		entry, err := p.Next()
+		if err == io.EOF {
+			break
+		}
+		must(t, err)
+		var l labels.Labels
+		switch entry {
+		case textparse.EntryHistogram:
+			_, _, h, _ := p.Histogram()
+			p.Labels(&l)
+			native[l.Get("__name__")] += h.Count
+		case textparse.EntrySeries:
+			p.Labels(&l)
+			classic[l.Get("__name__")] = true
+		}
+	}
+	for _, name := range []string{"kvasir_request_duration_seconds", "kvasir_time_to_first_byte_seconds", "kvasir_overhead_seconds"} {
+		if native[name] != 1 || !classic[name+"_bucket"] {
+			t.Errorf("%s was observed %d times as a native histogram, as a classic one: %v", name, native[name], classic[name+"_bucket"])
 		}
 	}
 }
