@@ -34,7 +34,8 @@ func Systems() (names []string) {
 //
 //  1. Series of from that come to have the same labels are added up. Gauges among them are numbers
 //     of things, or alone.
-//  2. A histogram keeps the buckets of from, in the unit of the name.
+//  2. A histogram keeps the buckets of from, in the unit of the name. One in which nothing was
+//     observed is left out.
 type row struct {
 	name, help string
 	from       string
@@ -88,7 +89,7 @@ func (r *row) tell(f *dto.MetricFamily) *dto.MetricFamily {
 	seen := map[string]*dto.Metric{}
 	for _, m := range f.Metric {
 		values, ok := r.valuesOf(m.Label)
-		if !ok {
+		if !ok || m.Histogram != nil && m.Histogram.GetSampleCount() == 0 {
 			continue
 		}
 		at := strings.Join(values, "\xff") // in no label: they are UTF-8

@@ -46,7 +46,7 @@ func count(n float64, labels ...string) *dto.Metric {
 
 func times(n uint64, sum float64, labels ...string) *dto.Metric {
 	return a(&dto.Metric{Histogram: &dto.Histogram{SampleCount: &n, SampleSum: &sum, Bucket: []*dto.Bucket{
-		{UpperBound: new(0.01), CumulativeCount: new(n - 1)}, {UpperBound: new(0.5), CumulativeCount: &n},
+		{UpperBound: new(0.01), CumulativeCount: new(max(n, 1) - 1)}, {UpperBound: new(0.5), CumulativeCount: &n},
 	}}}, labels...)
 }
 
@@ -73,7 +73,8 @@ func TestUnits(t *testing.T) {
 		family(HeldShare, gauge, a(&dto.Metric{Gauge: &dto.Gauge{Value: new(0.25)}}, "worker", "d0")),
 		family("kvasir_planner_decisions_total", counter, count(2, "decision", "up"), count(1, "decision", "down"), count(40, "decision", "keep")),
 		family("kvasir_requests_queued", gauge, &dto.Metric{Gauge: &dto.Gauge{Value: new(7.0)}}),
-		family(FirstSeconds, histogram, times(3, 1, "model", "m", "route", "/v1/chat/completions"), times(5, 2, "model", "m", "route", "/v1/completions")))
+		family(FirstSeconds, histogram, times(3, 1, "model", "m", "route", "/v1/chat/completions"), times(5, 2, "model", "m", "route", "/v1/completions"),
+			times(0, 0, "model", "idle", "route", "/v1/embeddings")))
 	want := `dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="0.01"} 6
 dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="0.5"} 8
 dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="+Inf"} 8
