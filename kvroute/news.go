@@ -95,16 +95,31 @@ type Followed struct {
 	leg    leg
 }
 
-// Follow counts a leg of another router's request in what is known of the worker, until End;
-// nil: the worker has no such rank, or is in no pool yet. It keeps a.Names. A Followed is not for
-// concurrent use.
-func (w *Worker) Follow(now time.Time, a *Away) *Followed {
+// rankOf is the rank that a leg is at; nil: the worker has no such rank, or is in no pool yet.
+func (w *Worker) rankOf(a *Away) *rank {
 	ranks := w.ranks()
 	at := max(a.Rank, 0)
 	if at >= len(ranks) || a.Rank >= 0 != (len(ranks) > 1) {
 		return nil
 	}
-	r := ranks[at]
+	return ranks[at]
+}
+
+// Knows says whether all that a leg is can be counted at the worker: it has the rank, and blocks of
+// that size. If not, Follow is to be called anew once it does: facts of an engine come late.
+func (w *Worker) Knows(a *Away) bool {
+	r := w.rankOf(a)
+	return r != nil && (len(a.Names) == 0 || a.BlockSize == r.blockSize())
+}
+
+// Follow counts a leg of another router's request in what is known of the worker, until End;
+// nil: the worker has no such rank, or is in no pool yet. It keeps a.Names. A Followed is not for
+// concurrent use.
+func (w *Worker) Follow(now time.Time, a *Away) *Followed {
+	r := w.rankOf(a)
+	if r == nil {
+		return nil
+	}
 	names := a.Names
 	if a.BlockSize != r.blockSize() {
 		names = nil

@@ -89,6 +89,7 @@ func New(o Options) *Exchange {
 	x.in.peers = map[uint64]*peer{}
 	x.in.workers = map[uint64]*kvroute.Worker{}
 	x.in.away = map[uint64]int{}
+	x.in.gone = map[uint64]gone{}
 	return x
 }
 

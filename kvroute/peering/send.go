@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +27,9 @@ type sender struct {
 	used      []*slots          // whose number is perhaps another one than was told
 	accounts  map[uint64]*account
 	spent     []*account
+	unused    []uint64 // accounts that were dropped
+	mark      int      // of accounts' marks, the newest
+	markedAt  time.Time
 	legs      int // that were told of, and have not ended
 	pending   bool
 	want      bool     // somebody wants a snapshot
@@ -77,11 +79,40 @@ func (w *slots) active() (n int) {
 	return n
 }
 
+// Sums of accounts are noted each markApart, so that it is known what is of the last minute, which is
+// what a limit a minute remembers. One that is not used for that long is dropped.
+const (
+	markApart = 10 * time.Second
+	marks     = 6
+)
+
 // An account is what an API key has used here.
 type account struct {
 	key   uint64
 	sum   float64
-	dirty bool // in spent
+	marks [marks]float64 // sums as they were, at sender.mark the newest
+	quiet int            // marks since it was used
+	dirty bool           // in spent
+}
+
+// lately is what of the sum is of the last minute, or at least of its last 50 s.
+func (a *account) lately(mark int) float64 { return max(a.sum-a.marks[(mark+1)%marks], 0) }
+
+// note notes the sums of the accounts when it is time for it. It is called with mu held.
+func (s *sender) note(now time.Time) {
+	if now.Sub(s.markedAt) < markApart {
+		return
+	}
+	s.markedAt = now
+	s.mark = (s.mark + 1) % marks
+	for key, a := range s.accounts {
+		if a.quiet++; a.quiet > marks && !a.dirty {
+			delete(s.accounts, key)
+			s.unused = append(s.unused, key)
+			continue
+		}
+		a.marks[s.mark] = a.sum
+	}
 }
 
 // An open leg is one that has not ended.
@@ -213,7 +244,8 @@ func (x *Exchange) Spend(key uint64, amount float64) {
 		a = &account{key: key}
 		s.accounts[key] = a
 	}
-	a.sum += amount
+	a.sum = max(a.sum+amount, 0) // what is given back may be of before it was dropped
+	a.quiet = 0
 	if !a.dirty {
 		a.dirty = true
 		s.spent = append(s.spent, a)
@@ -340,8 +372,14 @@ func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
 type rest struct {
 	snapshot, leaving bool
 	slots             []keyed[int]
-	spent             []keyed[float64]
+	spent             []spentSum
+	unused            []uint64
 	asks              []uint64
+}
+
+type spentSum struct {
+	key         uint64
+	sum, lately float64
 }
 
 type keyed[T any] struct {
@@ -353,9 +391,10 @@ type keyed[T any] struct {
 // waits for mu.
 func (s *sender) takeRest(now time.Time) *rest {
 	r := &s.rest
-	r.slots, r.spent, r.asks = r.slots[:0], r.spent[:0], r.asks[:0]
+	r.slots, r.spent, r.unused, r.asks = r.slots[:0], r.spent[:0], r.unused[:0], r.asks[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.note(now)
 	r.leaving = s.leaving
 	r.snapshot = s.want && now.Sub(s.snapshotAt) >= snapshotApart
 	if r.snapshot {
@@ -383,9 +422,10 @@ func (s *sender) takeRest(now time.Time) *rest {
 	s.used = s.used[:0]
 	for _, a := range s.spent {
 		a.dirty = false
-		r.spent = append(r.spent, keyed[float64]{a.key, a.sum})
+		r.spent = append(r.spent, spentSum{a.key, a.sum, a.lately(s.mark)})
 	}
 	s.spent = s.spent[:0]
+	r.unused, s.unused = append(r.unused, s.unused...), s.unused[:0]
 	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
 	return r
 }
@@ -406,10 +446,19 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 		m := s.room(x, entrySize)
 		*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(w.n, 0)))
 	}
-	slices.SortFunc(r.spent, func(a, b keyed[float64]) int { return cmp.Compare(a.key, b.key) })
+	slices.Sort(r.unused)
+	for _, key := range r.unused { // before the sums: it may have been used again
+		m := s.room(x, entrySize)
+		*m = appendKeyed(*m, entryUnused, key)
+	}
+	slices.SortFunc(r.spent, func(a, b spentSum) int { return cmp.Compare(a.key, b.key) })
 	for _, a := range r.spent {
 		m := s.room(x, entrySize)
-		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.n, 0)))
+		if r.snapshot {
+			*m = appendAmount(appendAmount(appendKeyed(*m, entryLately, a.key), a.sum), a.lately)
+		} else {
+			*m = appendAmount(appendKeyed(*m, entrySpent, a.key), a.sum)
+		}
 	}
 	if r.snapshot {
 		m := s.room(x, entrySize)
