@@ -19,6 +19,7 @@ const (
 	LegEnded                  // it is over
 	SlotsUsed                 // Worker.Active is another one than it was
 	FoundSick                 // Worker was ejected, or is down
+	LineWaits                 // the request in line for Model that has waited longest does since Since
 )
 
 // News is one thing that other routers before the same workers have to know. The first
@@ -28,6 +29,9 @@ type News struct {
 	ID     uint64 // of the leg, from 1; no other leg has it
 	Worker *Worker
 	Away   Away
+
+	Model string
+	Since time.Time // zero: none waits
 }
 
 // Away is a leg of a request as other routers have to know it.
@@ -75,14 +79,6 @@ func (w *Worker) tell(kind NewsKind) {
 
 // underWay is how many requests are under way there, of all routers.
 func (w *Worker) underWay() int64 { return w.active.Load() + w.away.Load() }
-
-// SetAway says how many requests other routers have under way there, as far as this one
-// knows. They count for limits and for policies that go by load; prices go by Follow.
-func (w *Worker) SetAway(n int) {
-	if before := w.away.Swap(int64(n)); int64(n) < before {
-		w.wake()
-	}
-}
 
 // Suspect notes that another router has found the worker dead. Here the next failure, of a
 // request, ejects it; a success clears it of all. No more than that, as it may be the other

@@ -25,6 +25,7 @@ type hearer struct {
 	names   int            // of all these legs
 	slots   int            // workers that peers have requests at, each counted once for each peer
 	gone    map[uint64]gone
+	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
 	gaps    uint64
 	ignored uint64
 	reader  reader
@@ -42,6 +43,7 @@ type peer struct {
 	names    int            // of them
 	slots    map[uint64]int // by worker
 	spent    map[uint64]*spent
+	waits    map[uint64]wait // by model
 	unpacker unpacker
 
 	round   uint64 // of snapshots; what a snapshot does not name is over
@@ -130,7 +132,7 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 		if len(h.peers) >= maxPeers {
 			return id, ErrTooMany
 		}
-		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: h.spentBefore(id), slotted: map[uint64]bool{}}
+		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: h.spentBefore(id), waits: map[uint64]wait{}, slotted: map[uint64]bool{}}
 		h.peers[id] = p
 		c.want, c.ask = true, true
 	case seq <= p.seq:
@@ -194,6 +196,10 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 	case entryUnused:
 		if key := r.key(); !r.bad {
 			delete(p.spent, key)
+		}
+	case entryWaits:
+		if key, waited := r.key(), r.number(mostWaited); !r.bad {
+			h.heardWait(now, p, key, waited)
 		}
 	case entrySnapshot:
 		name := r.text(maxName)
@@ -334,6 +340,11 @@ func (h *hearer) complete(now time.Time, p *peer) {
 			delete(p.spent, key)
 		}
 	}
+	for model, w := range p.waits {
+		if w.round != p.round {
+			h.heardWait(now, p, model, 0)
+		}
+	}
 }
 
 // forget drops all that a router had under way.
@@ -348,6 +359,9 @@ func (h *hearer) forget(now time.Time, p *peer, c *calls) {
 	}
 	for key := range p.slots {
 		h.setSlots(p, key, 0)
+	}
+	for model := range p.waits {
+		h.heardWait(now, p, model, 0)
 	}
 	delete(h.peers, p.id)
 	h.remember(now, p)
@@ -415,10 +429,12 @@ func (h *hearer) setWorkers(now time.Time, workers map[uint64]*kvroute.Worker) {
 	for key, w := range old {
 		if workers[key] != w {
 			w.SetAway(0)
+			w.SetOthersWait(time.Time{})
 		}
 	}
 	for key, w := range workers {
 		if old[key] != w {
+			w.SetOthersWait(h.othersWait(w))
 			w.SetAway(h.away[key])
 		}
 	}

@@ -32,11 +32,15 @@ const (
 	entryLeaving             // the router stops
 	entryLately              // of a snapshot: account, sum, how much of it is of the last minute (8 bytes, a float64)
 	entryUnused              // account that was not used for a minute: its next sum begins at 0
+	entryWaits               // model (8 bytes), 1 + ms that the request in line has waited that has longest; 0: none waits
 )
 
 // Entries from entryOptional on have their length behind their kind, a number: who does not know one goes
 // on behind it, so that another one needs no other version.
 const entryOptional = 128
+
+// mostWaited bounds how long a request has waited, in ms.
+const mostWaited = 1 << 30
 
 // mostTokens bounds numbers of tokens: sums of them must not overflow.
 const mostTokens = 1 << 30

@@ -53,6 +53,7 @@ const (
 	maxBlocks  = 1 << 14 // blocks of one prompt that are told of, the first ones
 	maxName    = 64      // bytes of a router's name
 	maxSpent   = 1 << 14 // accounts of API keys, of each router
+	maxWaits   = 1 << 10 // models that requests wait for, of each router
 )
 
 // Options are what an Exchange is told at its start.
@@ -90,11 +91,13 @@ func New(o Options) *Exchange {
 	x.in.workers = map[uint64]*kvroute.Worker{}
 	x.in.away = map[uint64]int{}
 	x.in.gone = map[uint64]gone{}
+	x.in.waits = map[uint64]time.Time{}
 	return x
 }
 
-// Key is what a worker is called between routers, by its URL in canonical form.
-func Key(url string) uint64 { return xxh3.HashString(url) }
+// Key is what a worker is called between routers, by its URL in canonical form, or a model, by its
+// name.
+func Key(name string) uint64 { return xxh3.HashString(name) }
 
 // Take's errors. Each is about the message alone: others are taken nevertheless.
 var (

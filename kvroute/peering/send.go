@@ -27,8 +27,10 @@ type sender struct {
 	used      []*slots          // whose number is perhaps another one than was told
 	accounts  map[uint64]*account
 	spent     []*account
-	unused    []uint64 // accounts that were dropped
-	mark      int      // of accounts' marks, the newest
+	unused    []uint64             // accounts that were dropped
+	waits     map[uint64]time.Time // since when the first in line for a model waits
+	waiting   []uint64             // models for which that is perhaps another one than was told
+	mark      int                  // of accounts' marks, the newest
 	markedAt  time.Time
 	legs      int // that were told of, and have not ended
 	pending   bool
@@ -124,6 +126,7 @@ type open struct {
 func (s *sender) init() {
 	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
 	s.slots, s.packer = map[uint64]*slots{}, newPacker()
+	s.waits = map[uint64]time.Time{}
 }
 
 func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
@@ -194,6 +197,9 @@ func (x *Exchange) Tell(n kvroute.News) bool {
 }
 
 func (s *sender) tell(n *kvroute.News) bool {
+	if n.Kind == kvroute.LineWaits {
+		return s.wait(Key(n.Model), n.Since)
+	}
 	e := event{kind: n.Kind, id: n.ID, away: n.Away}
 	e.away.Names = nil
 	if n.Worker != nil {
@@ -228,6 +234,39 @@ func (s *sender) tell(n *kvroute.News) bool {
 	}
 	s.events = append(s.events, e)
 	return true
+}
+
+// wait has the next Flush say since when the first in line for a model waits; zero: nobody does.
+func (s *sender) wait(model uint64, since time.Time) bool {
+	if _, known := s.waits[model]; !known && len(s.waits) >= maxWaits {
+		s.dropped++
+		return false
+	}
+	s.waits[model] = since
+	if !slices.Contains(s.waiting, model) {
+		s.waiting = append(s.waiting, model)
+	}
+	return true
+}
+
+// takeWaits takes what is to be told of those in line: how long they have waited by now.
+func (s *sender) takeWaits(r *rest, now time.Time) {
+	if r.snapshot {
+		s.waiting = s.waiting[:0]
+		for model := range s.waits {
+			s.waiting = append(s.waiting, model)
+		}
+	}
+	for _, model := range s.waiting {
+		since, waited := s.waits[model], 0
+		if since.IsZero() {
+			delete(s.waits, model)
+		} else {
+			waited = 1 + int(min(max(now.Sub(since).Milliseconds(), 0), mostWaited-1))
+		}
+		r.waits = append(r.waits, keyed[int]{model, waited})
+	}
+	s.waiting = s.waiting[:0]
 }
 
 // Spend notes what an account has used here; negative: less than was noted before.
@@ -371,7 +410,7 @@ func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
 // A rest is what is no event: numbers as they were at a moment, and what others asked for.
 type rest struct {
 	snapshot, leaving bool
-	slots             []keyed[int]
+	slots, waits      []keyed[int]
 	spent             []spentSum
 	unused            []uint64
 	asks              []uint64
@@ -391,7 +430,7 @@ type keyed[T any] struct {
 // waits for mu.
 func (s *sender) takeRest(now time.Time) *rest {
 	r := &s.rest
-	r.slots, r.spent, r.unused, r.asks = r.slots[:0], r.spent[:0], r.unused[:0], r.asks[:0]
+	r.slots, r.waits, r.spent, r.unused, r.asks = r.slots[:0], r.waits[:0], r.spent[:0], r.unused[:0], r.asks[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note(now)
@@ -426,6 +465,7 @@ func (s *sender) takeRest(now time.Time) *rest {
 	}
 	s.spent = s.spent[:0]
 	r.unused, s.unused = append(r.unused, s.unused...), s.unused[:0]
+	s.takeWaits(r, now)
 	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
 	return r
 }
@@ -441,11 +481,8 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 			s.writePlaced(x, id, s.open[id])
 		}
 	}
-	slices.SortFunc(r.slots, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
-	for _, w := range r.slots {
-		m := s.room(x, entrySize)
-		*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(w.n, 0)))
-	}
+	s.writeNumbers(x, entryWaits, r.waits) // before the slots: whoever hears of a free one knows who is first
+	s.writeNumbers(x, entrySlots, r.slots)
 	slices.Sort(r.unused)
 	for _, key := range r.unused { // before the sums: it may have been used again
 		m := s.room(x, entrySize)
@@ -471,6 +508,14 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 	if r.leaving {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryLeaving)
+	}
+}
+
+func (s *sender) writeNumbers(x *Exchange, kind byte, all []keyed[int]) {
+	slices.SortFunc(all, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
+	for _, one := range all {
+		m := s.room(x, entrySize)
+		*m = binary.AppendUvarint(appendKeyed(*m, kind, one.key), uint64(max(one.n, 0)))
 	}
 }
 
