@@ -275,8 +275,8 @@ type stamp struct {
 	looked  time.Time
 }
 
-// settled is how old a change must be for another one to have another time.
-const settled = 2 * time.Second
+// settled is how old a change must be for another one to have another time: file systems count in steps of some ms.
+const settled = 100 * time.Millisecond
 
 func (s stamp) same(o stamp) bool {
 	return s.changed.Equal(o.changed) && s.size == o.size && s.looked.Sub(s.changed) > settled
