@@ -376,6 +376,22 @@ func (p *Peers) Tell(n kvroute.News) bool { return p.exchange.Tell(n) }
 // Spend tells others what an account has used here.
 func (p *Peers) Spend(account uint64, amount float64) { p.exchange.Spend(account, amount) }
 
+// Making tells others that an answer is being made here, until Made; false: it is not told. A nil
+// Peers tells nobody.
+func (p *Peers) Making(key uint64) bool { return p != nil && p.exchange.Making(key) }
+
+// Made ends what Making began; stored: the answer is in the cache that all have, or will soon be.
+func (p *Peers) Made(key uint64, stored bool) { p.exchange.Made(key, stored) }
+
+// Elsewhere returns the answer of that key that another Kvasir is making; nil: nobody is known to,
+// or p is nil.
+func (p *Peers) Elsewhere(key uint64) *peering.Elsewhere {
+	if p == nil {
+		return nil
+	}
+	return p.exchange.Elsewhere(key)
+}
+
 // HearSpent has f told what other Kvasirs have let an account use. It must not call p.
 func (p *Peers) HearSpent(f func(now time.Time, account uint64, amount float64)) { p.spent.Store(&f) }
 

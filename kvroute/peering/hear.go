@@ -25,6 +25,7 @@ type hearer struct {
 	names   int            // of all these legs
 	slots   int            // workers that peers have requests at, each counted once for each peer
 	gone    map[uint64]gone
+	making  int                  // answers that peers make
 	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
 	gaps    uint64
 	ignored uint64
@@ -43,7 +44,8 @@ type peer struct {
 	names    int            // of them
 	slots    map[uint64]int // by worker
 	spent    map[uint64]*spent
-	waits    map[uint64]wait // by model
+	waits    map[uint64]wait   // by model
+	making   map[uint64]uint64 // answers, with the round of the snapshot that named them last
 	unpacker unpacker
 
 	round   uint64 // of snapshots; what a snapshot does not name is over
@@ -132,7 +134,7 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 		if len(h.peers) >= maxPeers {
 			return id, ErrTooMany
 		}
-		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: h.spentBefore(id), waits: map[uint64]wait{}, slotted: map[uint64]bool{}}
+		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: h.spentBefore(id), waits: map[uint64]wait{}, making: map[uint64]uint64{}, slotted: map[uint64]bool{}}
 		h.peers[id] = p
 		c.want, c.ask = true, true
 	case seq <= p.seq:
@@ -201,6 +203,14 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		if key, waited := r.key(), r.number(mostWaited); !r.bad {
 			h.heardWait(now, p, key, waited)
 		}
+	case entryMaking:
+		if key := r.key(); !r.bad {
+			h.heardMaking(x, p, key)
+		}
+	case entryMade:
+		if key, stored := r.key(), r.number(1); !r.bad {
+			h.heardMade(x, p, key, stored == 1)
+		}
 	case entrySnapshot:
 		name := r.text(maxName)
 		if r.bad {
@@ -215,14 +225,14 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		clear(p.slotted)
 	case entryComplete:
 		if p.inRound {
-			h.complete(now, p)
+			h.complete(x, now, p)
 		}
 	case entryWant:
 		if r.key() == x.options.ID && !r.bad {
 			c.want = true
 		}
 	case entryLeaving:
-		h.forget(now, p, c)
+		h.forget(x, now, p, c)
 		delete(h.gone, p.id)
 		r.rest = nil // it has nothing more to say
 	default:
@@ -318,7 +328,7 @@ func (h *hearer) setSlots(p *peer, key uint64, n int) {
 }
 
 // complete ends what a snapshot has not named.
-func (h *hearer) complete(now time.Time, p *peer) {
+func (h *hearer) complete(x *Exchange, now time.Time, p *peer) {
 	p.synced, p.inRound = true, false
 	var over []uint64
 	for id, l := range p.legs {
@@ -345,10 +355,15 @@ func (h *hearer) complete(now time.Time, p *peer) {
 			h.heardWait(now, p, model, 0)
 		}
 	}
+	for key, round := range p.making {
+		if round != p.round {
+			h.heardMade(x, p, key, false)
+		}
+	}
 }
 
 // forget drops all that a router had under way.
-func (h *hearer) forget(now time.Time, p *peer, c *calls) {
+func (h *hearer) forget(x *Exchange, now time.Time, p *peer, c *calls) {
 	ids := make([]uint64, 0, len(p.legs))
 	for id := range p.legs {
 		ids = append(ids, id)
@@ -362,6 +377,9 @@ func (h *hearer) forget(now time.Time, p *peer, c *calls) {
 	}
 	for model := range p.waits {
 		h.heardWait(now, p, model, 0)
+	}
+	for key := range p.making {
+		h.heardMade(x, p, key, false)
 	}
 	delete(h.peers, p.id)
 	h.remember(now, p)
@@ -381,7 +399,7 @@ func (x *Exchange) Tick(now time.Time) [][]byte {
 	for id, p := range h.peers {
 		switch {
 		case now.Sub(p.heard) > Silent:
-			h.forget(now, p, &c)
+			h.forget(x, now, p, &c)
 		case !p.synced:
 			ask = append(ask, id)
 		}
@@ -414,7 +432,7 @@ func (x *Exchange) Forget(now time.Time) {
 	h.mu.Lock()
 	var c calls
 	for _, p := range h.peers {
-		h.forget(now, p, &c)
+		h.forget(x, now, p, &c)
 	}
 	h.known.Store(0)
 	h.mu.Unlock()
@@ -455,6 +473,6 @@ func (h *hearer) stats() (s Stats) {
 		s.Legs += len(p.legs)
 	}
 	slices.Sort(s.Peers)
-	s.Gaps, s.Ignored = h.gaps, h.ignored
+	s.Gaps, s.Ignored, s.Making = h.gaps, h.ignored, h.making
 	return s
 }

@@ -33,6 +33,8 @@ const (
 	entryLately              // of a snapshot: account, sum, how much of it is of the last minute (8 bytes, a float64)
 	entryUnused              // account that was not used for a minute: its next sum begins at 0
 	entryWaits               // model (8 bytes), 1 + ms that the request in line has waited that has longest; 0: none waits
+	entryMaking              // answer (8 bytes) that the router makes
+	entryMade                // answer that it makes no longer, 1 if it is stored
 )
 
 // Entries from entryOptional on have their length behind their kind, a number: who does not know one goes

@@ -2,8 +2,8 @@
 
 // Package peering is what several routers before the same workers tell each other, so that
 // each prices with everybody's load: which legs of requests are under way where, with the
-// blocks of their prompts, how many slots are in use, which workers were found dead, and what
-// API keys have used.
+// blocks of their prompts, how many slots are in use, who has waited longest, which workers were
+// found dead, what API keys have used, and which answers are being made.
 //
 //	x := peering.New(peering.Options{Name: "host-a", Ready: wake})
 //	pool := kvroute.NewPool(kvroute.PoolOptions{News: x.Tell, ...})
@@ -54,6 +54,8 @@ const (
 	maxName    = 64      // bytes of a router's name
 	maxSpent   = 1 << 14 // accounts of API keys, of each router
 	maxWaits   = 1 << 10 // models that requests wait for, of each router
+	maxMaking  = 1 << 12 // answers that each router makes
+	maxMakings = 1 << 15 // and all of them together
 )
 
 // Options are what an Exchange is told at its start.
@@ -80,6 +82,8 @@ type Exchange struct {
 	options Options
 	out     sender
 	in      hearer
+
+	elsewhere makings
 }
 
 // New returns an Exchange that has heard of nobody.
@@ -92,6 +96,7 @@ func New(o Options) *Exchange {
 	x.in.away = map[uint64]int{}
 	x.in.gone = map[uint64]gone{}
 	x.in.waits = map[uint64]time.Time{}
+	x.elsewhere.known = map[uint64]*Elsewhere{}
 	return x
 }
 
@@ -111,6 +116,7 @@ var (
 type Stats struct {
 	Peers     []string // names of the routers that are known, sorted
 	Legs      int      // that others have under way here
+	Making    int      // answers that others make
 	Dropped   uint64   // news that were not told, because too many waited
 	Gaps      uint64   // messages of others that were missed
 	Snapshots uint64   // that were sent

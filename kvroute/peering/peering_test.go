@@ -614,6 +614,10 @@ func FuzzTake(f *testing.F) {
 		f.Add(m, []byte{})
 	}
 	at.Release()
+	a.x.Making(7)
+	a.x.Making(8)
+	a.x.Made(7, true)
+	a.x.Tell(kvroute.News{Kind: kvroute.LineWaits, Model: "m", Since: begin.Add(-time.Second)})
 	a.x.ask(2)
 	a.workers[1].ProbeFailed(begin, "refused", true)
 	for _, m := range copies(a.x.Flush(begin)) {
@@ -636,6 +640,9 @@ func FuzzTake(f *testing.F) {
 		b.x.Tick(begin.Add(time.Hour))
 		if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Stats().Legs != 0 {
 			t.Fatalf("%d requests, %d away", requests, away)
+		}
+		if h := &b.x.in; h.making+len(b.x.elsewhere.known)+len(h.waits)+h.names+h.slots > 0 {
+			t.Fatalf("%d answers, %d waits, %d names, %d slots are left", h.making, len(h.waits), h.names, h.slots)
 		}
 	})
 }

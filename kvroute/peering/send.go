@@ -32,7 +32,9 @@ type sender struct {
 	waiting   []uint64             // models for which that is perhaps another one than was told
 	mark      int                  // of accounts' marks, the newest
 	markedAt  time.Time
-	legs      int // that were told of, and have not ended
+	making    map[uint64]int // answers that are being made here, and by how many
+	made      []made         // their beginnings and ends
+	legs      int            // that were told of, and have not ended
 	pending   bool
 	want      bool     // somebody wants a snapshot
 	asks      []uint64 // of whom one is wanted
@@ -126,7 +128,7 @@ type open struct {
 func (s *sender) init() {
 	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
 	s.slots, s.packer = map[uint64]*slots{}, newPacker()
-	s.waits = map[uint64]time.Time{}
+	s.waits, s.making = map[uint64]time.Time{}, map[uint64]int{}
 }
 
 func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
@@ -413,6 +415,7 @@ type rest struct {
 	slots, waits      []keyed[int]
 	spent             []spentSum
 	unused            []uint64
+	made              []made
 	asks              []uint64
 }
 
@@ -466,6 +469,7 @@ func (s *sender) takeRest(now time.Time) *rest {
 	s.spent = s.spent[:0]
 	r.unused, s.unused = append(r.unused, s.unused...), s.unused[:0]
 	s.takeWaits(r, now)
+	s.takeMade(r)
 	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
 	return r
 }
@@ -495,6 +499,14 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 			*m = appendAmount(appendAmount(appendKeyed(*m, entryLately, a.key), a.sum), a.lately)
 		} else {
 			*m = appendAmount(appendKeyed(*m, entrySpent, a.key), a.sum)
+		}
+	}
+	for _, one := range r.made {
+		m := s.room(x, entrySize)
+		if one.phase == 0 {
+			*m = appendKeyed(*m, entryMaking, one.key)
+		} else {
+			*m = append(appendKeyed(*m, entryMade, one.key), byte(one.phase-1))
 		}
 	}
 	if r.snapshot {
