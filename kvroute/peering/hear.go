@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
 
@@ -25,7 +26,8 @@ type hearer struct {
 	names   int            // of all these legs
 	slots   int            // workers that peers have requests at, each counted once for each peer
 	gone    map[uint64]gone
-	making  int                  // answers that peers make
+	making  int // answers that peers make
+	paces   map[pacer]cost.Timing
 	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
 	gaps    uint64
 	ignored uint64
@@ -199,6 +201,12 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		if key := r.key(); !r.bad {
 			delete(p.spent, key)
 		}
+	case entryPace:
+		key, rank, t := r.key(), r.number(1<<16)-1, r.timing()
+		if r.bad {
+			return
+		}
+		h.heardPace(pacer{key, rank}, t)
 	case entryWaits:
 		if key, waited := r.key(), r.number(mostWaited); !r.bad {
 			h.heardWait(now, p, key, waited)
@@ -406,6 +414,7 @@ func (x *Exchange) Tick(now time.Time) [][]byte {
 		h.again(now, p)
 	}
 	h.forgetGone(now)
+	h.believe()
 	h.known.Store(int64(len(h.peers)))
 	h.mu.Unlock()
 	slices.Sort(ask)
@@ -456,6 +465,7 @@ func (h *hearer) setWorkers(now time.Time, workers map[uint64]*kvroute.Worker) {
 			w.SetAway(h.away[key])
 		}
 	}
+	h.believe()
 	for _, p := range h.peers {
 		for _, l := range p.legs {
 			if w := workers[l.worker]; w != old[l.worker] {

@@ -35,6 +35,7 @@ const (
 	entryWaits               // model (8 bytes), 1 + ms that the request in line has waited that has longest; 0: none waits
 	entryMaking              // answer (8 bytes) that the router makes
 	entryMade                // answer that it makes no longer, 1 if it is stored
+	entryPace                // of a snapshot: worker, rank+1, what was learned of its passes (cost.Timing, 6 float64)
 )
 
 // Entries from entryOptional on have their length behind their kind, a number: who does not know one goes
@@ -167,6 +168,16 @@ func (r *reader) bytes(most int) []byte {
 	b := r.rest[:n]
 	r.rest = r.rest[n:]
 	return b
+}
+
+// timing reads six numbers; what they say is looked at by who takes them.
+func (r *reader) timing() (t cost.Timing) {
+	for _, part := range [...]*[3]float64{&t.Prefill, &t.Decode} {
+		for i := range part {
+			part[i] = math.Float64frombits(r.key())
+		}
+	}
+	return t
 }
 
 // away reads a leg without its names.

@@ -29,6 +29,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 )
 
 const (
@@ -54,6 +55,7 @@ const (
 	maxName    = 64      // bytes of a router's name
 	maxSpent   = 1 << 14 // accounts of API keys, of each router
 	maxWaits   = 1 << 10 // models that requests wait for, of each router
+	maxPaces   = 1 << 12 // workers' ranks of which others have learned the pace
 	maxMaking  = 1 << 12 // answers that each router makes
 	maxMakings = 1 << 15 // and all of them together
 )
@@ -96,6 +98,7 @@ func New(o Options) *Exchange {
 	x.in.away = map[uint64]int{}
 	x.in.gone = map[uint64]gone{}
 	x.in.waits = map[uint64]time.Time{}
+	x.in.paces = map[pacer]cost.Timing{}
 	x.elsewhere.known = map[uint64]*Elsewhere{}
 	return x
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
 
@@ -416,6 +417,7 @@ type rest struct {
 	spent             []spentSum
 	unused            []uint64
 	made              []made
+	paced             []keyed[*kvroute.Worker]
 	asks              []uint64
 }
 
@@ -438,6 +440,8 @@ func (s *sender) takeRest(now time.Time) *rest {
 	defer s.mu.Unlock()
 	s.note(now)
 	r.leaving = s.leaving
+	clear(r.paced)
+	r.paced = r.paced[:0]
 	r.snapshot = s.want && now.Sub(s.snapshotAt) >= snapshotApart
 	if r.snapshot {
 		s.want, s.snapshotAt = false, now
@@ -446,6 +450,9 @@ func (s *sender) takeRest(now time.Time) *rest {
 		for _, w := range s.slots {
 			s.used = append(s.used, w)
 			w.told = 0
+			if w.here != nil {
+				r.paced = append(r.paced, keyed[*kvroute.Worker]{w.key, w.here})
+			}
 		}
 		s.spent = s.spent[:0]
 		for _, a := range s.accounts {
@@ -500,6 +507,16 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 		} else {
 			*m = appendAmount(appendKeyed(*m, entrySpent, a.key), a.sum)
 		}
+	}
+	slices.SortFunc(r.paced, func(a, b keyed[*kvroute.Worker]) int { return cmp.Compare(a.key, b.key) })
+	for _, w := range r.paced {
+		w.n.Learned(func(rank int, t cost.Timing) {
+			m := s.room(x, entrySize)
+			*m = binary.AppendUvarint(appendKeyed(*m, entryPace, w.key), uint64(rank+1))
+			for _, v := range slices.Concat(t.Prefill[:], t.Decode[:]) {
+				*m = appendAmount(*m, v)
+			}
+		})
 	}
 	for _, one := range r.made {
 		m := s.room(x, entrySize)
