@@ -37,7 +37,6 @@ type inLine struct {
 	alarm   time.Duration
 	begun   []kvroute.Placement // in this moment
 	ends    []ending
-	waits   []time.Duration // when those in line came
 	served  int
 	longest time.Duration
 }
