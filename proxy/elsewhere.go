@@ -10,6 +10,7 @@ import (
 	"kvasir/cache"
 	"kvasir/kvroute/peering"
 	"kvasir/peers"
+	"kvasir/proxy/record"
 )
 
 const (
@@ -73,9 +74,11 @@ func (x *exchange) awaitElsewhere(c *cache.Cache, q *cache.Query, key *coalesceK
 	if e == nil {
 		return true
 	}
+	x.trail.Next(record.Follow)
 	begin := time.Now()
 	end := x.waitElsewhere(c, q, e)
 	x.facts.waited += time.Since(begin)
+	x.trail.Next(record.Reuse)
 	x.p.metrics.coalesced.followed.WithLabelValues(end).Inc()
 	return end != whyGone
 }

@@ -11,6 +11,10 @@ type spent struct {
 	round   uint64
 }
 
+// maxGone bounds the accounts of peers that are silent. What is not kept is charged for again, as far as it
+// is of the last minute.
+const maxGone = 4 * maxSpent
+
 // gone is what is kept of a peer that is silent: it may only be cut off.
 type gone struct {
 	spent map[uint64]*spent
@@ -61,7 +65,11 @@ func (s *spent) heard(x *Exchange, now time.Time, key uint64, sum, amount float6
 // remember keeps the sums of a peer that is forgotten: when it is heard again they are not told
 // a second time.
 func (h *hearer) remember(now time.Time, p *peer) {
-	if len(p.spent) > 0 && len(h.gone) < maxPeers {
+	accounts := len(p.spent)
+	for _, g := range h.gone {
+		accounts += len(g.spent)
+	}
+	if len(p.spent) > 0 && len(h.gone) < maxPeers && accounts <= maxGone {
 		h.gone[p.id] = gone{p.spent, now}
 	}
 }
