@@ -5,6 +5,7 @@ package command
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -90,7 +91,6 @@ func TestDrainCommand(t *testing.T) {
 	if code, _ := asked("/api/config", "sk-admin"); code != 401 {
 		t.Errorf("the old key gets %d", code)
 	}
-	_, body := asked("/api/config", "sk-other")
 	var shown struct {
 		Values []struct {
 			Key, From, At string
@@ -99,11 +99,18 @@ func TestDrainCommand(t *testing.T) {
 		}
 		Reloads []struct{ Taken bool }
 	}
-	do(t, json.Unmarshal([]byte(body), &shown))
-	if strings.Contains(body, "admin.key") || len(shown.Reloads) < 2 {
-		t.Errorf("the configuration is %s", body)
-	}
+	p.until("both reloads to be told", func() bool {
+		_, body := asked("/api/config", "sk-other")
+		do(t, json.Unmarshal([]byte(body), &shown))
+		if strings.Contains(body, "admin.key") {
+			t.Errorf("the configuration is %s", body)
+		}
+		return len(shown.Reloads) >= 2
+	})
 	for _, v := range shown.Values {
+		if v.Key == "keys" && (fmt.Sprint(v.Value) != "[]" || v.From != "default") {
+			t.Errorf("without keys they are shown as %+v", v)
+		}
 		if v.Key == "server.admin_key_file" && (v.Value != "hidden" || !v.Secret || v.From != "flag" || v.At != "--set server.admin_key_file") {
 			t.Errorf("the key's file is shown as %+v", v)
 		}

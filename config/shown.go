@@ -64,7 +64,8 @@ func (w *valueWriter) value(v reflect.Value, path string, secret bool) {
 			w.element(v.Index(i), fmt.Sprintf("%s[%d]", path, i), secret)
 		}
 	default:
-		w.add(path, shownValue(v.Interface()), secret, v.IsZero())
+		isList := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+		w.add(path, shownValue(v.Interface()), secret, v.IsZero() || isList && v.Len() == 0)
 	}
 }
 
