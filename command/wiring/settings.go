@@ -33,6 +33,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Keys:         keys(g),
 		Routing:      routing(&c.Routing),
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+		Tracing:      sampler(&g.Tracing),
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))
