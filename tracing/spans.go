@@ -133,14 +133,12 @@ const clientGone = "client_gone" // why a request ended that its client did not 
 // none of the server's, as everywhere in HTTP.
 func failed(r *record.Record) string {
 	switch {
-	case r.Outcome() != record.Error:
+	case r.Outcome() != record.Error, r.Status >= 400 && r.Status < 500:
 		return ""
 	case r.End != "":
 		return r.End
-	case r.Status >= 500:
-		return strconv.Itoa(r.Status)
 	}
-	return ""
+	return strconv.Itoa(r.Status)
 }
 
 // note adds what was decided in a step to the request's span, as an event at its end.

@@ -107,7 +107,7 @@ func (t *Tracing) Apply(o *Options) error {
 		if next, err = newPipeline(t, *o); err != nil {
 			return err
 		}
-		t.log.Info().Str("to", next.to()).Msg("tracing")
+		t.log.Info().Str("to", next.to()).Msg("requests are traced")
 	}
 	t.now.Store(next)
 	t.trouble.over()

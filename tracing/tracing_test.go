@@ -360,8 +360,8 @@ func TestRoots(t *testing.T) {
 			r.Worker, r.Path, r.End = "", "blocked", "blocked"
 		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=blocked error.type=blocked`},
 		{"a model that nobody has", func(r *record.Record) {
-			r.Worker, r.Status, r.Path = "", 404, "error"
-		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=error error.type=404 gen_ai.request.model=m`},
+			r.Worker, r.Status, r.Path, r.End = "", 404, "error", "model_not_found"
+		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=error error.type=model_not_found gen_ai.request.model=m`},
 		{"a worker that stopped", func(r *record.Record) { r.End = "interrupted" }, `"chat m" server 0s-1ms id 02 under  STATUS_CODE_ERROR: interrupted; error.type=interrupted`},
 		{"no worker", func(r *record.Record) { r.Worker, r.Status = "", 503 }, `"chat" server 0s-1ms id 02 under  STATUS_CODE_ERROR: 503; error.type=503`},
 		{"a client that went", func(r *record.Record) { r.End = clientGone }, `"chat m" server 0s-1ms id 02 under ; error.type=client_gone kvasir.outcome=cancelled`},
