@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
 
 	"kvasir/proxy/record"
+	"kvasir/tracing"
 	"kvasir/tracing/traceparent"
 )
 
@@ -214,5 +218,38 @@ func TestAllocationsOfATracedRequest(t *testing.T) {
 	defer done()
 	if got, _ := allocationsOf(t, once); got > allocsPerRequest+0.5 {
 		t.Errorf("%.2f allocations a request, want %d", got, allocsPerRequest)
+	}
+}
+
+// BenchmarkTraced is a plain request over loopback, with its spans sent to a collector that throws
+// them away: what tracing costs is the difference to off. The worker and the client are in it.
+func BenchmarkTraced(b *testing.B) {
+	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	defer c.Close()
+	for _, tc := range []struct {
+		name  string
+		ratio float64 // below 0: off
+	}{{"off", -1}, {"none", 0}, {"hundredth", 0.01}, {"all", 1}} {
+		b.Run(tc.name, func(b *testing.B) {
+			tr := tracing.New(zerolog.Nop(), func(_, why string) { b.Log(why) })
+			defer tr.Close()
+			if tc.ratio >= 0 {
+				if err := tr.Apply(&tracing.Options{Endpoint: c.URL}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			observed = func(p *testProxy) { p.Observe(tr.Observe) }
+			defer func() { observed = nil }()
+			once, done := wayOf(b, plainChat, func(s *Settings) {
+				if tc.ratio >= 0 {
+					s.Tracing = traceparent.NewSampler(traceparent.Parent, tc.ratio)
+				}
+			})
+			defer done()
+			b.ReportAllocs()
+			for b.Loop() {
+				once()
+			}
+		})
 	}
 }
