@@ -5,12 +5,14 @@ package tracing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -44,9 +46,9 @@ type pipeline struct {
 
 func newPipeline(t *Tracing, o Options) (*pipeline, error) {
 	ctx := context.Background()
-	exporter, err := newExporter(ctx, &o)
+	exporter, err := otlptrace.New(ctx, newClient(&o))
 	if err != nil {
-		return nil, fmt.Errorf("cannot trace to %s: %w", (&pipeline{options: o}).to(), err)
+		return nil, fmt.Errorf("cannot trace to %s: %w", o.to(), err)
 	}
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "kvasir"), attribute.String("service.version", o.Version)),
@@ -68,7 +70,7 @@ func newPipeline(t *Tracing, o Options) (*pipeline, error) {
 	return p, nil
 }
 
-func newExporter(ctx context.Context, o *Options) (sdktrace.SpanExporter, error) {
+func newClient(o *Options) otlptrace.Client {
 	if o.GRPC {
 		var opts []otlptracegrpc.Option
 		if o.Endpoint != "" {
@@ -80,7 +82,7 @@ func newExporter(ctx context.Context, o *Options) (sdktrace.SpanExporter, error)
 		if o.TLS != nil {
 			opts = append(opts, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(o.TLS)))
 		}
-		return otlptracegrpc.New(ctx, opts...)
+		return otlptracegrpc.NewClient(opts...)
 	}
 	var opts []otlptracehttp.Option
 	if o.Endpoint != "" {
@@ -92,12 +94,27 @@ func newExporter(ctx context.Context, o *Options) (sdktrace.SpanExporter, error)
 	if o.TLS != nil {
 		opts = append(opts, otlptracehttp.WithTLSClientConfig(o.TLS))
 	}
-	return otlptracehttp.New(ctx, opts...)
+	return otlptracehttp.NewClient(opts...)
 }
 
+// Check sends the collector nothing, once, and says where that is and what came of it.
+func Check(ctx context.Context, o *Options) (to string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	c := newClient(o)
+	if err = c.Start(ctx); err != nil {
+		return o.to(), err
+	}
+	err = c.UploadTraces(ctx, nil)
+	return o.to(), errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+}
+
+// checkPatience is how long a collector may take to take nothing: gRPC tries again for as long.
+const checkPatience = 3 * time.Second
+
 // to is the collector's address, for people.
-func (p *pipeline) to() string {
-	return cmp.Or(p.options.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+func (o *Options) to() string {
+	return cmp.Or(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 }
 
 // observe makes the spans of a request, unless there is no room for them.

@@ -107,7 +107,7 @@ func (t *Tracing) Apply(o *Options) error {
 		if next, err = newPipeline(t, *o); err != nil {
 			return err
 		}
-		t.log.Info().Str("to", next.to()).Msg("requests are traced")
+		t.log.Info().Str("to", next.options.to()).Msg("requests are traced")
 	}
 	t.now.Store(next)
 	t.trouble.over()
@@ -177,7 +177,7 @@ func (u *trouble) is(p *pipeline, why string) {
 		return
 	}
 	u.told = true
-	to := p.to()
+	to := p.options.to()
 	u.tracing.reason(reasonKey, "traces do not reach the collector at "+to+": "+why)
 	u.tracing.log.Warn().Str("to", to).Str("why", why).Msg("traces do not reach the collector; they are dropped and counted until it takes them again")
 }
