@@ -126,6 +126,8 @@ func (v *validation) tracing(t *Tracing) {
 	}
 	if text := badEndpoint(t.Endpoint); text != "" {
 		v.add(text, "tracing.endpoint")
+	} else if u, _ := url.Parse(t.Endpoint); t.Protocol == "grpc" && u.Path != "" && u.Path != "/" {
+		v.add("has a path, which gRPC does not send; leave it out, or set tracing.protocol: http", "tracing.endpoint")
 	} else if t.TLS != (PeerTLS{}) && strings.HasPrefix(t.Endpoint, "http:") {
 		v.add("has no effect on a collector that is asked by http; write https:// in tracing.endpoint", "tracing.tls")
 	}

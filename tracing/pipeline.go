@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -112,9 +113,16 @@ func Check(ctx context.Context, o *Options) (to string, err error) {
 // checkPatience is how long a collector may take to take nothing: gRPC tries again for as long.
 const checkPatience = 3 * time.Second
 
-// to is the collector's address, for people.
+// to is the collector's address, for people. A variable may have a password in it, which the exporter
+// does not use.
 func (o *Options) to() string {
-	return cmp.Or(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	raw := cmp.Or(o.Endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "the endpoint of OTEL_EXPORTER_OTLP_ENDPOINT"
+	}
+	u.User, u.RawQuery = nil, ""
+	return u.String()
 }
 
 // observe makes the spans of a request, unless there is no room for them.

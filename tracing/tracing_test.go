@@ -508,6 +508,14 @@ func TestApply(t *testing.T) {
 	tr.Observe(handedOver()) // goes nowhere
 }
 
+// TestPlaceIsToldWithoutPassword: a variable may have one.
+func TestPlaceIsToldWithoutPassword(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://user:S3CRET@otel.example:4318/api?token=S3CRET")
+	if got := (&Options{}).to(); got != "https://otel.example:4318/api" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestOff: of requests that are not sampled, and while it is off, nothing is allocated.
 func TestOff(t *testing.T) {
 	tr, _ := start(t, nil)

@@ -95,7 +95,7 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("TLS of the collector is %+v", traces.TLS)
 	}
 	traces.TLS, traces.TLSName = nil, ""
-	if want := (tracing.Options{Endpoint: "https://otel.example/api", GRPC: true, Headers: map[string]string{"X-Key": "1"}, Version: "v"}); !reflect.DeepEqual(*traces, want) {
+	if want := (tracing.Options{Endpoint: "https://otel.example:4317", GRPC: true, Headers: map[string]string{"X-Key": "1"}, Version: "v"}); !reflect.DeepEqual(*traces, want) {
 		t.Errorf("traces go to %+v, want %+v", *traces, want)
 	}
 	if !reflect.DeepEqual(got, want) {
