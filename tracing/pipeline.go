@@ -32,10 +32,10 @@ const maxWaiting = 8192
 type pipeline struct {
 	sdktrace.SpanExporter // to the collector
 
-	tracing  *Tracing
-	options  Options
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
+	tracing *Tracing
+	options Options
+	batches sdktrace.SpanProcessor
+	tracer  trace.Tracer
 
 	waiting atomic.Int64 // spans that were begun, and are neither exported nor dropped
 	missed  atomic.Bool  // some were dropped for want of room since the last export
@@ -43,6 +43,7 @@ type pipeline struct {
 	hurry  context.Context // done: exports under way end now
 	stop   context.CancelFunc
 	closed chan struct{} // closed when the SDK's goroutine has ended
+	gone   atomic.Bool   // it has: whatever waits is lost
 }
 
 func newPipeline(t *Tracing, o Options) (*pipeline, error) {
@@ -60,14 +61,14 @@ func newPipeline(t *Tracing, o Options) (*pipeline, error) {
 	}
 	p := &pipeline{SpanExporter: exporter, tracing: t, options: o, closed: make(chan struct{})}
 	p.hurry, p.stop = context.WithCancel(ctx)
-	p.provider = sdktrace.NewTracerProvider(
-		// It never drops: observe has looked whether there is room. The rest is as OTEL_BSP_* say.
-		sdktrace.WithBatcher(p, sdktrace.WithMaxQueueSize(maxWaiting)),
+	// It never drops: observe has looked whether there is room. The rest is as OTEL_BSP_* say.
+	p.batches = sdktrace.NewBatchSpanProcessor(p, sdktrace.WithMaxQueueSize(maxWaiting))
+	p.tracer = sdktrace.NewTracerProvider(
+		sdktrace.WithSpanProcessor(p.batches),
 		sdktrace.WithResource(res),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), // only of sampled requests spans are made
 		sdktrace.WithIDGenerator(ids{}),
-	)
-	p.tracer = p.provider.Tracer("kvasir", trace.WithInstrumentationVersion(o.Version))
+	).Tracer("kvasir", trace.WithInstrumentationVersion(o.Version))
 	return p, nil
 }
 
@@ -136,6 +137,9 @@ func (p *pipeline) observe(r *record.Record) {
 		return
 	}
 	p.emit(r)
+	if p.gone.Load() { // meanwhile
+		p.countLeft()
+	}
 }
 
 // ExportSpans is sdktrace.SpanExporter's. It is called by one goroutine of the SDK, which has no use
@@ -170,12 +174,21 @@ func (p *pipeline) close(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	defer context.AfterFunc(ctx, p.stop)()
-	if err := p.provider.Shutdown(ctx); err != nil {
+	// Not the provider's: that leaves its processors running where the time is over already.
+	if err := p.batches.Shutdown(ctx); err != nil {
 		p.tracing.log.Debug().Err(err).Msg("closing the way to the collector")
 	}
 	<-p.closed
 	p.stop()
-	p.tracing.failed.Add(float64(max(p.waiting.Swap(0), 0))) // of requests that ended meanwhile
+	p.gone.Store(true)
+	p.countLeft()
+}
+
+// countLeft counts the spans that came when the SDK took none any more.
+func (p *pipeline) countLeft() {
+	if n := p.waiting.Swap(0); n > 0 {
+		p.tracing.failed.Add(float64(n))
+	}
 }
 
 // ids gives spans the ids that were made when the request began, as they stand in the context.

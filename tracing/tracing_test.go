@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -514,6 +515,64 @@ func TestPlaceIsToldWithoutPassword(t *testing.T) {
 	if got := (&Options{}).to(); got != "https://otel.example:4318/api" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// TestReplaced: requests end while the collector is replaced, again and again. Each span is exported or
+// counted as dropped.
+func TestReplaced(t *testing.T) {
+	a, b := startCollector(t), startCollector(t)
+	tr, _ := start(t, &Options{Endpoint: a.endpoint()})
+	r := handedOver()
+	var observed atomic.Int64
+	var observing sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		observing.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					tr.Observe(r)
+					observed.Add(1)
+				}
+			}
+		})
+	}
+	for n := range 20 {
+		before := observed.Load()
+		waitUntil(t, "requests end", func() bool { return observed.Load() > before+20 })
+		to := []*collector{b, a}[n%2]
+		if err := tr.Apply(&Options{Endpoint: to.endpoint()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	observing.Wait()
+	tr.Close()
+	exported := int(testutil.ToFloat64(tr.exported))
+	counted := exported + int(testutil.ToFloat64(tr.failed)+testutil.ToFloat64(tr.queueFull))
+	if want := int(observed.Load()) * spansOf(r); counted != want {
+		t.Errorf("%d of %d spans are counted", counted, want)
+	}
+	// A batch may have come of which the collector could not say so in time.
+	if came := a.count() + b.count(); came < exported {
+		t.Errorf("%d spans came, %d are counted", came, exported)
+	}
+}
+
+// TestClosedLate: a pipeline ends, too, where the time for its last spans is over before it begins.
+func TestClosedLate(t *testing.T) {
+	c := startCollector(t)
+	tr, _ := start(t, &Options{Endpoint: c.endpoint()})
+	p, r := tr.now.Load(), handedOver()
+	tr.Observe(r)
+	p.close(0)
+	tr.Observe(r)
+	if got := testutil.ToFloat64(tr.exported) + testutil.ToFloat64(tr.failed); int(got) != 2*spansOf(r) {
+		t.Errorf("%v spans are counted, want %d", got, 2*spansOf(r))
+	}
+	tr.now.Store(nil) // it is closed
 }
 
 // TestOff: of requests that are not sampled, and while it is off, nothing is allocated.
