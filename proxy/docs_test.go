@@ -42,6 +42,10 @@ func TestMetricsPage(t *testing.T) {
 	some := replay.Fleet{Workers: 2}
 	p.Planned(&planner.Report{Wanted: &some, Forecast: &planner.Forecast{}, Predicted: &replay.Kept{}})
 	m := p.metrics
+	m.spending.requests.WithLabelValues("a", "b", "c")
+	for _, counters := range []*prometheus.CounterVec{m.spending.tokens, m.spending.cost, m.spending.saved} {
+		counters.WithLabelValues("a", "b", "c")
+	}
 	p.Count(tracing.New(zerolog.Nop(), p.SetReason))
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {

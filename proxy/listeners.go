@@ -144,7 +144,7 @@ func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // Metrics gathers what /metrics says.
-func (p *Proxy) Metrics() prometheus.Gatherer { return p.metrics.registry }
+func (p *Proxy) Metrics() prometheus.Gatherer { return prometheus.GathererFunc(p.gather) }
 
 // Count has /metrics show what another part counts, too.
 func (p *Proxy) Count(c prometheus.Collector) { p.metrics.registry.MustRegister(c) }

@@ -62,6 +62,9 @@ type Settings struct {
 	Routing Routing
 	GPU     GPU
 
+	Compatible []string // other systems whose names metrics have, too: of compatible.Systems
+	Currency   string   // of prices
+
 	// Tracing gives each request its part in a trace, and says which are sampled; nil: it is off, and
 	// what clients say of their traces goes on to workers as it came. Spans are made by an observer.
 	Tracing *traceparent.Sampler
@@ -126,6 +129,7 @@ type Model struct {
 
 	Tokenizer string // where its tokens come from: auto, worker, none, or a directory
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
+	Price     Price
 }
 
 // Routing is how a worker is chosen among those that serve the model: what the pool
