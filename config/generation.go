@@ -24,6 +24,7 @@ type Generation struct {
 	Milvus  Credentials         // for cache.milvus, where that is the store
 	Peers   PeersSecrets        // of peers
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+	Tracing Traces              // of tracing and the OTEL_* variables
 
 	env func(string) (string, bool) // of the variables of the environment
 	at  places
@@ -59,6 +60,7 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
 	g.TLS, g.Milvus, g.Peers = b.serverTLS(), b.milvus(), b.peers()
+	g.Tracing = b.tracing(l.lookup)
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad.hide(put)
 	}
