@@ -64,7 +64,7 @@ type Classifier struct {
 func Handler(o *Options) fasthttp.RequestHandler {
 	r := router.New()
 	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notHere, respond.MethodNotAllowed, false
-	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{})))
+	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	r.POST("/reload", changing(reload(o.Reload)))
 	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
 	r.GET("/debug/gpu", func(ctx *fasthttp.RequestCtx) { respond.JSON(ctx, o.Fleet(time.Now()), nil, "") })

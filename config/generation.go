@@ -25,6 +25,7 @@ type Generation struct {
 	Peers   PeersSecrets        // of peers
 	Admin   *[sha256.Size]byte  // of the key in server.admin_key_file; nil: none is named
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+	Tracing Traces              // of tracing and the OTEL_* variables
 
 	env func(string) (string, bool) // of the variables of the environment
 	at  places
@@ -60,6 +61,7 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
 	g.TLS, g.Milvus, g.Peers, g.Admin = b.serverTLS(), b.milvus(), b.peers(), b.adminKey()
+	g.Tracing = b.tracing(l.lookup)
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad.hide(put)
 	}

@@ -34,6 +34,7 @@ func (p *served) fill(t testing.TB) {
 		func(r *record.Record) {
 			r.Judgement = record.Judgement{Judged: true, Category: "math", Confidence: 0.7, Decision: "maths", Reasoning: "on", Injected: true,
 				Matched: []record.Match{{Kind: "category", Name: "math", Score: 0.7}}, Language: "en", Hidden: 2, Redacted: 1}
+			r.Trace.Trace[15] = 42
 		},
 		func(r *record.Record) {
 			r.Judgement = record.Judgement{Judged: true, Category: "other", Confidence: 0.3}
@@ -109,6 +110,7 @@ func TestRequest(t *testing.T) {
 		"category":      "math",
 		"prompt_tokens": "100",
 		"outcome":       "ok",
+		"trace_id":      "0000000000000000000000000000002a",
 		"first_byte_ms": "20",
 	} {
 		if got := fmt.Sprint(full[path]); got != want {

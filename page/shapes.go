@@ -47,6 +47,7 @@ type Full struct {
 	Signals   Signals       `json:"signals"`
 	Made      *Decision     `json:"decision,omitempty"` // in place of the name alone
 	Recalled  *CacheVerdict `json:"cache_detail,omitempty"`
+	Trace     string        `json:"trace_id,omitempty"`
 }
 
 // A Step is one step of a request; times count from its arrival.
@@ -179,6 +180,9 @@ func fullOf(seq uint64, r *record.Record, t *Thresholds) *Full {
 		f.Steps = append(f.Steps, Step{
 			Name: s.Name.String(), Begin: milliseconds(s.Begin), End: milliseconds(s.End), Worker: s.Worker, Rank: known(s.Rank), Status: s.Status, Note: s.Failure,
 		})
+	}
+	if r.Trace.On() {
+		f.Trace = r.Trace.Trace.String()
 	}
 	if c := &r.Cache; c.Result != "" {
 		f.Recalled = &CacheVerdict{Result: c.Result, Why: c.Why, Entry: c.Entry}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"kvasir/cache"
 	"kvasir/discovery"
@@ -21,6 +22,7 @@ import (
 	"kvasir/openai"
 	"kvasir/planner"
 	"kvasir/proxy/hardware/hardwaretest"
+	"kvasir/tracing"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -44,6 +46,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.spending.tokens, m.spending.cost, m.spending.saved} {
 		counters.WithLabelValues("a", "b", "c")
 	}
+	p.Count(tracing.New(zerolog.Nop(), p.SetReason))
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
@@ -81,6 +84,11 @@ func TestMetricsPage(t *testing.T) {
 		labels := strings.Split(found[2], ",")
 		slices.Sort(labels)
 		want[found[1]] = types[found[1]] + " by " + strings.Join(labels, " ")
+	}
+	for name, kind := range types { // OpenMetrics would rename it
+		if kind == "counter" && !strings.HasSuffix(name, "_total") {
+			t.Errorf("the name of counter %s does not end with _total", name)
+		}
 	}
 	if len(want) < 20 {
 		t.Fatalf("only %d metrics are in the registry", len(want))

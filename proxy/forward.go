@@ -237,7 +237,7 @@ func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
 	if x.at.Prefill != nil {
 		return handOver(x)
 	}
-	x.leg(record.Decode, b, x.at.Rank)
+	x.span = x.leg(record.Decode, b, x.at.Rank)
 	r := relay{x: x}
 	f := r.from(x, b)
 	x.endLeg(f, x.call.Head.Status)

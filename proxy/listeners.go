@@ -149,6 +149,9 @@ func (p *Proxy) AdminConnections() int { return p.descriptors.Admin() }
 // Metrics gathers what /metrics says.
 func (p *Proxy) Metrics() prometheus.Gatherer { return prometheus.GathererFunc(p.gather) }
 
+// Count has /metrics show what another part counts, too.
+func (p *Proxy) Count(c prometheus.Collector) { p.metrics.registry.MustRegister(c) }
+
 // AdminHosts are server.admin_hosts as new requests are served under them.
 func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHosts }
 

@@ -12,6 +12,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/peers"
 	"kvasir/proxy/hardware"
+	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
 
@@ -66,6 +67,10 @@ type Settings struct {
 
 	Compatible []string // other systems whose names metrics have, too: of compatible.Systems
 	Currency   string   // of prices
+
+	// Tracing gives each request its part in a trace, and says which are sampled; nil: it is off, and
+	// what clients say of their traces goes on to workers as it came. Spans are made by an observer.
+	Tracing *traceparent.Sampler
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.

@@ -33,6 +33,7 @@ import (
 	"kvasir/page"
 	"kvasir/peers"
 	"kvasir/proxy"
+	"kvasir/tracing"
 	"kvasir/wording"
 )
 
@@ -50,6 +51,7 @@ type server struct {
 	storeWatch *storeWatch
 	peers      *peers.Peers // nil: peers names none
 	proxy      *proxy.Proxy
+	tracing    *tracing.Tracing
 	planning   *planning      // nil: nobody asks how many workers there should be
 	discovery  *discovery.Set // sources of workers
 	api        net.Listener
@@ -74,6 +76,7 @@ type server struct {
 	read      config.Contents // of current
 	settled   *proxy.Settings // that are served, without the workers that discovery found; nil: not yet
 	conflicts []string        // of sources, as they were told last
+	observed  bool            // by tracing, which was on once
 }
 
 // Run serves the configuration of the layers until one of StopSignals comes, or
@@ -127,6 +130,11 @@ func (s *server) start() error {
 	}
 	settings, err := s.settings(s.current, s.monitor)
 	if err != nil {
+		return err
+	}
+	s.tracing = tracing.New(s.log, p.SetReason)
+	p.Count(s.tracing)
+	if err = s.trace(s.current); err != nil {
 		return err
 	}
 	s.startDiscovery()
@@ -333,6 +341,7 @@ func (s *server) stop() {
 		}
 	}
 	s.serving.Wait()
+	s.tracing.Close()
 	s.peers.Close()
 	s.storeWatch.close()
 	closeMonitor(s.monitor)

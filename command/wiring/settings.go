@@ -36,6 +36,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
 		Compatible:   c.Metrics.Compatible,
 		Currency:     c.Metrics.Currency,
+		Tracing:      sampler(&g.Tracing),
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))

@@ -18,6 +18,8 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/proxy"
+	"kvasir/tracing"
+	"kvasir/tracing/traceparent"
 )
 
 // TestFullFile has every key that is built with another value than its
@@ -87,6 +89,18 @@ func TestFullFile(t *testing.T) {
 		GPU: proxy.GPU{Interval: time.Second, Effects: gpu.Effects{
 			Throttle: gpu.EffectAside, Neighbour: gpu.EffectOff, Memory: gpu.EffectAside, Errors: gpu.EffectCost, Headroom: 1 << 30,
 		}},
+	}
+	if got.Tracing == nil || *got.Tracing != *traceparent.NewSampler(traceparent.Ratio, 0.25) {
+		t.Errorf("the sampler is %+v", got.Tracing)
+	}
+	got.Tracing = nil
+	traces := Tracing(g, "v")
+	if traces.TLS == nil || len(traces.TLSName) != 32 {
+		t.Errorf("TLS of the collector is %+v", traces.TLS)
+	}
+	traces.TLS, traces.TLSName = nil, ""
+	if want := (tracing.Options{Endpoint: "https://otel.example:4317", GRPC: true, Headers: map[string]string{"X-Key": "1"}, Version: "v"}); !reflect.DeepEqual(*traces, want) {
+		t.Errorf("traces go to %+v, want %+v", *traces, want)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
