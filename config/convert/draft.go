@@ -102,6 +102,7 @@ type decision struct {
 	when         *classify.Condition // nil: always
 	priority     int
 	all          bool // it applies to requests that name a model, too
+	alias        bool // it stands for another name of a model
 	model        string
 	reasoning    string
 	prompt       string
@@ -227,11 +228,11 @@ func (d *draft) alias(at *value, from, to string) {
 		return
 	}
 	name := d.decisionNames.unique("alias-" + plainName(from))
-	first := slices.IndexFunc(d.decisions, func(o decision) bool { return !o.all })
+	first := slices.IndexFunc(d.decisions, func(o decision) bool { return !o.alias })
 	if first < 0 {
 		first = len(d.decisions)
 	}
-	d.decisions = slices.Insert(d.decisions, first, decision{name: name, all: true, model: to, at: at,
+	d.decisions = slices.Insert(d.decisions, first, decision{name: name, all: true, alias: true, model: to, at: at,
 		about: "another name of the model", when: is(classify.KindModel, from)})
 }
 

@@ -48,7 +48,7 @@ func (r *router) readDecisions() {
 }
 
 // personalData: the guard denies every type as soon as one decision is to deny any; others allow what
-// they did.
+// they did, as do those for other names of models, and one more where none of them holds.
 func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 	g := &r.d.guards
 	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) {
@@ -66,9 +66,29 @@ func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 			d.piiAllowsAny = true
 		}
 	}
+	for i := range r.d.decisions {
+		r.d.decisions[i].piiAllowsAny = r.d.decisions[i].piiAllowsAny || r.d.decisions[i].alias
+	}
+	r.otherwise().piiAllowsAny = true
 	r.doc.note(r.first(path("decisions"), path("categories"), path("routing", "decisions")),
-		"personal data is denied here in every request, also where no decision holds or the client named a model; Semantic Router lets it pass there. To do so, add types to classify.pii.allow")
+		"as there, personal data passes where no decision holds or the client named a model; leave out the decision otherwise, and it is denied there, too")
 }
+
+// otherwise is the decision that holds where no other does.
+func (r *router) otherwise() *decision {
+	last := len(r.d.decisions) - 1
+	if last < 0 || r.d.decisions[last].about != whereNone {
+		lowest := 0
+		for _, d := range r.d.decisions {
+			lowest = min(lowest, d.priority-1)
+		}
+		r.d.decide(decision{name: "otherwise", about: whereNone, all: true, priority: lowest})
+		last++
+	}
+	return &r.d.decisions[last]
+}
+
+const whereNone = "where no other decision holds, and for requests that name a model"
 
 // decision reads one; ok is false where it is left out.
 func (r *router) decision(v *value) (piiPolicy, bool) {

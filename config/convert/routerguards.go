@@ -79,7 +79,7 @@ func (r *router) readCache() {
 	c := &r.d.cache
 	v := r.first(path("global", "stores", "response_cache"), path("global", "stores", "semantic_cache"), path("response_cache"), path("semantic_cache"))
 	c.at = v
-	cached := slices.ContainsFunc(r.d.decisions, func(d decision) bool { return !d.all && !d.cacheOff && d.refuse == "" })
+	cached := slices.ContainsFunc(r.d.decisions, func(d decision) bool { return !d.alias && !d.cacheOff && d.refuse == "" })
 	switch {
 	case !v.get("enabled").is(r.shape != shapeFlat):
 		c.comment = "not enabled there"
@@ -94,8 +94,11 @@ func (r *router) readCache() {
 		v.done()
 		return
 	}
-	if r.shape == shapeV03 {
-		r.doc.note(v, "requests for which no decision holds are cached here, too")
+	if r.shape == shapeV03 { // only decisions that have it are cached
+		r.otherwise().cacheOff = true
+		for i := range r.d.decisions {
+			r.d.decisions[i].cacheOff = r.d.decisions[i].cacheOff || r.d.decisions[i].alias
+		}
 	}
 	c.threshold, _ = v.get("similarity_threshold").within(0.001, 1)
 	if c.threshold == 0 {

@@ -309,7 +309,7 @@ func (d *draft) decisionsText() *yaml.Node {
 		if o.when != nil {
 			m.set("when", conditionText(o.when))
 		}
-		if o.all && d.order == "priority" {
+		if o.alias {
 			o.priority = top
 		}
 		if d.order == "priority" {
