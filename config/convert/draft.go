@@ -131,7 +131,6 @@ type cache struct {
 // milvus is the store of cache.store: milvus.
 type milvus struct {
 	address, collection, token string
-	tls                        bool
 }
 
 // workerFor is the worker at a URL with these headers, made if there is none yet.

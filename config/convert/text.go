@@ -298,7 +298,7 @@ func setFeatures(m mapping, o *classify.SignalOptions) {
 }
 
 func (d *draft) decisionsText() *yaml.Node {
-	var any *yaml.Node // every type of personal data, written once
+	var anyType *yaml.Node // every type of personal data, written once
 	top := 0
 	for i := range d.decisions {
 		top = max(top, d.decisions[i].priority+1)
@@ -330,11 +330,11 @@ func (d *draft) decisionsText() *yaml.Node {
 		}
 		allow := texts(o.piiAllow)
 		if o.piiAllowsAny {
-			allow = &yaml.Node{Kind: yaml.AliasNode, Value: "any_type", Alias: any}
-			if any == nil {
-				any = texts(classify.Values(classify.KindPII))
-				any.Anchor, any.Style = "any_type", yaml.FlowStyle
-				allow = any
+			allow = &yaml.Node{Kind: yaml.AliasNode, Value: "any_type", Alias: anyType}
+			if anyType == nil {
+				anyType = texts(classify.Values(classify.KindPII))
+				anyType.Anchor, anyType.Style = "any_type", yaml.FlowStyle
+				allow = anyType
 			}
 		}
 		if allow != nil {
