@@ -22,6 +22,9 @@ func plainWay(tb testing.TB) (once func(), done func()) {
 	return wayOf(tb, plainChat, func(*Settings) {})
 }
 
+// observed is called with the proxy of wayOf; nil: nobody looks.
+var observed func(p *testProxy)
+
 // wayOf is the way of a chat that is no stream, under a configuration that is
 // plain but for change.
 func wayOf(tb testing.TB, body string, change func(*Settings)) (once func(), done func()) {
@@ -43,6 +46,9 @@ func wayOf(tb testing.TB, body string, change func(*Settings)) (once func(), don
 	s := settingsFor(w.url)
 	change(s)
 	p := startProxy(tb, s)
+	if observed != nil {
+		observed(p)
+	}
 	if s.Routing.Policy == kvroute.Predict && s.Models[0].Tokenizer != "none" {
 		p.waitForTokens(tb)
 	}

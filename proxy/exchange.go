@@ -14,6 +14,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/record"
 	"kvasir/proxy/respond"
 	"kvasir/upstream"
 )
@@ -43,8 +44,10 @@ type exchange struct {
 	reply   reply
 
 	facts  facts
-	head   []byte      // of the request to the worker; memory
-	pieces net.Buffers // head and body of it; memory
+	trail  record.Trail
+	priced []record.Candidate // of the last placement, while the trail is on; memory
+	head   []byte             // of the request to the worker; memory
+	pieces net.Buffers        // head and body of it; memory
 }
 
 // facts are what the access log, the metrics and the reply headers say of a
@@ -86,6 +89,9 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
+	if p.observers.Load() != nil {
+		x.trail.Start(x.arrived())
+	}
 	return x
 }
 
@@ -99,6 +105,8 @@ func (x *exchange) release() {
 	x.account, x.cacheRule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]
+	x.trail.Forget()
+	x.priced = emptied(x.priced, record.MaxCandidates)
 	exchanges.Put(x)
 }
 

@@ -9,6 +9,7 @@ import (
 	"kvasir/edge"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/record"
 )
 
 // A follower is a request that follows a coalesced call. It decides what its
@@ -47,6 +48,7 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 	m := &x.p.metrics.coalesced
 	m.followers.Inc()
 	defer m.followers.Dec()
+	x.trail.Next(record.Follow)
 	defer f.leave()
 	answered, err = x.followToTheEnd(f)
 	m.followed.WithLabelValues(endOfFollowing(&x.facts, answered, x.recipients.leader != nil, err)).Inc()

@@ -8,6 +8,7 @@ import (
 
 	"kvasir/kvroute"
 	"kvasir/openai"
+	"kvasir/proxy/record"
 	"kvasir/upstream"
 )
 
@@ -139,12 +140,14 @@ func (a *attempts) query() kvroute.Query {
 // place finds a worker, waiting for one if all are full and the queue is on.
 func (a *attempts) place() (kvroute.Placement, error) {
 	q := a.query()
+	a.x.trail.Next(record.Place)
 	place, err := a.placeNow(q)
 	waits := a.last == nil || a.last.Part == upstream.PartPrefill // it had no worker to answer it yet
 	if !errors.Is(err, kvroute.ErrFull) || !a.x.plan.state.settings.Routing.Queue || !waits {
 		return place, err
 	}
 	begin := time.Now()
+	a.x.trail.NextAt(record.Queue, begin)
 	a.x.p.metrics.queued.Inc()
 	place, err = a.x.plan.state.pool.Wait(q, a.x.conn.WhenGone(), a.x.plan.state.settings.Routing.QueueTimeout)
 	a.x.p.metrics.queued.Dec()
@@ -170,8 +173,10 @@ func (a *attempts) fallBack(err error) bool {
 	}
 	a.x.plan.model = next
 	a.x.recipients.dropFollowers() // the answer will be another model's
+	a.x.trail.Next(record.Edit)
 	a.x.plan.splice(nil)
 	a.x.plan.placing.pin = noPin // what was asked for is no worker of this model
+	a.x.trail.Next(record.Locate)
 	locate(&a.x.plan, a.x.p.tokenizers, &a.x.facts.placed)
 	*a = attempts{x: a.x, aggregate: !a.x.plan.handsOver()}
 	return true
@@ -230,8 +235,10 @@ func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
 	if x.at.Prefill != nil {
 		return handOver(x)
 	}
+	x.leg(record.Decode, b, x.at.Rank)
 	r := relay{x: x}
 	f := r.from(x, b)
+	x.endLeg(f, x.call.Head.Status)
 	x.p.noteAttempt(b, f, x.facts.why, x.call.Now)
 	return f
 }

@@ -11,6 +11,7 @@ import (
 
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/proxy/record"
 	"kvasir/upstream"
 )
 
@@ -53,13 +54,15 @@ type handover struct {
 	well     time.Time // when it had done its part; zero: it has not, or runs beside
 	answered bool      // its reply was the whole answer
 
-	beside chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
+	beside                   chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
+	besideBegan, besideEnded time.Time
+	besideFault              *upstream.Failure // of it, whether or not anybody minds; read once it has ended
 
 	mu        sync.Mutex // guards the rest, and conn of both legs
 	stopped   bool       // by Close
 	committed bool
 	late      bool              // expired when the decode leg would have been sent
-	fault     *upstream.Failure // of a prefill leg that runs beside
+	fault     *upstream.Failure // of a prefill leg that runs beside, while it matters
 }
 
 // A leg is one of the two requests.
@@ -101,9 +104,12 @@ func handOver(x *exchange) *upstream.Failure {
 		return h.passOwn()
 	}
 	x.recipients.heartbeat()
+	x.leg(record.Decode, h.to, x.at.Rank)
 	h.decode.write(h.to, x.at.Rank)
 	r := relay{x: x, hand: h}
-	return h.weigh(r.from(&h.decode, h.to))
+	f := r.from(&h.decode, h.to)
+	x.endLeg(f, x.call.Head.Status)
+	return h.weigh(f)
 }
 
 // draft makes both bodies, as yet alike, of the request's.
@@ -161,8 +167,10 @@ func (l *leg) Request() net.Buffers {
 // compute has the prefill worker compute the prompt, and reads its reply.
 func (h *handover) compute() *upstream.Failure {
 	began := time.Now()
+	h.x.leg(record.Prefill, h.from, h.x.at.PrefillRank)
 	h.prefill.write(h.from, h.x.at.PrefillRank)
 	f := h.ask()
+	h.x.endLeg(f, h.call.Head.Status)
 	h.said = h.call.Now
 	if f == nil {
 		h.well = h.said
@@ -213,7 +221,7 @@ func (h *handover) readReply() (*upstream.Failure, error) {
 // worker is asked for the answer, and waits for it.
 func (h *handover) computeBeside() {
 	h.prefill.write(h.from, h.x.at.PrefillRank)
-	h.beside = make(chan struct{})
+	h.beside, h.besideBegan = make(chan struct{}), time.Now()
 	go h.runBeside()
 }
 
@@ -228,6 +236,7 @@ func (h *handover) runBeside() {
 		}
 	}()
 	f := h.ask()
+	h.besideFault, h.besideEnded = f, h.call.Now
 	// It answers when the decode worker has its blocks, or later: that says nothing of when they were computed.
 	h.x.at.Prefilled(h.call.Now, false)
 	if f == nil && h.by.Aborted(h.call.Payload()) {
@@ -396,6 +405,7 @@ func (h *handover) end() {
 			_ = h.Close()
 			<-h.beside
 		}
+		h.besideLeg(h.besideFault)
 	}
 	h.x.Unbind()
 	h.call.Finish(&h.prefill)

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/openai"
+	"kvasir/proxy/record"
 )
 
 // serve takes one request of a route that is passed on to workers from its
@@ -39,13 +40,17 @@ func (x *exchange) answer() (err *openai.Error) {
 	if err = p.looped(x.ctx.Request.Header.Peek(via)); err != nil {
 		return err
 	}
+	trail := &x.trail
+	trail.NextAt(record.Identify, x.arrived())
 	if plan.key, err = identify(s.keys, &x.ctx.Request.Header); err != nil { // whose key is it
 		p.metrics.refusedKeys.Inc()
 		return err
 	}
+	trail.Next(record.Read)
 	if err = x.read(); err != nil { // the body, parsed once: plan.body, size, req and asked
 		return err
 	}
+	trail.Next(record.Admit)
 	plan.answerBy(modelFor(plan.asked, s))
 	if err = admit(plan, x.arrived()); err != nil { // the key may have it, and one of its requests is taken
 		return err
@@ -53,6 +58,7 @@ func (x *exchange) answer() (err *openai.Error) {
 	if err = x.reserve(plan.model); err != nil { // so are its tokens, into x.account
 		return err
 	}
+	trail.Next(record.Judge)
 	if plan.isJudged() { // what it is about; plan.judgement is what is said of that
 		plan.verdict = x.judge()
 	}
@@ -62,14 +68,17 @@ func (x *exchange) answer() (err *openai.Error) {
 			return err
 		}
 	}
+	trail.Next(record.Guard)
 	if answered, err := x.guard(); answered || err != nil { // may it pass; the ruling is in plan.judgement
 		return err
 	}
+	trail.Next(record.Reuse)
 	// What was answered before, or is now; else x.cacheRule and x.lookup, by which the answer is
 	// kept, and x.recipients.leader, if equal requests wait for it.
 	if answered, err := x.reuse(); answered || err != nil {
 		return err
 	}
+	trail.Next(record.Edit)
 	if plan.placing.steering, err = steer(plan); err != nil { // which workers it asks for, by which weights
 		return err
 	}
@@ -79,6 +88,7 @@ func (x *exchange) answer() (err *openai.Error) {
 	// of the body as it will be sent, by which placement knows its blocks (plan.placing.prompt). A
 	// fallback settles both anew, a worker without salts the first.
 	plan.splice(p.metrics.signals.countRedacted)
+	trail.Next(record.Locate)
 	locate(plan, p.tokenizers, &x.facts.placed)
 	return x.forward() // to workers, until one answers
 }
@@ -90,9 +100,12 @@ func (x *exchange) end() {
 		x.panicked(fault)
 	}
 	x.settle() // before anything that could fail: what is set aside of a key's tokens must not stay so
-	x.facts.total = time.Since(x.arrived())
+	now := time.Now()
+	x.facts.total = now.Sub(x.arrived())
+	x.trail.DoneAt(now)
 	x.endCall()        // followers hear how it ended before anything slow
 	x.p.access.note(x) // a request that is stored is logged all the same if storing fails
-	x.keep()           // last: the client has its answer, nobody waits for the store
+	x.observe()
+	x.keep() // last: the client has its answer, nobody waits for the store
 	x.release()
 }

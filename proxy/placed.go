@@ -26,6 +26,7 @@ type placed struct {
 	of          int           // blocks of the prompt there
 	blockSize   int           // tokens of one; 0: not known
 	cost        float64       // of the choice
+	candidates  int           // that were priced
 	ttft        time.Duration // predicted; 0: it is not
 	located     time.Duration // to find the prompt's tokens
 	took        time.Duration // that and the choice
@@ -98,6 +99,10 @@ func (x *exchange) notePlacement() {
 	f.note(&x.at, p.tokens)
 	x.p.metrics.placed.count(f, x.plan.model)
 	x.p.access.candidates(x, &x.at)
+	if x.trail.On() {
+		x.priced = appendPriced(x.priced[:0], x.at.Candidates)
+	}
+	x.facts.placed.candidates = len(x.at.Candidates)
 	x.at.DropCandidates()
 }
 

@@ -47,6 +47,7 @@ func (r *reply) begin(status int, lines []byte, length int64, first []byte) erro
 	}
 	x.facts.firstByte = now.Sub(x.arrived())
 	x.facts.overhead = x.overhead(now)
+	x.streams(now)
 	r.chunked = length < 0 && x.ctx.Request.Header.IsHTTP11()
 	if r.open = length < 0 && !r.chunked; r.open {
 		x.ctx.SetConnectionClose() // HTTP/1.0: the end of the connection ends the body
