@@ -107,7 +107,7 @@ var groups = map[string]string{
 }
 
 // changes is the header that a route which changes something asks for.
-var changes = []apidoc.Parameter{{Name: "X-Kvasir-Admin", Does: "1; needed, so that no web page can have a browser send it"}}
+var changes = []apidoc.Parameter{{Name: "X-Kvasir-Admin", Does: "1, so that no web page can have a browser send it", Needed: true}}
 
 // plan serves GET /plan.
 func plan(report func() *planner.Report) fasthttp.RequestHandler {

@@ -37,7 +37,7 @@ type Operation struct {
 	More   string // in sentences
 	Group  string // of operations that belong together
 
-	Query   []Parameter // all of them may be left out
+	Query   []Parameter
 	Headers []Parameter // of the request
 
 	Asks     Schema // the body of a request; nil: there is none
@@ -52,7 +52,10 @@ type Operation struct {
 }
 
 // A Parameter is one of a query, or a header. Both are texts.
-type Parameter struct{ Name, Does string }
+type Parameter struct {
+	Name, Does string
+	Needed     bool
+}
 
 // Add routes requests, GET with HEAD, and has them in the document.
 func (r *Routes) Add(o Operation, h fasthttp.RequestHandler) {
@@ -150,7 +153,7 @@ func (o *Operation) object(path string, parameters []any) map[string]any {
 		list []Parameter
 	}{{"query", o.Query}, {"header", o.Headers}} {
 		for _, q := range p.list {
-			parameters = append(parameters, map[string]any{"name": q.Name, "in": p.in, "description": q.Does, "schema": Schema{"type": "string"}})
+			parameters = append(parameters, map[string]any{"name": q.Name, "in": p.in, "description": q.Does, "required": q.Needed, "schema": Schema{"type": "string"}})
 		}
 	}
 	out := map[string]any{

@@ -98,6 +98,28 @@ func TestUnknownKeysAreTold(t *testing.T) {
 	}
 }
 
+// Two keys of one name are two variables, and one key twice is one.
+func TestSecretsAreApart(t *testing.T) {
+	t.Parallel()
+	file := `model_list:
+  - {model_name: m, litellm_params: {model: openai/m, api_base: "http://a:1", api_key: hush-1}}
+  - {model_name: m, litellm_params: {model: openai/m, api_base: "http://b:1", api_key: hush-2}}
+  - {model_name: m, litellm_params: {model: openai/m, api_base: "http://c:1", api_key: hush-1}}
+  - {model_name: m, litellm_params: {model: openai/m, api_base: "http://d:1", api_key: os.environ/M_KEY_3}}
+  - {model_name: m, litellm_params: {model: openai/m, api_base: "http://e:1", api_key: hush-3}}
+`
+	r, err := Convert("litellm", "x.yaml", []byte(file))
+	if err != nil || r.Problem != nil {
+		t.Fatal(err, r.Problem)
+	}
+	if got, want := strings.Join(r.Variables, " "), "M_KEY M_KEY_2 M_KEY_3 M_KEY_4"; got != want {
+		t.Errorf("the variables are %s, want %s", got, want)
+	}
+	if n := strings.Count(string(r.Text), "Bearer ${M_KEY}"); n != 2 || bytes.Contains(r.Text, []byte("hush")) {
+		t.Errorf("%d workers have the first key:\n%s", n, r.Text)
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"

@@ -39,7 +39,8 @@ type draft struct {
 	order     string
 	cache     cache
 	variables []string
-	addresses []string // those of variables that hold a URL
+	addresses []string          // those of variables that hold a URL
+	secrets   map[string]string // that stand in the file itself, by our variable for them
 
 	byName        map[string]*model
 	workerNames   names
@@ -264,8 +265,24 @@ func (d *draft) secret(at *value, owner string) string {
 	if name == "" || name[0] >= '0' && name[0] <= '9' || strings.HasPrefix(name, "KVASIR_") {
 		name = "KEY_" + name
 	}
+	name = d.ownVariable(name, text)
 	d.doc.note(at, "a secret stands here itself; it is not copied: put it into the environment variable "+name+", or into a file (key_file)")
 	return d.variable(at, name)
+}
+
+// ownVariable is name, or name with a number where it stands for another secret already.
+func (d *draft) ownVariable(name, secret string) string {
+	if d.secrets == nil {
+		d.secrets = map[string]string{}
+	}
+	free := name
+	for i := 2; ; i++ {
+		if known, ok := d.secrets[free]; ok && known == secret || !ok && !slices.Contains(d.variables, free) {
+			d.secrets[free] = secret
+			return free
+		}
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
 }
 
 // noSecrets are what stands for no key at all, where one has to be given.

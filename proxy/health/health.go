@@ -38,8 +38,8 @@ var (
 		"models": apidoc.List(apidoc.Text("that judge in place of the embedded weights")),
 	}, "status", "reasons")
 	WithCounts = apidoc.Object(apidoc.Schema{
-		"status":  apidoc.Text("ready, degraded, or why no request should come"),
-		"workers": apidoc.Object(apidoc.Schema{"up": apidoc.Schema{"type": "integer"}, "all": apidoc.Schema{"type": "integer"}}, "up", "all"),
+		"status":   apidoc.Text("ready, degraded, or why no request should come"),
+		"workers":  apidoc.Object(apidoc.Schema{"up": apidoc.Schema{"type": "integer"}, "all": apidoc.Schema{"type": "integer"}}, "up", "all"),
 		"problems": apidoc.Schema{"type": "integer"},
 	}, "status", "workers", "problems")
 )
