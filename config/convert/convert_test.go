@@ -132,6 +132,7 @@ func TestBadFiles(t *testing.T) {
 		{"the other program, back", "litellm", "vllm_endpoints: []\n", "it looks like one of Semantic Router; use --from vllm-sr"},
 		{"our own", "vllm-sr", "workers: [{url: 'http://a:1'}]\ndecisions: []\n", "it looks like one of Kvasir itself"},
 		{"Envoy", "litellm", "static_resources: {clusters: []}\n", "it looks like one of Envoy; docs/migrate.md"},
+		{"Grafana's", "vllm-sr", "apiVersion: 1\nproviders: []\n", "take the file out of the object first"},
 		{"Kubernetes", "vllm-sr", "apiVersion: v1\nkind: ConfigMap\n", "take the file out of the object first"},
 		{"a version to come", "vllm-sr", "\nversion: v0.9\nrouting: {}\n", `x.yaml:2: version "v0.9" of Semantic Router's configuration is not known`},
 		{"a program that nobody knows", "vllm", "a: 1\n", `is no program whose configuration can be read; those are vllm-sr and litellm`},

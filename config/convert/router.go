@@ -53,7 +53,7 @@ func fromSemanticRouter(doc *doc, root *value, d *draft) error {
 		return fmt.Errorf("%s:%d: version %s of Semantic Router's configuration is not known; those that are: v0.1, v0.3, and files without a version",
 			doc.name, root.get("version").line(), wording.Quote(shape))
 	}
-	if !slices.ContainsFunc(keys, func(k string) bool { return root.has(k) }) || root.has("model_list") || root.has("workers") {
+	if !slices.ContainsFunc(keys, func(k string) bool { return root.has(k) }) || root.has("model_list") || root.has("workers") || root.has("apiVersion") {
 		return unlike(doc, "Semantic Router", keys, root)
 	}
 	doc.lost = routerLost
