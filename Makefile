@@ -10,12 +10,13 @@ export FUZZTIME
 
 GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
+PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image deb bench profile train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build install run test test-real hostile soak image deb release-snapshot cast plots bench profile train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 20
 
 build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside where a C compiler is at hand
 	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)" -o bin/kvasir .
@@ -25,13 +26,16 @@ build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside w
 $(HELPER): $(wildcard gpu/helper/*.go gpu/snapshot/*.go) go.mod go.sum scripts/helper.sh
 	@GOARCH=$(GOARCH) scripts/helper.sh
 
+install: build ## the binary, its manual pages and completion, to /usr/local (PREFIX=/usr; DESTDIR=DIR: below that)
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/release/install.sh
+
 run: build ## build, and serve config.yaml on 127.0.0.1:8080
 	bin/kvasir serve --config config.yaml
 
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, frameworks on the OpenAI API, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, clients, kube, deb or arm64: only these)
+test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, the release archives, frameworks on the OpenAI API, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, clients, kube, deb, release or arm64: only these)
 	@scripts/test-real.sh $(REAL)
 
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
@@ -46,6 +50,15 @@ image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 
 deb: build ## bin/kvasir_VERSION_ARCH.deb: the binary, its service, configuration and completion
 	VERSION=$(VERSION) GOARCH=$(GOARCH) scripts/deb/build.sh
+
+release-snapshot: build ## archives for linux and darwin, amd64 and arm64, with checksums and a CycloneDX list each, into bin/release
+	@VERSION=$(VERSION) DATE=$(DATE) scripts/release/build.sh
+
+cast: build ## docs/pictures/cast.svg: a terminal session as a picture that moves, recorded from a real Kvasir
+	@go run ./scripts/cast
+
+plots: ## docs/pictures/routing.svg and performance.svg, from the tables of their pages
+	@go run ./scripts/plots
 
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these; BENCH=encoder: scripts/encoders/bench.sh)
 	$(if $(filter encoder,$(BENCH)),scripts/encoders/bench.sh)
