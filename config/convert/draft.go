@@ -4,6 +4,7 @@ package convert
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -38,6 +39,7 @@ type draft struct {
 	decisions []decision
 	order     string
 	cache     cache
+	currency  string
 	variables []string
 	addresses []string          // those of variables that hold a URL
 	secrets   map[string]string // that stand in the file itself, by our variable for them
@@ -73,8 +75,12 @@ type model struct {
 	standard  bool
 	fallback  []string
 	reasoning string
+	price     price
 	at        *value
 }
+
+// A price is what a million tokens of a model cost; what is 0 is not written.
+type price struct{ prompt, completion, cached float64 }
 
 // guards are what is judged in every request. A threshold of 0 is not written.
 type guards struct {
@@ -207,6 +213,18 @@ func (d *draft) modelFor(at *value, name string) *model {
 	}
 	d.models, d.byName[name] = append(d.models, m), m
 	return m
+}
+
+// priced takes what a million tokens of a model cost from three places, each times a scale.
+func (d *draft) priced(m *model, prompt, completion, cached *value, scale float64) {
+	for _, p := range []struct {
+		at *value
+		to *float64
+	}{{prompt, &m.price.prompt}, {completion, &m.price.completion}, {cached, &m.price.cached}} {
+		if n, ok := p.at.within(0, 1e9/scale); ok && *p.to == 0 {
+			*p.to = math.Round(n*scale*1e6) / 1e6
+		}
+	}
 }
 
 // knows says whether there is a model of this name.

@@ -111,7 +111,7 @@ func (p *proxy) deployment(v *value) {
 	if n, ok := params.get("max_parallel_requests").within(1, 1_000_000); ok {
 		w.maxRequests = int(n)
 	}
-	v.quiet("model_info")
+	defer v.quiet("model_info")
 	if strings.Contains(model, "*") || strings.Contains(group, "*") {
 		w.any = true
 		if group != "*" && group != model {
@@ -129,6 +129,9 @@ func (p *proxy) member(v *value, w *worker, group, model string) {
 		return
 	}
 	w.serves(model)
+	for _, at := range []*value{v.get("litellm_params"), v.get("model_info")} {
+		p.d.priced(m, at.get("input_cost_per_token"), at.get("output_cost_per_token"), at.get("cache_read_input_token_cost"), 1e6)
+	}
 	first, known := p.groups[group]
 	switch {
 	case !known:
@@ -348,8 +351,6 @@ var liteLost = []lost{
 	{"model_list litellm_params stream_timeout", "timeouts are of all workers alike: server.timeouts"},
 	{"model_list litellm_params weight", "Kvasir has no weights of workers: it places each request where it is answered first, by load and by what is cached"},
 	{"model_list litellm_params order", "Kvasir has no order of workers; models[].fallback names what is asked when a model cannot answer"},
-	{"model_list litellm_params input_cost_per_token", "Kvasir counts tokens, not prices"},
-	{"model_list litellm_params output_cost_per_token", "Kvasir counts tokens, not prices"},
 	{"model_list litellm_params drop_params", ""},
 	{"litellm_settings drop_params", "parameters reach the worker as the client sent them"},
 	{"litellm_settings set_verbose", ""}, {"litellm_settings json_logs", ""}, {"litellm_settings telemetry", ""},

@@ -78,6 +78,7 @@ func (r *router) flatModels() {
 			continue
 		}
 		m.reasoning = r.familyOf(c.get("reasoning_family"))
+		r.pricing(m, c.get("pricing"))
 		preferred := c.get("preferred_endpoints").texts()
 		var headers []header
 		if s := r.d.secret(c.get("access_key"), c.key+"_KEY"); s != "" {
@@ -105,6 +106,22 @@ func (r *router) flatModels() {
 			r.d.workerFor(e.at, e.name, e.url, nil) // it is asked for its models
 		}
 	}
+}
+
+// pricing of all models is in one currency here, that of the first.
+func (r *router) pricing(m *model, v *value) {
+	if !v.there() {
+		return
+	}
+	currency := either(v.get("currency").text(), "USD")
+	if r.d.currency == "" {
+		r.d.currency = currency
+	}
+	if currency != r.d.currency {
+		v.drop("is in another currency than the first price, " + wording.Quote(r.d.currency) + "; there is one here, metrics.currency")
+		return
+	}
+	r.d.priced(m, v.get("prompt_per_1m"), v.get("completion_per_1m"), v.get("cached_input_per_1m"), 1)
 }
 
 // adapter is one of LoRA, which engines serve as a model of its own.
@@ -180,6 +197,7 @@ func (r *router) provider(p *value) {
 		r.d.alias(p, name, serves)
 	}
 	m.reasoning = r.familyOf(p.get("reasoning_family"))
+	r.pricing(m, p.get("pricing"))
 	if format := p.get("api_format").text(); format != "" && format != "openai" {
 		r.doc.note(p.get("api_format"), "Kvasir asks every worker in OpenAI's form; this backend must take that at /v1/chat/completions")
 	}

@@ -38,6 +38,11 @@ func (d *draft) text() []byte {
 		{"decision_order", func(d *draft) *yaml.Node { return scalar(d.order) }},
 		{"decisions", (*draft).decisionsText},
 		{"cache", (*draft).cacheText},
+		{"metrics", func(d *draft) *yaml.Node {
+			m := newMapping()
+			m.set("currency", scalar(d.currency))
+			return m.Node
+		}},
 	} {
 		n := section.make(d)
 		if n == nil || len(n.Content) == 0 && n.Value == "" {
@@ -208,6 +213,14 @@ func (d *draft) modelsText() *yaml.Node {
 		}
 		m.set("fallback", texts(o.fallback))
 		m.set("reasoning", scalar(o.reasoning))
+		if o.price != (price{}) {
+			c := newMapping()
+			c.Style = yaml.FlowStyle
+			c.set("prompt", number(o.price.prompt))
+			c.set("completion", number(o.price.completion))
+			c.set("cached", number(o.price.cached))
+			m.set("price", c.Node)
+		}
 		return m, o.at, ""
 	})
 }
