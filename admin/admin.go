@@ -15,7 +15,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/fasthttp/router"
+	fasthttprouter "github.com/fasthttp/router"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
@@ -23,6 +23,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 	"github.com/valyala/fasthttp/pprofhandler"
 
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/gpu"
@@ -47,6 +48,7 @@ type Options struct {
 	Cache      func() *cache.Cache // nil: cache.store is off
 	Classifier func() Classifier
 	Explain    fasthttp.RequestHandler // POST /explain
+	Explained  apidoc.Schema           // what it answers
 	Plan       func() *planner.Report  // nil: nobody plans
 	Reload     func() error            // reads the configuration again; nil: there is no configuration to reload
 
@@ -62,30 +64,7 @@ type Classifier struct {
 
 // Handler routes the requests of the admin listener.
 func Handler(o *Options) fasthttp.RequestHandler {
-	r := router.New()
-	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notHere, respond.MethodNotAllowed, false
-	r.GET("/metrics", fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})))
-	r.POST("/reload", changing(reload(o.Reload)))
-	r.ANY("/debug/pprof/{name:*}", pprofhandler.PprofHandler)
-	r.GET("/debug/gpu", func(ctx *fasthttp.RequestCtx) { respond.JSON(ctx, o.Fleet(time.Now()), nil, "") })
-	r.POST("/explain", o.Explain)
-	r.GET("/plan", func(ctx *fasthttp.RequestCtx) {
-		report := o.Plan()
-		if report == nil {
-			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "Nobody plans the number of workers: set planner.mode to advise"})
-			return
-		}
-		respond.JSON(ctx, report, nil, "")
-	})
-	classifierRoutes(r, o.Classifier)
-	cacheRoutes(r, &cacheStore{now: o.Cache, log: o.Log})
-	health.Routes(r, func(ctx *fasthttp.RequestCtx) {
-		ready := o.Readiness()
-		ready.Answer(ctx, o.checkKey(ctx) == nil) // the reasons name workers and parts of the configuration
-	})
-	if o.Page != nil {
-		o.Page.Routes(r, changing)
-	}
+	r := routes(o)
 	return func(ctx *fasthttp.RequestCtx) {
 		if err := browser.CheckAdmin(ctx, o.Hosts()); err != nil {
 			respond.Error(ctx, err)
@@ -98,6 +77,60 @@ func Handler(o *Options) fasthttp.RequestHandler {
 			}
 		}
 		r.Handler(ctx)
+	}
+}
+
+// routes are those of the admin listener, each with what its document says of it.
+func routes(o *Options) *apidoc.Routes {
+	r := apidoc.New()
+	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notHere, respond.MethodNotAllowed, false
+	plain := apidoc.Schema{"type": "string"}
+	r.Add(apidoc.Operation{Method: "GET", Path: "/metrics", Does: "Metrics, for Prometheus", Group: "watch", AnswersType: "text/plain", Answers: plain},
+		fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})))
+	r.Add(apidoc.Operation{Method: "POST", Path: "/reload", Does: "Read the configuration again", Group: "change", Headers: changes,
+		Answers: apidoc.Object(apidoc.Schema{"status": apidoc.Text("reloaded")}, "status")}, changing(reload(o.Reload)))
+	r.Add(apidoc.Operation{Method: fasthttprouter.MethodWild, Path: "/debug/pprof/{name:*}", Does: "Go's profiles", Group: "watch", AnswersType: "*/*", Answers: plain},
+		pprofhandler.PprofHandler)
+	r.Add(apidoc.Operation{Method: "GET", Path: "/debug/gpu", Does: "The GPUs of this host, with their workers", Group: "watch", Answers: apidoc.Of[gpu.Fleet]()},
+		func(ctx *fasthttp.RequestCtx) { respond.JSON(ctx, o.Fleet(time.Now()), nil, "") })
+	r.Add(apidoc.Operation{Method: "POST", Path: "/explain", Does: "Where a request would be placed now, and every candidate's price", Group: "watch",
+		More: "The body is one of a route of /v1.", Asks: apidoc.Schema{"type": "object"}, Answers: o.Explained}, o.Explain)
+	r.Add(apidoc.Operation{Method: "GET", Path: "/plan", Does: "How many workers are wanted, and why", Group: "watch", Answers: apidoc.Of[planner.Report]()}, plan(o.Plan))
+	classifierRoutes(r, o.Classifier)
+	cacheRoutes(r, &cacheStore{now: o.Cache, log: o.Log})
+	health.Routes(r, health.WithReasons, func(ctx *fasthttp.RequestCtx) {
+		ready := o.Readiness()
+		ready.Answer(ctx, o.checkKey(ctx) == nil) // the reasons name workers and parts of the configuration
+	})
+	if o.Page != nil {
+		o.Page.Routes(r, changing, changes)
+	}
+	r.Publish(apidoc.Info{Title: "Kvasir, for operators", Description: "What the admin listener serves. What changes something needs the header X-Kvasir-Admin: 1.", Groups: groups})
+	return r
+}
+
+// groups are those of the routes.
+var groups = map[string]string{
+	"watch":    "What goes on, and why",
+	"change":   "What an operator may do",
+	"classify": "The classifiers, in the shapes of vLLM Semantic Router",
+	"cache":    "The answers that are kept",
+	"health":   "Whether this Kvasir lives, and is ready",
+	"about":    "What this is",
+}
+
+// changes is the header that a route which changes something asks for.
+var changes = []apidoc.Parameter{{Name: "X-Kvasir-Admin", Does: "1, so that no web page can have a browser send it", Needed: true}}
+
+// plan serves GET /plan.
+func plan(report func() *planner.Report) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		report := report()
+		if report == nil {
+			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "Nobody plans the number of workers: set planner.mode to advise"})
+			return
+		}
+		respond.JSON(ctx, report, nil, "")
 	}
 }
 

@@ -178,7 +178,7 @@ func (v *validation) workers(c *Config) {
 	for i, w := range c.Workers {
 		path := fmt.Sprintf("workers[%d]", i)
 		canAnswer = canAnswer || w.Role != "prefill"
-		if err := checkURL(w.URL); err != nil {
+		if err := CheckURL(w.URL); err != nil {
 			v.add(err.Error(), path+".url")
 		}
 		if w.Name != "" {

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/edge"
 	"kvasir/openai"
@@ -72,8 +72,8 @@ func serve(t testing.TB, o *Options) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := router.New()
-	p.Routes(r, func(next fasthttp.RequestHandler) fasthttp.RequestHandler { return next })
+	r := apidoc.New()
+	p.Routes(r, func(next fasthttp.RequestHandler) fasthttp.RequestHandler { return next }, nil)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/openai"
 	"kvasir/proxy/health"
@@ -85,25 +85,33 @@ func New(o *Options) *Page {
 	return p
 }
 
-// Routes adds the page and its routes to those of the admin listener. changing wraps a route that
-// changes something.
-func (p *Page) Routes(r *router.Router, changing func(fasthttp.RequestHandler) fasthttp.RequestHandler) {
+// Routes adds the page and its routes to those of the admin listener, in its groups watch and change.
+// changing wraps a route that changes something, changes are the headers that it asks for.
+func (p *Page) Routes(r *apidoc.Routes, changing func(fasthttp.RequestHandler) fasthttp.RequestHandler, changes []apidoc.Parameter) {
 	all := files()
-	for path, serve := range map[string]fasthttp.RequestHandler{"/": index(all), "/page/{file:*}": asset(all)} {
-		r.GET(path, serve)
-		r.HEAD(path, serve)
-	}
-	for path, of := range map[string]func(*fasthttp.RequestCtx) (any, *openai.Error){
-		"/api/overview": p.overview, "/api/workers": p.workers, "/api/requests": p.requests, "/api/requests/{id}": p.request,
-		"/api/decisions": p.decisions, "/api/cache": p.cache, "/api/config": p.configuration,
+	r.Add(apidoc.Operation{Method: "GET", Path: "/", Does: "The page, in a browser", Group: "watch", AnswersType: "text/html", Answers: apidoc.Schema{"type": "string"}}, index(all))
+	r.Add(apidoc.Operation{Method: "GET", Path: "/page/{file:*}", Does: "A file of the page", Group: "watch", AnswersType: "*/*", Answers: apidoc.Schema{"type": "string"}}, asset(all))
+	for _, get := range []struct {
+		path, does string
+		answers    apidoc.Schema
+		of         func(*fasthttp.RequestCtx) (any, *openai.Error)
+	}{
+		{"/api/overview", "How it is, and the last 15 minutes", apidoc.Of[Overview](), p.overview},
+		{"/api/workers", "The workers as of now", apidoc.Of[workersAnswer](), p.workers},
+		{"/api/requests", "The last requests that have ended", apidoc.Of[requestsAnswer](), p.requests},
+		{"/api/requests/{id}", "One of them, with its way", apidoc.Of[Full](), p.request},
+		{"/api/decisions", "What was decided of them", apidoc.Of[decisionsAnswer](), p.decisions},
+		{"/api/cache", "The cache, as they met it", apidoc.Of[cacheAnswer](), p.cache},
+		{"/api/config", "The configuration in force, secrets hidden", apidoc.Schema{"type": "object"}, p.configuration},
 	} {
-		r.GET(path, p.answer(of))
+		r.Add(apidoc.Operation{Method: "GET", Path: get.path, Does: get.does, Group: "watch", Answers: get.answers}, p.answer(get.of))
 	}
-	r.GET("/api/live", p.serveLive)
-	r.POST("/api/explain", p.answer(p.explain))
-	r.POST("/api/try/{path:*}", changing(p.try))
-	r.POST("/workers/{name}/drain", changing(p.drain(true)))
-	r.POST("/workers/{name}/undrain", changing(p.drain(false)))
+	object := apidoc.Schema{"type": "object"}
+	r.Add(apidoc.Operation{Method: "GET", Path: "/api/live", Does: "What changes, as events", Group: "watch", AnswersType: "text/event-stream", Answers: apidoc.Schema{"type": "string"}}, p.serveLive)
+	r.Add(apidoc.Operation{Method: "POST", Path: "/api/explain", Does: "What would become of a request", Group: "watch", Asks: object, Answers: apidoc.Of[Explanation]()}, p.answer(p.explain))
+	r.Add(apidoc.Operation{Method: "POST", Path: "/api/try/{path:*}", Does: "Send a request to the API of this Kvasir", Group: "change", Headers: changes, Asks: object, Answers: object}, changing(p.try))
+	r.Add(apidoc.Operation{Method: "POST", Path: "/workers/{name}/drain", Does: "Take a worker out", Group: "change", Headers: changes, Answers: apidoc.Of[drainAnswer]()}, changing(p.drain(true)))
+	r.Add(apidoc.Operation{Method: "POST", Path: "/workers/{name}/undrain", Does: "Put a worker back", Group: "change", Headers: changes, Answers: apidoc.Of[drainAnswer]()}, changing(p.drain(false)))
 }
 
 func (p *Page) configuration(*fasthttp.RequestCtx) (any, *openai.Error) {

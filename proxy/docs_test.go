@@ -120,7 +120,7 @@ func TestPageRoutes(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
+		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET", "/openapi.json": "GET",
 		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/plan": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
 		"/": "GET", "/api/overview": "GET", "/api/workers": "GET", "/api/requests": "GET", "/api/requests/{id}": "GET", "/api/decisions": "GET", "/api/cache": "GET",

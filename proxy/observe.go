@@ -107,11 +107,12 @@ func (x *exchange) endLeg(f *upstream.Failure, status int) {
 	x.trail.Done()
 }
 
-// besideLeg notes a prefill leg that ran beside the decode leg.
+// besideLeg notes a prefill leg that ran beside the decode leg. One that was stopped because the
+// answer was already there, and its client gone, has not failed.
 func (h *handover) besideLeg(f *upstream.Failure) {
 	s := h.x.legStep(record.Prefill, h.from, h.x.at.PrefillRank, h.besideSpan)
 	s.Status = h.call.Head.Status
-	if f != nil {
+	if f != nil && !(h.committed && isNobodys(f)) {
 		s.Failure = f.Reason
 	}
 	ended := h.besideEnded

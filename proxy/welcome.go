@@ -19,6 +19,7 @@ func welcome(ctx *fasthttp.RequestCtx) {
 
 base_url    this address, followed by /v1
 models      GET /v1/models
+routes      GET /openapi.json
 health      GET /livez, GET /readyz
 the page    what it does, in a browser, and metrics: on the listener for operators, server.admin in the
             configuration (by default http://127.0.0.1:9090)

@@ -3,7 +3,7 @@
 # line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
-#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients openapi
 #   readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files encoder-tokenizers (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
@@ -65,6 +65,9 @@ node_sdk() { node_part scripts/sdk/node; }
 
 # Anthropic's SDK and the Vercel AI SDK.
 node_clients() { node_part scripts/sdk/clients; }
+
+# redocly, which lints an OpenAPI document, and prism, which holds it against real replies.
+openapi() { node_part scripts/openapi; }
 
 # node_part DIRECTORY: the packages of its package-lock.json.
 node_part() {
@@ -145,7 +148,7 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients openapi readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
   encoder-tokenizers
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"

@@ -22,6 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/admin"
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/command/listener"
 	"kvasir/command/wiring"
@@ -192,7 +193,7 @@ func (s *server) adminRoutes() fasthttp.RequestHandler {
 	p := s.proxy
 	return admin.Handler(&admin.Options{
 		Log: s.log, Hosts: p.AdminHosts, Key: p.AdminKey, Metrics: p.Metrics(), Page: s.page,
-		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload, Plan: s.planning.Report,
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Explained: apidoc.Of[proxy.PlacementExplained](), Reload: s.reload, Plan: s.planning.Report,
 		Classifier: func() admin.Classifier {
 			c, attack, model := p.Judging()
 			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
