@@ -1,14 +1,14 @@
 // The routes of the admin listener.
 
-// Package admin is Kvasir's interface for operators: health, metrics, profiles, reload, GPUs, the
-// cache, the classifiers over HTTP, and an explanation of where a request would be placed. It
+// Package admin is Kvasir's interface for operators: the page, health, metrics, profiles, reload,
+// GPUs, the cache, the classifiers over HTTP, and an explanation of where a request would be placed. It
 // knows nothing of the proxy: its data comes from the functions in Options.
 //
 //	handler := admin.Handler(&admin.Options{Log: log, Metrics: registry, ...})
 //	err := proxy.ServeAdmin(listener, handler)
 //
 // Requests that a web page may have made a browser send are refused before any route; see package
-// browser.
+// browser. So are those without the key, where there is one; see key.go.
 package admin
 
 import (
@@ -28,17 +28,19 @@ import (
 	"kvasir/classify"
 	"kvasir/gpu"
 	"kvasir/openai"
+	"kvasir/page"
 	"kvasir/planner"
 	"kvasir/proxy/browser"
 	"kvasir/proxy/health"
 	"kvasir/proxy/respond"
 )
 
-// Options are the functions behind the routes. All except Reload are required. They are called
-// for each request, so that their results fit the configuration in force.
+// Options are the functions behind the routes. All except Key, Page and Reload are required. They
+// are called for each request, so that their results fit the configuration in force.
 type Options struct {
 	Log     zerolog.Logger
 	Hosts   func() []string // server.admin_hosts: host names accepted by the listener
+	Key     func() *KeySum  // of server.admin_key_file; nil: none is required
 	Metrics prometheus.Gatherer
 
 	Readiness  func() health.Readiness
@@ -49,6 +51,8 @@ type Options struct {
 	Explained  apidoc.Schema           // what it answers
 	Plan       func() *planner.Report  // nil: nobody plans
 	Reload     func() error            // reads the configuration again; nil: there is no configuration to reload
+
+	Page *page.Page // nil: there is none
 }
 
 // A Classifier answers the routes of the classifiers.
@@ -65,6 +69,12 @@ func Handler(o *Options) fasthttp.RequestHandler {
 		if err := browser.CheckAdmin(ctx, o.Hosts()); err != nil {
 			respond.Error(ctx, err)
 			return
+		}
+		if !forAnybody(ctx.Path()) {
+			if err := o.checkKey(ctx); err != nil {
+				respond.Error(ctx, err)
+				return
+			}
 		}
 		r.Handler(ctx)
 	}
@@ -90,8 +100,11 @@ func routes(o *Options) *apidoc.Routes {
 	cacheRoutes(r, &cacheStore{now: o.Cache, log: o.Log})
 	health.Routes(r, health.WithReasons, func(ctx *fasthttp.RequestCtx) {
 		ready := o.Readiness()
-		ready.Answer(ctx, true)
+		ready.Answer(ctx, o.checkKey(ctx) == nil) // the reasons name workers and parts of the configuration
 	})
+	if o.Page != nil {
+		o.Page.Routes(r, changing, changes)
+	}
 	r.Publish(apidoc.Info{Title: "Kvasir, for operators", Description: "What the admin listener serves. What changes something needs the header X-Kvasir-Admin: 1.", Groups: groups})
 	return r
 }

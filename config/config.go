@@ -80,6 +80,7 @@ type Server struct {
 	CORS       []string `koanf:"cors"`
 	Hosts      []string `koanf:"hosts"`
 	AdminHosts []string `koanf:"admin_hosts"`
+	AdminKey   Path     `koanf:"admin_key_file" secret:"yes"`
 	Drain      Drain    `koanf:"drain"`
 	TLS        TLS      `koanf:"tls"`
 	Retry      Retry    `koanf:"retry"`

@@ -42,6 +42,7 @@ func (l *accessLog) note(x *exchange) {
 		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
+		x.backend.tally.note(f.usage)
 	}
 	l.metrics.spending.note(x)
 	l.metrics.operations.note(x)

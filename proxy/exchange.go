@@ -99,6 +99,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
+	p.busy.inFlight.Add(1)
 	if s := x.plan.state.settings.Tracing; s != nil {
 		x.trace = s.Begin(x.plan.headers)
 	}
@@ -111,6 +112,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 // release gives the exchange back. Nothing of it may be used after.
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
+	x.p.busy.inFlight.Add(-1)
 	x.plan.forget()
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)

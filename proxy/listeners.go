@@ -106,7 +106,7 @@ func (p *Proxy) ServeAdmin(ln net.Listener, handler fasthttp.RequestHandler) err
 		Handler: p.receiving(handler), ErrorHandler: unreadableAdmin, HeaderReceived: adminHeadReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		Concurrency:           p.descriptors.Admin(),
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
-	}, &edge.Listener{Listener: ln})
+	}, &edge.Listener{Listener: ln, Watcher: p.nearby})
 }
 
 // receiving reads the body before next sees the request, and keeps a panic to its
@@ -146,6 +146,9 @@ func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	edge.CloseBehind(ctx)
 }
 
+// AdminConnections is how many connections the admin listener takes at once.
+func (p *Proxy) AdminConnections() int { return p.descriptors.Admin() }
+
 // Metrics gathers what /metrics says.
 func (p *Proxy) Metrics() prometheus.Gatherer { return prometheus.GathererFunc(p.gather) }
 
@@ -154,6 +157,12 @@ func (p *Proxy) Count(c prometheus.Collector) { p.metrics.registry.MustRegister(
 
 // AdminHosts are server.admin_hosts as new requests are served under them.
 func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHosts }
+
+// AdminKey is the SHA-256 of the key that the admin listener asks for now; nil: it asks for none.
+func (p *Proxy) AdminKey() *[32]byte { return p.state.Load().settings.AdminKey }
+
+// Guarding is what new requests are judged by.
+func (p *Proxy) Guarding() *classify.Options { return &p.state.Load().settings.Classify }
 
 // Cache is the cache that new requests are answered from; nil where it is off.
 func (p *Proxy) Cache() *cache.Cache { return p.state.Load().settings.Cache }

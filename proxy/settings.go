@@ -31,6 +31,9 @@ type Settings struct {
 	// admin listener's.
 	Hosts, AdminHosts []string
 
+	// AdminKey is the SHA-256 of the key that the admin listener asks for; nil: it asks for none.
+	AdminKey *[32]byte
+
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
 	VSRHeaders   bool

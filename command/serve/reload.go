@@ -29,11 +29,14 @@ func (s *server) reload() error {
 		s.read = watched
 		s.watcher.set(watched)
 		s.proxy.ReloadFailed(err)
+		s.reloaded.note(err, nil)
 		return err
 	}
 	s.read = read
 	s.watcher.set(read)
-	s.proxy.ReloadDone(config.NeedRestart(s.started, g.Config))
+	restart := config.NeedRestart(s.started, g.Config)
+	s.proxy.ReloadDone(restart)
+	s.reloaded.note(nil, restart)
 	return nil
 }
 
@@ -71,6 +74,7 @@ func (s *server) take(g *config.Generation) error {
 	setLogLevel(g.Config.Log.Level)
 	s.shutdown.drain.Store(&g.Config.Server.Drain)
 	s.current = g
+	s.inForce.Store(g)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
@@ -30,6 +31,7 @@ import (
 	"kvasir/edge"
 	"kvasir/filewatch"
 	"kvasir/gpu"
+	"kvasir/page"
 	"kvasir/peers"
 	"kvasir/proxy"
 	"kvasir/tracing"
@@ -55,10 +57,14 @@ type server struct {
 	discovery  *discovery.Set // sources of workers
 	api        net.Listener
 	admin      net.Listener // nil: switched off
+	page       *page.Page   // of the admin listener; nil: there is none
 	tls        *listenerTLS // nil: plain HTTP
 	watcher    *watcher
 	files      uint64         // how many may be open; 0: not known
 	serving    sync.WaitGroup // of the listeners
+
+	inForce  atomic.Pointer[config.Generation] // current, for who does not wait for a reload
+	reloaded reloads
 
 	failed chan error // why a listener or an engine stopped by itself
 
@@ -91,6 +97,7 @@ func Run(l *config.Layers, version string, signals <-chan os.Signal) error {
 
 	e.drain.Store(&g.Config.Server.Drain)
 	s := &server{log: log, notify: notifier{log, os.Getenv("NOTIFY_SOCKET")}, version: version, layers: l, shutdown: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
+	s.inForce.Store(g)
 	if err := s.start(); err != nil {
 		s.stop()
 		return err
@@ -158,6 +165,7 @@ func (s *server) start() error {
 	s.reloads.Add(1)
 	go s.reloadAtSignals()
 	if s.admin != nil {
+		s.page = s.startPage()
 		s.serving.Add(1)
 		go s.serveAdmin()
 	}
@@ -184,7 +192,7 @@ func (s *server) serveAdmin() {
 func (s *server) adminRoutes() fasthttp.RequestHandler {
 	p := s.proxy
 	return admin.Handler(&admin.Options{
-		Log: s.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
+		Log: s.log, Hosts: p.AdminHosts, Key: p.AdminKey, Metrics: p.Metrics(), Page: s.page,
 		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Explained: apidoc.Of[proxy.PlacementExplained](), Reload: s.reload, Plan: s.planning.Report,
 		Classifier: func() admin.Classifier {
 			c, attack, model := p.Judging()
@@ -319,6 +327,9 @@ func (s *server) stop() {
 	s.planning.close()
 	if s.discovery != nil {
 		s.discovery.Close()
+	}
+	if s.page != nil {
+		s.page.Close()
 	}
 	if s.proxy != nil {
 		if err := s.proxy.Close(); err != nil {

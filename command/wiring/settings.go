@@ -23,6 +23,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		CORS:         c.Server.CORS,
 		Hosts:        c.Server.Hosts,
 		AdminHosts:   c.Server.AdminHosts,
+		AdminKey:     g.Admin,
 		Retry:        proxy.Retry(c.Server.Retry),
 		ReplyHeaders: c.Headers.Kvasir,
 		VSRHeaders:   c.Headers.VSR,

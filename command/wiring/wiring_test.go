@@ -40,6 +40,7 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("TLS name is %q", got.Workers[0].TLSName)
 	}
 	got.Workers[0].TLS, got.Workers[0].TLSName = nil, ""
+	adminKey := sha256.Sum256([]byte("sk-bob"))
 	want := &proxy.Settings{
 		MaxBody: 3 << 19, BodyMemory: 5 << 20,
 		Timeouts: proxy.Timeouts{
@@ -48,7 +49,7 @@ func TestFullFile(t *testing.T) {
 		},
 		BIOTypes: true,
 		CORS:     []string{"https://example.com", "http://localhost:3000"},
-		Hosts:    []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"},
+		Hosts:    []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"}, AdminKey: &adminKey,
 		Retry: proxy.Retry{Attempts: 0, Budget: 1},
 		Keys: []proxy.Key{
 			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Isolate: true, Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},
