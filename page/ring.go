@@ -123,7 +123,8 @@ func (k *ring) last() uint64 { return k.next.Load() }
 // may be left out.
 func (k *ring) each(before uint64, look func(seq uint64, r *record.Record) (more bool)) {
 	newest := k.next.Load()
-	for seq := min(newest, before-1); seq > 0 && seq+mostKept > newest; seq-- {
+	for seq := min(newest+1, before); seq > 1 && seq-1+mostKept > newest; {
+		seq--
 		if !k.look(seq, look) {
 			return
 		}

@@ -50,9 +50,8 @@ type Sample struct {
 }
 
 // A series counts requests and keeps samples of them. Requests are counted in stripes, one of them
-// drawn for each request, so that cores do not wait for each other's cache lines: with two cores
-// that is a third of the cost. Counters only grow; what happened in between is the difference of
-// two readings.
+// drawn for each request, so that cores do not wait for each other's cache lines. Counters only
+// grow; what happened in between is the difference of two readings.
 type series struct {
 	stripes [8]stripe
 
