@@ -12,7 +12,7 @@ GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image deb bench profile train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build run test test-real hostile soak image deb bench profile pictures train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
@@ -57,6 +57,10 @@ profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	go test ./kvroute/replay -run none -bench 'Run/(kv|predict)' -benchtime 4s -cpuprofile .cache/bench/replay.pprof -o .cache/bench/replay.test
 	go test ./classify -run none -bench 'Crowd/64|Guards/(64|512)tokens$$' -cpu 1 -benchtime 5s -cpuprofile .cache/bench/judge.pprof -o .cache/bench/judge.test
 	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof .cache/bench/judge.pprof > scripts/bench/kvasir.pgo
+
+pictures: build ## docs/pictures/page-*.png: the page with simulated workers under load, by Chromium (two minutes)
+	@KVASIR_REAL=required scripts/parts.sh chromium
+	mkdir -p docs/pictures && node scripts/page/pictures.mjs
 
 train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data; OUT=DIR: heads of your own), see docs/models.md
 	scripts/train/train.sh $(DATA) $(if $(OUT),--out $(OUT))

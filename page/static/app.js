@@ -16,7 +16,7 @@ import { configuration } from "./configuration.js";
 const $ = (id) => document.getElementById(id);
 const makers = { overview, workers, requests, request, try: tryIt, decisions, cache, configuration };
 const made = new Map();
-let current = null;
+let current = null, began = false;
 
 // later draws once before the next frame, and no more than four times a second, whatever comes.
 const drawn = new Map(), due = new Set();
@@ -121,7 +121,8 @@ async function go() {
   } catch (err) {
     if (current === view) say(err.name === "TypeError" ? "Kvasir cannot be reached." : err.message, true);
   }
-  if (current === view && !$("tabs").contains(document.activeElement) && document.activeElement === document.body) view.node.querySelector("h1")?.focus({ preventScroll: true });
+  if (began && current === view && document.activeElement === document.body) view.node.querySelector("h1")?.focus({ preventScroll: true });
+  began = true;
 }
 
 $("tabs").addEventListener("keydown", (e) => {

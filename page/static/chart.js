@@ -3,7 +3,8 @@
 import { h, s, text } from "./dom.js";
 import { count, known, NONE, time } from "./format.js";
 
-const WIDE = 300, HIGH = 84, SPAN = 900; // units of the drawing; seconds
+const WIDE = 300, HIGH = 84; // units of the drawing
+const SPANS = [120, 300, 900]; // seconds: the shortest that has all there is
 
 // lineChart draws lines over time. lines are { label, of: sample -> number or null, format, tone: a colour }; the
 // numbers stand beside as text, those of the moment under the pointer while there is one.
@@ -16,18 +17,19 @@ export function lineChart({ title, lines, floor = 1 }) {
   const values = lines.map(() => h("span", { class: "num" }, NONE));
   const top = h("span", { class: "axis scale" });
   const when = h("span", { class: "when dim" }, "now");
+  const begin = h("span", null, "15 min ago");
   const plot = h("div", { class: "plot" }, svg, top);
   const node = h("figure", { class: "panel chart" },
     h("figcaption", null, h("span", { class: "title" }, title), when),
     h("div", { class: "legend" }, lines.map((line, i) => h("span", { class: `key tone${line.tone}` }, h("span", { class: "label" }, line.label), values[i]))),
     plot,
-    h("div", { class: "axis under", "aria-hidden": "true" }, h("span", null, "15 min ago"), h("span", null, "now")));
+    h("div", { class: "axis under", "aria-hidden": "true" }, begin, h("span", null, "now")));
 
-  let samples = [], until = 0, pointed = null;
-  const x = (t) => (WIDE * (t - until + SPAN)) / SPAN;
+  let samples = [], until = 0, span = 900, pointed = null;
+  const x = (t) => (WIDE * (t - until + span)) / span;
 
   function numbers() {
-    const at = pointed === null ? samples.at(-1) : nearest(samples, until - SPAN + pointed * SPAN);
+    const at = pointed === null ? samples.at(-1) : nearest(samples, until - span + pointed * span);
     text(when, pointed === null || !at ? "now" : time(at.t));
     lines.forEach((line, i) => text(values[i], at ? show(line, line.of(at)) : NONE));
     cursor.setAttribute("d", pointed === null || !at ? "" : `M${x(at.t).toFixed(1)} 0V${HIGH}`);
@@ -45,12 +47,14 @@ export function lineChart({ title, lines, floor = 1 }) {
   }
 
   function update(all, now) {
-    [samples, until] = [all.filter((sample) => sample.t > now - SPAN), now];
+    span = SPANS.find((s) => now - (all[0]?.t ?? now) <= s) ?? SPANS.at(-1);
+    [samples, until] = [all.filter((sample) => sample.t >= now - span), now];
+    text(begin, `${span / 60} min ago`);
     const drawn = lines.map((line) => samples.map((sample) => line.of(sample)));
     const highest = drawn.map((of) => of.reduce((most, v) => (known(v) && v > most ? v : most), 0));
     const scale = nice(Math.max(floor, ...highest));
     drawn.forEach((of, i) => paths[i].setAttribute("d", path(of, samples, x, scale)));
-    text(top, show(lines[0], scale).replace(/\.0(?!\d)/, ""));
+    text(top, show(lines[0], scale).replace(/\.0+(?!\d)/, ""));
     text(desc, lines.map((line, i) => `${line.label}: now ${show(line, drawn[i].at(-1))}, at most ${show(line, highest[i])}`).join("; "));
     numbers();
   }

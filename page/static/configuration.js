@@ -9,7 +9,7 @@ export function configuration({ confirm, say }) {
   const reload = h("button", { type: "button", onclick: again }, "Reload…");
   const find = h("input", { type: "search", id: "find-key", autocomplete: "off", spellcheck: "false", oninput: draw });
   const from = h("select", { id: "by-source", onchange: draw }, [["", "everywhere"], ["set", "what was set"], ["file", "the file"], ["environment", "the environment"], ["flag", "a flag"], ["default", "defaults"]].map(([value, label]) => h("option", { value }, label)));
-  const list = h("div"), reloads = h("div");
+  const list = h("div"), reloads = h("div", { class: "held" });
   const node = h("div", { class: "view" }, h("div", { class: "bar-top" }, h("h1", { tabindex: "-1" }, "Configuration"), sum, reload),
     panel("Reloads", reloads),
     h("div", { class: "filters" }, h("label", { class: "find" }, h("span", null, "Find"), find), h("label", null, h("span", null, "From"), from)), list);
@@ -20,7 +20,7 @@ export function configuration({ confirm, say }) {
     const shown = values.filter((v) => (from.value === "" || v.from === from.value || (from.value === "set" && v.from !== "default")) && (wanted === "" || v.key.toLowerCase().includes(wanted) || (!v.secret && JSON.stringify(v.value).toLowerCase().includes(wanted))));
     put(list, shown.length === 0 ? empty("No key is like that.") : h("section", { class: "panel" }, table({
       caption: "Values in force", className: "config", heads: ["Key", "Value", "From"],
-      rows: shown.map((v) => [h("code", null, v.key), v.secret ? h("span", { class: "dim" }, "hidden") : h("code", { class: "value" }, shownAs(v.value)), [h("span", { class: "pill", "data-tone": v.from === "default" ? "dim" : "info" }, v.from), v.at && h("span", { class: "dim" }, ` ${v.at}`)]]),
+      rows: shown.map((v) => [h("code", null, v.key), v.secret && v.value !== "" ? h("span", { class: "dim" }, "hidden") : h("code", { class: "value" }, shownAs(v.value)), [h("span", { class: "pill", "data-tone": v.from === "default" ? "dim" : "info" }, v.from), v.at && h("span", { class: "dim" }, ` ${v.at}`)]]),
     })));
   }
 

@@ -24,7 +24,7 @@ function fill(el, props, children) {
 }
 
 function add(el, children) {
-  for (const child of children.flat(2)) {
+  for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
     el.append(child);
   }

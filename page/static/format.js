@@ -36,7 +36,9 @@ export function rate(n) {
 export function ms(n) {
   if (!known(n)) return NONE;
   if (n < 0) return `-${ms(-n)}`;
-  if (n < 1) return n === 0 ? "0 ms" : `${n.toFixed(2)} ms`;
+  if (n === 0) return "0 ms";
+  if (n < 0.0995) return `${Math.max(1, n * 1000).toFixed(0)} µs`;
+  if (n < 1) return `${n.toFixed(2)} ms`;
   if (n < 10) return `${n.toFixed(1)} ms`;
   if (n < 1000) return `${n.toFixed(0)} ms`;
   if (n < 60_000) return `${(n / 1000).toFixed(n < 10_000 ? 2 : 1)} s`;

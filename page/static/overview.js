@@ -1,7 +1,7 @@
 // Overview: is it well, how much does it do, and how fast.
 
 import { get } from "./api.js";
-import { empty, h, put, text } from "./dom.js";
+import { h, put, text } from "./dom.js";
 import { count, ms, rate, since } from "./format.js";
 import { lineChart } from "./chart.js";
 import { fleet } from "./fleet.js";
@@ -12,15 +12,17 @@ const perSecond = (n) => `${rate(n)}/s`;
 const quantiles = (member) => ["p50", "p95", "p99"].map((q, i) => ({ label: q, of: (sample) => sample[member]?.[q] ?? null, format: ms, tone: [0, 3, 1][i] }));
 
 export function overview({ live, later }) {
+  const hint = h("p", { class: "hint" }, "No request yet: ", h("a", { href: "#try" }, "Try it"), " sends one.");
+  hint.hidden = true;
   const state = h("p", { class: "state" }), reasons = h("ul", { class: "reasons" });
-  const status = h("section", { class: "status", "aria-label": "State" }, state, reasons);
+  const status = h("section", { class: "status", "aria-label": "State" }, state, hint, reasons);
   const figures = ["Workers up", "Under way", "Queued", "Running for"].map((name) => ({ name, value: h("dd", null, "–") }));
   const charts = [
-    lineChart({ title: "Requests", lines: [{ label: "all that came", of: (x) => x.requests, format: perSecond, tone: 0 }] }),
+    lineChart({ title: "Requests", lines: [{ label: "that ended", of: (x) => x.requests, format: perSecond, tone: 0 }] }),
     lineChart({ title: "Time to first byte", lines: quantiles("ttfb_ms"), floor: 10 }),
     lineChart({ title: "Time between tokens", lines: quantiles("itl_ms"), floor: 10 }),
     lineChart({
-      title: "Not answered by a worker",
+      title: "Hits, blocks and errors",
       lines: [
         { label: "cache hits", of: (x) => x.cache_hits, format: perSecond, tone: 4 },
         { label: "blocked", of: (x) => x.blocked, format: perSecond, tone: 1 },
@@ -45,14 +47,11 @@ export function overview({ live, later }) {
       floor: 5,
     }),
   ];
-  const hint = empty("No request yet. ", h("a", { href: "#try" }, "Try it"), " sends one.");
-  hint.hidden = true;
   const workers = fleet();
   const node = h("div", { class: "view" },
     h("h1", { class: "unseen", tabindex: "-1" }, "Overview"),
     status,
     h("dl", { class: "tiles" }, figures.map(({ name, value }) => h("div", null, h("dt", null, name), value))),
-    hint,
     h("div", { class: "charts" }, charts.map((chart) => chart.node)),
     workers.node);
 

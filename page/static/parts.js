@@ -78,30 +78,38 @@ export function placement(p) {
     ]),
     candidates.length === 0 ? h("p", { class: "dim" }, "No worker was priced.") : [
       used.length > 0 && h("ul", { class: "partkey" }, used.map(([name, label]) => h("li", { class: `part ${name}` }, label))),
-      h("ul", { class: "prices" }, candidates.map((c) => {
-        const parts = drawn(c);
-        const bars = (parts.length > 0 ? parts : [["ttft", c.cost]]).map(([name, value]) => {
-          const bar = h("span", { class: `bar part ${name}` });
-          width(bar, value / widest);
-          return bar;
-        });
-        return h("li", { class: c.chosen ? "chosen" : null },
-          h("span", { class: "name" }, c.worker, c.chosen && h("span", { class: "pill", "data-tone": "ok" }, "chosen"), c.aside && h("span", { class: "pill", "data-tone": "warn" }, "aside")),
-          h("span", { class: "track", "aria-hidden": "true" }, bars),
-          h("span", { class: "num" }, unit(c.cost)),
-          h("span", { class: "dim detail" }, [
-            legs.size > 1 || c.leg !== "whole" ? `${c.leg} leg` : "", `holds ${count(c.overlap_blocks)} of ${plural(c.of, "block")}`, `${plural(c.requests, "request")} there`,
-            c.backlog_tokens > 0 ? `${count(c.backlog_tokens)} tokens to compute` : "", known(c.predicted_first_byte_ms) ? `first byte in ${ms(c.predicted_first_byte_ms)}` : "",
-            known(c.slow) && c.slow > 1 ? `${decimal(c.slow)} × slower now` : "",
-          ].filter(Boolean).join(" · "), h("br"), priceInWords(c, unit)));
-      })),
+      LEGS.filter(([leg]) => legs.has(leg)).map(([leg, label]) => [
+        legs.size > 1 && h("h3", null, label),
+        h("ul", { class: "prices" }, candidates.filter((c) => c.leg === leg).sort((a, b) => b.chosen - a.chosen || a.cost - b.cost).map((c) => priced(c, drawn(c), widest, unit))),
+      ]),
       p.left_out > 0 && h("p", { class: "dim" }, `${plural(p.left_out, "dearer candidate")} not kept.`),
     ]);
 }
 
+const LEGS = [["whole", "One worker does all of it"], ["prefill", "The prefill leg of a hand-over"], ["decode", "The decode leg of a hand-over"]];
+
+// priced is one candidate with its price.
+function priced(c, parts, widest, unit) {
+  const bars = (parts.length > 0 ? parts : [["ttft", c.cost]]).map(([name, value]) => {
+    const bar = h("span", { class: `bar part ${name}` });
+    width(bar, value / widest);
+    return bar;
+  });
+  return h("li", { class: c.chosen ? "chosen" : null },
+    h("span", { class: "name" }, known(c.rank) ? `${c.worker}, rank ${c.rank}` : c.worker, c.chosen && h("span", { class: "pill", "data-tone": "ok" }, "chosen"), c.aside && h("span", { class: "pill", "data-tone": "warn" }, "aside")),
+    h("span", { class: "track", "aria-hidden": "true" }, bars),
+    h("span", { class: "num" }, unit(c.cost)),
+    h("span", { class: "dim detail" }, [
+      c.of > 0 ? `holds ${count(c.overlap_blocks)} of ${plural(c.of, "block")}` : "", `${plural(c.requests, "request")} there`,
+      c.backlog_tokens > 0 ? `${count(c.backlog_tokens)} tokens to compute` : "", known(c.predicted_first_byte_ms) && !c.parts?.ttft ? `first byte in ${ms(c.predicted_first_byte_ms)}` : "",
+      c.slow > 1 ? `${decimal(c.slow)} × slower now` : "",
+      priceInWords(c, unit),
+    ].filter(Boolean).join(" · ")));
+}
+
 function priceInWords(c, unit) {
   const labels = { ...Object.fromEntries(PARTS), ...SAVED };
-  return Object.entries(c.parts ?? {}).filter(([name, value]) => value !== 0 && !STEPS_OF_SUM.has(name)).map(([name, value]) => `${labels[name] ?? name} ${unit(value)}`).join(", ");
+  return Object.entries(c.parts ?? {}).filter(([name, value]) => Math.abs(value) >= 0.005 && !STEPS_OF_SUM.has(name)).map(([name, value]) => `${labels[name] ?? name} ${unit(value)}`).join(", ");
 }
 
 // against is a score beside its threshold.

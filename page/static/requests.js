@@ -5,6 +5,7 @@ import { attr, empty, h, put, text } from "./dom.js";
 import { count, known, ms, plural, time } from "./format.js";
 
 const MOST = 200; // rows
+const MOST_KEPT = 1000; // requests, by Kvasir
 const OUTCOMES = { ok: "answered", cache: "from cache", blocked: "blocked", error: "failed", cancelled: "client left" };
 export const TONES = { ok: "ok", cache: "info", blocked: "warn", error: "bad", cancelled: "dim" };
 export const outcomeOf = (r) => OUTCOMES[r.outcome] ?? r.outcome;
@@ -109,7 +110,7 @@ export function requests({ live, later }) {
     text(sum, before ? "Older ones" : [
       filtered ? `${plural(list.length, "request")} shown` : `the last ${plural(Math.max(kept, list.length), "request")} kept`,
       fresh > 0 ? `${count(fresh)}${waiting.length >= 1000 ? "+" : ""} new` : "",
-      skipped > 0 ? `${count(skipped)} not shown live, there were more than 50 a second` : "",
+      skipped > 0 ? `${count(skipped)} left out: more than 50 a second` : "",
     ].filter(Boolean).join(" · "));
     if (list.length === 0) {
       put(none, filtered ? "None of those kept is like that. " : "No request yet: send one by ", filtered ? h("a", { href: "#requests", onclick: clear }, "Show all") : h("a", { href: "#try" }, "Try it"), filtered ? "" : ", or point an OpenAI client at this Kvasir's API.");
@@ -125,7 +126,7 @@ export function requests({ live, later }) {
     const mine = ++loads;
     const got = await get(`api/requests${query({ ...filters, limit: MOST, before: from || undefined })}`);
     if (mine !== loads) return;
-    [list, before, kept] = [got.requests.slice(0, MOST), from, got.kept];
+    [list, before, kept, skipped] = [got.requests.slice(0, MOST), from, got.kept, 0];
     waiting = waiting.filter((r) => list.length === 0 || r.seq > list[0].seq);
     for (const r of list) offer(r);
     draw();
@@ -134,12 +135,16 @@ export function requests({ live, later }) {
 
   live.on("request", (r) => {
     if (!shown) return;
-    kept = Math.min(kept + 1, 1000);
+    kept = Math.min(kept + 1, MOST_KEPT);
     waiting.push(r);
     if (waiting.length > 1000) waiting.shift();
     later(catchUp);
   });
-  live.on("skipped", ({ count: n }) => (skipped += n));
+  live.on("skipped", ({ count: n }) => {
+    if (!shown) return;
+    [skipped, kept] = [skipped + n, Math.min(kept + n, MOST_KEPT)];
+    later(catchUp);
+  });
   live.on("open", () => shown && !before && load(0).catch(() => {}));
 
   return {

@@ -1,7 +1,7 @@
 // An admin listener that answers in the shapes of docs/page.md with data that no simulated worker
 // has: GPUs that throttle, names that look like HTML, 50 requests a second, an admin key.
 //
-//   const admin = await fixture({ key: "secret" });   admin.url, admin.close(), admin.drop() the streams
+//   const admin = await fixture({ key: "secret" });   admin.url, admin.close(), admin.watchers() of its stream
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -177,7 +177,7 @@ export async function fixture({ key = "", perSecond = 5, port = 0 } = {}) {
   await new Promise((ready) => server.listen(port, "127.0.0.1", ready));
   return {
     url: `http://127.0.0.1:${server.address().port}/`,
-    drop: () => watchers.forEach((w) => w.destroy()),
+    watchers: () => watchers.size,
     close: () => {
       clearInterval(ticks);
       clearInterval(load);
