@@ -185,7 +185,10 @@ function pill(what, tone) {
   $("state").dataset.tone = tone;
 }
 
-addEventListener("hashchange", go);
+addEventListener("hashchange", () => {
+  $("confirm").close(); // what it asks is about the view that is left
+  go();
+});
 live.start();
 go();
 get("api/overview").then((o) => text($("version"), o.version), () => {}); // a view that fails says so itself

@@ -47,7 +47,7 @@ export function decisions() {
     put(categories, ranked(d.categories, "None was sure enough."));
     mark();
     const n = d.would_change.count;
-    text(change, n === 0 ? (touched ? "With this threshold none of them had got another category." : "Move the threshold to see which requests had got another category.") : `With this threshold ${plural(n, "request")} of ${count(d.of)} (${percent(n / d.of)}) had got another category.`);
+    text(change, n === 0 ? (touched ? "With this threshold, none of them would have got another category." : "Move the threshold to see which requests would have got another category.") : `With this threshold, ${count(n)} of ${plural(d.of, "request")} (${percent(n / d.of)}) would have got another category.`);
     put(examples, n > 0 && table({
       caption: "Requests that the threshold would change", heads: ["Request", "Category", ["Confidence", "n"], "Decision now"],
       rows: d.would_change.examples.map((e) => [h("a", { href: `#requests/${e.seq}` }, e.id), e.category, score(e.confidence), e.decision_now || "–"]),

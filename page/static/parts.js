@@ -55,7 +55,7 @@ const PARTS = [
   ["ttft", "until its own first token"], ["work", "what it costs the others there"], ["load", "how full the worker is"], ["evict", "blocks that it evicts"],
   ["fill", "blocks held"], ["prefill", "blocks to compute"], ["blocks", "blocks in use"], ["requests", "requests there"],
 ];
-const SAVED = { copied: "saved, where others hold the prompt too" };
+const SAVED = { copied: "spared, as others hold the prompt too" };
 const STEPS_OF_SUM = new Set(["backlog", "prompt", "credit"]);
 
 const WHYS = { predict: "the lowest price", kv: "the lowest price", pinned: "the request names it", busy: "all others are busy", last_resort: "no other is left" };
@@ -119,7 +119,7 @@ function against(value, threshold, tone) {
   width(bar, value);
   if (known(threshold)) mark.style.left = `${(threshold * 100).toFixed(1)}%`;
   else mark.hidden = true;
-  return h("span", { class: "against" }, h("span", { class: "meter", "aria-hidden": "true" }, bar, mark), h("span", { class: "num" }, score(value), known(threshold) ? ` of ${score(threshold)}` : ""));
+  return h("span", { class: "against" }, h("span", { class: "meter", "aria-hidden": "true" }, bar, mark), h("span", { class: "num" }, score(value), known(threshold) && h("span", { class: "dim" }, `threshold ${score(threshold)}`)));
 }
 
 // signals shows what was found in the request, each score against its threshold.

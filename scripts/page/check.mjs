@@ -3,14 +3,15 @@
 //   node check.mjs [CHECK...]        (default: all; one line `ok|FAIL NAME` each, exit 1 on a FAIL)
 //
 // Environment: KVASIR_API and KVASIR_ADMIN, its listeners' URLs; KVASIR_CONFIG, its file, which is
-// broken and mended; KVASIR_DOOMED, the process of the worker b, which is killed; TIMES: say how long
-// each took. The checks go from the first to the last: an idle Kvasir, one under load, one with faults.
+// broken and mended; KVASIR_DOOMED, the process of the worker b, which is killed; KVASIR_LOCKED, the
+// admin listener of another one, which wants the-admin-key, and alices-key at its API; TIMES: say how
+// long each took. The checks go from the first to the last: an idle Kvasir, one under load, one with faults.
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { accessible, browser, eventually, go, open, scenarios, settle, shifted, shows, text, VIEWS } from "./browser.mjs";
 import { CARD, chat, load } from "./load.mjs";
 
-const { KVASIR_API: API, KVASIR_ADMIN: ADMIN, KVASIR_CONFIG: CONFIG, KVASIR_DOOMED: DOOMED } = process.env;
+const { KVASIR_API: API, KVASIR_ADMIN: ADMIN, KVASIR_CONFIG: CONFIG, KVASIR_DOOMED: DOOMED, KVASIR_LOCKED: LOCKED } = process.env;
 const URL_OF_PAGE = `${ADMIN}/`;
 const chromium = await browser();
 const main = await open(chromium, URL_OF_PAGE);
@@ -49,7 +50,7 @@ const CHECKS = {
     await page.locator("table.list tbody tr").nth(2).hover();
     const before = await page.locator("table.list tbody a").nth(2).getAttribute("href");
     await chat(API, { messages: [{ role: "user", content: "Another one" }] });
-    await shows(page, /\b1 new/);
+    await shows(page, /\b\d+ new/);
     assert.equal(await page.locator("table.list tbody a").nth(2).getAttribute("href"), before);
     await page.mouse.move(2, 2);
     await eventually("it goes on", async () => !/ new/.test(await text(page, ".sum")));
@@ -126,7 +127,7 @@ const CHECKS = {
     await shows(page, /as configured/);
     await page.locator("#threshold").fill("0.99");
     await shows(page, /configured is 0.60/);
-    await shows(page, /With this threshold [\d,]+ requests? of/);
+    await shows(page, /With this threshold, [\d,]+ of [\d,]+ requests/);
     assert.ok((await page.locator(".histogram rect").count()) === 20);
     await page.getByRole("link").filter({ hasText: /^[0-9a-f-]{36}$/ }).first().click();
     await shows(page, /All requests/);
@@ -262,6 +263,25 @@ const CHECKS = {
     await one.page.keyboard.press("End");
     await one.page.keyboard.press("ArrowLeft");
     assert.equal(await one.page.evaluate(() => document.activeElement.hash), "#cache");
+    assert.deepEqual(one.problems, []);
+    await one.close();
+  },
+
+  async "keys of the admin listener and of the API"() {
+    const one = await open(chromium, `${LOCKED}/`, { hash: "#try" });
+    one.expected.push(/^401 /, /^404 \/api\/requests\//);
+    await one.page.waitForSelector("#key[open]");
+    await one.page.fill("#key-value", "the-admin-key");
+    await one.page.getByRole("button", { name: "Use it" }).click();
+    await shows(one.page, /ready/, "#state");
+    await one.page.getByRole("button", { name: "Send", exact: true }).click();
+    await shows(one.page, /Refused with status 401/);
+    assert.equal(await one.page.locator("#key[open]").count(), 0, "it is the API's key that is missing");
+    await one.page.fill("#try-key", "alices-key");
+    await one.page.getByRole("button", { name: "Send", exact: true }).click();
+    await shows(one.page, /Its way[\s\S]*Headers/);
+    await shows(one.page, /Key\s+alice/);
+    assert.equal(await one.page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]).includes("alices-key")), false);
     assert.deepEqual(one.problems, []);
     await one.close();
   },

@@ -73,6 +73,7 @@ try {
     await shows(p, /maths/);
     await p.locator("#threshold").fill("0.8");
     await shows(p, /With this threshold/);
+    await p.locator("#threshold").blur();
   } });
   if (failed.length > 0) throw failed[0];
 } finally {
