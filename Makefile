@@ -31,7 +31,7 @@ run: build ## build, and serve config.yaml on 127.0.0.1:8080
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, kube, deb or arm64: only these)
+test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, frameworks on the OpenAI API, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, clients, kube, deb or arm64: only these)
 	@scripts/test-real.sh $(REAL)
 
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)

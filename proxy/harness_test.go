@@ -132,6 +132,7 @@ func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
 		b, _ := io.ReadAll(c)
 		return err == nil && len(b) > 0
 	})
+	p.patience.admin, p.patience.rest = time.Minute, time.Minute // what leaks is told, what is slow is not
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -73,6 +73,8 @@ type Proxy struct {
 	main    edge.Service
 	admin   edge.Service
 	watches sync.WaitGroup // over workers
+
+	patience closePatience // of Close
 }
 
 // New returns a proxy that serves nothing yet.
@@ -86,7 +88,7 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 		w.Close()
 		return nil, err
 	}
-	p := &Proxy{log: log, watch: w, nearby: nearby, started: time.Now(), mark: newMark()}
+	p := &Proxy{log: log, watch: w, nearby: nearby, started: time.Now(), mark: newMark(), patience: standardPatience}
 	p.metrics = newMetrics(p, version)
 	p.access = accessLog{log: log, metrics: p.metrics}
 	p.bugs = bugs{log: log, panics: p.metrics.panics}
@@ -140,9 +142,15 @@ func (p *Proxy) Drain(delay, timeout time.Duration, now <-chan struct{}) {
 const (
 	stopStep     = 50 * time.Millisecond
 	stopPatience = 400 * time.Millisecond // for clients to take the error that ends their stream
-	adminPace    = 200 * time.Millisecond // for replies of the admin listener: a profile may take minutes
-	closePace    = 250 * time.Millisecond // for all goroutines together
 )
+
+// A closePatience is how long Close waits for what it cannot end.
+type closePatience struct {
+	admin time.Duration // for replies of the admin listener: a profile may take minutes
+	rest  time.Duration // for all goroutines together
+}
+
+var standardPatience = closePatience{admin: 200 * time.Millisecond, rest: 250 * time.Millisecond}
 
 func (p *Proxy) shutMain(done chan<- struct{}) {
 	defer close(done)
@@ -179,12 +187,12 @@ func (p *Proxy) Close() error {
 	if s := p.state.Load(); s != nil {
 		s.retire(nil)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), adminPace)
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience.admin)
 	defer cancel()
 	err := p.admin.Shutdown(ctx)
 	ended := make(chan struct{})
 	go p.end(ended)
-	if !waitFor(ended, closePace, nil) {
+	if !waitFor(ended, p.patience.rest, nil) {
 		return errors.Join(err, errLeft)
 	}
 	return err

@@ -5,11 +5,11 @@ const LONGEST = 8 << 20; // of one event, in characters
 // events yields { event, data } of a reply's body, data as text; "ping" for a comment.
 export async function* events(reply) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", event = "", data = [];
+  let rest = "", event = "", data = [], ended = false;
   try {
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) return;
+      if ((ended = done)) return;
       const lines = (rest + value).split("\n");
       rest = lines.pop();
       if (rest.length > LONGEST) throw new Error("an event is too long");
@@ -30,6 +30,6 @@ export async function* events(reply) {
       }
     }
   } finally {
-    await reader.cancel().catch(() => {});
+    if (!ended) await reader.cancel().catch(() => {});
   }
 }
