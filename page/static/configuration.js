@@ -20,7 +20,7 @@ export function configuration({ confirm, say }) {
     const shown = values.filter((v) => (from.value === "" || v.from === from.value || (from.value === "set" && v.from !== "default")) && (wanted === "" || v.key.toLowerCase().includes(wanted) || (!v.secret && JSON.stringify(v.value).toLowerCase().includes(wanted))));
     put(list, shown.length === 0 ? empty("No key is like that.") : h("section", { class: "panel" }, table({
       caption: "Values in force", className: "config", heads: ["Key", "Value", "From"],
-      rows: shown.map((v) => [h("code", null, v.key), v.secret && v.value !== "" ? h("span", { class: "dim" }, "hidden") : h("code", { class: "value" }, shownAs(v.value)), [h("span", { class: "pill", "data-tone": v.from === "default" ? "dim" : "info" }, v.from), v.at && h("span", { class: "dim" }, ` ${v.at}`)]]),
+      rows: shown.map((v) => [h("code", null, v.key), v.secret && v.value !== "" ? h("span", { class: "dim" }, "hidden") : h("code", { class: "value" }, shownAs(v.value)), [h("span", { class: "pill", "data-tone": v.from === "default" ? "dim" : "info" }, v.from), v.from !== "default" && v.at && h("span", { class: "dim" }, ` ${v.at}`)]]),
     })));
   }
 

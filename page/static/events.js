@@ -4,13 +4,13 @@ const LONGEST = 8 << 20; // of one event, in characters
 
 // events yields { event, data } of a reply's body, data as text; "ping" for a comment.
 export async function* events(reply) {
-  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = reply.body.getReader(), decoder = new TextDecoder();
   let rest = "", event = "", data = [], ended = false;
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if ((ended = done)) return;
-      const lines = (rest + value).split("\n");
+      const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
       rest = lines.pop();
       if (rest.length > LONGEST) throw new Error("an event is too long");
       for (let line of lines) {
