@@ -136,7 +136,7 @@ func (k *ring) look(seq uint64, look func(seq uint64, r *record.Record) (more bo
 	s := &k.slots[seq%mostKept]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seq != seq || look(seq, &s.is)
+	return seq == 0 || s.seq != seq || look(seq, &s.is)
 }
 
 // count is how many requests are kept, and how many were let go.
