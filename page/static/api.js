@@ -19,9 +19,14 @@ try {
 
 // askForKey is set by the page: a promise of a key, or of null where the reader gave none.
 let askForKey = async () => null;
-let asking = null;
+let asking = null, declined = false;
 export function keysComeFrom(ask) {
   askForKey = ask;
+}
+
+// askAgain asks for a key again, although the reader gave none before.
+export function askAgain() {
+  declined = false;
 }
 
 // ask is fetch of a path below the page's own, so that a prefix in front of it stays. After a 401
@@ -40,9 +45,10 @@ export async function ask(path, { headers, ...options } = {}) {
 
 // newKey asks once, however many wait for it.
 async function newKey(wrong) {
-  asking ??= askForKey(wrong).finally(() => (asking = null));
+  if (!declined) asking ??= askForKey(wrong).finally(() => (asking = null));
   const given = await asking;
-  if (given === null) throw new Problem(401, "The admin key is missing.", "no_key");
+  declined = given === null;
+  if (declined) throw new Problem(401, "The admin key is missing.", "no_key");
   key = given;
   try {
     sessionStorage.setItem(STORED, given);

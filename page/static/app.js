@@ -1,6 +1,6 @@
 // The page: which view is shown, its dialogs, and what it says of its connection.
 
-import { get, keysComeFrom } from "./api.js";
+import { askAgain, get, keysComeFrom } from "./api.js";
 import * as live from "./live.js";
 import { attr, h, put, text } from "./dom.js";
 import { stateOf } from "./store.js";
@@ -164,7 +164,8 @@ theme(document.documentElement.dataset.theme ?? "");
 let lostSince = 0;
 live.on("open", () => {
   $("lost").hidden = true;
-  if (lostSince) say("Connected again.");
+  get("api/overview").then((o) => text($("version"), o.version), () => {}); // a view that fails says so itself
+    if (lostSince) say("Connected again.");
   lostSince = 0;
 });
 live.on("lost", ({ why, in_ms: wait }) => {
@@ -178,7 +179,10 @@ live.on("overview", (o) => {
   const { word, tone } = stateOf(o);
   pill(word, tone);
 });
-$("again").addEventListener("click", () => live.open());
+$("again").addEventListener("click", () => {
+  askAgain();
+  live.open();
+});
 
 function pill(what, tone) {
   text($("state"), what);
@@ -191,4 +195,3 @@ addEventListener("hashchange", () => {
 });
 live.start();
 go();
-get("api/overview").then((o) => text($("version"), o.version), () => {}); // a view that fails says so itself

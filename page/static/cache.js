@@ -13,6 +13,8 @@ export function cache({ confirm, say }) {
   const one = h("div"), stats = h("div"), hits = h("div");
   const node = h("div", { class: "view" }, h("div", { class: "bar-top" }, h("h1", { tabindex: "-1" }, "Cache"), sum, again), stats, form, one, panel("Answered from it lately", hits));
 
+  let opened = 0;
+
   async function load() {
     const c = await get("api/cache?limit=100");
     const looked = c.hits + c.misses;
@@ -28,11 +30,13 @@ export function cache({ confirm, say }) {
   }
 
   async function open(id) {
+    const mine = ++opened;
     put(one);
     if (!id) return;
     find.value = id;
     try {
       const e = await get(`cache/${encodeURIComponent(id)}`);
+      if (mine !== opened) return;
       const drop = h("button", { type: "button", class: "danger", onclick: () => dropEntry(e) }, "Drop it…");
       put(one, h("section", { class: "panel entry" },
         h("div", { class: "row" }, h("h2", null, `Entry ${e.id}`), drop),
@@ -40,7 +44,7 @@ export function cache({ confirm, say }) {
         h("h3", null, "Question"), h("pre", { tabindex: "0", "aria-label": "Question" }, e.question),
         h("h3", null, "Answer, its beginning"), h("pre", { tabindex: "0", "aria-label": "Answer" }, e.answer_preview)));
     } catch (err) {
-      put(one, h("section", { class: "panel" }, h("p", null, err.message)));
+      if (mine === opened) put(one, h("section", { class: "panel" }, h("p", null, err.message)));
     }
   }
 

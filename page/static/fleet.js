@@ -66,6 +66,7 @@ export function fleet() {
     node,
     draw() {
       const all = byName(), shown = all.slice(0, 20);
+      for (const name of rows.keys()) if (!shown.some((w) => w.name === name)) rows.delete(name);
       const names = shown.map((w) => w.name).join("\n");
       for (const w of shown) {
         if (!rows.has(w.name)) rows.set(w.name, row());

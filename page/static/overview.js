@@ -94,6 +94,7 @@ export function overview({ live, later }) {
     title: () => "Overview",
     async show() {
       shown = true;
+      clearInterval(timer);
       timer = setInterval(() => !document.hidden && load().catch(() => {}), 30_000); // what was put together here, as it was counted there
       workers.draw();
       await load();

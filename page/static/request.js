@@ -8,10 +8,12 @@ import { outcomeOf, TONES, workersOf } from "./requests.js";
 
 export function request() {
   const node = h("div", { class: "view" });
+  let shows = 0;
   return {
     node,
     title: (id) => `Request ${id}`,
     async show(id) {
+      const mine = ++shows;
       const heading = h("h1", { tabindex: "-1" }, "Request");
       const head = h("div", { class: "bar-top" }, h("a", { href: "#requests", class: "back" }, "All requests"), heading);
       put(node, head);
@@ -19,10 +21,12 @@ export function request() {
       try {
         r = await get(`api/requests/${encodeURIComponent(id)}`);
       } catch (err) {
+        if (mine !== shows) return;
         if (err.status !== 404) throw err;
         put(node, head, empty("It is not kept any more, or never was: the last 1,000 requests are. ", h("a", { href: "#requests" }, "Show those")));
         return;
       }
+      if (mine !== shows) return;
       const pill = h("span", { class: "pill", "data-tone": TONES[r.outcome] ?? "dim" }, outcomeOf(r));
       put(node, h("div", { class: "bar-top" }, h("a", { href: "#requests", class: "back" }, "All requests"), heading, pill),
         h("section", { class: "panel", "aria-label": "In short" }, summary(r)), story(r));

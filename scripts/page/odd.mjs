@@ -73,6 +73,25 @@ const CHECKS = {
     });
   },
 
+  async "who gives no admin key is not asked for ever"() {
+    await on({ key: "right" }, async ({ page, expected }) => {
+      expected.push(/^401 /);
+      let tries = 0;
+      page.on("response", (r) => (tries += Number(r.url().endsWith("/api/live"))));
+      await page.waitForSelector("#key[open]");
+      await page.keyboard.press("Escape");
+      await shows(page, /The admin key is missing/, "#lost");
+      await eventually("it tries again", async () => tries > 1 || tries);
+      assert.equal(await page.locator("#key[open]").count(), 0);
+      await page.getByRole("button", { name: "Try now" }).click();
+      await page.waitForSelector("#key[open]");
+      await page.fill("#key-value", "right");
+      await page.keyboard.press("Enter");
+      await shows(page, /degraded/, "#state");
+      await eventually("it is connected", async () => page.locator("#lost").isHidden());
+    });
+  },
+
   async "a lost connection comes back"() {
     await on({}, async ({ page, expected }, admin) => {
       expected.push(/^net::/);
