@@ -117,8 +117,11 @@ func shownValue(v any) any {
 	case classify.Condition:
 		return shownCondition(&v)
 	}
-	if r := reflect.ValueOf(v); r.Kind() == reflect.Slice && r.Len() == 0 {
+	switch r := reflect.ValueOf(v); { // never null
+	case r.Kind() == reflect.Slice && r.Len() == 0:
 		return []string{}
+	case r.Kind() == reflect.Map && r.Len() == 0:
+		return map[string]string{}
 	}
 	return v
 }
