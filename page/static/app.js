@@ -18,17 +18,18 @@ const makers = { overview, workers, requests, request, try: tryIt, decisions, ca
 const made = new Map();
 let current = null, began = false;
 
-// later draws once before the next frame, and no more than four times a second, whatever comes.
-const drawn = new Map(), due = new Set();
+// later draws once before the next frame, and no more often than every so many milliseconds, whatever
+// comes.
+const drawn = new Map(), due = new Map();
 let frame = 0;
-function later(draw) {
-  due.add(draw);
+function later(draw, every = 250) {
+  due.set(draw, every);
   frame ||= requestAnimationFrame(flush);
 }
 function flush(now) {
   frame = 0;
-  for (const draw of [...due]) {
-    if (now - (drawn.get(draw) ?? -1000) < 250) continue;
+  for (const [draw, every] of [...due]) {
+    if (now - (drawn.get(draw) ?? -Infinity) < every) continue;
     drawn.set(draw, now);
     due.delete(draw);
     draw();

@@ -5,6 +5,7 @@ import { attr, empty, h, put, text } from "./dom.js";
 import { count, known, ms, plural, time } from "./format.js";
 
 const MOST = 200; // rows
+const OFTEN = 1000; // ms between two draws of what comes: 200 rows are laid out anew each time
 const MOST_KEPT = 1000; // requests, by Kvasir
 const OUTCOMES = { ok: "answered", cache: "from cache", blocked: "blocked", error: "failed", cancelled: "client left" };
 export const TONES = { ok: "ok", cache: "info", blocked: "warn", error: "bad", cancelled: "dim" };
@@ -54,6 +55,10 @@ export function requests({ live, later }) {
   const touched = () => body.matches(":hover") || body.contains(document.activeElement);
   scroll.addEventListener("pointerleave", () => later(catchUp));
   scroll.addEventListener("focusout", () => later(catchUp));
+  body.addEventListener("pointerover", (e) => { // what was cut off can be read
+    const cell = e.target.closest("td");
+    if (cell) cell.title = cell.textContent;
+  });
 
   const matches = (r) => Object.entries(filters).every(([name, value]) => value === "" || r[name] === value || (name === "worker" && r.prefill === value) || (name === "model" && r.asked === value));
 
@@ -78,10 +83,7 @@ export function requests({ live, later }) {
       set(r) {
         attr(link, "href", `#requests/${r.seq}`);
         pill.dataset.tone = TONES[r.outcome] ?? "dim";
-        COLUMNS.forEach((c, i) => {
-          text(c.link ? link : c.tone ? label : cells[i], c.of(r));
-          if (i > 1 && i < 6) attr(cells[i], "title", c.of(r));
-        });
+        COLUMNS.forEach((c, i) => text(c.link ? link : c.tone ? label : cells[i], c.of(r)));
       },
     };
   }
@@ -138,12 +140,12 @@ export function requests({ live, later }) {
     kept = Math.min(kept + 1, MOST_KEPT);
     waiting.push(r);
     if (waiting.length > 1000) waiting.shift();
-    later(catchUp);
+    later(catchUp, OFTEN);
   });
   live.on("skipped", ({ count: n }) => {
     if (!shown) return;
     [skipped, kept] = [skipped + n, Math.min(kept + n, MOST_KEPT)];
-    later(catchUp);
+    later(catchUp, OFTEN);
   });
   live.on("open", () => shown && !before && load(0).catch(() => {}));
 
