@@ -110,7 +110,7 @@ func TestExitCodes(t *testing.T) {
 		{"drain a b", "", 2, ``, usage + `name one worker; `},
 		{"drain a --admin=", "", 1, ``, `^kvasir: there is no admin listener to ask: server\.admin is off\n$`},
 		{"drain a --admin 127.0.0.1:1", "", 1, ``, `^kvasir: no Kvasir answers at server\.admin "127\.0\.0\.1:1": connection refused\n$`},
-		{"drain a --admin 127.0.0.1:1 --key-file nowhere.key", "", 1, ``, `^kvasir: cannot read the admin listener's key: open nowhere\.key: no such file or directory\n$`},
+		{"drain a --admin 127.0.0.1:1 --key-file nowhere.key", "", 1, ``, `^kvasir: cannot read the key of the admin listener: open nowhere\.key: no such file or directory\n$`},
 		{"completion", "", 2, ``, usage + `name one shell: bash, zsh or fish\n`},
 		{"completion zhs", "", 2, ``, usage + `no completion for "zhs".* did you mean "zsh"\?\n`},
 		{"completion bash", "", 0, `(?s)bash completion.*__start_kvasir`, ``},

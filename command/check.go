@@ -75,8 +75,12 @@ func exposed(c *config.Config) (warnings []string) {
 			warnings = append(warnings, "server.tls: keys and prompts go in the clear to server.listen "+wording.Quote(s.Listen)+"; set server.tls, or put a proxy with TLS in front")
 		}
 	}
-	if s.Admin != "" && !config.IsLoopback(s.Admin) {
-		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
+	switch {
+	case s.Admin == "" || config.IsLoopback(s.Admin):
+	case s.AdminKey != "":
+		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" is plain HTTP, so that its key and what it shows go in the clear; let only your monitoring through, or put a proxy with TLS in front")
+	default:
+		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, let only your monitoring through, or set server.admin_key_file")
 	}
 	for i, raw := range c.Peers.Servers {
 		if u, err := url.Parse(raw); err == nil && u.Scheme == "nats" && c.Peers.TLS == (config.PeerTLS{}) && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -87,12 +86,8 @@ func drain(ctx context.Context, admin, keyFile, worker string, undo bool) (strin
 		return "", err
 	}
 	req.Header.Set(browser.AdminHeader, "1")
-	if keyFile != "" {
-		key, err := os.ReadFile(keyFile)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the admin listener's key: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimRight(string(key), "\r\n"))
+	if err := listener.ShowKey(req, keyFile); err != nil {
+		return "", err
 	}
 	resp, err := listener.Client(admin, nil).Do(req)
 	if err != nil {

@@ -78,6 +78,12 @@ func TestDrainCommand(t *testing.T) {
 		t.Errorf("/readyz tells a stranger %s", body)
 	}
 
+	explain := command(t, nil, "explain", "--admin", address(p.admin), "--set", "server.admin_key_file="+key)
+	explain.Stdin = strings.NewReader(`{"model":"auto","messages":[{"role":"user","content":"hi"}]}`)
+	if out, err := explain.CombinedOutput(); err != nil || !strings.Contains(string(out), "decode-0") || strings.Contains(string(out), "401") {
+		t.Errorf("kvasir explain with the key: %v, %s", err, out)
+	}
+
 	// The key is read again with the file; the configuration in force does not show it.
 	do(t, os.WriteFile(key, []byte("sk-other\n"), 0o600))
 	p.until("the new key to be taken", func() bool { code, _ := asked("/api/config", "sk-other"); return code == 200 })

@@ -154,3 +154,15 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	})
 }
+
+// BenchmarkSample is what the page costs every five seconds, whoever looks.
+func BenchmarkSample(b *testing.B) {
+	var s series
+	s.start(time.Now())
+	for range 1000 {
+		s.note(ended())
+	}
+	for b.Loop() {
+		s.extend(time.Now(), 0, 0)
+	}
+}

@@ -111,6 +111,8 @@ func TestReadmeRoutes(t *testing.T) {
 		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
 		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/plan": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
+		"/": "GET", "/api/overview": "GET", "/api/workers": "GET", "/api/requests": "GET", "/api/requests/{id}": "GET", "/api/decisions": "GET", "/api/cache": "GET",
+		"/api/config": "GET", "/api/live": "GET", "/api/try/{route}": "POST", "/api/explain": "POST", "/workers/{name}/drain": "POST", "/workers/{name}/undrain": "POST",
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}
 	for _, r := range openai.Routes {
