@@ -33,10 +33,11 @@ const patience = 30 * time.Second
 
 func testOptions() *Options {
 	return &Options{
-		Version:   "test",
-		Readiness: func() health.Readiness { return health.Readiness{Status: "ready", Code: 200} },
-		Busy:      func() (int, int) { return 2, 1 },
-		Workers:   func(time.Time) []roster.Worker { return []roster.Worker{{Name: "w", State: "up", TakesRequests: true}} },
+		Version:     "test",
+		Readiness:   func() health.Readiness { return health.Readiness{Status: "ready", Code: 200} },
+		Busy:        func() (int, int) { return 2, 1 },
+		Connections: func() int { return 1000 },
+		Workers:     func(time.Time) []roster.Worker { return []roster.Worker{{Name: "w", State: "up", TakesRequests: true}} },
 		Thresholds: func() Thresholds {
 			return Thresholds{Category: 0.6, Attack: 0.7, AttackAction: "block", PII: 0.7, PIIAction: "redact"}
 		},

@@ -51,9 +51,11 @@ type watcher struct {
 }
 
 // tooMany is the error for one more page than may watch.
-var tooMany = &openai.Error{
-	Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: 5 * time.Second,
-	Message: fmt.Sprintf("%d pages watch already; close one of them", mostWatchers),
+func tooMany(most int) *openai.Error {
+	return &openai.Error{
+		Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: 5 * time.Second,
+		Message: fmt.Sprintf("%d pages watch already; close one of them", most),
+	}
 }
 
 // serveLive is GET /api/live.
@@ -88,13 +90,15 @@ func (p *Page) serveLive(ctx *fasthttp.RequestCtx) {
 
 // join adds a watcher. first is what it is told at once: everything.
 func (h *hub) join(s stream) (w *watcher, first []byte, refused *openai.Error) {
+	// The others are for probes and metrics.
+	most := min(mostWatchers, h.page.options.Connections()/2)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
 		return nil, nil, &openai.Error{Status: 503, Type: "server_error", Message: "This Kvasir is stopping"}
-	case len(h.watchers) >= mostWatchers:
-		return nil, nil, tooMany
+	case len(h.watchers) >= most:
+		return nil, nil, tooMany(most)
 	}
 	if h.ends == nil {
 		h.begin()
@@ -122,7 +126,7 @@ func (h *hub) leave(w *watcher) {
 
 // begin starts to tick. It is called with mu held.
 func (h *hub) begin() {
-	h.watchers, h.workers, h.order = map[*watcher]bool{}, map[string][]byte{}, nil
+	h.watchers, h.workers, h.order = map[*watcher]bool{}, nil, nil
 	h.seq = h.page.kept.last()
 	for i := range h.recent {
 		h.recent[i] = h.page.series.before()
@@ -223,25 +227,25 @@ func (h *hub) look(now time.Time, requests int) (events []byte) {
 // lookAtWorkers says which workers are shown otherwise than before.
 func (h *hub) lookAtWorkers(workers []roster.Worker) workersEvent {
 	e := workersEvent{[]json.RawMessage{}, []string{}}
-	before := h.order
-	h.order = nil
+	before := h.workers
+	h.workers, h.order = make(map[string][]byte, len(workers)), nil
 	for _, w := range workers {
 		is, err := json.Marshal(w)
 		if err != nil {
 			panic("BUG: a worker is no JSON: " + err.Error())
 		}
 		h.order = append(h.order, w.Name)
-		if !bytes.Equal(h.workers[w.Name], is) {
-			h.workers[w.Name] = is
+		h.workers[w.Name] = is
+		if !bytes.Equal(before[w.Name], is) {
 			e.Workers = append(e.Workers, is)
 		}
 	}
-	for _, name := range before {
-		if !slices.Contains(h.order, name) {
-			delete(h.workers, name)
+	for name := range before {
+		if h.workers[name] == nil {
 			e.Gone = append(e.Gone, name)
 		}
 	}
+	slices.Sort(e.Gone)
 	return e
 }
 

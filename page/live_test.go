@@ -149,9 +149,11 @@ func TestSlowWatcher(t *testing.T) {
 
 // TestTooManyWatchers: one more than the bound is refused, and let in when another has left.
 func TestTooManyWatchers(t *testing.T) {
-	p := serve(t, testOptions())
+	o := testOptions()
+	o.Connections = func() int { return 21 }
+	p := serve(t, o)
 	var all []*watching
-	for range mostWatchers {
+	for range 10 {
 		all = append(all, p.watch(t))
 	}
 	refused := p.watch(t)
@@ -159,7 +161,7 @@ func TestTooManyWatchers(t *testing.T) {
 		t.Errorf("one more gets %d", refused.resp.StatusCode)
 	}
 	_ = all[0].conn.Close()
-	waitUntil(t, "one has left", func() bool { watchers, _ := p.live.state(); return watchers < mostWatchers })
+	waitUntil(t, "one has left", func() bool { watchers, _ := p.live.state(); return watchers < 10 })
 	if again := p.watch(t); again.resp.StatusCode != http.StatusOK {
 		t.Errorf("then it gets %d", again.resp.StatusCode)
 	}

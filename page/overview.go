@@ -108,5 +108,6 @@ func (p *Page) answer(of func(*fasthttp.RequestCtx) (any, *openai.Error)) fastht
 		respond.JSON(ctx, out, refused, "\n")
 		ctx.Response.Header.Set("Cache-Control", "no-store")
 		ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+		ctx.Response.Header.Set("Content-Security-Policy", dataPolicy)
 	}
 }

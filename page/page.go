@@ -32,12 +32,14 @@ import (
 type Options struct {
 	Version string
 
-	Readiness  func() health.Readiness
-	Busy       func() (inFlight, queued int)
-	Workers    func(now time.Time) []roster.Worker
-	Thresholds func() Thresholds
-	Cache      func() *cache.Cache // nil: cache.store is off
-	CacheStore string              // its kind
+	Readiness func() health.Readiness
+	Busy      func() (inFlight, queued int)
+
+	Connections func() int // that the listener takes at once
+	Workers     func(now time.Time) []roster.Worker
+	Thresholds  func() Thresholds
+	Cache       func() *cache.Cache // nil: cache.store is off
+	CacheStore  string              // its kind
 
 	// Drain takes a worker out of placement, or puts it back, and gives the number of requests
 	// under way there. An error says that there is none of that name.

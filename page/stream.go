@@ -20,6 +20,12 @@ const writeWithin = 5 * time.Second
 // A stream is a reply in chunks. It belongs to the goroutine that serves the request.
 type stream struct{ conn *edge.Conn }
 
+// answerHeaders come with what is not the page's own file: it is data, and nothing of it is shown as
+// a page, whatever a worker calls it.
+const answerHeaders = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: " + dataPolicy + "\r\n"
+
+const dataPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
+
 // openStream is the stream of a request, whose reply it is in the place of fasthttp's once its head
 // is sent.
 func openStream(ctx *fasthttp.RequestCtx) (stream, *openai.Error) {
@@ -35,7 +41,7 @@ func openStream(ctx *fasthttp.RequestCtx) (stream, *openai.Error) {
 func (s stream) head(ctx *fasthttp.RequestCtx, status int, lines []byte) error {
 	b := append(strconv.AppendInt([]byte("HTTP/1.1 "), int64(status), 10), ' ')
 	b = append(append(b, fasthttp.StatusMessage(status)...), "\r\n"...)
-	b = append(append(b, lines...), "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n"...)
+	b = append(append(b, lines...), answerHeaders+"Transfer-Encoding: chunked\r\nConnection: close\r\n"...)
 	b = append(fasthttp.AppendHTTPDate(append(b, "Date: "...), time.Now()), "\r\n\r\n"...)
 	ctx.SetConnectionClose()
 	s.conn.Answered()

@@ -143,6 +143,9 @@ func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	edge.CloseBehind(ctx)
 }
 
+// AdminConnections is how many connections the admin listener takes at once.
+func (p *Proxy) AdminConnections() int { return p.descriptors.Admin() }
+
 // Metrics gathers what /metrics says.
 func (p *Proxy) Metrics() prometheus.Gatherer { return p.metrics.registry }
 

@@ -21,7 +21,7 @@ import (
 func (s *server) startPage() *page.Page {
 	p := s.proxy
 	shown := page.New(&page.Options{
-		Version: s.version, Readiness: p.Readiness, Busy: p.Busy, Workers: s.roster, Drain: p.DrainWorker,
+		Version: s.version, Readiness: p.Readiness, Busy: p.Busy, Connections: p.AdminConnections, Workers: s.roster, Drain: p.DrainWorker,
 		Thresholds: s.thresholds, Cache: p.Cache, CacheStore: s.started.Cache.Store,
 		Explain: p.ExplainRecord, Configuration: s.configuration, Ask: s.askAPI,
 	})
