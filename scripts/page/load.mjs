@@ -8,7 +8,12 @@ const ASKED = [
 export const CARD = "Charge my card 4111 1111 1111 1111, please.";
 
 export async function chat(api, body, { signal } = {}) {
-  const reply = await fetch(`${api}/v1/chat/completions`, { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ model: "auto", ...body }) });
+  const options = { method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ model: "auto", ...body }) };
+  const ask = () => fetch(`${api}/v1/chat/completions`, options);
+  const reply = await ask().catch((err) => {
+    if (err.cause?.code !== "UND_ERR_CONNECT_TIMEOUT") throw err;
+    return ask(); // a busy machine: Node gave up after 10 seconds of its own clock
+  });
   return { status: reply.status, id: reply.headers.get("x-request-id"), text: await reply.text() };
 }
 
