@@ -10,12 +10,13 @@ export FUZZTIME
 
 GOARCH ?= $(shell go env GOARCH)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
+PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-real hostile soak image deb bench profile pictures train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build install run test test-real hostile soak image deb release-snapshot cast plots pictures bench profile train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 20
 
 build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside where a C compiler is at hand
 	CGO_ENABLED=0 go build -trimpath -pgo=scripts/bench/kvasir.pgo -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)" -o bin/kvasir .
@@ -25,13 +26,16 @@ build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside w
 $(HELPER): $(wildcard gpu/helper/*.go gpu/snapshot/*.go) go.mod go.sum scripts/helper.sh
 	@GOARCH=$(GOARCH) scripts/helper.sh
 
+install: build ## the binary, its manual pages and completion, to /usr/local (PREFIX=/usr; DESTDIR=DIR: below that)
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/release/install.sh
+
 run: build ## build, and serve config.yaml on 127.0.0.1:8080
 	bin/kvasir serve --config config.yaml
 
 test: build ## every check: format, vet, lint, tests under the race detector, end to end with real parts
 	@scripts/test.sh
 
-test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, frameworks on the OpenAI API, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, clients, kube, deb or arm64: only these)
+test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API server, the image, the package, the release archives, frameworks on the OpenAI API, arm64 by qemu (7 GB of disk, 5 GB of memory; REAL=image, engines, clients, kube, deb, release or arm64: only these)
 	@scripts/test-real.sh $(REAL)
 
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
@@ -47,6 +51,19 @@ image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 deb: build ## bin/kvasir_VERSION_ARCH.deb: the binary, its service, configuration and completion
 	VERSION=$(VERSION) GOARCH=$(GOARCH) scripts/deb/build.sh
 
+release-snapshot: build ## archives for linux and darwin, amd64 and arm64, with checksums and a CycloneDX list each, into bin/release
+	@VERSION=$(VERSION) DATE=$(DATE) scripts/release/build.sh
+
+cast: build ## docs/pictures/cast.svg: a terminal session as a picture that moves, recorded from a real Kvasir
+	@go run ./scripts/cast
+
+pictures: build ## docs/pictures/page-*.png: the page with simulated workers under load, by Chromium (two minutes)
+	@KVASIR_REAL=required scripts/parts.sh chromium
+	mkdir -p docs/pictures && node scripts/page/pictures.mjs
+
+plots: ## docs/pictures/routing.svg and performance.svg, from the tables of their pages
+	@go run ./scripts/plots
+
 bench: build ## the measured goals as ratios against peers (BENCH="throughput start": only these; BENCH=encoder: scripts/encoders/bench.sh)
 	$(if $(filter encoder,$(BENCH)),scripts/encoders/bench.sh)
 	$(if $(BENCH),$(if $(filter-out encoder,$(BENCH)),go run ./scripts/bench $(filter-out encoder,$(BENCH))),go run ./scripts/bench)
@@ -57,10 +74,6 @@ profile: ## refresh scripts/bench/kvasir.pgo, which build optimises by
 	go test ./kvroute/replay -run none -bench 'Run/(kv|predict)' -benchtime 4s -cpuprofile .cache/bench/replay.pprof -o .cache/bench/replay.test
 	go test ./classify -run none -bench 'Crowd/64|Guards/(64|512)tokens$$' -cpu 1 -benchtime 5s -cpuprofile .cache/bench/judge.pprof -o .cache/bench/judge.test
 	go tool pprof -proto .cache/bench/proxy.pprof .cache/bench/replay.pprof .cache/bench/judge.pprof > scripts/bench/kvasir.pgo
-
-pictures: build ## docs/pictures/page-*.png: the page with simulated workers under load, by Chromium (two minutes)
-	@KVASIR_REAL=required scripts/parts.sh chromium
-	mkdir -p docs/pictures && node scripts/page/pictures.mjs
 
 train: ## train the embedded classifiers and the pair model of the cache (DATA=../shared/data; OUT=DIR: heads of your own), see docs/models.md
 	scripts/train/train.sh $(DATA) $(if $(OUT),--out $(OUT))

@@ -27,10 +27,7 @@ var (
 // the root, a link at its page.
 func TestPagesNamePaths(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) < 10 {
-		t.Fatalf("pages are %v, %v", pages, err)
-	}
+	pages := pagesOfDocs(t)
 	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md") {
 		text := read(t, page)
 		var named []string
@@ -62,13 +59,23 @@ func TestPagesNamePaths(t *testing.T) {
 	}
 }
 
+// pagesOfDocs are the pages for users and, in docs/lab, the notes for developers.
+func pagesOfDocs(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	do(t, err)
+	notes, err := filepath.Glob("docs/lab/*.md")
+	do(t, err)
+	if len(pages) < 10 || len(notes) < 3 {
+		t.Fatalf("the pages are %v and %v", pages, notes)
+	}
+	return append(pages, notes...)
+}
+
 // TestPagesNameHeadings wants the heading that a link of a page leads to.
 func TestPagesNameHeadings(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := pagesOfDocs(t)
 	for _, page := range append(pages, "README.md", "CONTRIBUTING.md") {
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, page), ""), -1) {
 			to, heading, some := strings.Cut(m[1], "#")

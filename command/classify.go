@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"time"
 	"unicode/utf8"
 
@@ -34,7 +35,9 @@ read gets {"error": ...} and the exit code 1. All processors are used.`,
 			if err != nil {
 				return err
 			}
-			return classifyLines(g.Config, stdin(cmd, `lines {"text": "..."}`), cmd.OutOrStdout())
+			in, done := watched(stdin(cmd, `lines {"text": "..."}`), os.Stdout, os.Stderr)
+			defer done()
+			return classifyLines(g.Config, in, cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd)

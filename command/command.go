@@ -16,6 +16,7 @@
 //	kvasir gpu [--watch] [--json]
 //	kvasir health [--config F]
 //	kvasir version
+//	kvasir help [--man] COMMAND
 //
 // Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.
 //
@@ -91,7 +92,7 @@ it serves; without --config with two simulated workers, to try things out.`
   kvasir serve --help                          every command has examples`
 	root.AddCommand(serveCommand("serve", p), checkCommand(p), explainCommand(p), classifyCommand(p), similarCommand(p), replayCommand(), planCommand(),
 		simulateCommand(), registerCommand(), drainCommand(p), gpuCommand(p), healthCommand(p), versionCommand(p), completionCommand())
-	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommand(helpCommand(manualOf(p)))
 	root.Version = p.Version
 	root.SetVersionTemplate("kvasir {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -151,22 +152,37 @@ var otherFlags = map[string]string{
 	"c": "--config", "f": "--config", "file": "--config", "verbose": "--log-level", "debug": "--log-level", "served-model-name": "--model",
 }
 
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [command]",
-		Short:   "Help for a command",
-		Example: "  kvasir help serve",
-		Args:    cobra.ArbitraryArgs,
+func helpCommand(m manual) *cobra.Command {
+	var man bool
+	var folder string
+	help := &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help for a command, also as a manual page",
+		Example: `  kvasir help serve
+  kvasir help serve --man | man -l -
+  kvasir help --man-pages /usr/local/share/man/man1`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			target, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
 				return noArguments(root, append(slices.Clone(rest), args...))
 			}
+			switch {
+			case folder != "":
+				return m.write(root, folder)
+			case man:
+				m.page(cmd.OutOrStdout(), target)
+				return nil
+			}
 			target.InitDefaultHelpFlag()
 			return target.Help()
 		},
 	}
+	help.Flags().BoolVar(&man, "man", false, "print it as a manual page, for man(1)")
+	help.Flags().StringVar(&folder, "man-pages", "", "write the manual pages of all commands into a `folder`")
+	_ = help.MarkFlagDirname("man-pages")
+	return help
 }
 
 // helpTemplate shows examples first: most people want one of them.

@@ -19,13 +19,15 @@ func explainCommand(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
 		Short: "Say what would become of a request and why, without sending it",
-		Long: `Reads the body of one request and says every signal, what the guards do, each
-decision with the parts of its condition, what follows, what the cache would be
-asked and answer, by its file or its Milvus, and where it would be placed, which
-a Kvasir that serves this configuration is asked for on its admin listener. All
-of it for a client without a key. Nothing is sent to a worker, but for the text
-of the prompt where a worker is asked for its tokens.
-Personal data are named by their type and place, never shown.`,
+		Long: `Reads the body of one request and says what would become of it: every signal,
+what the guards do, each decision with the parts of its condition, what follows
+from it, what the cache would answer, and which worker would get it at which
+price. For the placement it asks the Kvasir that serves this configuration, on
+its admin listener; the cache it looks up in its file or its Milvus.
+
+The request is taken to come from a client without a key. Nothing is sent to a
+worker, except the text of the prompt where only a worker can count its tokens.
+Personal data are named by type and place, never shown.`,
 		Example: `  echo '{"model": "MoM", "messages": [{"role": "user", "content": "Solve x+1=3"}]}' | kvasir explain
   kvasir explain --config kvasir.yaml --json < request.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

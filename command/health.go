@@ -31,11 +31,12 @@ func healthCommand(p Program) *cobra.Command {
 		Use:   "health",
 		Short: "Ask the Kvasir that serves a configuration whether it is well",
 		Long: `Asks the Kvasir that serves this configuration for /livez, or with --ready for
-/readyz: on server.admin, else, where that is off, not set or nobody is there,
-on server.listen. Prints one line, with exit code 0 when it is well and 1 when it
-is not or nobody answers. Give it the configuration as serve has it. Of that it
-needs the two addresses only, so what else may be wrong in the file, or missing
-beside it, is no matter here.`,
+/readyz: on server.admin, or on server.listen where the other is off or does not
+answer. Prints one line. The exit code is 0 when it is well, and 1 when it is
+not or nobody answers.
+
+Give it the configuration that serve has. It only needs the two addresses, so
+other mistakes in the file, or files missing beside it, do not matter.`,
 		Example: `  kvasir health --config kvasir.yaml
   kvasir health --ready
   docker exec kvasir kvasir health --ready`,

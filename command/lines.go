@@ -24,7 +24,7 @@ const maxLine = 64 << 20
 
 // stdin is the standard input, and says what it should hold to whoever sits at a terminal and may
 // wait for the program, which waits for them.
-func stdin(cmd *cobra.Command, what string) io.Reader {
+func stdin(cmd *cobra.Command, what string) *os.File {
 	if isatty.IsTerminal(os.Stdin.Fd()) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "reading %s from the terminal; end it with Ctrl-D, or stop with Ctrl-C\n", what)
 	}

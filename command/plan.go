@@ -38,17 +38,19 @@ func planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan --trace F",
 		Short: "Say how many workers a trace needs to keep targets",
-		Long: `Says how many workers it takes for the first token, and the ones after it, to
-come in time for a share of the requests: for the whole trace without a change,
-and as the load goes on. It walks through the trace, at each step forecasts how
-many requests come by those that came, plays the last ones at that rate against
-fleets of different sizes (as kvasir replay does), and takes the smallest that
-keeps the targets; more workers at once, fewer after a while. The trace is then
-played with the fleet that follows, in which workers take their time to start,
-beside a fixed fleet of the same mean size and beside the formula of Dynamo's
-planner. No step sees what comes after it.
+		Long: `Says how many workers it takes so that a share of the requests gets its first
+token, and the ones after it, within the targets: once for the whole trace with
+a fixed fleet, and once for a fleet that follows the load.
 
-A trace is what kvasir replay takes.`,
+To follow the load, it walks through the trace. At each step it forecasts the
+rate of requests from those that came so far, plays the last ones at that rate
+against fleets of different sizes (as kvasir replay does), and takes the
+smallest that keeps the targets. It adds workers at once and removes them after
+a while. Then it plays the whole trace with that fleet, whose workers take time
+to start, and beside it with a fixed fleet of the same mean size and with the
+formula of Dynamo's planner. No step sees what comes after it.
+
+A trace has the forms that kvasir replay reads.`,
 		Example: `  kvasir plan --trace conversation.jsonl --target-ttft 2s
   kvasir plan --trace day.csv --target-ttft 500ms --target-itl 50ms --share 0.95 --interval 2m --start-time 90s
   kvasir plan --trace day.jsonl --apart --max 16 --json`,

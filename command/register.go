@@ -64,12 +64,13 @@ func registerCommand() *cobra.Command {
 		Use:   "register",
 		Short: "Keep a worker's key in etcd while it runs",
 		Long: `Writes a worker into etcd, where every Kvasir with such a source finds it
-(discovery: [{kind: etcd, ...}]), and keeps it there by a lease until SIGTERM or
-SIGINT, which removes it at once. Run it beside an engine that knows nothing of
-etcd. It waits until the worker answers before it registers it; from then on
-Kvasir itself watches whether the worker is well. If this program is killed, or
-reaches no etcd, the key goes when the lease ends; it is written again when etcd
-answers again.`,
+(discovery: [{kind: etcd, ...}]), and keeps it there by a lease. SIGTERM and
+SIGINT remove it at once. Run it beside an engine that does not know etcd.
+
+It waits until the worker answers before it registers it. From then on Kvasir
+itself watches whether the worker is well. If this program is killed or cannot
+reach etcd, the key goes when the lease ends, and is written again when etcd
+answers.`,
 		Example: `  kvasir register --etcd http://10.0.0.1:2379 --url http://10.0.0.5:8000
   kvasir register --etcd https://a:2379,https://b:2379 --ca ca.pem --user kvasir --password-file etcd.password \
     --url http://10.0.0.5:8000 --name gpu-5 --role prefill --engine vllm --lease 15s`,

@@ -34,6 +34,7 @@ type replayFlags struct {
 	asJSON                                        bool
 	options                                       replay.Options
 	targets                                       targetFlags
+	plot                                          plotFlags
 }
 
 func replayCommand() *cobra.Command {
@@ -42,24 +43,28 @@ func replayCommand() *cobra.Command {
 		Use:   "replay --trace F",
 		Short: "Play a trace against simulated workers, to compare policies",
 		Long: `Plays a trace of requests against simulated workers in virtual time and says how
-long everybody waited. Who goes where is decided by the code that decides in
-the proxy: its index of blocks, its prices, its queue; only engines and clock
-are not real. The engines schedule and take the time that Dynamo's mocker does
-for vLLM on an H100. The same trace, flags and seed give the same figures.
+long they waited. The code that places requests is the proxy's own: its index
+of blocks, its prices, its queue. Only engines and clock are simulated. The
+engines schedule as vLLM does, with the timing that Dynamo's mocker has for an
+H100. The same trace, flags and seed give the same figures.
 
 A trace is a file of Mooncake's JSON lines (timestamp in ms, input_length,
 output_length, hash_ids of 512-token blocks), of Azure's CSV
 (TIMESTAMP,ContextTokens,GeneratedTokens), or the JSON log of Kvasir's own
-requests (log.format: json). The last two tell lengths only: no prompt has
-anything in common with another one there.`,
+requests (log.format: json). The last two only have lengths, so their prompts
+have no beginning in common.`,
 		Example: `  kvasir replay --trace conversation.jsonl --workers 8 --speed 6
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
   kvasir replay --trace conversation.jsonl --prefill 4 --decode 4 --speed 4 --json
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --spread 3s --replicas 4 --sync 5ms
-  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off`,
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --slow 0:60s-180s:3 --telemetry off
+  kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --plot replay.svg --beside round_robin,kv`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd); err != nil {
+				return err
+			}
+			if err := f.plot.check(f.options.Policy); err != nil {
 				return err
 			}
 			if err := f.targets.readScale(&f.options, cmd.Flags().Changed); err != nil {
@@ -77,8 +82,9 @@ anything in common with another one there.`,
 	f.addEngine(cmd)
 	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
 	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
-	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement is told what the drivers of those GPUs would say; off")
+	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement hears what the drivers of the GPUs of --slow and --neighbour would tell; off")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	f.plot.add(cmd, fs)
 	_ = cmd.RegisterFlagCompletionFunc("telemetry", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -87,11 +93,11 @@ anything in common with another one there.`,
 func (f *replayFlags) addEngine(cmd *cobra.Command) {
 	o, fs := &f.options, cmd.Flags()
 	fs.StringVar(&o.Policy, "policy", "predict", "`policy`: "+wording.List(replay.Policies(), "or"))
-	fs.DurationVar(&f.spread, "spread", 0, "how `long` a stamp of the trace stands for: requests arrive at random times within it, not all at its beginning; 3s for Mooncake's conversations")
+	fs.DurationVar(&f.spread, "spread", 0, "requests that have the same time in the trace arrive spread over so much `time`; 3s for Mooncake's conversations, which are stamped every 3 s")
 	fs.IntVar(&o.Replicas, "replicas", 1, "routers before the workers; each request comes to one of them, drawn at random")
-	fs.StringVar(&f.sync, "sync", "5ms", "with --replicas: how `long` what one router says of its placements is on its way to the others; off: they say nothing")
+	fs.StringVar(&f.sync, "sync", "5ms", "with --replicas: `time` until the other routers know of a placement; off: they never do")
 	fs.StringVar(&f.queue, "queue", "auto", "auto: with policy predict, requests wait at the router while no worker has room; off: never")
-	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: policy predict lets the decode worker compute a prompt where that is faster; always: never that")
+	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: with policy predict the decode worker computes a prompt itself where that is faster; always: a prefill worker computes every prompt")
 	fs.StringVar(&f.engine, "engine", "vllm", "`engine` whose scheduler is simulated: vllm")
 	fs.IntVar(&o.BlockSize, "block-size", 64, "`tokens` of one KV block")
 	fs.IntVar(&o.Blocks, "blocks", 16384, "KV blocks of a worker")
@@ -102,8 +108,8 @@ func (f *replayFlags) addEngine(cmd *cobra.Command) {
 	standard := cost.DefaultKV()
 	fs.Float64Var(&f.prefillLoadScale, "prefill-load-scale", standard.PrefillLoadScale, "policy kv: `price` of prompt tokens to compute against blocks in use")
 	fs.Float64Var(&f.overlapCredit, "overlap-credit", standard.DeviceCredit, "policy kv: `price` of a block that a worker holds already")
-	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a dearer worker is chosen now and then, as by a softmax")
-	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` from worker to worker; 0: prompts are there at once")
+	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a worker that costs more is chosen now and then, as by a softmax")
+	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` at which a prompt's blocks go from worker to worker; 0: they take no time")
 	fs.IntVar(&o.BytesPerToken, "kv-bytes-per-token", 131072, "with --prefill: `bytes` of KV of one token")
 	fs.Float64Var(&o.Pace, "pace", 1, "2: passes take twice as long as on the engine that is simulated")
 	_ = cmd.MarkFlagFilename("trace", "jsonl", "csv", "log")
@@ -245,13 +251,7 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	}
 	// A replay is short, and most of what it allocates is in use to its end.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
-	if isatty.IsTerminal(terminal.Fd()) {
-		bar.to = terminal
-		f.options.Progress = bar.set
-	}
-	result, err := replay.Run(trace, f.options)
-	bar.clear()
+	result, err := playShowing(trace, f.options, terminal)
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,33 @@ func (f *replayFlags) run(out io.Writer, terminal *os.File) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the figures: %w", err)
 	}
-	return nil
+	if f.plot.file == "" {
+		return nil
+	}
+	others, err := f.plot.others(f.options, f.queue == "auto")
+	if err != nil {
+		return err
+	}
+	results := []*replay.Result{result}
+	for _, o := range others {
+		other, err := playShowing(trace, o, terminal)
+		if err != nil {
+			return fmt.Errorf("policy %s: %w", o.Policy, err)
+		}
+		results = append(results, other)
+	}
+	return f.plot.write(trace, results)
+}
+
+// playShowing plays the trace and shows on a terminal how far it is.
+func playShowing(trace *replay.Trace, o replay.Options, terminal *os.File) (*replay.Result, error) {
+	bar := &progressBar{to: io.Discard, all: len(trace.Requests)}
+	if isatty.IsTerminal(terminal.Fd()) {
+		bar.to = terminal
+		o.Progress = bar.set
+	}
+	defer bar.clear()
+	return replay.Run(trace, o)
 }
 
 // printReplay prints figures for people.
@@ -310,29 +336,4 @@ func printReplay(out io.Writer, t *replay.Trace, r *replay.Result, trouble strin
 	_ = table.Flush()
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// A progressBar is one line of a terminal.
-type progressBar struct {
-	to    io.Writer
-	all   int
-	shown int // percent
-}
-
-const barWidth = 40
-
-func (p *progressBar) set(done int) {
-	percent := done * 100 / p.all
-	if percent == p.shown {
-		return
-	}
-	p.shown = percent
-	full := percent * barWidth / 100
-	fmt.Fprintf(p.to, "\r[%s%s] %3d %%", strings.Repeat("=", full), strings.Repeat(" ", barWidth-full), percent)
-}
-
-func (p *progressBar) clear() {
-	if p.shown > 0 {
-		fmt.Fprintf(p.to, "\r%s\r", strings.Repeat(" ", barWidth+9))
-	}
 }

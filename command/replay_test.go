@@ -215,20 +215,6 @@ func TestMadeUpTelemetry(t *testing.T) {
 	}
 }
 
-func TestProgressBar(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	bar := &progressBar{to: &out, all: 1000}
-	for n := range 1000 {
-		bar.set(n + 1)
-	}
-	bar.clear()
-	lines := strings.Split(out.String(), "\r")
-	if len(lines) != 103 || lines[50] != "[====================                    ]  50 %" || lines[102] != "" {
-		t.Errorf("%d pieces: %q", len(lines), lines)
-	}
-}
-
 // What a running Kvasir logs of its requests is a trace.
 func TestReplayOfOwnLog(t *testing.T) {
 	t.Parallel()
@@ -252,5 +238,67 @@ func TestReplayOfOwnLog(t *testing.T) {
 	out, errs, code := replayed(t, "--trace", path, "--workers", "2")
 	if code != 0 || !strings.HasPrefix(out, "kvasir.log: 2 requests in ") || !strings.Contains(out, " lines left out: no served request whose tokens were counted\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// TestReplayPlot: the picture has a line of each policy in each panel, and the figures on stdout stay as they are.
+func TestReplayPlot(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "out.svg")
+	args := []string{"--trace", replayTrace, "--workers", "4", "--speed", "3"}
+	plain, _, _ := replayed(t, args...)
+	out, errs, code := replayed(t, append(args, "--plot", file, "--beside", "round_robin,kv")...)
+	if code != 0 || errs != "" || out != plain {
+		t.Fatalf("exit code %d: %s\n%s", code, errs, out)
+	}
+	svg, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, policy := range []string{"predict", "round_robin", "kv"} {
+		lines := strings.Count(string(svg), fmt.Sprintf("<path class=\"p%d\"", i))
+		if lines != 3 || !strings.Contains(string(svg), ">"+policy+"</text>") {
+			t.Errorf("%d lines of %s", lines, policy)
+		}
+	}
+	if strings.Contains(string(svg), "<path class=\"p3") || !strings.Contains(string(svg), "twin_conversation.jsonl at speed 3, 4 workers") {
+		t.Errorf("the picture is\n%s", svg)
+	}
+}
+
+// TestPlotLines: requests count in the part of the time that they came in, and are under way until they end.
+func TestPlotLines(t *testing.T) {
+	t.Parallel()
+	trace := &replay.Trace{Requests: []replay.Request{{Arrival: 10 * time.Second}, {Arrival: 11 * time.Second}, {Arrival: 16 * time.Second}}}
+	r := &replay.Result{Speed: 2, Duration: 5 * time.Second, Each: []replay.RequestResult{
+		{TTFT: 100 * time.Millisecond, E2E: time.Second}, {TTFT: 300 * time.Millisecond, E2E: 2500 * time.Millisecond}, {TTFT: time.Second, E2E: 2 * time.Second},
+	}}
+	got := linesOf(trace, r, time.Second)
+	want := [3]string{"0.5:200 1.5:NaN 2.5:NaN 3.5:1000 4.5:NaN 5.5:NaN ", "0.5:300 1.5:NaN 2.5:NaN 3.5:1000 4.5:NaN 5.5:NaN ", "0.5:1.5 1.5:1 2.5:1 3.5:1 4.5:1 5.5:0 "}
+	for i, line := range got {
+		text := ""
+		for _, p := range line {
+			text += fmt.Sprintf("%v:%v ", p.X, p.Y)
+		}
+		if text != want[i] {
+			t.Errorf("line %d is %s, want %s", i, text, want[i])
+		}
+	}
+}
+
+func TestPlotFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--beside kv":                             "--beside is of the picture: add --plot",
+		"--plot x.svg --beside kw":                "--beside: \"kw\" is not kv, least_loaded, p2c, predict, random or round_robin, did you mean \"kv\"?",
+		"--plot x.svg --beside predict":           "--beside: predict is drawn already",
+		"--plot x.svg --beside kv,round_robin,kv": "--beside: kv is drawn already",
+	} {
+		if _, errs, code := replayed(t, append([]string{"--trace", replayTrace}, strings.Fields(args)...)...); code != 2 || !strings.HasPrefix(errs, "kvasir: "+want+"\n") {
+			t.Errorf("%s: exit code %d: %s", args, code, errs)
+		}
+	}
+	if _, errs, code := replayed(t, "--trace", replayTrace, "--plot", "/nowhere/x.svg"); code != 1 || errs != "kvasir: cannot write the picture: open /nowhere/x.svg: no such file or directory\n" {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

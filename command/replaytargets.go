@@ -25,15 +25,15 @@ type targetFlags struct {
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {
 	f.addTargets(fs)
-	fs.DurationVar(&f.from, "target-from", 0, "requests that arrive in the replay's first so much `time` do not count against the targets")
-	fs.StringVar(&f.scale, "scale", "", "the fleet changes: `T:N,T:N`, such as 10m:6,25m:4, or with --prefill and --decode 10m:2+4")
+	fs.DurationVar(&f.from, "target-from", 0, "`time` from the start within which requests do not count for the targets")
+	fs.StringVar(&f.scale, "scale", "", "change the number of workers at these times: `T:N,T:N`, such as 10m:6,25m:4, or with --prefill and --decode 10m:2+4")
 	fs.DurationVar(&f.start, "start-time", time.Minute, "with --scale: `time` from when a worker is wanted until it takes requests")
 }
 
 func (f *targetFlags) addTargets(fs *pflag.FlagSet) {
-	fs.DurationVar(&f.ttft, "target-ttft", 500*time.Millisecond, "`time` to the first token that requests are to have")
-	fs.DurationVar(&f.itl, "target-itl", 50*time.Millisecond, "`time` between two tokens that they are to have, on average over an answer")
-	fs.Float64Var(&f.share, "share", 0.95, "`share` of the requests that is to keep both targets")
+	fs.DurationVar(&f.ttft, "target-ttft", 500*time.Millisecond, "target: `time` to the first token")
+	fs.DurationVar(&f.itl, "target-itl", 50*time.Millisecond, "target: `time` between two tokens, on average over an answer")
+	fs.Float64Var(&f.share, "share", 0.95, "`share` of the requests that must keep both targets")
 }
 
 // read checks the flags of targets.

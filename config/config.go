@@ -62,6 +62,8 @@ type Config struct {
 
 	Planner Planner `koanf:"planner" restart:"yes"`
 
+	Metrics Metrics `koanf:"metrics"`
+
 	Log Log `koanf:"log"`
 }
 
@@ -236,6 +238,15 @@ type Model struct {
 	Fallback  []string `koanf:"fallback"`
 	Tokenizer Path     `koanf:"tokenizer" default:"auto" words:"auto worker none"`
 	Reasoning string   `koanf:"reasoning" default:"none" oneof:"qwen3 deepseek gpt-oss gpt none"`
+	Price     Price    `koanf:"price"`
+}
+
+// Price is what a million tokens cost, in metrics.currency. Cached are those of the prompt that the
+// worker had in its cache.
+type Price struct {
+	Prompt     float64 `koanf:"prompt" default:"0" min:"0" max:"1000000000"`
+	Completion float64 `koanf:"completion" default:"0" min:"0" max:"1000000000"`
+	Cached     float64 `koanf:"cached" default:"-1" min:"-1" max:"1000000000"`
 }
 
 // Routing is how workers are chosen.
@@ -421,6 +432,12 @@ type Planner struct {
 	Memory         Size          `koanf:"memory" default:"16MiB" min:"64KiB" max:"16GiB"`
 	Command        []string      `koanf:"command"`
 	CommandTimeout time.Duration `koanf:"command_timeout" default:"1m" min:"1s" max:"1h"`
+}
+
+// Metrics says which other systems' names metrics have beside their own, and what prices are in.
+type Metrics struct {
+	Compatible []string `koanf:"compatible" of:"systems"`
+	Currency   string   `koanf:"currency" default:"USD"`
 }
 
 // Log is what is logged, and in which form.

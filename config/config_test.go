@@ -176,7 +176,7 @@ func TestBuiltIn(t *testing.T) {
 	bare.Simulate, bare.Models, bare.Signals, bare.Decisions, bare.Classify.PII.Allow = c.Simulate, c.Models, c.Signals, c.Decisions, c.Classify.PII.Allow
 	// An empty list or mapping and none are the same.
 	k := &c.Classify
-	for _, list := range []any{&k.Category.Labels, &k.Jailbreak.Labels, &k.PII.Labels, &c.Keys, &c.Workers, &c.Discovery, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders, &c.Peers.Servers, &c.Peers.Embed.Routes, &c.Planner.Command} {
+	for _, list := range []any{&k.Category.Labels, &k.Jailbreak.Labels, &k.PII.Labels, &c.Keys, &c.Workers, &c.Discovery, &c.Models, &c.Server.CORS, &c.Server.Hosts, &c.Server.AdminHosts, &c.Cache.ScopeHeaders, &c.Peers.Servers, &c.Peers.Embed.Routes, &c.Planner.Command, &c.Metrics.Compatible} {
 		if v := reflect.ValueOf(list).Elem(); v.Len() == 0 {
 			v.SetZero()
 		}

@@ -11,6 +11,7 @@ import (
 	"kvasir/classify"
 	"kvasir/discovery"
 	"kvasir/kvroute"
+	"kvasir/proxy/compatible"
 	"kvasir/upstream"
 )
 
@@ -52,6 +53,7 @@ type Key struct {
 // tables are the enumerations that other packages know the values of, by the tag of.
 var tables = map[string]func() []string{
 	"engines": upstream.EngineNames, "sources": discovery.KindNames, "policies": kvroute.PolicyNames, "disaggregate": kvroute.DisaggregateNames,
+	"systems": compatible.Systems,
 }
 
 // policyGroups are the properties of policies by which keys are theirs, by the tag
@@ -95,7 +97,7 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 		return k
 	case t.Kind() == reflect.Slice:
 		k.Kind = KindList
-		k.Elem = keyOf(t.Elem(), "", "", path+"[]")
+		k.Elem = keyOf(t.Elem(), ofElements(tag), "", path+"[]")
 		return k
 	default:
 		k.Kind = map[reflect.Kind]Kind{
@@ -115,6 +117,14 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 	k.max = k.mustParse(tag, "max")
 	k.min = k.mustParse(tag, "min")
 	return k
+}
+
+// ofElements is what the tag of a list says of its elements: the values of an enumeration.
+func ofElements(tag reflect.StructTag) reflect.StructTag {
+	if of, ok := tag.Lookup("of"); ok {
+		return reflect.StructTag(`of:"` + of + `"`)
+	}
+	return ""
 }
 
 // boundKeys are the keys of a signal that set bounds to measures, as the

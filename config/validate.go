@@ -62,6 +62,7 @@ func (c *Config) validate() []conflict {
 	v.caching(&c.Cache)
 	v.gpus(c)
 	v.planner(c)
+	v.metrics(&c.Metrics)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(c.Discovery) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}
@@ -361,5 +362,12 @@ const tokenChars = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 func (v *validation) name(path, name, shown string) {
 	if bad := strings.Trim(name, tokenChars+":/[]@"); bad != "" || len(name) > 128 {
 		v.add(fmt.Sprintf("%s cannot stand in a header: at most 128 letters, digits and - . _ : / @", shown), path)
+	}
+}
+
+// metrics checks the currency, which becomes a label.
+func (v *validation) metrics(m *Metrics) {
+	if m.Currency == "" || len(m.Currency) > 16 || strings.ContainsFunc(m.Currency, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		v.add("is "+wording.Quote(m.Currency)+"; name a currency, such as USD, in at most 16 letters", "metrics.currency")
 	}
 }

@@ -104,6 +104,19 @@ func (p *process) stop(t testing.TB) {
 	}
 }
 
+// command runs a program and gives its output; stderr is shown when it fails.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", name, args, err, tail(string(out), 3000), tail(stderr.String(), 3000))
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // eventually waits until the condition holds, and fails the test when it does not within limit.
 func eventually(t testing.TB, limit time.Duration, what string, condition func() bool) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 func TestReadmeCurl(t *testing.T) {
 	part(t, "readme-curl")
 	k := asMakeRun(t)
-	examples := readmeExamples(t, "sh", `(?m)^curl `)
+	examples := examplesOf(t, "../README.md", "sh", `(?m)^curl `)
 	if len(examples) < 2 {
 		t.Fatalf("only %d examples were found", len(examples))
 	}
@@ -48,6 +48,9 @@ func TestReadmeCurl(t *testing.T) {
 		}
 		if strings.Contains(example, `"stream": true`) {
 			streams++
+			if first := paste(t, asMakeRun(t), strings.Replace(example, "curl -N", "curl -siN", 1), "sh", "-c"); !strings.Contains(first, "\r\nx-kvasir-cache: miss\r\n") {
+				t.Errorf("it does not show a stream as a worker makes it:\n%s\n%s", example, first)
+			}
 			if !strings.HasSuffix(out, "data: [DONE]\n\n") || strings.Count(out, "data: ") < 3 {
 				t.Errorf("no whole stream:\n%s\n%s", example, out)
 			}
@@ -61,9 +64,9 @@ func TestReadmeCurl(t *testing.T) {
 func TestReadmePython(t *testing.T) {
 	part(t, "python-sdk")
 	k := asMakeRun(t)
-	examples := readmeExamples(t, "python", ``)
-	if len(examples) == 0 {
-		t.Fatal("no example was found")
+	examples := append(examplesOf(t, "../README.md", "python", ``), examplesOf(t, "../docs/api.md", "python", ``)...)
+	if len(examples) < 2 {
+		t.Fatalf("only %d examples were found", len(examples))
 	}
 	for _, example := range examples {
 		out := paste(t, k, example, "../.cache/sdk-python/bin/python", "-c")
@@ -84,15 +87,42 @@ func asMakeRun(t *testing.T, flags ...string) *kvasir {
 	return serveWith(t, nil, flags, string(config), "sim")
 }
 
-// readmeExamples are the README's code blocks of a language that match a pattern.
-func readmeExamples(t *testing.T, language, pattern string) []string {
+// TestReadmeExplain: what is explained is the request that was sent above, and it comes out as that did.
+func TestReadmeExplain(t *testing.T) {
+	t.Parallel()
+	var sent string
+	explained := 0
+	for _, example := range examplesOf(t, "../README.md", "sh", `curl|explain`) {
+		body := regexp.MustCompile(`'(\{.*\})'`).FindStringSubmatch(example)
+		if !strings.Contains(example, "kvasir explain") {
+			if body != nil {
+				sent = body[1]
+			}
+			continue
+		}
+		explained++
+		if body == nil || body[1] != sent {
+			t.Errorf("it explains another request than the one above it, which sends %s:\n%s", sent, example)
+		}
+		out := command(t, "sh", "-c", strings.ReplaceAll(example, "bin/kvasir", binary(t)))
+		if !strings.Contains(out, "maths        yes, taken") {
+			t.Errorf("%s\nprints\n%s", example, out)
+		}
+	}
+	if explained == 0 {
+		t.Error("no example explains")
+	}
+}
+
+// examplesOf are a page's code blocks of a language that match a pattern.
+func examplesOf(t *testing.T, page, language, pattern string) []string {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		if regexp.MustCompile(pattern).MatchString(block[1]) {
 			found = append(found, block[1])
 		}

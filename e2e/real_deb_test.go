@@ -34,6 +34,7 @@ func TestRealDeb(t *testing.T) {
 	for _, want := range []string{
 		"-rwxr-xr-x root/root", " ./usr/bin/kvasir\n", " ./usr/lib/systemd/system/kvasir.service\n", " ./etc/kvasir/kvasir.yaml\n", " ./etc/default/kvasir\n",
 		" ./usr/share/bash-completion/completions/kvasir\n", " ./usr/share/zsh/vendor-completions/_kvasir\n", " ./usr/share/fish/vendor_completions.d/kvasir.fish\n",
+		" ./usr/share/man/man1/kvasir.1.gz\n", " ./usr/share/man/man1/kvasir-serve.1.gz\n",
 		" ./usr/share/doc/kvasir/copyright\n", " ./usr/share/doc/kvasir/licences/NOTICE\n",
 	} {
 		if !strings.Contains(list+"\n", want) {

@@ -63,19 +63,6 @@ func TestRealImage(t *testing.T) {
 	t.Run("the compose file", composeFile)
 }
 
-// command runs a program and gives its output; stderr is shown when it fails.
-func command(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s%s", name, args, err, tail(string(out), 3000), tail(stderr.String(), 3000))
-	}
-	return strings.TrimSpace(string(out))
-}
-
 func docker(t *testing.T, args ...string) string {
 	t.Helper()
 	return command(t, "docker", args...)

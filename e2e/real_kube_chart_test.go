@@ -8,7 +8,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,8 +19,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 )
-
-var updateGolden = flag.Bool("update", false, "rewrite what the chart is expected to render")
 
 const chartDir = "../deploy/helm/kvasir"
 
@@ -124,7 +121,7 @@ func TestRealKubeChartRenders(t *testing.T) {
 			mustHelm(t, "", append([]string{"lint", "--strict", chartDir}, args...)...)
 			got := render(t, args...)
 			golden := "../deploy/helm/testdata/" + name + ".yaml"
-			if *updateGolden {
+			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}

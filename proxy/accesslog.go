@@ -44,6 +44,8 @@ func (l *accessLog) note(x *exchange) {
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
 		x.backend.tally.note(f.usage)
 	}
+	l.metrics.spending.note(x)
+	l.metrics.operations.note(x)
 	x.p.planning.done(x)
 	l.request(x)
 }
@@ -82,6 +84,9 @@ func (l *accessLog) request(x *exchange) {
 		e.Int("prompt_tokens", max(f.usage.Prompt, 0)).Int("completion_tokens", max(f.usage.Completion, 0)).
 			Int("cached_tokens", max(f.usage.Cached, 0))
 	}
+	if f.priced {
+		e.Float64("tokens_cost", billionths(f.cost)) // cost is placement's
+	}
 	f.cache.log(e)
 	if f.prefill != "" {
 		e.Str("prefill_worker", f.prefill)
@@ -94,17 +99,21 @@ func (l *accessLog) request(x *exchange) {
 // were made for that find it here.
 func (x *exchange) logAsRouters(e *zerolog.Event) {
 	j := &x.plan.judgement
-	reason := "model_specified"
-	switch {
-	case j.path == pathBlocked:
-		reason = "security_block"
-	case x.facts.cache.result == cacheHit:
-		reason = "cache_hit"
-	case isLeftToUs(x.plan.asked):
-		reason = "auto_routing"
-	}
-	e.Str("original_model", x.plan.asked).Str("selected_model", x.plan.model).Str("reason_code", reason).
+	e.Str("original_model", x.plan.asked).Str("selected_model", x.plan.model).Str("reason_code", x.reasonCode()).
 		Bool("reasoning_enabled", j.reasoning != "" && j.reasoning != "off").Float64("routing_latency_ms", milliseconds(x.facts.overhead))
+}
+
+// reasonCode is why the request went where it did, in Semantic Router's words.
+func (x *exchange) reasonCode() string {
+	switch {
+	case x.plan.judgement.path == pathBlocked:
+		return "security_block"
+	case x.facts.cache.result == cacheHit:
+		return "cache_hit"
+	case isLeftToUs(x.plan.asked):
+		return "auto_routing"
+	}
+	return "model_specified"
 }
 
 // candidates writes the line that says why: every candidate with what it holds,

@@ -141,11 +141,18 @@ func BenchmarkPlainRequest(b *testing.B) {
 	}
 }
 
-// An event on its way costs no allocation, also where its usage is hidden.
+// An event on its way costs no allocation, also where its usage is hidden, and where the time since
+// the one before is counted.
 func TestAllocationsOfAnEvent(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
+	t.Run("plain", func(t *testing.T) { allocationsOfEvents(t, func(*Settings) {}) })
+	t.Run("names of others", func(t *testing.T) { allocationsOfEvents(t, func(s *Settings) { everyName(s) }) })
+}
+
+func allocationsOfEvents(t *testing.T, change func(*Settings)) {
+	t.Helper()
 	const events = 5000
 	head, event, end := []byte(streamHead+chunk(roleEvent)), []byte(chunk(delta("abc"))), []byte(chunk(finishEvent+usageEvent+doneEvent)+"0\r\n\r\n")
 	next := make(chan struct{}, 1)
@@ -162,7 +169,9 @@ func TestAllocationsOfAnEvent(t *testing.T) {
 		_, err := c.Write(end)
 		return err == nil
 	})
-	p := startProxy(t, settingsFor(w.url))
+	s := settingsFor(w.url)
+	change(s)
+	p := startProxy(t, s)
 	c := dial(t, p.addr)
 	_, _ = c.Write([]byte(post("/v1/chat/completions", streamChat)))
 	got := make([]byte, 64<<10)

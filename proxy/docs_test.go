@@ -1,4 +1,4 @@
-// Tests that the documents say what the code has: docs/metrics.md and the README's table of routes.
+// Tests that the documents say what the code has: docs/metrics.md, and the table of routes in docs/api.md.
 
 package proxy
 
@@ -40,6 +40,10 @@ func TestMetricsPage(t *testing.T) {
 	some := replay.Fleet{Workers: 2}
 	p.Planned(&planner.Report{Wanted: &some, Forecast: &planner.Forecast{}, Predicted: &replay.Kept{}})
 	m := p.metrics
+	m.spending.requests.WithLabelValues("a", "b", "c")
+	for _, counters := range []*prometheus.CounterVec{m.spending.tokens, m.spending.cost, m.spending.saved} {
+		counters.WithLabelValues("a", "b", "c")
+	}
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
@@ -92,9 +96,9 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// TestReadmeRoutes wants every route in the README's table, and no other.
-func TestReadmeRoutes(t *testing.T) {
-	_, table, _ := strings.Cut(page(t, "../README.md"), "\n## Routes\n")
+// TestPageRoutes wants every route in the table of docs/api.md, and no other.
+func TestPageRoutes(t *testing.T) {
+	_, table, _ := strings.Cut(page(t, "../docs/api.md"), "\n## Routes\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	got := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(table, -1) {
@@ -119,7 +123,7 @@ func TestReadmeRoutes(t *testing.T) {
 		want[r.Path] = "POST"
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("the README has\n%s\nthe routes are\n%s", listed(got), listed(want))
+		t.Errorf("docs/api.md has\n%s\nthe routes are\n%s", listed(got), listed(want))
 	}
 }
 

@@ -69,7 +69,13 @@ type facts struct {
 	waited    time.Duration // of total: waiting for workers, for a place, or as a follower
 	overhead  time.Duration // of firstByte, what was no waiting
 	usage     answer.Usage
-	recorded  uint64 // by which the planner's recorder knows it; 0: it does not
+	saved     answer.Usage // of a hit: what the worker counted that made its answer
+	recorded  uint64       // by which the planner's recorder knows it; 0: it does not
+
+	priced    bool        // the configuration says what its tokens cost
+	cost      float64     // in units of metrics.currency
+	meter     *modelMeter // of the gaps between events; nil: none has come, or nobody counts them
+	lastChunk time.Time   // when the last event with content came, while meter is set
 
 	cache  recalled
 	placed placed

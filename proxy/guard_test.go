@@ -238,8 +238,6 @@ func TestNamesOfOthers(t *testing.T) {
 		`"original_model":"auto","selected_model":"m","reason_code":"security_block","reasoning_enabled":false,"routing_latency_ms":`,
 		`"original_model":"m","selected_model":"m","reason_code":"model_specified",`,
 	} {
-		if !strings.Contains(p.log.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, p.log.String())
-		}
+		waitUntil(t, "the log has "+want, func() bool { return strings.Contains(p.log.String(), want) })
 	}
 }

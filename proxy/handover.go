@@ -180,7 +180,11 @@ func (h *handover) compute() *upstream.Failure {
 	}
 	h.x.at.Prefilled(h.said, f == nil)
 	h.x.facts.waited += h.call.Waited
-	h.x.p.metrics.handovers.prefill.Observe(h.said.Sub(began).Seconds())
+	took := h.said.Sub(began).Seconds()
+	h.x.p.metrics.handovers.prefill.Observe(took)
+	if h.x.plan.state.settings.counts() {
+		h.x.p.metrics.operations.prefill.WithLabelValues(h.from.Name()).Observe(took)
+	}
 	return f
 }
 

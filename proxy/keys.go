@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -25,6 +26,8 @@ type keyState struct {
 	allowances map[string]*allowance // of tokens, by model
 
 	accounts *accounts // of several Kvasirs; nil: there is one
+
+	meter atomic.Pointer[keyMeter] // set before the first request
 }
 
 func newKeyState(k Key, shared *accounts) *keyState {

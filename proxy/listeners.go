@@ -147,7 +147,7 @@ func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 func (p *Proxy) AdminConnections() int { return p.descriptors.Admin() }
 
 // Metrics gathers what /metrics says.
-func (p *Proxy) Metrics() prometheus.Gatherer { return p.metrics.registry }
+func (p *Proxy) Metrics() prometheus.Gatherer { return prometheus.GathererFunc(p.gather) }
 
 // AdminHosts are server.admin_hosts as new requests are served under them.
 func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHosts }

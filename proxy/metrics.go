@@ -3,10 +3,15 @@
 package proxy
 
 import (
+	"errors"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 
+	"kvasir/proxy/compatible"
 	"kvasir/upstream"
 )
 
@@ -40,6 +45,9 @@ type metrics struct {
 	coalesced coalesceMetrics
 	placed    placeMetrics
 	handovers handoverMetrics
+
+	spending   *spending
+	operations *operations // not in registry
 }
 
 var (
@@ -56,6 +64,7 @@ func (m *metrics) forget(old, next *state) {
 			m.workerErrors.DeletePartialMatch(prometheus.Labels{"worker": b.Name()})
 		}
 	}
+	m.operations.forget(old, next)
 }
 
 func newMetrics(p *Proxy, version string) *metrics {
@@ -67,9 +76,9 @@ func newMetrics(p *Proxy, version string) *metrics {
 	return &metrics{
 		registry:      r,
 		requests:      f.counters("kvasir_requests_total", "Requests answered.", "route", "code"),
-		duration:      f.histograms("kvasir_request_duration_seconds", "From the request to the end of its answer.", longBuckets, "route"),
-		firstByte:     f.histograms("kvasir_time_to_first_byte_seconds", "From the request to the first byte of its answer.", firstBuckets, "route"),
-		overhead:      f.histogram("kvasir_overhead_seconds", "Time to the first byte that was no waiting for workers.", shortBuckets),
+		duration:      f.durations("kvasir_request_duration_seconds", "From the request to the end of its answer.", longBuckets, "route"),
+		firstByte:     f.durations("kvasir_time_to_first_byte_seconds", "From the request to the first byte of its answer.", firstBuckets, "route"),
+		overhead:      f.duration("kvasir_overhead_seconds", "Time to the first byte that was no waiting for workers.", shortBuckets),
 		inFlight:      f.gauge("kvasir_requests_in_flight", "Requests under way."),
 		ended:         f.counters("kvasir_requests_ended_total", "Requests that did not end well, by why.", "why"),
 		tokens:        f.counters("kvasir_tokens_total", "Tokens as workers counted them.", "model", "type"),
@@ -77,7 +86,7 @@ func newMetrics(p *Proxy, version string) *metrics {
 		retriesDenied: f.counter("kvasir_retries_denied_total", "Retries that the budget did not allow."),
 		workerErrors:  f.counters("kvasir_worker_failures_total", "Tries at workers that failed.", "worker", "reason"),
 		queued:        f.gauge("kvasir_requests_queued", "Requests that wait for a worker."),
-		queueWait:     f.histogram("kvasir_queue_wait_seconds", "Time that queued requests waited.", firstBuckets),
+		queueWait:     f.duration("kvasir_queue_wait_seconds", "Time that queued requests waited.", firstBuckets),
 		refusedKeys:   f.counter("kvasir_keys_refused_total", "Requests with a missing or unknown API key."),
 		unread:        f.counters("kvasir_requests_unreadable_total", "Requests that were no valid HTTP, too large or too slow.", "code"),
 		serverErrors:  f.counter("kvasir_connection_errors_total", "Errors that the HTTP server met on connections."),
@@ -90,6 +99,9 @@ func newMetrics(p *Proxy, version string) *metrics {
 		coalesced: newCoalesceMetrics(f, &p.coalesced),
 		placed:    newPlaceMetrics(f),
 		handovers: newHandoverMetrics(f),
+
+		spending:   newSpending(f),
+		operations: newOperations(p),
 	}
 }
 
@@ -118,6 +130,24 @@ func (f making) histogram(name, help string, buckets []float64) prometheus.Histo
 
 func (f making) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return f.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// duration and durations are histograms that a scraper may also have as native ones, with buckets
+// that are 9 % apart at most. In the text format they are as others are. One more observation takes
+// some 20 ns more, and no allocation; all buckets of a series take about 12 KB.
+func (f making) duration(name, help string, buckets []float64) prometheus.Histogram {
+	return f.NewHistogram(native(name, help, buckets))
+}
+
+func (f making) durations(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return f.NewHistogramVec(native(name, help, buckets), labels)
+}
+
+func native(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	}
 }
 
 // A kvIndexCollector reads the index of KV blocks when it is asked for.
@@ -152,4 +182,15 @@ func (p *Proxy) peers() []*upstream.Worker {
 		return nil
 	}
 	return s.peers()
+}
+
+// gather is all metrics, also by the names of other systems that the configuration asks for.
+func (p *Proxy) gather() ([]*dto.MetricFamily, error) {
+	shown, err := p.metrics.registry.Gather()
+	s := p.state.Load()
+	if s == nil || !s.settings.counts() {
+		return shown, err
+	}
+	counted, also := p.metrics.operations.registry.Gather()
+	return compatible.Append(shown, counted, s.settings.Compatible), errors.Join(err, also)
 }

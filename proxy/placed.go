@@ -99,6 +99,9 @@ func (x *exchange) notePlacement() {
 	f.note(&x.at, p.tokens)
 	x.p.metrics.placed.count(f, x.plan.model)
 	x.tallyOverlap()
+	if x.plan.state.settings.counts() {
+		x.p.metrics.operations.notePlaced(f, x.arrived())
+	}
 	x.p.access.candidates(x, &x.at)
 	if x.trail.On() {
 		x.priced = appendPriced(x.priced[:0], x.at.Candidates)

@@ -97,7 +97,7 @@ func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered boo
 	if x.facts.cache = was; was.result != cacheHit {
 		return false
 	}
-	x.plan.judgement.path = pathCache
+	x.plan.judgement.path, x.facts.saved = pathCache, a.Usage()
 	x.facts.streamed = x.plan.req.Stream
 	say := answer.NewReplay(a, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
 	x.tell(&say)

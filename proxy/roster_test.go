@@ -48,6 +48,8 @@ func TestRoster(t *testing.T) {
 			t.Fatal(r.StatusCode, r.body)
 		}
 	}
+	// A client has its answer before the request has ended.
+	waitUntil(t, "all have ended", func() bool { w := p.shown(t, "w0"); return w.Requests == 0 && w.Tokens.In == 20*7 })
 	w := p.shown(t, "w0")
 	if w.Tokens.In != 20*7 || w.Tokens.Out != 20*2 || w.State != "up" || !w.TakesRequests || w.Engine != "vllm" || w.Source != "config" || w.Failures != 0 || w.Requests != 0 {
 		t.Errorf("the good one is %+v", w)

@@ -63,6 +63,9 @@ type Settings struct {
 
 	Routing Routing
 	GPU     GPU
+
+	Compatible []string // other systems whose names metrics have, too: of compatible.Systems
+	Currency   string   // of prices
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.
@@ -124,6 +127,7 @@ type Model struct {
 
 	Tokenizer string // where its tokens come from: auto, worker, none, or a directory
 	Reasoning string // how its thinking is switched: qwen3, deepseek, gpt-oss, gpt; none: it is not
+	Price     Price
 }
 
 // Routing is how a worker is chosen among those that serve the model: what the pool

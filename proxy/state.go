@@ -115,6 +115,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 		p.accounts = newAccounts(p, s.Peers)
 	}
 	next.keys = newKeyring(s.Keys, ring, p.accounts)
+	p.metrics.spending.follow(s.Keys, next.keys)
 	p.watchAll(next)
 	p.bodies.SetLimit(s.BodyMemory)
 	p.descriptors.Share(len(s.Workers))

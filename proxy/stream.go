@@ -200,6 +200,7 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 		pass, skip := s.Scan(c.Payload())
 		if n := s.Contents - seen; n > 0 {
 			r.x.at.Tokens(c.Now, n)
+			r.x.chunks(n)
 		}
 		if s.Failed && !s.Opened {
 			return r.failedFirst(s.Failure)

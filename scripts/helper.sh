@@ -1,9 +1,10 @@
 #!/bin/sh
 # Builds the NVML helper (gpu/helper, cgo) into gpu/inside, from where it is embedded in Kvasir, for
 # GOARCH (default: this machine's). Where there is no C compiler for it, it prints one line and
-# leaves no helper: Kvasir works without, GPU telemetry is off. CC names another compiler:
+# leaves no helper: Kvasir works without, GPU telemetry is off. For another machine than this one
+# it takes the cross compiler of Debian's name where there is one; CC names another:
 #
-#   GOARCH=arm64 CC=aarch64-linux-gnu-gcc scripts/helper.sh
+#   GOARCH=arm64 CC="zig cc -target aarch64-linux-gnu" scripts/helper.sh
 set -eu
 cd "$(dirname "$0")/.."
 unset CGO_ENABLED # Kvasir's own setting; go env would not name a compiler
@@ -26,6 +27,11 @@ case $arch in
   arm64) machine=aarch64 ;;
   *) without "there is no NVIDIA driver for $arch" ;;
 esac
+cross=$machine-linux-gnu-gcc
+if [ -z "${CC:-}" ] && [ "$arch" != "$(go env GOHOSTARCH)" ] && command -v "$cross" >/dev/null; then
+  cc=$cross
+  export CC="$cc"
+fi
 # cc may have arguments, as in CC="zig cc".
 # shellcheck disable=SC2086
 makes=$($cc -dumpmachine 2>/dev/null) || without "no C compiler ($cc); install gcc and libc6-dev, or set CC"

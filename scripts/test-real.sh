@@ -1,7 +1,7 @@
 #!/bin/sh
 # `make test-real`: real vLLM on CPU and real Dynamo behind Kvasir, its image in a Docker daemon, a real
 # Kubernetes API server with Helm, frameworks on the OpenAI API, and the kernels of arm64 under qemu. Installs them on the first run (about 1.5 GB to fetch, 7 GB on disk, some minutes); asked for
-# explicitly, so a missing part is a failure. `make test-real REAL=image` (or engines, clients, arm64, kube, deb) runs only those.
+# explicitly, so a missing part is a failure. `make test-real REAL=image` (or engines, clients, arm64, kube, deb, release) runs only those.
 set -eu
 cd "$(dirname "$0")/.."
 export KVASIR_REAL=required REAL_VLLM_DIR="$PWD/.cache/real-vllm" DYNAMO_DIR="$PWD/.cache/dynamo" KUBE_DIR="$PWD/.cache/kube"
@@ -35,6 +35,10 @@ deb() { # the package, on a Debian of one's own; root
   make deb
   cd e2e && go test -tags real -run '^TestRealDeb' -v -count=1 ./...
 }
+release() { # the archives, of which those for linux run here
+  make release-snapshot
+  cd e2e && go test -tags real -run '^TestRealRelease' -v -count=1 ./...
+}
 clients() { # LiteLLM, LangChain, LlamaIndex, Instructor and Pydantic AI: half a gigabyte
   scripts/sdk/frameworks/venv.sh .cache/sdk-frameworks
   cd e2e && go test -tags real -run '^TestRealClients' -v -count=1 ./...
@@ -44,12 +48,13 @@ case ${1:-all} in
   kube) kube; exit ;;
   deb) deb; exit ;;
   clients) clients; exit ;;
+  release) release; exit ;;
   arm64) arm64; exit ;;
   engines) ;;
-  all) arm64; image; (kube); (deb); (clients) ;;
-  *) echo "test-real: image, engines, clients, kube, deb or arm64, not $1" >&2; exit 2 ;;
+  all) arm64; image; (kube); (deb); (release); (clients) ;;
+  *) echo "test-real: image, engines, clients, kube, deb, release or arm64, not $1" >&2; exit 2 ;;
 esac
 scripts/real-vllm/make-model.sh "$REAL_VLLM_DIR"
 scripts/dynamo/install.sh "$DYNAMO_DIR"
 go test -tags real -run '^TestReal' -v -count=1 -timeout 10m ./kvroute/holdings
-cd e2e && go test -tags real -run '^TestReal' -skip '^TestReal(Image|Kube|Deb|Clients)' -v -count=1 -timeout 25m ./...
+cd e2e && go test -tags real -run '^TestReal' -skip '^TestReal(Image|Kube|Deb|Release|Clients)' -v -count=1 -timeout 25m ./...

@@ -34,6 +34,8 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Keys:         keys(g),
 		Routing:      routing(&c.Routing),
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
+		Compatible:   c.Metrics.Compatible,
+		Currency:     c.Metrics.Currency,
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))
@@ -41,6 +43,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 	for _, m := range c.Models {
 		s.Models = append(s.Models, proxy.Model{
 			Name: m.Name, Default: m.Default, Fallback: m.Fallback, Tokenizer: string(m.Tokenizer), Reasoning: m.Reasoning,
+			Price: proxy.Price(m.Price),
 		})
 	}
 	return s

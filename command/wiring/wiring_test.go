@@ -60,7 +60,10 @@ func TestFullFile(t *testing.T) {
 				KVEvents: "tcp://10.0.0.6:5557", KVReplay: "tcp://10.0.0.6:5558", Instance: "7587",
 				GPUs: []string{"0", "GPU-8c4a2a54-91b7-4b0e-9f3d-3c2b6f6d1a20"}},
 		},
-		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss"}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none"}},
+		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss", Price: proxy.Price{Prompt: 0.5, Completion: 1.5, Cached: 0.1}}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none", Price: proxy.Price{Cached: -1}}},
+
+		Compatible: []string{"dynamo", "genai"}, Currency: "EUR",
+
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true, ClientTemplates: true},
 
 		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true, ScopeHeaders: []string{"x-forwarded-host", "baggage"}},

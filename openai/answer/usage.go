@@ -102,6 +102,15 @@ func UsageOf(k openai.Kind, body []byte) Usage {
 	}
 }
 
+// Usage is what the worker counted that made the answer.
+func (a *Answer) Usage() Usage {
+	u := NoUsage
+	if w := openai.Walk(a.RawUsage); len(a.RawUsage) == 0 || !u.read(&w) || w.Bad {
+		return NoUsage
+	}
+	return u
+}
+
 var usageMember = []byte(`"usage"`)
 
 // walkedUsage is UsageOf by one walk over the whole body.

@@ -36,7 +36,7 @@ var (
 	gpuThrottled  = gpuDesc("kvasir_gpu_throttle_reason", "1 for each reason that holds the GPU's clocks down.", "reason")
 	gpuRecovery   = gpuDesc("kvasir_gpu_recovery_action", "1 for what the driver asks to be done with the GPU.", "action")
 	gpuServes     = gpuDesc("kvasir_gpu_worker", "1 for each worker that runs on the GPU.", "worker")
-	hardwareSlow  = prometheus.NewDesc("kvasir_worker_hardware_slow", "So many times slower the worker counts as for its GPUs; 1: as fast as it can.", []string{"worker"}, nil)
+	hardwareSlow  = prometheus.NewDesc("kvasir_worker_hardware_slow", "How many times slower than usual the worker is taken to be because of its GPUs; 1: not slower.", []string{"worker"}, nil)
 	hardwareAside = prometheus.NewDesc("kvasir_worker_hardware_aside", "1 while the worker is asked after all others for its GPUs.", []string{"worker"}, nil)
 )
 

@@ -22,7 +22,7 @@ if ! cmp -s scripts/deb/go.sum "$nfpm.sum" || ! [ -x "$nfpm" ]; then
 fi
 
 DEB_TREE=$(mktemp -d)
-trap 'rm -rf "$DEB_TREE"' EXIT
+trap 'rm -rf "$DEB_TREE" "$DEB_TREE.extras"' EXIT
 doc=$DEB_TREE/usr/share/doc/kvasir
 mkdir -p "$doc/licences" "$DEB_TREE"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
 scripts/licences.sh "$doc/licences"
@@ -31,10 +31,15 @@ gzip -9n < CHANGELOG.md > "$doc/changelog.gz"
 # By this machine's own build where the package is for another one.
 kvasir=bin/kvasir
 [ "$DEB_ARCH" = "$(go env GOHOSTARCH)" ] || { kvasir=$DEB_TREE.kvasir; GOARCH='' go build -o "$kvasir" .; }
-"$kvasir" completion bash > "$DEB_TREE/usr/share/bash-completion/completions/kvasir"
-"$kvasir" completion zsh > "$DEB_TREE/usr/share/zsh/vendor-completions/_kvasir"
-"$kvasir" completion fish > "$DEB_TREE/usr/share/fish/vendor_completions.d/kvasir.fish"
+scripts/release/extras.sh "$kvasir" "$DEB_TREE.extras"
 [ "$kvasir" = bin/kvasir ] || rm -f "$kvasir"
+man=$DEB_TREE/usr/share/man
+mkdir -p "$man"
+mv "$DEB_TREE.extras/man/man1" "$man/"
+gzip -9n "$man/man1/"*.1
+mv "$DEB_TREE.extras/completions/kvasir.bash" "$DEB_TREE/usr/share/bash-completion/completions/kvasir"
+mv "$DEB_TREE.extras/completions/_kvasir" "$DEB_TREE/usr/share/zsh/vendor-completions/"
+mv "$DEB_TREE.extras/completions/kvasir.fish" "$DEB_TREE/usr/share/fish/vendor_completions.d/"
 chmod -R u=rwX,go=rX "$DEB_TREE"
 find "$DEB_TREE" -type f -exec chmod 644 {} +
 

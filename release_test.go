@@ -1,0 +1,109 @@
+// Tests of .goreleaser.yaml and scripts/release: that archives and `make install` have what docs/install.md says, and are
+// built as `make build` builds. The archives themselves are looked at in e2e/real_release_test.go.
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type releaseFile struct {
+	Builds []struct {
+		Env, Goos, Goarch, Flags, Ldflags []string
+	}
+	Archives []struct {
+		Files []struct{ Src string }
+	}
+}
+
+// TestReleaseBuild: the binaries of the archives are those of make build, for every machine that is promised.
+func TestReleaseBuild(t *testing.T) {
+	t.Parallel()
+	var f releaseFile
+	do(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &f))
+	if len(f.Builds) != 1 || len(f.Archives) != 1 {
+		t.Fatalf("%d builds and %d archives", len(f.Builds), len(f.Archives))
+	}
+	b := f.Builds[0]
+	if !slices.Equal(b.Goos, []string{"linux", "darwin"}) || !slices.Equal(b.Goarch, []string{"amd64", "arm64"}) {
+		t.Errorf("built for %v, %v", b.Goos, b.Goarch)
+	}
+	made := regexp.MustCompile(`(?m)^\t(\S+) go build (.*) -ldflags "(.*)" -o bin/kvasir \.$`).FindStringSubmatch(read(t, "Makefile"))
+	if made == nil {
+		t.Fatal("make build is not understood")
+	}
+	ldflags := strings.NewReplacer("{{ .Env.VERSION }}", "$(VERSION)", "{{ .Env.DATE }}", "$(DATE)").Replace(strings.Join(b.Ldflags, " "))
+	if strings.Join(b.Env, " ") != made[1] || strings.Join(b.Flags, " ") != made[2] || ldflags != made[3] {
+		t.Errorf("released with\n%s %s %s\nmake build has\n%s %s %s", b.Env, b.Flags, ldflags, made[1], made[2], made[3])
+	}
+	for _, file := range f.Archives[0].Files {
+		if _, err := os.Stat(file.Src); err != nil && !strings.HasPrefix(file.Src, "bin/extras/") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReleaseFile has GoReleaser read its file, where make release-snapshot has built it.
+func TestReleaseFile(t *testing.T) {
+	t.Parallel()
+	const goreleaser = ".cache/release/goreleaser"
+	if _, err := os.Stat(goreleaser); err != nil {
+		t.Skip("no GoReleaser here (make release-snapshot builds it)")
+	}
+	if out, err := exec.Command(goreleaser, "check", "--quiet").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestInstall installs a program that stands for kvasir, twice, as an upgrade does.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	tree, dest := t.TempDir(), t.TempDir()
+	for _, script := range []string{"install.sh", "extras.sh"} {
+		put(t, filepath.Join(tree, "scripts/release", script), read(t, filepath.Join("scripts/release", script)))
+	}
+	put(t, filepath.Join(tree, "bin/kvasir"), "#!/bin/sh\nif [ \"$1\" = help ]; then echo page > \"$3/kvasir.1\"; fi\n")
+	for range 2 {
+		install := exec.Command(filepath.Join(tree, "scripts/release/install.sh"))
+		install.Env = append(os.Environ(), "DESTDIR="+dest, "PREFIX=/opt/kvasir")
+		if out, err := install.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	var found []string
+	do(t, filepath.WalkDir(dest, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			found = append(found, strings.TrimPrefix(path, dest)+" "+info.Mode().String())
+		}
+		return err
+	}))
+	want := []string{
+		"/opt/kvasir/bin/kvasir -rwxr-xr-x",
+		"/opt/kvasir/share/bash-completion/completions/kvasir -rw-r--r--",
+		"/opt/kvasir/share/fish/vendor_completions.d/kvasir.fish -rw-r--r--",
+		"/opt/kvasir/share/man/man1/kvasir.1 -rw-r--r--",
+		"/opt/kvasir/share/zsh/site-functions/_kvasir -rw-r--r--",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("installed are\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// put writes a program.
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	do(t, os.WriteFile(file, []byte(text), 0o755))
+}
