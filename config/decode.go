@@ -31,8 +31,9 @@ type decoder struct {
 	places   places
 	problems Problems
 
-	nodes    int // visited so far, aliases counted each time
-	expanded int // bytes made by ${VAR} so far
+	nodes    int        // visited so far, aliases counted each time
+	expanded int        // bytes made by ${VAR} so far
+	put      expansions // made where env is
 	tooLarge bool
 }
 

@@ -3,7 +3,12 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"kvasir/wording"
@@ -41,9 +46,67 @@ func (d *decoder) expand(k *Key, text string) (expanded string, replaced bool, e
 		if d.expanded += len(v); d.expanded > maxExpanded {
 			return "", false, fmt.Errorf("the variables put more than %d MiB into the configuration", maxExpanded>>20)
 		}
+		if name, _, _ := strings.Cut(inside, ":-"); len(v) >= leastHidden && !strings.HasSuffix(inside, ":-"+v) {
+			d.put[v] = name
+		}
 		b.WriteString(v)
 		text, replaced = rest, true
 	}
+}
+
+// expansions are the values that variables put in, with the variables' names.
+type expansions map[string]string
+
+// leastHidden is how many bytes a value of a variable has that messages do not show. Shorter ones
+// are no secrets, and parts of other words.
+const leastHidden = 4
+
+// leastPart is how many bytes a part of one has that is not shown either. The names that one may
+// choose from are shorter.
+const leastPart = 12
+
+var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// hide has the problems name variables instead of showing what these put in: a variable may hold a
+// secret under any key, and who writes a file of workers may not know it. What is quoted may be
+// a part of a value, or cut off in the middle of it.
+func (ps Problems) hide(put expansions) Problems {
+	values := slices.SortedFunc(maps.Keys(put), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	for i := range ps {
+		text := ps[i].text
+		for _, v := range values {
+			name := "${" + put[v] + "}"
+			escaped := strconv.Quote(v)
+			text = strings.ReplaceAll(text, v, name)
+			text = strings.ReplaceAll(text, escaped[1:len(escaped)-1], name)
+			text = quotedText.ReplaceAllStringFunc(text, func(quoted string) string {
+				part, err := strconv.Unquote(quoted)
+				if err != nil || len(part) < leastPart {
+					return quoted
+				}
+				if at := overlap(part, v); at >= 0 {
+					return strconv.Quote(part[:at] + name)
+				}
+				return quoted
+			})
+		}
+		ps[i].text = text
+	}
+	return ps
+}
+
+// overlap is where in a part of a text the value begins, if the part ends with it or within it, or
+// lies in it; -1: nowhere.
+func overlap(part, value string) int {
+	if strings.Contains(value, part) {
+		return 0
+	}
+	for at := range part {
+		if rest := part[at:]; len(rest) >= leastPart && strings.HasPrefix(value, rest) {
+			return at
+		}
+	}
+	return -1
 }
 
 // variable is the value of what stands between ${ and }.

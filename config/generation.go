@@ -54,13 +54,14 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	if err != nil {
 		return nil, read, err
 	}
-	cfg, at, bad := l.merge(data)
+	put := expansions{}
+	cfg, at, bad := l.mergeInto(put, data)
 	b := &loader{config: cfg, dir: filepath.Dir(l.File), files: read, readFile: ReadBounded}
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
 	g.TLS, g.Milvus, g.Peers, g.Admin = b.serverTLS(), b.milvus(), b.peers(), b.adminKey()
 	if bad = bad.with(b.found, at); len(bad) > 0 {
-		return nil, read, bad
+		return nil, read, bad.hide(put)
 	}
 	return g, read, nil
 }

@@ -73,6 +73,13 @@ func (l *Layers) bytes() ([]byte, Contents, error) {
 // everything that needs no other file. There is a Config even if there are
 // problems: what is wrong is left out of it.
 func (l *Layers) merge(data []byte) (*Config, places, Problems) {
+	put := expansions{}
+	c, at, bad := l.mergeInto(put, data)
+	return c, at, bad.hide(put)
+}
+
+// mergeInto is merge; it notes what variables put in, which is still to be hidden from the problems.
+func (l *Layers) mergeInto(put expansions, data []byte) (*Config, places, Problems) {
 	at := places{"": {source: l.Name(), line: 1, col: 1}}
 	var all Problems
 
@@ -84,7 +91,7 @@ func (l *Layers) merge(data []byte) (*Config, places, Problems) {
 	}
 	load(values(knownKeys.Defaults()))
 
-	fromFile, found := l.fileValues(data, at)
+	fromFile, found := l.fileValues(data, at, put)
 	all = append(all, found...)
 	load(values(fromFile))
 
@@ -114,7 +121,7 @@ func (v values) Read() (map[string]any, error) { return v, nil }
 
 func (v values) ReadBytes() ([]byte, error) { return nil, errors.New("values are no bytes") }
 
-func (l *Layers) fileValues(data []byte, at places) (map[string]any, Problems) {
+func (l *Layers) fileValues(data []byte, at places, put expansions) (map[string]any, Problems) {
 	root, bad := parseDocument(data)
 	if bad != nil {
 		bad.at.source = l.Name()
@@ -128,6 +135,7 @@ func (l *Layers) fileValues(data []byte, at places) (map[string]any, Problems) {
 			return place{source: l.Name(), line: max(n.Line, 1), col: max(n.Column, 1)}
 		},
 		env:    l.lookup,
+		put:    put,
 		places: at,
 	}
 	if l.File != "" {

@@ -48,7 +48,7 @@ func checkTwin(t *testing.T, l *Layers, data []byte) (compared int) {
 		t.Errorf("%s: koanf's parser refuses it: %v", l.Name(), err)
 		return 0
 	}
-	mine, bad := l.fileValues(data, places{})
+	mine, bad := l.fileValues(data, places{}, expansions{})
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}

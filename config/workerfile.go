@@ -34,7 +34,7 @@ func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (Wo
 		at: func(n *yaml.Node) place {
 			return place{source: file, line: max(n.Line, 1), col: max(n.Column, 1)}
 		},
-		env: g.env, dir: filepath.Dir(file), places: r.at,
+		env: g.env, put: expansions{}, dir: filepath.Dir(file), places: r.at,
 	}
 	c := &Config{Discovery: []Discovery{*entry}}
 	var bad Problems
@@ -56,7 +56,7 @@ func (g *Generation) ReadWorkers(entry *Discovery, file string, data []byte) (Wo
 	b := &loader{config: c, dir: filepath.Dir(file), files: Contents{}, readFile: func(path string) ([]byte, error) { return filewatch.Read(path, MaxRead) }}
 	f := WorkerFile{Workers: c.Workers, Credentials: b.workers(), Read: b.files}
 	if bad = bad.with(v.found, r.at).with(b.found, r.at); len(bad) > 0 {
-		return WorkerFile{Read: b.files}, bad
+		return WorkerFile{Read: b.files}, bad.hide(r.d.put)
 	}
 	return f, nil
 }

@@ -88,6 +88,10 @@ func (e *Entry) at() place {
 // times a second cost a few new generations a second at most.
 const pace = 500 * time.Millisecond
 
+// restAfter is how long a source rests after a look that took so long: a rollout changes every worker
+// several times. With thousands of them a look takes 30 ms.
+func restAfter(took time.Duration) time.Duration { return max(100*time.Millisecond, 25*took) }
+
 // Options are what a Set is told.
 type Options struct {
 	Log      zerolog.Logger

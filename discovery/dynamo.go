@@ -77,6 +77,7 @@ func runDynamo(src *source) {
 		runDynamoFiles(src)
 		return
 	}
+	made := dynamoMade{}
 	f := &follower[dynamoKey]{
 		src: src, most: maxDynamoKeys,
 		prefixes: func(e *Entry) []string {
@@ -84,7 +85,7 @@ func runDynamo(src *source) {
 		},
 		keys: newKeyTable(readDynamo),
 	}
-	f.found = func() report { return dynamoWorkers(&f.entry, src.called(), f.keys) }
+	f.found = func() report { return made.workers(&f.entry, src.called(), f.keys) }
 	f.run()
 }
 
@@ -143,8 +144,18 @@ func readDynamo(key string, value []byte) (k dynamoKey, err error) {
 	return k, nil
 }
 
-// dynamoWorkers are the instances that serve a model, each with all of its models.
-func dynamoWorkers(e *Entry, source string, keys *keyTable[dynamoKey]) (r report) {
+// dynamoMade are the workers that were made of instances, by instance: a card that is what it was makes the
+// same worker. To make one takes a tenth of a millisecond.
+type dynamoMade map[string]*madeWorker
+
+type madeWorker struct {
+	cards  []*dynamoCard // as they were read; another reading of one is another pointer
+	worker upstream.Settings
+	err    error
+}
+
+// workers are the instances that serve a model, each with all of its models.
+func (m dynamoMade) workers(e *Entry, source string, keys *keyTable[dynamoKey]) (r report) {
 	there := map[string]bool{}
 	cards := map[string][]*dynamoCard{}
 	var served []*dynamoKey
@@ -158,18 +169,41 @@ func dynamoWorkers(e *Entry, source string, keys *keyTable[dynamoKey]) (r report
 		}
 		cards[k.instance] = append(cards[k.instance], k.model)
 	})
+	m.prune(cards)
 	for _, k := range served {
 		if !there[k.instance] {
 			continue // it is about to go, or to come
 		}
-		w, err := dynamoWorker(e, k, cards[k.instance])
-		if err != nil {
-			r.bad = errors.Join(r.bad, fmt.Errorf("%s: %w", k.instance, err))
+		w := m.make(e, k, cards[k.instance])
+		if w.err != nil {
+			r.bad = errors.Join(r.bad, fmt.Errorf("%s: %w", k.instance, w.err))
 			continue
 		}
-		r.workers = append(r.workers, Worker{Settings: w, From: source})
+		r.workers = append(r.workers, Worker{Settings: w.worker, From: source})
 	}
 	return r
+}
+
+func (m dynamoMade) make(e *Entry, k *dynamoKey, cards []*dynamoCard) *madeWorker {
+	w := m[k.instance]
+	if w == nil || !slices.Equal(w.cards, cards) {
+		w = &madeWorker{cards: cards}
+		w.worker, w.err = dynamoWorker(e, k, cards)
+		m[k.instance] = w
+	}
+	return w
+}
+
+// prune forgets instances that are gone, where there are many: they may come again.
+func (m dynamoMade) prune(there map[string][]*dynamoCard) {
+	if len(m) <= len(there)+mostGone {
+		return
+	}
+	for instance := range m {
+		if there[instance] == nil {
+			delete(m, instance)
+		}
+	}
 }
 
 // dynamoWorker is one worker, as it is asked behind the frontend. Its description goes the
@@ -225,43 +259,53 @@ func (c *dynamoCard) facts() (f kvroute.EngineFacts) {
 	return f
 }
 
-// runDynamoFiles looks at the directory of the file backend: one directory for instances
-// and one for cards, in each a file for a key.
-func runDynamoFiles(src *source) {
-	keys := newKeyTable(readDynamo)
-	w := filewatch.Start(filewatch.Notes())
-	defer w.Close()
-	again := time.NewTimer(0)
-	defer again.Stop()
-	for {
-		select {
-		case <-src.ctx.Done():
-			return
-		case <-w.C:
-		case <-again.C:
-		case <-src.again:
-			keys.anew()
-		}
-		e := src.now()
-		w.Note([]string{e.Path, filepath.Join(e.Path, "v1"), filepath.Join(e.Path, instanceKeys), filepath.Join(e.Path, cardKeys)})
-		r := report{err: lookDynamo(&e, keys, time.Now())}
-		if r.err == nil {
-			r = dynamoWorkers(&e, src.called(), keys)
-		}
-		if soon := src.tell(r); soon > 0 {
-			again.Reset(soon)
-		}
-	}
+// dynamoFiles are the directory of the file backend: one directory for instances and one for
+// cards, in each a file for a key.
+type dynamoFiles struct {
+	entry Entry
+	keys  *keyTable[dynamoKey]
+	made  dynamoMade
+	read  map[string]stamp // of the files, by key, as they were read
 }
 
-// lookDynamo reads the files of the namespace that somebody stands behind.
-func lookDynamo(e *Entry, keys *keyTable[dynamoKey], now time.Time) error {
-	if _, err := os.Stat(e.Path); err != nil {
-		return fmt.Errorf("cannot look at %s: %w", e.Path, bare(err))
+// A stamp tells whether a file may have other content than before.
+type stamp struct {
+	changed time.Time
+	size    int64
+	looked  time.Time
+}
+
+// settled is how old a change must be for another one to have another time: file systems count in steps of some ms.
+const settled = 100 * time.Millisecond
+
+func (s stamp) same(o stamp) bool {
+	return s.changed.Equal(o.changed) && s.size == o.size && s.looked.Sub(s.changed) > settled
+}
+
+func runDynamoFiles(src *source) {
+	f := &dynamoFiles{keys: newKeyTable(readDynamo), made: dynamoMade{}, read: map[string]stamp{}}
+	watchFiles(src, &looks{
+		anew: f.keys.anew,
+		around: func(e *Entry) []string {
+			f.entry = *e
+			return []string{e.Path, filepath.Join(e.Path, "v1"), filepath.Join(e.Path, instanceKeys), filepath.Join(e.Path, cardKeys)}
+		},
+		look: func(now time.Time) (report, time.Duration) {
+			err := f.look(now)
+			r := f.made.workers(&f.entry, src.called(), f.keys)
+			return r.doubted(err), 0
+		},
+	})
+}
+
+// look reads the files of the namespace that somebody stands behind, as far as they may have changed.
+func (f *dynamoFiles) look(now time.Time) error {
+	if _, err := os.Stat(f.entry.Path); err != nil {
+		return fmt.Errorf("cannot look at %s: %w", f.entry.Path, bare(err))
 	}
 	there := map[string]bool{}
 	for _, bucket := range []string{instanceKeys, cardKeys} {
-		dir := filepath.Join(e.Path, bucket)
+		dir := filepath.Join(f.entry.Path, bucket)
 		files, err := os.ReadDir(dir)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // nobody has registered yet
@@ -274,29 +318,44 @@ func lookDynamo(e *Entry, keys *keyTable[dynamoKey], now time.Time) error {
 		}
 		for _, file := range files {
 			name, err := url.PathUnescape(file.Name())
-			if err != nil || !strings.HasPrefix(name, e.dynamoNamespace()+"/") {
+			if err != nil || !strings.HasPrefix(name, f.entry.dynamoNamespace()+"/") {
 				continue // another namespace's, or one that is being written
 			}
 			info, err := file.Info()
 			if err != nil || now.Sub(info.ModTime()) > fileTTL {
 				continue
 			}
-			data, err := filewatch.Read(filepath.Join(dir, file.Name()), etcd.MaxValue+1)
-			switch key := bucket + name; {
-			case errors.Is(err, os.ErrNotExist):
-				continue
-			case err != nil:
-				keys.spoil(key, bare(err))
-				there[key] = true
-			case len(data) > etcd.MaxValue:
-				keys.spoil(key, fmt.Errorf("the file has more than %d KiB", etcd.MaxValue>>10))
-				there[key] = true
-			default:
-				keys.put(key, data)
-				there[key] = true
+			if f.take(bucket+name, filepath.Join(dir, file.Name()), stamp{info.ModTime(), info.Size(), now}) {
+				there[bucket+name] = true
 			}
 		}
 	}
-	keys.only(there)
+	f.keys.only(there)
+	for key := range f.read {
+		if !there[key] {
+			delete(f.read, key)
+		}
+	}
 	return nil
+}
+
+// take reads the file of a key, if it may have changed, and says whether it is there.
+func (f *dynamoFiles) take(key, path string, now stamp) bool {
+	if f.read[key].same(now) {
+		return true
+	}
+	f.read[key] = now
+	data, err := filewatch.Read(path, etcd.MaxValue+1)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false
+	case err != nil:
+		f.keys.spoil(key, 0, bare(err))
+		delete(f.read, key) // whoever may not read it now may later
+	case len(data) > etcd.MaxValue:
+		f.keys.spoil(key, 0, fmt.Errorf("the file has more than %d KiB", etcd.MaxValue>>10))
+	default:
+		f.keys.put(key, data, 0)
+	}
+	return true
 }

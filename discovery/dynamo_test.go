@@ -61,7 +61,7 @@ func dynamoEntry(path string) Entry {
 func tableOf(all map[string]string) *keyTable[dynamoKey] {
 	t := newKeyTable(readDynamo)
 	for key, value := range all {
-		t.put(key, []byte(value))
+		t.put(key, []byte(value), 0)
 	}
 	return t
 }
@@ -85,7 +85,7 @@ func TestDynamoKeys(t *testing.T) {
 			worker("backend-7cfaaf14bf139df5", "both", "9005702908520668661"),
 		},
 	} {
-		r := dynamoWorkers(&e, "dynamo", tableOf(registered(t, file)))
+		r := dynamoMade{}.workers(&e, "dynamo", tableOf(registered(t, file)))
 		var got []upstream.Settings
 		for _, w := range r.workers {
 			got = append(got, w.Settings)
@@ -128,7 +128,7 @@ func TestDynamoRows(t *testing.T) {
 		"another key":              {map[string]string{"v1/instances/ns/backend": `{}`}, "", "v1/instances/ns/backend: the key is not as Dynamo 1.x has them: NAMESPACE/COMPONENT/ENDPOINT/ID"},
 	} {
 		e := dynamoEntry("")
-		r := dynamoWorkers(&e, "dynamo", tableOf(c.keys))
+		r := dynamoMade{}.workers(&e, "dynamo", tableOf(c.keys))
 		var got []string
 		for _, w := range r.workers {
 			got = append(got, fmt.Sprintf("%s %s %v %d", w.Name, w.Role, w.Models, w.Facts.Ranks))
@@ -207,6 +207,58 @@ func TestDynamoFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("backend-9d", "cannot look at "+dir+": no such file or directory")
+}
+
+// Workers are made of what has changed alone; a file that may have is read again.
+func TestDynamoMakesWhatChanged(t *testing.T) {
+	t.Parallel()
+	made, reads := dynamoMade{}, 0
+	e := dynamoEntry("")
+	e.ReadWorker = func(value []byte) (upstream.Settings, error) {
+		reads++
+		return asDescribed(value)
+	}
+	all := registered(t, "dynamo-disaggregated.txt")
+	keys := tableOf(all)
+	look := func(want, wantReads int) {
+		t.Helper()
+		if r := made.workers(&e, "dynamo", keys); len(r.workers) != want || reads != wantReads {
+			t.Errorf("%d workers after %d reads, want %d, %d", len(r.workers), reads, want, wantReads)
+		}
+	}
+	look(3, 3)
+	look(3, 3)
+	const flaps = "dynamo/backend/generate/137ef8bfb33f4049"
+	for _, bucket := range []string{instanceKeys, cardKeys} {
+		keys.drop(bucket + flaps)
+	}
+	look(2, 3)
+	for _, bucket := range []string{instanceKeys, cardKeys} {
+		keys.put(bucket+flaps, []byte(all[bucket+flaps]), 9)
+	}
+	look(3, 3)
+	keys.put(cardKeys+flaps, []byte(strings.Replace(all[cardKeys+flaps], `"display_name":"m"`, `"display_name":"n"`, 1)), 9)
+	look(3, 4)
+	keys.anew() // by another entry
+	look(3, 7)
+
+	old := time.Now().Add(-time.Hour)
+	for name, same := range map[string]bool{"as it was": true, "later": false, "larger": false, "just written": false} {
+		was := stamp{old, 3, time.Now()}
+		now := was
+		switch name {
+		case "later":
+			now.changed = old.Add(time.Nanosecond)
+		case "larger":
+			now.size++
+		case "just written":
+			was.changed = was.looked.Add(-time.Millisecond)
+			now = was
+		}
+		if was.same(now) != same {
+			t.Errorf("%s: the same is %t", name, !same)
+		}
+	}
 }
 
 func FuzzDynamoKey(f *testing.F) {

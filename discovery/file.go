@@ -58,33 +58,24 @@ type workerFile struct {
 
 func runFiles(src *source) {
 	f := &files{known: map[string]*workerFile{}}
-	w := filewatch.Start(filewatch.Notes())
-	defer w.Close()
-	again := time.NewTimer(0)
-	defer again.Stop()
-	for {
-		select {
-		case <-src.ctx.Done():
-			return
-		case <-w.C:
-		case <-again.C:
-		case <-src.again:
+	watchFiles(src, &looks{
+		anew: func() {
 			for _, file := range f.known {
 				file.sum = [sha256.Size]byte{} // what it says may mean something else now
 			}
-		}
-		f.entry = src.now()
-		// Before the look, so that what changes during it is noted.
-		w.Note(f.around())
-		r, missing := f.look(time.Now())
-		soon := src.tell(r)
-		if missing {
-			soon = goneAfter
-		}
-		if soon > 0 {
-			again.Reset(soon)
-		}
-	}
+		},
+		around: func(e *Entry) []string {
+			f.entry = *e
+			return f.around()
+		},
+		look: func(now time.Time) (report, time.Duration) {
+			r, missing := f.look(now)
+			if missing {
+				return r, goneAfter
+			}
+			return r, 0
+		},
+	})
 }
 
 // around are the directories in which a change shows.

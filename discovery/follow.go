@@ -50,18 +50,35 @@ func (f *follower[T]) run() {
 		if err == nil || etcd.IsCompacted(err) { // between two pages of a list
 			continue
 		}
-		f.src.tell(report{err: err})
+		f.tellAway(err)
 		// Give or take a fifth, so that the replicas of a gateway do not ask together.
 		rest := time.NewTimer(time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64())))
 		select {
 		case <-ctx.Done():
 		case <-rest.C:
 		case <-f.src.again:
-			f.keys.anew()
+			f.anew()
+			f.tellAway(err)
 		}
 		rest.Stop()
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// tellAway tells what was known before, by the entry as it is now, with why it may be old.
+func (f *follower[T]) tellAway(err error) {
+	if len(f.keys.known) > f.most {
+		f.src.tell(report{err: err})
+		return
+	}
+	r := f.found()
+	f.src.tell(r.doubted(err))
+}
+
+// anew reads all that is known by the entry as it is now.
+func (f *follower[T]) anew() {
+	f.entry = f.src.now()
+	f.keys.anew()
 }
 
 // list lists the keys from one of the servers, to which it stays connected.
@@ -89,9 +106,9 @@ func (f *follower[T]) apply(changes []etcd.KeyValue) {
 		case kv.Gone:
 			f.keys.drop(kv.Key)
 		case kv.Large:
-			f.keys.spoil(kv.Key, fmt.Errorf("the value has more than %d KiB", etcd.MaxValue>>10))
+			f.keys.spoil(kv.Key, kv.Created, fmt.Errorf("the value has more than %d KiB", etcd.MaxValue>>10))
 		default:
-			f.keys.put(kv.Key, kv.Value)
+			f.keys.put(kv.Key, kv.Value, kv.Created)
 		}
 	}
 }
@@ -111,16 +128,23 @@ func (f *follower[T]) watch(ctx context.Context, conn *etcd.Conn, from int64) er
 	defer look.Stop()
 	for {
 		look.Stop()
+		began := time.Now()
 		if soon := f.src.tell(f.found()); soon > 0 {
 			look.Reset(soon)
 		}
+		rest := time.NewTimer(restAfter(time.Since(began))) // what changes meanwhile is taken together
+		select {
+		case <-ctx.Done():
+		case <-rest.C:
+		}
+		rest.Stop()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-look.C:
 			return nil
 		case <-f.src.again:
-			f.keys.anew()
+			f.anew()
 			return nil
 		case changes, ok := <-w.C:
 			f.entry = f.src.now()

@@ -31,6 +31,14 @@ type report struct {
 	leaving map[string]bool // by From: workers that were told to end, and are not among workers
 }
 
+// doubted is what was known before, where a look failed; nil: it did not.
+func (r report) doubted(err error) report {
+	if err != nil {
+		r.err, r.bad = err, nil
+	}
+	return r
+}
+
 // knowledge is what one source knows. It does not read the clock.
 type knowledge struct {
 	workers []Worker

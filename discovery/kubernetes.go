@@ -17,14 +17,6 @@ import (
 	"kvasir/wording"
 )
 
-// kubePace is the least time between two looks at what the API server said: a rollout
-// changes every pod several times. kubeShare is how many times as long as a look it is: with
-// thousands of pods a look takes 30 ms.
-const (
-	kubePace  = 100 * time.Millisecond
-	kubeShare = 20
-)
-
 var kubernetesKind = kind{
 	name:  "kubernetes",
 	keys:  []string{"namespace", "selector", "port", "inference_pool", "kubeconfig", "scheme"},
@@ -136,7 +128,7 @@ func runKubernetes(src *source) {
 				again.Reset(soon)
 			}
 		}
-		rest.Reset(max(kubePace, kubeShare*time.Since(began)))
+		rest.Reset(restAfter(time.Since(began)))
 	}
 }
 

@@ -231,6 +231,54 @@ func TestEtcdWorkers(t *testing.T) {
 	}
 }
 
+// TestEtcdTwoKeysOfOneWorker: of two keys with one URL the one holds that came first, whatever they are called, and
+// that they do not agree is told. Who may write keys cannot take over a worker that is there.
+func TestEtcdTwoKeysOfOneWorker(t *testing.T) {
+	t.Parallel()
+	s := startEtcd(t)
+	c := s.client()
+	put(t, c, "m=http://w:1")
+	f := follow(t, ofEtcd("", s.url))
+	f.until("w:1", "")
+	for range 2 {
+		put(t, c, `a={"url": "http://w:1", "role": "decode"}`)
+		f.until("w:1 w:1", "")
+		if m := discovery.Merge(nil, f.set.Found()); len(m.Workers) != 1 || m.Workers[0].Role != "both" || m.Disagree != 1 || !strings.HasPrefix(m.Conflicts[0], "kvasir/workers/m at ") {
+			t.Errorf("it is %+v", m)
+		}
+		f = follow(t, ofEtcd("", s.url)) // by a list
+	}
+	put(t, c, "m=", "m=http://w:1") // it registers anew
+	eventually(t, patience, "the other one is first", func() bool {
+		m := discovery.Merge(nil, f.set.Found())
+		return len(m.Workers) == 1 && m.Workers[0].Role == "decode" && m.Disagree == 1
+	})
+}
+
+// TestEtcdAwayWhileTheKeyIsRotated: what a reload changes of an entry counts at once for the workers that are
+// known, though etcd is away.
+func TestEtcdAwayWhileTheKeyIsRotated(t *testing.T) {
+	t.Parallel()
+	s := startEtcd(t)
+	put(t, s.client(), "a=http://a:1")
+	key := filepath.Join(t.TempDir(), "key")
+	write := func(secret string) {
+		if err := os.WriteFile(key, []byte(secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old")
+	entry := ofEtcd(", key_file: '"+key+"'", s.url)
+	f := follow(t, entry)
+	f.until("a:1", "")
+	s.stop()
+	f.until("a:1", "connection refused")
+	write("new")
+	f.configure(entry)
+	eventually(t, patience, "the new key is sent", func() bool { return f.set.Found()[0].Workers[0].Headers["Authorization"] == "Bearer new" })
+	f.until("a:1", "connection refused")
+}
+
 // TestEtcdRestarted: while etcd is away what was known holds. One that comes back without its data counts from the
 // beginning again, and what happens then must not be taken for what is known already.
 func TestEtcdRestarted(t *testing.T) {

@@ -5,13 +5,18 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const (
@@ -19,41 +24,191 @@ const (
 	flapEvery = 100 * time.Millisecond // another half of them
 )
 
-// TestSoakFlapping has a hundred workers in a file of which every tenth of a second another half stands there.
+// A flapper is a source whose workers come and go.
+type flapper struct {
+	entry string                         // of discovery
+	list  func(t *testing.T, now []bool) // has the workers be those that are true
+}
+
+// flappers are the kinds of sources that may find others ten times a second. Names of DNS are looked up each refresh,
+// a second at the least.
+var flappers = []struct {
+	name  string
+	start func(t *testing.T, workers []string) flapper
+}{
+	{"file", flappingFile},
+	{"etcd", flappingEtcd},
+	{"dynamo in etcd", flappingDynamo},
+	{"dynamo in files", flappingDynamoFiles},
+}
+
+// flappingFile is one file that is written anew.
+func flappingFile(t *testing.T, workers []string) flapper {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "workers.json")
+	return flapper{"kind: file, path: '" + dir + "'", func(t *testing.T, now []bool) {
+		var found []map[string]any
+		for i, url := range workers {
+			if now[i] {
+				found = append(found, map[string]any{"url": url, "models": []string{"m"}})
+			}
+		}
+		text, err := json.Marshal(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeWhole(t, file, text)
+	}}
+}
+
+func writeWhole(t *testing.T, file string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(file+".part", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".part", file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flappingKeys puts and deletes the keys of those that come and go, at once. key is the n-th key of worker i with its
+// value; there are each of them.
+func flappingKeys(t *testing.T, c *clientv3.Client, each int, key func(i, n int) (string, string)) func(*testing.T, []bool) {
+	t.Helper()
+	before := make([]bool, flapping)
+	return func(t *testing.T, now []bool) {
+		var ops []clientv3.Op
+		for i := range now {
+			for n := range each {
+				k, value := key(i, n)
+				switch {
+				case now[i] && !before[i]:
+					ops = append(ops, clientv3.OpPut(k, value))
+				case before[i] && !now[i]:
+					ops = append(ops, clientv3.OpDelete(k))
+				}
+			}
+		}
+		copy(before, now)
+		for len(ops) > 0 {
+			n := min(len(ops), 100)
+			if _, err := c.Txn(context.WithoutCancel(t.Context())).Then(ops[:n]...).Commit(); err != nil {
+				t.Fatal(err)
+			}
+			ops = ops[n:]
+		}
+	}
+}
+
+func flappingEtcd(t *testing.T, workers []string) flapper {
+	s := startEtcd(t)
+	list := flappingKeys(t, s.client(), 1, func(i, _ int) (string, string) {
+		return fmt.Sprintf("%sw%d", etcdPrefix, i), fmt.Sprintf(`{"url": %q, "models": ["m"]}`, workers[i])
+	})
+	return flapper{"kind: etcd, endpoints: ['" + s.url + "']", list}
+}
+
+// dynamoKeys are the two keys of an instance of Dynamo.
+func dynamoKeys(i, n int) (string, string) {
+	id := uint64(i) + 1<<60
+	at := fmt.Sprintf("dynamo/backend/generate/%x", id)
+	if n == 0 {
+		return "v1/instances/" + at, fmt.Sprintf(`{"type":"Endpoint","instance_id":%d}`, id)
+	}
+	return "v1/mdc/" + at, fmt.Sprintf(`{"type":"Model","instance_id":%d,"card_json":{"display_name":"m","kv_cache_block_size":16,"model_type":"Chat","runtime_config":{"total_kv_blocks":1000}}}`, id)
+}
+
+func flappingDynamo(t *testing.T, workers []string) flapper {
+	s := startEtcd(t)
+	return flapper{"kind: dynamo, frontend: '" + workers[0] + "', endpoints: ['" + s.url + "']", flappingKeys(t, s.client(), 2, dynamoKeys)}
+}
+
+// flappingDynamoFiles are files that whoever stands behind them touches every three seconds.
+func flappingDynamoFiles(t *testing.T, workers []string) flapper {
+	dir := t.TempDir()
+	for _, bucket := range []string{"v1/instances", "v1/mdc"} {
+		if err := os.MkdirAll(filepath.Join(dir, bucket), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := make([]bool, flapping)
+	touched := time.Now()
+	return flapper{"kind: dynamo, frontend: '" + workers[0] + "', path: '" + dir + "'", func(t *testing.T, now []bool) {
+		touch := time.Since(touched) > 3*time.Second
+		if touch {
+			touched = time.Now()
+		}
+		for i := range now {
+			for n := range 2 {
+				key, value := dynamoKeys(i, n)
+				bucket := strings.Join(strings.SplitN(key, "/", 3)[:2], "/")
+				file := filepath.Join(dir, bucket, url.PathEscape(strings.TrimPrefix(key, bucket+"/")))
+				switch {
+				case now[i] && !before[i]:
+					writeWhole(t, file, []byte(value))
+				case before[i] && !now[i]:
+					_ = os.Remove(file)
+				case now[i] && touch:
+					_ = os.Chtimes(file, touched, touched)
+				}
+			}
+		}
+		copy(before, now)
+	}}
+}
+
+// TestSoakFlapping has a hundred workers of which every tenth of a second another half is there.
 func TestSoakFlapping(t *testing.T) {
 	t.Parallel()
-	long := 8 * time.Second // make soak has as long as for the rest
-	if os.Getenv("KVASIR_SOAK") != "" {
-		long = soakTime(t)
+	for i, f := range flappers {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			long := 8 * time.Second // make soak has as long as for the rest
+			if i > 0 {
+				long = 3 * time.Second
+			}
+			if os.Getenv("KVASIR_SOAK") != "" {
+				long = soakTime(t)
+			}
+			soakFlapping(t, f.start, long)
+		})
 	}
+}
+
+func soakFlapping(t *testing.T, start func(*testing.T, []string) flapper, long time.Duration) {
 	var all []string
 	for range flapping {
 		worker := httptest.NewServer(http.HandlerFunc(soakAnswer))
 		t.Cleanup(worker.Close)
 		all = append(all, worker.URL)
 	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "workers.json")
+	f := start(t, all)
+	now := make([]bool, flapping)
+	for i := range now {
+		now[i] = i%2 == 0
+	}
 	list := func() {
-		mathrand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		var found []map[string]any
-		for _, url := range all[:flapping/2] {
-			found = append(found, map[string]any{"url": url, "models": []string{"m"}})
-		}
-		text, err := json.Marshal(found)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file+".part", text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".part", file); err != nil {
-			t.Fatal(err)
-		}
+		mathrand.Shuffle(len(now), func(i, j int) { now[i], now[j] = now[j], now[i] })
+		f.list(t, now)
 	}
 	list()
-	config := "cache: {store: 'off'}\nmodels: [{name: m, default: true, tokenizer: none}]\ndiscovery: [{kind: file, path: '" + dir + "'}]\n"
-	s := &soaking{k: serve(t, config, "m")}
+	s := &soaking{k: serve(t, "cache: {store: 'off'}\nmodels: [{name: m, default: true, tokenizer: none}]\ndiscovery: [{"+f.entry+"}]\n", "m")}
+	spent := func() float64 { return metric(t, s.k.admin+"/metrics", "process_cpu_seconds_total") }
+	flap := func(ctx context.Context) (lists int) {
+		tick := time.NewTicker(flapEvery)
+		defer tick.Stop()
+		for ; ctx.Err() == nil; <-tick.C {
+			list()
+			lists++
+		}
+		return lists
+	}
+	alone, cancel := context.WithTimeout(t.Context(), long/2)
+	defer cancel()
+	idle := spent()
+	flap(alone)
+	t.Logf("without requests %.1f %% of a core", 100*(spent()-idle)/(long/2).Seconds())
+
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	done := make(chan struct{})
@@ -61,15 +216,10 @@ func TestSoakFlapping(t *testing.T) {
 		defer close(done)
 		s.askAll(ctx, soakRate(t))
 	}()
-	lists := 0
-	for tick := time.NewTicker(flapEvery); ctx.Err() == nil; <-tick.C {
-		list()
-		lists++
-	}
+	lists := flap(ctx)
 	<-done
 	t.Logf("%d requests over %d lists: %d whole, %d refused, %d interrupted, %d lost, %d mixed; %v seconds of CPU",
-		s.sent.Load(), lists, s.whole.Load(), s.refused.Load(), s.interrupted.Load(), s.lost.Load(), s.mixed.Load(),
-		metric(t, s.k.admin+"/metrics", "process_cpu_seconds_total"))
+		s.sent.Load(), lists, s.whole.Load(), s.refused.Load(), s.interrupted.Load(), s.lost.Load(), s.mixed.Load(), spent())
 	if s.whole.Load() < s.sent.Load() || s.sent.Load() == 0 {
 		t.Errorf("of %d requests %d were answered whole; the first that was not: %s", s.sent.Load(), s.whole.Load(), s.first)
 	}

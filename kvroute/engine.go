@@ -160,6 +160,29 @@ func (w *Worker) Pace() (float64, bool) {
 	return 0, false
 }
 
+// Learned tells f what was learned here of how long the passes of each rank take; rank -1: the worker has
+// but one.
+func (w *Worker) Learned(f func(rank int, t cost.Timing)) {
+	for _, r := range w.ranks() {
+		r.track.mu.Lock()
+		timing, known := r.track.mirror.Learned()
+		r.track.mu.Unlock()
+		if known {
+			f(r.id, timing)
+		}
+	}
+}
+
+// Believe takes what another router has learned of a rank, until enough is learned here. A rank that the
+// worker is not known to have is left out, and so is what no engine can be.
+func (w *Worker) Believe(rank int, t cost.Timing) {
+	if r := w.rankOf(&Away{Rank: rank}); r != nil {
+		r.track.mu.Lock()
+		defer r.track.mu.Unlock()
+		r.track.mirror.Believe(t)
+	}
+}
+
 // Restarted notes that the engine began anew: it holds nothing, nothing is
 // under way there, and how fast it is will be learned again.
 func (w *Worker) Restarted() {

@@ -48,6 +48,9 @@ type line struct {
 	arrivals uint64
 	alarm    *time.Timer // for the next ejection or busy spell that ends by time; nil: never set, or tell has it
 	alarmAt  time.Time   // zero: not set
+	left     []leftSlot  // in the order of until
+
+	toldWaits map[string]time.Time // by model, as tellWaits said last
 }
 
 func newLine(p *Pool, o *PoolOptions) *line {
@@ -178,6 +181,8 @@ func (l *line) enter(q Query, placed func(Placement, error)) (*waiter, Placement
 		// Invariant 1: a slot that became free before waiting was seen. And in the
 		// central queue the newcomer may be the first.
 		l.settle()
+	} else {
+		l.tellWaits()
 	}
 	return w, Placement{}, nil
 }
@@ -191,6 +196,7 @@ func (l *line) leave(w *waiter) bool {
 		return false
 	}
 	l.remove(w)
+	l.tellWaits()
 	l.setAlarm(l.now())
 	return true
 }
@@ -219,7 +225,7 @@ func (l *line) placeLocked(p *Pool, q *Query) (Placement, error) {
 // so that nobody who comes along takes the slot before those in line were
 // asked. It reports false if there was no slot to give back.
 func (l *line) release(w *Worker) bool {
-	if l.waiting.Load() == 0 {
+	if l.waiting.Load() == 0 && !w.contested() {
 		left := w.active.Add(-1)
 		w.tellSlots()
 		l.wake() // invariant 1
@@ -229,6 +235,7 @@ func (l *line) release(w *Worker) bool {
 	defer l.mu.Unlock()
 	left := w.active.Add(-1)
 	w.tellSlots()
+	l.leaveToOthers(w, 1)
 	l.settle()
 	return left >= 0
 }
@@ -249,6 +256,7 @@ func (l *line) wake() {
 // settle places all in line who can be placed now.
 func (l *line) settle() {
 	now := l.now()
+	l.lapse(now)
 	l.stale.Store(true)
 	for l.stale.Swap(false) { // again if a slot was taken and let go in between
 		if l.pool.options.CentralQueue {
@@ -257,6 +265,7 @@ func (l *line) settle() {
 			l.settleInOrder(now)
 		}
 	}
+	l.tellWaits()
 	l.setAlarm(now)
 }
 
@@ -368,6 +377,9 @@ func (l *line) setAlarm(now time.Time) {
 		if pulse := now.Add(centralPulse); l.pool.options.CentralQueue && (next.IsZero() || pulse.Before(next)) {
 			next = pulse
 		}
+	}
+	if len(l.left) > 0 && (next.IsZero() || l.left[0].until.Before(next)) {
+		next = l.left[0].until
 	}
 	if next.Equal(l.alarmAt) {
 		return

@@ -19,6 +19,7 @@ const (
 	LegEnded                  // it is over
 	SlotsUsed                 // Worker.Active is another one than it was
 	FoundSick                 // Worker was ejected, or is down
+	LineWaits                 // the request in line for Model that has waited longest does since Since
 )
 
 // News is one thing that other routers before the same workers have to know. The first
@@ -28,6 +29,9 @@ type News struct {
 	ID     uint64 // of the leg, from 1; no other leg has it
 	Worker *Worker
 	Away   Away
+
+	Model string
+	Since time.Time // zero: none waits
 }
 
 // Away is a leg of a request as other routers have to know it.
@@ -76,14 +80,6 @@ func (w *Worker) tell(kind NewsKind) {
 // underWay is how many requests are under way there, of all routers.
 func (w *Worker) underWay() int64 { return w.active.Load() + w.away.Load() }
 
-// SetAway says how many requests other routers have under way there, as far as this one
-// knows. They count for limits and for policies that go by load; prices go by Follow.
-func (w *Worker) SetAway(n int) {
-	if before := w.away.Swap(int64(n)); int64(n) < before {
-		w.wake()
-	}
-}
-
 // Suspect notes that another router has found the worker dead. Here the next failure, of a
 // request, ejects it; a success clears it of all. No more than that, as it may be the other
 // router that is cut off.
@@ -95,16 +91,31 @@ type Followed struct {
 	leg    leg
 }
 
-// Follow counts a leg of another router's request in what is known of the worker, until End;
-// nil: the worker has no such rank, or is in no pool yet. It keeps a.Names. A Followed is not for
-// concurrent use.
-func (w *Worker) Follow(now time.Time, a *Away) *Followed {
+// rankOf is the rank that a leg is at; nil: the worker has no such rank, or is in no pool yet.
+func (w *Worker) rankOf(a *Away) *rank {
 	ranks := w.ranks()
 	at := max(a.Rank, 0)
 	if at >= len(ranks) || a.Rank >= 0 != (len(ranks) > 1) {
 		return nil
 	}
-	r := ranks[at]
+	return ranks[at]
+}
+
+// Knows says whether all that a leg is can be counted at the worker: it has the rank, and blocks of
+// that size. If not, Follow is to be called anew once it does: facts of an engine come late.
+func (w *Worker) Knows(a *Away) bool {
+	r := w.rankOf(a)
+	return r != nil && (len(a.Names) == 0 || a.BlockSize == r.blockSize())
+}
+
+// Follow counts a leg of another router's request in what is known of the worker, until End;
+// nil: the worker has no such rank, or is in no pool yet. It keeps a.Names. A Followed is not for
+// concurrent use.
+func (w *Worker) Follow(now time.Time, a *Away) *Followed {
+	r := w.rankOf(a)
+	if r == nil {
+		return nil
+	}
 	names := a.Names
 	if a.BlockSize != r.blockSize() {
 		names = nil

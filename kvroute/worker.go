@@ -27,7 +27,7 @@ type Worker struct {
 	sick         atomic.Pointer[health] // nil: a success has nothing to change
 	models       atomic.Pointer[[]Model]
 	needsPrefill atomic.Bool              // it computes no prompts: a prefill worker must
-	draining     atomic.Bool              // SetDraining
+	left         atomic.Int32             // free slots that are left to other routers; written with line.mu held
 	line         atomic.Pointer[line]     // who waits for it; nil before its first pool
 	hard         atomic.Pointer[Hardware] // immutable; nil: nothing is known; written with engine.mu held
 
@@ -38,6 +38,11 @@ type Worker struct {
 
 	name string
 	role Role
+
+	draining atomic.Bool // SetDraining; placement learns it from the catalog
+
+	othersWait atomic.Int64 // SetOthersWait, in ns since 1970; 0: none waits
+	distrusted time.Time    // until when no slot is left to others; guarded by line.mu
 
 	mu     sync.Mutex // guards health
 	health health
@@ -123,14 +128,17 @@ func (w *Worker) takesRequests() bool { return w.role != Prefill }
 // free says whether the worker is below its limit.
 func (w *Worker) free() bool {
 	limit := w.max.Load()
-	return limit <= 0 || w.active.Load()+w.away.Load() < limit
+	return limit <= 0 || w.active.Load()+w.elsewhere() < limit
 }
+
+// elsewhere is how many slots are not for this router.
+func (w *Worker) elsewhere() int64 { return w.away.Load() + int64(w.left.Load()) }
 
 // acquire takes a slot, if one is free.
 func (w *Worker) acquire() bool {
 	for {
 		n, limit := w.active.Load(), w.max.Load()
-		if limit > 0 && n+w.away.Load() >= limit {
+		if limit > 0 && n+w.elsewhere() >= limit {
 			return false
 		}
 		if w.active.CompareAndSwap(n, n+1) {

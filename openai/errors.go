@@ -5,6 +5,7 @@ package openai
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -41,10 +42,15 @@ func (e *Error) AppendJSON(dst []byte) []byte {
 
 // AppendFor appends the error as clients of the path read it.
 func (e *Error) AppendFor(path string, dst []byte) []byte {
-	if path == "/v1/messages" || path == "/v1/messages/count_tokens" {
+	if IsMessages(path) {
 		return e.AppendMessages(dst)
 	}
 	return e.AppendJSON(dst)
+}
+
+// IsMessages says whether clients of Anthropic's API ask at the path, served or not.
+func IsMessages(path string) bool {
+	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/")
 }
 
 // AppendMessages appends the error as clients of /v1/messages read it, in Anthropic's shape:

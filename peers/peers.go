@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ type Server interface {
 type Peers struct {
 	options  Options
 	exchange *peering.Exchange
-	conn     *nats.Conn
+	conn     atomic.Pointer[nats.Conn] // nil: NATS was not tried yet; written by run
 	subject  string
 	ready    chan struct{} // there is something to say
 
@@ -92,7 +93,8 @@ const (
 	mostWaitingBytes = 32 << 20
 )
 
-// Start begins to connect, and returns at once. The error is about options that can never work.
+// Start begins to connect, and returns at once: until NATS is reached Status has a problem. The
+// error is about options that can never work.
 func Start(o Options) (*Peers, error) {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -104,32 +106,51 @@ func Start(o Options) (*Peers, error) {
 	p.exchange = peering.New(peering.Options{
 		ID: binary.LittleEndian.Uint64(id[:]), Name: o.Name, Ready: p.wake, Spent: p.hearSpent, Known: p.known,
 	})
-	options, err := p.natsOptions()
+	options, err := credentials(&o)
+	if err == nil {
+		err = possible(&o, options)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if p.conn, err = nats.Connect(strings.Join(o.Servers, ","), options...); err != nil {
-		return nil, fmt.Errorf("cannot connect to NATS: %w", err)
-	}
-	sub, err := p.conn.Subscribe(p.subject, p.hear)
-	if err == nil {
-		err = sub.SetPendingLimits(mostWaiting, mostWaitingBytes)
-	}
-	if err != nil {
-		p.conn.Close()
-		return nil, fmt.Errorf("cannot subscribe to %s: %w", p.subject, err)
-	}
-	go p.run()
+	ctx, cancel := context.WithCancel(context.Background())
+	go p.run(ctx, cancel, p.natsOptions(ctx, options))
 	return p, nil
 }
 
-// natsOptions are those of the connection.
-func (p *Peers) natsOptions() ([]nats.Option, error) {
-	options, err := credentials(&p.options)
-	if err != nil {
-		return nil, err
+// possible finds what can never work, without the network: URLs and options that NATS' client
+// does not take, and credentials that are none.
+func possible(o *Options, options []nats.Option) error {
+	if o.Creds != nil {
+		_, err := nkeys.ParseDecoratedJWT(o.Creds)
+		if err == nil {
+			_, err = nkeys.ParseDecoratedNKey(o.Creds)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the NATS credentials: %w", err)
+		}
 	}
+	if o.Server != nil {
+		return nil
+	}
+	_, err := nats.Connect(strings.Join(o.Servers, ","), append(slices.Clone(options), nats.SetCustomDialer(nowhere{}))...)
+	if !errors.Is(err, errNowhere) {
+		return fmt.Errorf("cannot use peers.servers: %w", err)
+	}
+	return nil
+}
+
+// nowhere is a network that nobody is in.
+type nowhere struct{}
+
+var errNowhere = errors.New("nothing is dialed yet")
+
+func (nowhere) Dial(string, string) (net.Conn, error) { return nil, errNowhere }
+
+// natsOptions are those of the connection, which is dialed as long as ctx holds.
+func (p *Peers) natsOptions(ctx context.Context, options []nats.Option) []nats.Option {
 	return append(options,
+		nats.SetCustomDialer(dialer{ctx}),
 		nats.NoEcho(), nats.NoCallbacksAfterClientClose(), nats.ReconnectBufSize(-1),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(reconnect), nats.ReconnectJitter(reconnect/2, reconnect/2),
@@ -139,7 +160,23 @@ func (p *Peers) natsOptions() ([]nats.Option, error) {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { p.setAway(reason(err)) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { p.setAway(reason(err)) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { p.trouble(err) }),
-	), nil
+	)
+}
+
+// connect tries each server once, which takes up to patience for each that does not answer, and
+// subscribes. From then on NATS' client goes on by itself, whether one of them answered or not.
+func (p *Peers) connect(options []nats.Option, connected chan<- *nats.Conn) {
+	conn, err := nats.Connect(strings.Join(p.options.Servers, ","), options...)
+	if err == nil {
+		var sub *nats.Subscription
+		if sub, err = conn.Subscribe(p.subject, p.hear); err == nil {
+			err = sub.SetPendingLimits(mostWaiting, mostWaitingBytes)
+		}
+	}
+	if err != nil { // possible should have found it
+		p.setAway(err.Error())
+	}
+	connected <- conn
 }
 
 const (
@@ -150,7 +187,7 @@ const (
 
 // credentials are how NATS is reached, and who this is to it.
 func credentials(o *Options) ([]nats.Option, error) {
-	options := []nats.Option{nats.Name("kvasir " + o.Name), nats.Timeout(patience), nats.FlusherTimeout(patience)}
+	options := []nats.Option{nats.Name("kvasir " + o.Name), nats.Timeout(patience), nats.FlusherTimeout(patience), nats.SkipHostLookup()}
 	if o.Server != nil {
 		return append(options, nats.InProcessServer(o.Server), nats.Token(o.Server.Token())), nil
 	}
@@ -271,19 +308,30 @@ func (p *Peers) tellVersion(version byte) {
 	}
 }
 
-// run says what there is to say, until Close.
-func (p *Peers) run() {
+// run connects, and says what there is to say, until Close. It is the only one that dials: nobody
+// waits for NATS, nor does the start.
+func (p *Peers) run(ctx context.Context, cancel context.CancelFunc, options []nats.Option) {
 	defer close(p.ended)
+	defer cancel()
+	connected := make(chan *nats.Conn, 1)
+	go p.connect(options, connected)
 	beat := time.NewTicker(peering.Heartbeat)
 	defer beat.Stop()
 	gather := time.NewTimer(0)
 	<-gather.C
-	p.publish(p.exchange.Tick(time.Now()))
 	for {
 		select {
+		case conn := <-connected:
+			p.conn.Store(conn)
+			p.publish(p.exchange.Tick(time.Now()))
 		case <-p.stop:
+			if p.conn.Load() == nil {
+				cancel() // what is being dialed
+				p.conn.Store(<-connected)
+			}
 			p.exchange.Leave()
 			p.publish(p.exchange.Flush(time.Now()))
+			p.hangUp()
 			return
 		case <-beat.C:
 			p.publish(p.exchange.Tick(time.Now()))
@@ -299,8 +347,9 @@ func (p *Peers) run() {
 }
 
 func (p *Peers) publish(messages [][]byte) {
+	conn := p.conn.Load() // a nil one takes nothing
 	for _, m := range messages {
-		if err := p.conn.Publish(p.subject, m); err != nil {
+		if err := conn.Publish(p.subject, m); err != nil {
 			p.unserved.Add(1)
 			continue
 		}
@@ -309,11 +358,39 @@ func (p *Peers) publish(messages [][]byte) {
 	}
 }
 
+// hangUp ends the connection.
+func (p *Peers) hangUp() {
+	conn := p.conn.Load()
+	if conn == nil {
+		return
+	}
+	if conn.IsConnected() {
+		_ = conn.FlushTimeout(closePause)
+	}
+	conn.Close()
+}
+
 // Tell takes what a pool says of its placements: kvroute.PoolOptions.News.
 func (p *Peers) Tell(n kvroute.News) bool { return p.exchange.Tell(n) }
 
 // Spend tells others what an account has used here.
 func (p *Peers) Spend(account uint64, amount float64) { p.exchange.Spend(account, amount) }
+
+// Making tells others that an answer is being made here, until Made; false: it is not told. A nil
+// Peers tells nobody.
+func (p *Peers) Making(key uint64) bool { return p != nil && p.exchange.Making(key) }
+
+// Made ends what Making began; stored: the answer is in the cache that all have, or will soon be.
+func (p *Peers) Made(key uint64, stored bool) { p.exchange.Made(key, stored) }
+
+// Elsewhere returns the answer of that key that another Kvasir is making; nil: nobody is known to,
+// or p is nil.
+func (p *Peers) Elsewhere(key uint64) *peering.Elsewhere {
+	if p == nil {
+		return nil
+	}
+	return p.exchange.Elsewhere(key)
+}
 
 // HearSpent has f told what other Kvasirs have let an account use. It must not call p.
 func (p *Peers) HearSpent(f func(now time.Time, account uint64, amount float64)) { p.spent.Store(&f) }
@@ -382,7 +459,8 @@ func (p *Peers) Status() Status {
 	return s
 }
 
-// Close says that this Kvasir leaves, and waits for all that was started. It takes a moment at most.
+// Close says that this Kvasir leaves, and waits for all that was started. It takes a moment, or
+// patience where a server that was never reached has just taken the connection and says nothing.
 func (p *Peers) Close() {
 	if p == nil {
 		return
@@ -393,10 +471,6 @@ func (p *Peers) Close() {
 func (p *Peers) close() {
 	close(p.stop)
 	<-p.ended
-	if p.conn.IsConnected() {
-		_ = p.conn.FlushTimeout(closePause)
-	}
-	p.conn.Close()
 	p.exchange.Forget(time.Now())
 	if p.options.Server != nil {
 		p.options.Server.Close()

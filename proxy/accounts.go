@@ -12,20 +12,40 @@ import (
 	"kvasir/peers"
 )
 
-// Accounts are the buckets of keys' limits that other Kvasirs have, too: one of a key's requests,
-// and one of its tokens for each model. A nil one shares nothing.
+// Accounts are the limits of keys that other Kvasirs have, too: one bucket of a key's requests, and
+// one of its tokens for each model. A nil one shares nothing.
+//
+//  1. What an account is called leads to a key and a model, not to a bucket: the bucket is that of the
+//     newest generation's key, whatever was reloaded meanwhile.
+//  2. What others let an account use that no key here has, or none yet, is owed for a minute or two: a
+//     bucket that is made then begins with it.
 type accounts struct {
 	p     *Proxy
 	peers *peers.Peers
 
-	mu       sync.Mutex // guards what follows
-	buckets  map[uint64]*kvroute.Bucket
-	unknown  map[uint64]struct{} // accounts that no key here has
-	unknowns time.Time           // when that was last emptied
+	mu     sync.Mutex // guards what follows; no other lock is taken with it held
+	names  map[uint64]account
+	owed   [2]map[uint64]debt // of this minute, and of the one before
+	minute time.Time          // when it began
 }
 
+// An account is of a key's requests where model is "", else of a model's tokens.
+type account struct {
+	digest [32]byte
+	model  string
+}
+
+// A debt is what others let an account use, since it was first heard of.
+type debt struct {
+	amount float64
+	since  time.Time
+}
+
+// maxOwed bounds the accounts of a minute that are not known here.
+const maxOwed = 1 << 14
+
 func newAccounts(p *Proxy, others *peers.Peers) *accounts {
-	a := &accounts{p: p, peers: others, buckets: map[uint64]*kvroute.Bucket{}, unknown: map[uint64]struct{}{}}
+	a := &accounts{p: p, peers: others, names: map[uint64]account{}}
 	others.HearSpent(a.spent)
 	return a
 }
@@ -39,7 +59,7 @@ func accountOf(digest *[32]byte, model string) uint64 {
 	return h.Sum64()
 }
 
-// add makes a new bucket the one of an account.
+// add makes a new bucket the one of an account, with what is owed.
 func (a *accounts) add(b *kvroute.Bucket, digest *[32]byte, model string) {
 	if a == nil {
 		return
@@ -48,58 +68,89 @@ func (a *accounts) add(b *kvroute.Bucket, digest *[32]byte, model string) {
 	b.Share(&kvroute.Sharing{Others: a.peers.Others, Took: func(amount float64) { a.peers.Spend(id, amount) }})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.buckets[id] = b
+	a.names[id] = account{*digest, model}
+	before, now := a.owed[1][id], a.owed[0][id]
+	if !now.since.IsZero() && before.since.IsZero() {
+		before.since = now.since
+	}
+	if !before.since.IsZero() {
+		b.TakenElsewhere(before.since, max(before.amount+now.amount, 0))
+		delete(a.owed[0], id)
+		delete(a.owed[1], id)
+	}
+}
+
+// keep forgets the accounts of keys that the newest generation does not have.
+func (a *accounts) keep(ring *keyring) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, of := range a.names {
+		if ring.byDigest[of.digest] == nil {
+			delete(a.names, id)
+		}
+	}
 }
 
 // spent notes what another Kvasir has let an account use.
 func (a *accounts) spent(now time.Time, id uint64, amount float64) {
-	if b := a.bucket(now, id); b != nil {
+	b, known := a.bucket(id)
+	if b == nil && !known {
+		known = a.owe(now, id, amount)
+		if !known {
+			return
+		}
+		b, _ = a.bucket(id) // it was made in this very moment
+	}
+	if b != nil {
 		b.TakenElsewhere(now, amount)
 	}
 }
 
-// forgetUnknown is how often an account is looked for anew that no key has here: a model may have
-// come.
-const forgetUnknown = 10 * time.Second
-
-func (a *accounts) bucket(now time.Time, id uint64) *kvroute.Bucket {
+// owe notes what a bucket that is made later begins with; known: it is there already.
+func (a *accounts) owe(now time.Time, id uint64, amount float64) (known bool) {
 	a.mu.Lock()
-	b, unknown := a.buckets[id], false
-	if b == nil {
-		if now.Sub(a.unknowns) > forgetUnknown {
-			clear(a.unknown)
-			a.unknowns = now
+	defer a.mu.Unlock()
+	if _, known := a.names[id]; known {
+		return true
+	}
+	if now.Sub(a.minute) > time.Minute {
+		a.owed = [2]map[uint64]debt{{}, a.owed[0]}
+		a.minute = now
+	}
+	d, has := a.owed[0][id]
+	if !has {
+		d.since = now
+		if len(a.owed[0]) >= maxOwed {
+			return false
 		}
-		_, unknown = a.unknown[id]
 	}
-	a.mu.Unlock()
-	if b != nil || unknown {
-		return b
-	}
-	if b = a.look(id); b == nil {
-		a.mu.Lock()
-		a.unknown[id] = struct{}{}
-		a.mu.Unlock()
-	}
-	return b
+	d.amount += amount
+	a.owed[0][id] = d
+	return false
 }
 
-// look finds the account of a model's tokens that no request here was for yet.
-func (a *accounts) look(id uint64) *kvroute.Bucket {
+// bucket is that of an account; nil: there is none, or no limit any more. known: the account has
+// a key here, which has asked for the model.
+func (a *accounts) bucket(id uint64) (b *kvroute.Bucket, known bool) {
+	a.mu.Lock()
+	of, known := a.names[id]
+	a.mu.Unlock()
 	s := a.p.state.Load()
-	if s == nil {
-		return nil
+	if !known || s == nil {
+		return nil, false
 	}
-	served := s.pool.Models()
-	for _, k := range s.keys.byDigest {
-		if k.TokensPerMinute == 0 {
-			continue
-		}
-		for i := range served {
-			if accountOf(&k.SHA256, served[i].Name) == id {
-				return k.allowanceOf(served[i].Name).Bucket
-			}
-		}
+	k := s.keys.byDigest[of.digest]
+	switch {
+	case k == nil:
+		return nil, true
+	case of.model == "":
+		return k.requests, true
 	}
-	return nil
+	if allowance := k.allowanceOf(of.model); allowance != nil {
+		return allowance.Bucket, true
+	}
+	return nil, true
 }

@@ -107,3 +107,58 @@ func TestTokensOfTwo(t *testing.T) {
 		t.Errorf("beyond what all may have: %d %s", got.StatusCode, got.body)
 	}
 }
+
+// A reload that changes a key gives it a new minute: what others let through counts for that one, whoever was
+// known before, and so does what they let through before a request here was for the model. Keys that are gone are forgotten.
+func TestReloadedKeysAreShared(t *testing.T) {
+	all := keyedFleet(t, 2, answering(t, 600).url, 1000, 20000)
+	digest := sha256.Sum256([]byte("secret"))
+	ask := func(p *testProxy, secret string) {
+		t.Helper()
+		if got := p.ask(t, "/v1/chat/completions", plainChat, "Authorization: Bearer "+secret); got.StatusCode != 200 {
+			t.Fatalf("%d %s", got.StatusCode, got.body)
+		}
+	}
+	key := func(p *testProxy) *keyState { return p.state.Load().keys.byDigest[digest] }
+	requests := func(p *testProxy) float64 { return key(p).requests.Level(time.Now()) }
+	tokens := func(p *testProxy) float64 { return key(p).allowanceOf("m").Level(time.Now()) }
+	apply := func(p *testProxy, keys ...Key) {
+		t.Helper()
+		s := *p.state.Load().settings
+		s.Keys = keys
+		if err := p.Apply(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(all[0], "secret")
+	waitUntil(t, "the other one knows", func() bool { return requests(all[1]) < 999.5 && tokens(all[1]) < 19500 })
+	was, changed := key(all[1]), key(all[1]).Key
+	changed.Tenant = "another"
+	apply(all[1], changed)
+	if key(all[1]) == was || requests(all[1]) < 999.9 {
+		t.Fatal("a key that was changed has a new minute")
+	}
+	was.allowanceOf("another model") // a request of before the reload that is under way
+	ask(all[0], "secret")
+	waitUntil(t, "it counts for the key as it is now", func() bool { return requests(all[1]) < 999.5 && tokens(all[1]) < 19500 })
+
+	other := Key{Name: "other", SHA256: sha256.Sum256([]byte("other")), TokensPerMinute: 20000}
+	apply(all[0], changed, other)
+	ask(all[0], "other")
+	waitUntil(t, "it is owed where nobody has the key yet", func() bool {
+		a := all[1].accounts
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.owed[0][accountOf(&other.SHA256, "m")].amount == 600
+	})
+	apply(all[1], other)
+	if got := all[1].state.Load().keys.byDigest[other.SHA256].allowanceOf("m").Level(time.Now()); got > 19500 {
+		t.Errorf("a key that came later has %v left", got)
+	}
+	a := all[1].accounts
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.names) != 1 || len(a.owed[0]) != 0 {
+		t.Errorf("%d accounts of keys, %d that are owed", len(a.names), len(a.owed[0]))
+	}
+}

@@ -106,6 +106,7 @@ func (x *exchange) end() {
 	x.endCall()        // followers hear how it ended before anything slow
 	x.p.access.note(x) // a request that is stored is logged all the same if storing fails
 	x.observe()
-	x.keep() // last: the client has its answer, nobody waits for the store
+	stored := x.keep() // last: the client has its answer, nobody here waits for the store
+	x.making.end(stored)
 	x.release()
 }

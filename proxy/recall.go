@@ -61,15 +61,25 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 	if !mayCoalesce(&x.cacheRule, &x.plan.req, o) {
 		return x.answerFromCache(c, query), nil
 	}
-	for key := coalesceKeyOf(query); ; {
+	for key, asked := coalesceKeyOf(query), false; ; {
 		mark := calls.Mark()
 		x.facts.cache = recalled{result: cacheMiss}
-		if !calls.Joinable(key) && x.answerFromCache(c, query) { // the leader of a call that can be joined has looked
-			return true, nil
+		if !calls.Joinable(key) { // the leader of a call that can be joined has looked
+			if x.answerFromCache(c, query) {
+				return true, nil
+			}
+			if !asked && x.isMadeElsewhere(&key) {
+				asked = true
+				if !x.awaitElsewhere(c, query, &key) {
+					return x.endFollowing(waitGone)
+				}
+				continue // to look again; or another request leads by now
+			}
 		}
 		switch leader, follower := calls.Join(key, mark); {
 		case leader != nil:
 			x.recipients.leader = leader
+			x.makeForAll(&key)
 			return false, nil
 		case follower != nil:
 			return x.follow(follower)

@@ -95,6 +95,7 @@ type Guards struct {
 type CacheOptions struct {
 	MaxTemperature float64 // requests above it are not cached; those without one are
 	ToolCalls      bool    // answers that call tools are kept too
+	Shared         bool    // what one Kvasir keeps the others find
 
 	ScopeHeaders []string // more headers that tell tenants apart, in lower case
 }

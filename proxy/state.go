@@ -120,6 +120,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 	p.bodies.SetLimit(s.BodyMemory)
 	p.descriptors.Share(len(s.Workers))
 	p.state.Store(next)
+	p.accounts.keep(next.keys)
 	next.pool.Start()
 	next.tellPeers()
 	p.tokenizers.Follow(next.wantsTokens())

@@ -41,6 +41,27 @@ func TestNotHere(t *testing.T) {
 	}
 }
 
+// TestMessagesErrorsOfWorkers: a worker's error in OpenAI's shape gets Anthropic's on /v1/messages; one that
+// has it passes as it came, and so do all on other routes.
+func TestMessagesErrorsOfWorkers(t *testing.T) {
+	const body = `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+	for _, row := range []struct{ path, said, want string }{
+		{"/v1/messages", `{"error":{"message":"no \u00e9","type":"BadRequestError","param":"top_k","code":"bad_top_k"}}`,
+			`{"type":"error","error":{"message":"no é","type":"invalid_request_error","param":"top_k","code":"bad_top_k"}}`},
+		{"/v1/messages", `{"error":{"message":"no","type":"BadRequestError","param":null,"code":400}}`,
+			`{"type":"error","error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}`},
+		{"/v1/messages", `{"type":"error", "error":{"type":"invalid_request_error","message":"no"},"request_id":"r"}`,
+			`{"type":"error", "error":{"type":"invalid_request_error","message":"no"},"request_id":"r"}`},
+		{"/v1/chat/completions", `{"error":{"message":"no","type":"BadRequestError","param":null,"code":400}}`,
+			`{"error":{"message":"no","type":"BadRequestError","param":null,"code":400}}`},
+	} {
+		p := startProxy(t, settingsFor(startWorker(t, send(httpReply(400, "application/json", row.said))).url))
+		if got := p.ask(t, row.path, body); got.StatusCode != 400 || got.body != row.want {
+			t.Errorf("%s, %s: %d %s, want %s", row.path, row.said, got.StatusCode, got.body, row.want)
+		}
+	}
+}
+
 // TestMessagesErrors: clients of /v1/messages read errors in Anthropic's shape: those of our own, and
 // those that a worker sent in another one.
 func TestMessagesErrors(t *testing.T) {
@@ -56,6 +77,8 @@ func TestMessagesErrors(t *testing.T) {
 		{"/v1/messages", "x-api-key: wrong", 401, `"type":"authentication_error"`},
 		{"/v1/messages", "x-api-key: sk-one", 422, `{"type":"error","error":{"message":"too deep","type":"invalid_request_error"`},
 		{"/v1/messages/count_tokens", "x-api-key: wrong", 401, `{"type":"error","error":{"message":`},
+		{"/v1/messages/batches", "x-api-key: sk-one", 404, `{"type":"error","error":{"message":`},
+		{"/v1/messages/batches", "x-api-key: sk-one", 404, `"type":"not_found_error"`},
 		{"/v1/chat/completions", "x-api-key: wrong", 401, `{"error":{"message":`},
 		{"/v1/chat/completions", "x-api-key: sk-one", 422, `{"error":{"message":"too deep","type":"invalid_request_error"`},
 	} {

@@ -62,7 +62,9 @@ func (c *Call) Refusal(worker, path string) (*Failure, error) {
 		return nil, err
 	}
 	f := &Failure{Reason: strconv.Itoa(status), Header: c.Head.AppendHeaders(nil)}
-	f.Err = readError(status, c.Payload())
+	if f.Err = readError(status, c.Payload()); f.Err == nil && openai.IsMessages(path) && !isMessagesError(c.Payload()) {
+		f.Err = passedError(status, c.Payload())
+	}
 	absent := lacksRoute(status, c.Payload())
 	if f.Err == nil && !absent {
 		f.Err = &openai.Error{Status: status}
@@ -166,14 +168,24 @@ func passedError(status int, data []byte) *openai.Error {
 			Message string `json:"message"`
 			Type    string `json:"type"`
 			Param   string `json:"param"`
+			Code    any    `json:"code"`
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(data, &shaped) // what is there is taken; a code may be a number
 	e := &openai.Error{Status: status, Type: shaped.Error.Type, Param: shaped.Error.Param, Message: shaped.Error.Message}
+	e.Code, _ = shaped.Error.Code.(string)
 	if e.Type == "" {
 		e.Type = errorType(status)
 	}
 	return e
+}
+
+// isMessagesError says whether an error has Anthropic's shape, which is OpenAI's with a type around it.
+func isMessagesError(data []byte) bool {
+	var shaped struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(data, &shaped) == nil && shaped.Type == "error"
 }
 
 // parseRetryAfter reads whole seconds, the form that engines send; 0: none.

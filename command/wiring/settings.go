@@ -30,7 +30,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		BIOTypes:     c.Headers.PIITypes == "bio",
 		Classify:     Classify(c),
 		Guards:       Guards(c),
-		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},
+		CacheOptions: proxy.CacheOptions{MaxTemperature: c.Cache.MaxTemperature, ToolCalls: c.Cache.ToolCalls, Shared: c.Cache.Store == "milvus", ScopeHeaders: lowerCase(c.Cache.ScopeHeaders)},
 		Keys:         keys(g),
 		Routing:      routing(&c.Routing),
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},

@@ -66,7 +66,7 @@ func TestFullFile(t *testing.T) {
 
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true, ClientTemplates: true},
 
-		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true, ScopeHeaders: []string{"x-forwarded-host", "baggage"}},
+		CacheOptions: proxy.CacheOptions{MaxTemperature: 0.2, ToolCalls: true, Shared: true, ScopeHeaders: []string{"x-forwarded-host", "baggage"}},
 		Classify: classify.Options{
 			Timeout: 100 * time.Millisecond, Threads: 3, Priority: true, SecondStage: true,
 			Category:  classify.CategoryOptions{Threshold: 0.5},

@@ -28,13 +28,15 @@ type KeyValue struct {
 	Value []byte
 	Large bool // the value is larger than MaxValue, and left out
 	Gone  bool // there is no such key any more; in changes alone
+
+	Created int64 // the revision in which the key came
 }
 
 func keyValue(kv *mvccpb.KeyValue) KeyValue {
 	if len(kv.Value) > MaxValue {
-		return KeyValue{Key: string(kv.Key), Large: true}
+		return KeyValue{Key: string(kv.Key), Large: true, Created: kv.CreateRevision}
 	}
-	return KeyValue{Key: string(kv.Key), Value: kv.Value}
+	return KeyValue{Key: string(kv.Key), Value: kv.Value, Created: kv.CreateRevision}
 }
 
 // A List is all keys under the prefixes, as of one revision.

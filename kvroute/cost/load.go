@@ -92,8 +92,8 @@ func (m *Mirror) Load(now time.Time) Load {
 		Held: m.cache.held(), Unproven: m.unproven,
 	}
 	l.EvictAge = m.cache.age(now, l.used())
-	if t, ok := m.timing(); ok {
-		l.Timing, l.Guessed = t, m.guessed()
+	if t, guessed, ok := m.priced(); ok {
+		l.Timing, l.Guessed = t, guessed
 	}
 	if p.under {
 		l.InPass = p.prompt
@@ -121,7 +121,10 @@ func left(now, start time.Time, length time.Duration) time.Duration {
 const slack = 20 * time.Millisecond
 
 // Timing is how long the engine's passes take, as far as it is known or learned; false: not yet.
-func (m *Mirror) Timing() (Timing, bool) { return m.timing() }
+func (m *Mirror) Timing() (Timing, bool) {
+	t, _, ok := m.priced()
+	return t, ok
+}
 
 func (m *Mirror) timing() (Timing, bool) {
 	if m.engine.Timing.known() {
@@ -131,6 +134,35 @@ func (m *Mirror) timing() (Timing, bool) {
 		return t, ok
 	}
 	return typical.times(m.answers.pace()), true
+}
+
+// priced is what prices go by: what was learned here, else what others say, else a guess. What others
+// say is no part of timing: passes are told apart by that, and by a pace that is far too slow those of a fast
+// engine are not, so that its own was never learned.
+func (m *Mirror) priced() (t Timing, guessed, ok bool) {
+	if m.said.known() && m.guessed() {
+		return m.said, false, true
+	}
+	t, ok = m.timing()
+	return t, ok && m.guessed(), ok
+}
+
+// Learned is what was learned here of how long passes take at full speed; false: nothing yet.
+func (m *Mirror) Learned() (Timing, bool) { return m.model.timing() }
+
+// believable bounds how much slower, or faster, an engine may be said to be than Mocker.
+const believable = 100
+
+// Believe takes what somebody else has learned of the engine's passes, until enough is learned here. It
+// reports whether that can be.
+func (m *Mirror) Believe(t Timing) bool {
+	for _, v := range [...]float64{t.Pace(), t.prefill(float64(m.engine.Budget)) / Mocker.prefill(float64(m.engine.Budget))} {
+		if !(v > 1.0/believable && v < believable) { // not with NaN either
+			return false
+		}
+	}
+	m.said = t
+	return true
 }
 
 // guessed reports whether all that is known of the timing, if anything is, is how long whole answers took.

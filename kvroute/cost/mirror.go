@@ -77,6 +77,9 @@ type Mirror struct {
 	// is at full speed again. While told is 1 it has no meaning.
 	full learner
 
+	// said is what others have learned; nothing: nobody said anything. What is learned here goes before it.
+	said Timing
+
 	// answers learns the engine's pace from requests of which only the whole answer is seen.
 	answers answers
 

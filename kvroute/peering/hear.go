@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
 
@@ -24,6 +25,10 @@ type hearer struct {
 	legs    int            // of all peers
 	names   int            // of all these legs
 	slots   int            // workers that peers have requests at, each counted once for each peer
+	gone    map[uint64]gone
+	making  int // answers that peers make
+	paces   map[pacer]cost.Timing
+	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
 	gaps    uint64
 	ignored uint64
 	reader  reader
@@ -38,11 +43,14 @@ type peer struct {
 	synced bool // nothing was missed since its last snapshot
 
 	legs     map[uint64]*awayLeg
+	names    int            // of them
 	slots    map[uint64]int // by worker
-	spent    map[uint64]float64
+	spent    map[uint64]*spent
+	waits    map[uint64]wait   // by model
+	making   map[uint64]uint64 // answers, with the round of the snapshot that named them last
 	unpacker unpacker
 
-	round   uint64 // of snapshots; legs and slots that a snapshot does not name are over
+	round   uint64 // of snapshots; what a snapshot does not name is over
 	inRound bool
 	slotted map[uint64]bool // named by the snapshot under way
 }
@@ -51,8 +59,21 @@ type peer struct {
 type awayLeg struct {
 	worker   uint64
 	away     kvroute.Away
-	followed *kvroute.Followed // nil: the worker is not known
+	followed *kvroute.Followed // nil: the worker, or the rank, is not known
+	partial  bool              // what is known of the worker was not enough for all of it
 	round    uint64
+}
+
+// follow counts the leg at a worker, as far as that is known.
+func (l *awayLeg) follow(now time.Time, w *kvroute.Worker) {
+	if l.followed != nil {
+		l.followed.End(now)
+		l.followed = nil
+	}
+	if w != nil {
+		l.partial = !w.Knows(&l.away)
+		l.followed = w.Follow(now, &l.away)
+	}
 }
 
 // calls are what is to be called when no lock is held any more.
@@ -115,7 +136,7 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 		if len(h.peers) >= maxPeers {
 			return id, ErrTooMany
 		}
-		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: map[uint64]float64{}, slotted: map[uint64]bool{}}
+		p = &peer{id: id, legs: map[uint64]*awayLeg{}, slots: map[uint64]int{}, spent: h.spentBefore(id), waits: map[uint64]wait{}, making: map[uint64]uint64{}, slotted: map[uint64]bool{}}
 		h.peers[id] = p
 		c.want, c.ask = true, true
 	case seq <= p.seq:
@@ -141,7 +162,8 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 
 // entry takes in the next entry of a message.
 func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls) {
-	switch r.byte() {
+	kind := r.byte()
+	switch kind {
 	case entryPlaced:
 		h.placed(now, p, r)
 	case entryTokens:
@@ -168,18 +190,34 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 			w.Suspect(now)
 		}
 	case entrySpent:
-		key, sum := r.key(), r.amount()
+		if key, sum := r.key(), r.amount(); !r.bad {
+			p.heardSum(x, now, key, sum)
+		}
+	case entryLately:
+		if key, sum, lately := r.key(), r.amount(), r.amount(); !r.bad {
+			p.heardLately(x, now, key, sum, lately)
+		}
+	case entryUnused:
+		if key := r.key(); !r.bad {
+			delete(p.spent, key)
+		}
+	case entryPace:
+		key, rank, t := r.key(), r.number(1<<16)-1, r.timing()
 		if r.bad {
 			return
 		}
-		before, known := p.spent[key]
-		if !known && len(p.spent) >= maxSpent {
-			return
+		h.heardPace(pacer{key, rank}, t)
+	case entryWaits:
+		if key, waited := r.key(), r.number(mostWaited); !r.bad {
+			h.heardWait(now, p, key, waited)
 		}
-		p.spent[key] = sum
-		// What it had used before it was heard the first time is not known to be of this minute.
-		if (known || p.synced) && sum != before && x.options.Spent != nil {
-			x.options.Spent(now, key, sum-before)
+	case entryMaking:
+		if key := r.key(); !r.bad {
+			h.heardMaking(x, p, key)
+		}
+	case entryMade:
+		if key, stored := r.key(), r.number(1); !r.bad {
+			h.heardMade(x, p, key, stored == 1)
 		}
 	case entrySnapshot:
 		name := r.text(maxName)
@@ -195,17 +233,22 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		clear(p.slotted)
 	case entryComplete:
 		if p.inRound {
-			h.complete(now, p)
+			h.complete(x, now, p)
 		}
 	case entryWant:
 		if r.key() == x.options.ID && !r.bad {
 			c.want = true
 		}
 	case entryLeaving:
-		h.forget(now, p, c)
+		h.forget(x, now, p, c)
+		delete(h.gone, p.id)
 		r.rest = nil // it has nothing more to say
 	default:
-		r.bad = true
+		if kind < entryOptional {
+			r.bad = true
+			return
+		}
+		r.bytes(len(r.rest)) // of a newer one
 	}
 }
 
@@ -214,7 +257,8 @@ func (h *hearer) placed(now time.Time, p *peer, r *reader) {
 	a := r.away()
 	l := p.legs[id]
 	var names []kvindex.Name
-	if l == nil && h.legs < maxLegs {
+	room := mayHave(len(p.legs), h.legs, maxLegs)
+	if l == nil && room {
 		names = p.unpacker.append(nil, r)
 	} else {
 		p.unpacker.skip(r)
@@ -229,28 +273,35 @@ func (h *hearer) placed(now time.Time, p *peer, r *reader) {
 		}
 		return
 	}
-	if h.legs >= maxLegs {
+	if !room {
 		return
 	}
-	if h.names+len(names) <= maxNames {
+	if mayHave(p.names+len(names), h.names+len(names), maxNames) {
 		a.Names = names
+		p.names += len(names)
 		h.names += len(names)
 	}
 	l = &awayLeg{worker: key, away: a, round: p.round}
 	p.legs[id] = l
 	h.legs++
-	if w := h.workers[key]; w != nil {
-		l.followed = w.Follow(now, &l.away)
-	} else {
+	w := h.workers[key]
+	if w == nil {
 		h.ignored++
 	}
+	l.follow(now, w)
 }
+
+// mayHave says whether a peer that has so many may have more, where all peers have so many of most:
+// as many as are left for others. One peer alone can so use half of what there is, and none can keep the others
+// from having any.
+func mayHave(has, all, most int) bool { return has <= most-all && all < most }
 
 func (h *hearer) end(now time.Time, p *peer, id uint64) {
 	if l := p.legs[id]; l != nil {
 		if l.followed != nil {
 			l.followed.End(now)
 		}
+		p.names -= len(l.away.Names)
 		h.names -= len(l.away.Names)
 		h.legs--
 		delete(p.legs, id)
@@ -268,7 +319,7 @@ func (h *hearer) setSlots(p *peer, key uint64, n int) {
 		h.slots--
 	} else {
 		if before == 0 {
-			if h.slots >= maxLegs {
+			if !mayHave(len(p.slots), h.slots, maxLegs) {
 				return
 			}
 			h.slots++
@@ -285,7 +336,7 @@ func (h *hearer) setSlots(p *peer, key uint64, n int) {
 }
 
 // complete ends what a snapshot has not named.
-func (h *hearer) complete(now time.Time, p *peer) {
+func (h *hearer) complete(x *Exchange, now time.Time, p *peer) {
 	p.synced, p.inRound = true, false
 	var over []uint64
 	for id, l := range p.legs {
@@ -302,10 +353,25 @@ func (h *hearer) complete(now time.Time, p *peer) {
 			h.setSlots(p, key, 0)
 		}
 	}
+	for key, s := range p.spent {
+		if s.round != p.round {
+			delete(p.spent, key)
+		}
+	}
+	for model, w := range p.waits {
+		if w.round != p.round {
+			h.heardWait(now, p, model, 0)
+		}
+	}
+	for key, round := range p.making {
+		if round != p.round {
+			h.heardMade(x, p, key, false)
+		}
+	}
 }
 
 // forget drops all that a router had under way.
-func (h *hearer) forget(now time.Time, p *peer, c *calls) {
+func (h *hearer) forget(x *Exchange, now time.Time, p *peer, c *calls) {
 	ids := make([]uint64, 0, len(p.legs))
 	for id := range p.legs {
 		ids = append(ids, id)
@@ -317,7 +383,14 @@ func (h *hearer) forget(now time.Time, p *peer, c *calls) {
 	for key := range p.slots {
 		h.setSlots(p, key, 0)
 	}
+	for model := range p.waits {
+		h.heardWait(now, p, model, 0)
+	}
+	for key := range p.making {
+		h.heardMade(x, p, key, false)
+	}
 	delete(h.peers, p.id)
+	h.remember(now, p)
 	if p.name != "" {
 		c.gone = append(c.gone, p.name)
 	}
@@ -334,11 +407,14 @@ func (x *Exchange) Tick(now time.Time) [][]byte {
 	for id, p := range h.peers {
 		switch {
 		case now.Sub(p.heard) > Silent:
-			h.forget(now, p, &c)
+			h.forget(x, now, p, &c)
 		case !p.synced:
 			ask = append(ask, id)
 		}
+		h.again(now, p)
 	}
+	h.forgetGone(now)
+	h.believe()
 	h.known.Store(int64(len(h.peers)))
 	h.mu.Unlock()
 	slices.Sort(ask)
@@ -349,13 +425,23 @@ func (x *Exchange) Tick(now time.Time) [][]byte {
 	return x.flush(now, true)
 }
 
+// again counts what could not be counted when it was heard: what an engine says of itself may come
+// later than what others have under way there.
+func (h *hearer) again(now time.Time, p *peer) {
+	for _, l := range p.legs {
+		if w := h.workers[l.worker]; w != nil && l.partial && w.Knows(&l.away) {
+			l.follow(now, w)
+		}
+	}
+}
+
 // Forget drops all other routers, as when nothing is heard any more.
 func (x *Exchange) Forget(now time.Time) {
 	h := &x.in
 	h.mu.Lock()
 	var c calls
 	for _, p := range h.peers {
-		h.forget(now, p, &c)
+		h.forget(x, now, p, &c)
 	}
 	h.known.Store(0)
 	h.mu.Unlock()
@@ -370,23 +456,20 @@ func (h *hearer) setWorkers(now time.Time, workers map[uint64]*kvroute.Worker) {
 	for key, w := range old {
 		if workers[key] != w {
 			w.SetAway(0)
+			w.SetOthersWait(time.Time{})
 		}
 	}
 	for key, w := range workers {
 		if old[key] != w {
+			w.SetOthersWait(h.othersWait(w))
 			w.SetAway(h.away[key])
 		}
 	}
+	h.believe()
 	for _, p := range h.peers {
 		for _, l := range p.legs {
 			if w := workers[l.worker]; w != old[l.worker] {
-				if l.followed != nil {
-					l.followed.End(now)
-					l.followed = nil
-				}
-				if w != nil {
-					l.followed = w.Follow(now, &l.away)
-				}
+				l.follow(now, w)
 			}
 		}
 	}
@@ -400,6 +483,6 @@ func (h *hearer) stats() (s Stats) {
 		s.Legs += len(p.legs)
 	}
 	slices.Sort(s.Peers)
-	s.Gaps, s.Ignored = h.gaps, h.ignored
+	s.Gaps, s.Ignored, s.Making = h.gaps, h.ignored, h.making
 	return s
 }

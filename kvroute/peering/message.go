@@ -12,7 +12,8 @@ import (
 )
 
 // version is the first byte of a message. A message of another one is not looked at any further.
-const version = 1
+// 1 had entrySpent in snapshots, no entry behind entryLeaving, and none that may be skipped.
+const version = 2
 
 // A message is the version, the router's ID (8 bytes), the message's number among those of the router
 // (from 1), the place of its first new name (packer), and entries to its end. Each entry is its
@@ -24,12 +25,25 @@ const (
 	entryEnded               // leg
 	entrySlots               // worker, requests under way
 	entrySick                // worker
-	entrySpent               // account (8 bytes), sum since the router's start (8 bytes, a float64)
+	entrySpent               // account (8 bytes), its sum (8 bytes, a float64)
 	entrySnapshot            // length of the router's name, the name: all that it has follows
 	entryComplete            // end of the snapshot
 	entryWant                // router (8 bytes) whose snapshot is wanted
 	entryLeaving             // the router stops
+	entryLately              // of a snapshot: account, sum, how much of it is of the last minute (8 bytes, a float64)
+	entryUnused              // account that was not used for a minute: its next sum begins at 0
+	entryWaits               // model (8 bytes), 1 + ms that the request in line has waited that has longest; 0: none waits
+	entryMaking              // answer (8 bytes) that the router makes
+	entryMade                // answer that it makes no longer, 1 if it is stored
+	entryPace                // of a snapshot: worker, rank+1, what was learned of its passes (cost.Timing, 6 float64)
 )
+
+// Entries from entryOptional on have their length behind their kind, a number: who does not know one goes
+// on behind it, so that another one needs no other version.
+const entryOptional = 128
+
+// mostWaited bounds how long a request has waited, in ms.
+const mostWaited = 1 << 30
 
 // mostTokens bounds numbers of tokens: sums of them must not overflow.
 const mostTokens = 1 << 30
@@ -56,6 +70,10 @@ func appendPlaced(dst []byte, p *packer, id, worker uint64, a *kvroute.Away) []b
 
 func appendKeyed(dst []byte, kind byte, key uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(dst, kind), key)
+}
+
+func appendAmount(dst []byte, amount float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(amount))
 }
 
 // A reader reads a message of a stranger. Once it is bad all is zero.
@@ -138,15 +156,28 @@ func (r *reader) names(n int) []kvindex.Name {
 	return r.scratch
 }
 
-func (r *reader) text(most int) string {
+func (r *reader) text(most int) string { return string(r.bytes(most)) }
+
+// bytes reads a number, at most most, and as many bytes.
+func (r *reader) bytes(most int) []byte {
 	n := r.number(most)
 	if r.bad || len(r.rest) < n {
 		r.bad = true
-		return ""
+		return nil
 	}
-	s := string(r.rest[:n])
+	b := r.rest[:n]
 	r.rest = r.rest[n:]
-	return s
+	return b
+}
+
+// timing reads six numbers; what they say is looked at by who takes them.
+func (r *reader) timing() (t cost.Timing) {
+	for _, part := range [...]*[3]float64{&t.Prefill, &t.Decode} {
+		for i := range part {
+			part[i] = math.Float64frombits(r.key())
+		}
+	}
+	return t
 }
 
 // away reads a leg without its names.

@@ -2,8 +2,8 @@
 
 // Package peering is what several routers before the same workers tell each other, so that
 // each prices with everybody's load: which legs of requests are under way where, with the
-// blocks of their prompts, how many slots are in use, which workers were found dead, and what
-// API keys have used.
+// blocks of their prompts, how many slots are in use, who has waited longest, which workers were
+// found dead, what API keys have used, and which answers are being made.
 //
 //	x := peering.New(peering.Options{Name: "host-a", Ready: wake})
 //	pool := kvroute.NewPool(kvroute.PoolOptions{News: x.Tell, ...})
@@ -29,6 +29,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 )
 
 const (
@@ -53,6 +54,10 @@ const (
 	maxBlocks  = 1 << 14 // blocks of one prompt that are told of, the first ones
 	maxName    = 64      // bytes of a router's name
 	maxSpent   = 1 << 14 // accounts of API keys, of each router
+	maxWaits   = 1 << 10 // models that requests wait for, of each router
+	maxPaces   = 1 << 12 // workers' ranks of which others have learned the pace
+	maxMaking  = 1 << 12 // answers that each router makes
+	maxMakings = 1 << 15 // and all of them together
 )
 
 // Options are what an Exchange is told at its start.
@@ -79,6 +84,8 @@ type Exchange struct {
 	options Options
 	out     sender
 	in      hearer
+
+	elsewhere makings
 }
 
 // New returns an Exchange that has heard of nobody.
@@ -89,11 +96,16 @@ func New(o Options) *Exchange {
 	x.in.peers = map[uint64]*peer{}
 	x.in.workers = map[uint64]*kvroute.Worker{}
 	x.in.away = map[uint64]int{}
+	x.in.gone = map[uint64]gone{}
+	x.in.waits = map[uint64]time.Time{}
+	x.in.paces = map[pacer]cost.Timing{}
+	x.elsewhere.known = map[uint64]*Elsewhere{}
 	return x
 }
 
-// Key is what a worker is called between routers, by its URL in canonical form.
-func Key(url string) uint64 { return xxh3.HashString(url) }
+// Key is what a worker is called between routers, by its URL in canonical form, or a model, by its
+// name.
+func Key(name string) uint64 { return xxh3.HashString(name) }
 
 // Take's errors. Each is about the message alone: others are taken nevertheless.
 var (
@@ -107,6 +119,7 @@ var (
 type Stats struct {
 	Peers     []string // names of the routers that are known, sorted
 	Legs      int      // that others have under way here
+	Making    int      // answers that others make
 	Dropped   uint64   // news that were not told, because too many waited
 	Gaps      uint64   // messages of others that were missed
 	Snapshots uint64   // that were sent

@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"kvasir/kvroute"
+	"kvasir/kvroute/cost"
 	"kvasir/kvroute/kvindex"
 )
 
@@ -28,7 +28,14 @@ type sender struct {
 	used      []*slots          // whose number is perhaps another one than was told
 	accounts  map[uint64]*account
 	spent     []*account
-	legs      int // that were told of, and have not ended
+	unused    []uint64             // accounts that were dropped
+	waits     map[uint64]time.Time // since when the first in line for a model waits
+	waiting   []uint64             // models for which that is perhaps another one than was told
+	mark      int                  // of accounts' marks, the newest
+	markedAt  time.Time
+	making    map[uint64]int // answers that are being made here, and by how many
+	made      []made         // their beginnings and ends
+	legs      int            // that were told of, and have not ended
 	pending   bool
 	want      bool     // somebody wants a snapshot
 	asks      []uint64 // of whom one is wanted
@@ -77,11 +84,40 @@ func (w *slots) active() (n int) {
 	return n
 }
 
+// Sums of accounts are noted each markApart, so that it is known what is of the last minute, which is
+// what a limit a minute remembers. One that is not used for that long is dropped.
+const (
+	markApart = 10 * time.Second
+	marks     = 6
+)
+
 // An account is what an API key has used here.
 type account struct {
 	key   uint64
 	sum   float64
-	dirty bool // in spent
+	marks [marks]float64 // sums as they were, at sender.mark the newest
+	quiet int            // marks since it was used
+	dirty bool           // in spent
+}
+
+// lately is what of the sum is of the last minute, or at least of its last 50 s.
+func (a *account) lately(mark int) float64 { return max(a.sum-a.marks[(mark+1)%marks], 0) }
+
+// note notes the sums of the accounts when it is time for it. It is called with mu held.
+func (s *sender) note(now time.Time) {
+	if now.Sub(s.markedAt) < markApart {
+		return
+	}
+	s.markedAt = now
+	s.mark = (s.mark + 1) % marks
+	for key, a := range s.accounts {
+		if a.quiet++; a.quiet > marks && !a.dirty {
+			delete(s.accounts, key)
+			s.unused = append(s.unused, key)
+			continue
+		}
+		a.marks[s.mark] = a.sum
+	}
 }
 
 // An open leg is one that has not ended.
@@ -93,6 +129,7 @@ type open struct {
 func (s *sender) init() {
 	s.workers, s.accounts, s.open = map[*kvroute.Worker]*slots{}, map[uint64]*account{}, map[uint64]*open{}
 	s.slots, s.packer = map[uint64]*slots{}, newPacker()
+	s.waits, s.making = map[uint64]time.Time{}, map[uint64]int{}
 }
 
 func (s *sender) setWorkers(workers map[uint64]*kvroute.Worker) {
@@ -163,6 +200,9 @@ func (x *Exchange) Tell(n kvroute.News) bool {
 }
 
 func (s *sender) tell(n *kvroute.News) bool {
+	if n.Kind == kvroute.LineWaits {
+		return s.wait(Key(n.Model), n.Since)
+	}
 	e := event{kind: n.Kind, id: n.ID, away: n.Away}
 	e.away.Names = nil
 	if n.Worker != nil {
@@ -199,6 +239,39 @@ func (s *sender) tell(n *kvroute.News) bool {
 	return true
 }
 
+// wait has the next Flush say since when the first in line for a model waits; zero: nobody does.
+func (s *sender) wait(model uint64, since time.Time) bool {
+	if _, known := s.waits[model]; !known && len(s.waits) >= maxWaits {
+		s.dropped++
+		return false
+	}
+	s.waits[model] = since
+	if !slices.Contains(s.waiting, model) {
+		s.waiting = append(s.waiting, model)
+	}
+	return true
+}
+
+// takeWaits takes what is to be told of those in line: how long they have waited by now.
+func (s *sender) takeWaits(r *rest, now time.Time) {
+	if r.snapshot {
+		s.waiting = s.waiting[:0]
+		for model := range s.waits {
+			s.waiting = append(s.waiting, model)
+		}
+	}
+	for _, model := range s.waiting {
+		since, waited := s.waits[model], 0
+		if since.IsZero() {
+			delete(s.waits, model)
+		} else {
+			waited = 1 + int(min(max(now.Sub(since).Milliseconds(), 0), mostWaited-1))
+		}
+		r.waits = append(r.waits, keyed[int]{model, waited})
+	}
+	s.waiting = s.waiting[:0]
+}
+
 // Spend notes what an account has used here; negative: less than was noted before.
 func (x *Exchange) Spend(key uint64, amount float64) {
 	s := &x.out
@@ -213,7 +286,8 @@ func (x *Exchange) Spend(key uint64, amount float64) {
 		a = &account{key: key}
 		s.accounts[key] = a
 	}
-	a.sum += amount
+	a.sum = max(a.sum+amount, 0) // what is given back may be of before it was dropped
+	a.quiet = 0
 	if !a.dirty {
 		a.dirty = true
 		s.spent = append(s.spent, a)
@@ -339,9 +413,17 @@ func (s *sender) writePlaced(x *Exchange, id uint64, o *open) {
 // A rest is what is no event: numbers as they were at a moment, and what others asked for.
 type rest struct {
 	snapshot, leaving bool
-	slots             []keyed[int]
-	spent             []keyed[float64]
+	slots, waits      []keyed[int]
+	spent             []spentSum
+	unused            []uint64
+	made              []made
+	paced             []keyed[*kvroute.Worker]
 	asks              []uint64
+}
+
+type spentSum struct {
+	key         uint64
+	sum, lately float64
 }
 
 type keyed[T any] struct {
@@ -353,10 +435,13 @@ type keyed[T any] struct {
 // waits for mu.
 func (s *sender) takeRest(now time.Time) *rest {
 	r := &s.rest
-	r.slots, r.spent, r.asks = r.slots[:0], r.spent[:0], r.asks[:0]
+	r.slots, r.waits, r.spent, r.unused, r.asks = r.slots[:0], r.waits[:0], r.spent[:0], r.unused[:0], r.asks[:0]
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.note(now)
 	r.leaving = s.leaving
+	clear(r.paced)
+	r.paced = r.paced[:0]
 	r.snapshot = s.want && now.Sub(s.snapshotAt) >= snapshotApart
 	if r.snapshot {
 		s.want, s.snapshotAt = false, now
@@ -365,6 +450,9 @@ func (s *sender) takeRest(now time.Time) *rest {
 		for _, w := range s.slots {
 			s.used = append(s.used, w)
 			w.told = 0
+			if w.here != nil {
+				r.paced = append(r.paced, keyed[*kvroute.Worker]{w.key, w.here})
+			}
 		}
 		s.spent = s.spent[:0]
 		for _, a := range s.accounts {
@@ -383,9 +471,12 @@ func (s *sender) takeRest(now time.Time) *rest {
 	s.used = s.used[:0]
 	for _, a := range s.spent {
 		a.dirty = false
-		r.spent = append(r.spent, keyed[float64]{a.key, a.sum})
+		r.spent = append(r.spent, spentSum{a.key, a.sum, a.lately(s.mark)})
 	}
 	s.spent = s.spent[:0]
+	r.unused, s.unused = append(r.unused, s.unused...), s.unused[:0]
+	s.takeWaits(r, now)
+	s.takeMade(r)
 	r.asks, s.asks = append(r.asks, s.asks...), s.asks[:0]
 	return r
 }
@@ -401,15 +492,39 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 			s.writePlaced(x, id, s.open[id])
 		}
 	}
-	slices.SortFunc(r.slots, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
-	for _, w := range r.slots {
+	s.writeNumbers(x, entryWaits, r.waits) // before the slots: whoever hears of a free one knows who is first
+	s.writeNumbers(x, entrySlots, r.slots)
+	slices.Sort(r.unused)
+	for _, key := range r.unused { // before the sums: it may have been used again
 		m := s.room(x, entrySize)
-		*m = binary.AppendUvarint(appendKeyed(*m, entrySlots, w.key), uint64(max(w.n, 0)))
+		*m = appendKeyed(*m, entryUnused, key)
 	}
-	slices.SortFunc(r.spent, func(a, b keyed[float64]) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(r.spent, func(a, b spentSum) int { return cmp.Compare(a.key, b.key) })
 	for _, a := range r.spent {
 		m := s.room(x, entrySize)
-		*m = binary.LittleEndian.AppendUint64(appendKeyed(*m, entrySpent, a.key), math.Float64bits(max(a.n, 0)))
+		if r.snapshot {
+			*m = appendAmount(appendAmount(appendKeyed(*m, entryLately, a.key), a.sum), a.lately)
+		} else {
+			*m = appendAmount(appendKeyed(*m, entrySpent, a.key), a.sum)
+		}
+	}
+	slices.SortFunc(r.paced, func(a, b keyed[*kvroute.Worker]) int { return cmp.Compare(a.key, b.key) })
+	for _, w := range r.paced {
+		w.n.Learned(func(rank int, t cost.Timing) {
+			m := s.room(x, entrySize)
+			*m = binary.AppendUvarint(appendKeyed(*m, entryPace, w.key), uint64(rank+1))
+			for _, v := range slices.Concat(t.Prefill[:], t.Decode[:]) {
+				*m = appendAmount(*m, v)
+			}
+		})
+	}
+	for _, one := range r.made {
+		m := s.room(x, entrySize)
+		if one.phase == 0 {
+			*m = appendKeyed(*m, entryMaking, one.key)
+		} else {
+			*m = append(appendKeyed(*m, entryMade, one.key), byte(one.phase-1))
+		}
 	}
 	if r.snapshot {
 		m := s.room(x, entrySize)
@@ -422,6 +537,14 @@ func (s *sender) writeRest(x *Exchange, r *rest) {
 	if r.leaving {
 		m := s.room(x, entrySize)
 		*m = append(*m, entryLeaving)
+	}
+}
+
+func (s *sender) writeNumbers(x *Exchange, kind byte, all []keyed[int]) {
+	slices.SortFunc(all, func(a, b keyed[int]) int { return cmp.Compare(a.key, b.key) })
+	for _, one := range all {
+		m := s.room(x, entrySize)
+		*m = binary.AppendUvarint(appendKeyed(*m, kind, one.key), uint64(max(one.n, 0)))
 	}
 }
 

@@ -1,0 +1,209 @@
+// Requests in line at several routers before one worker with a limit, in virtual time: whose turn is it?
+
+package peering
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"kvasir/kvroute"
+)
+
+// A crowd is routers before the same worker, each with requests in line all the time.
+type crowd struct {
+	t       testing.TB
+	now     time.Duration
+	delay   time.Duration // of messages; negative: none comes through
+	random  *rand.Rand
+	routers []*inLine
+	mail    []posted
+}
+
+type posted struct {
+	at   time.Duration
+	from int
+	text []byte
+}
+
+// An inLine is one of them.
+type inLine struct {
+	x       *Exchange
+	pool    *kvroute.Pool
+	worker  *kvroute.Worker
+	flushes time.Duration
+	alarm   time.Duration
+	begun   []kvroute.Placement // in this moment
+	ends    []ending
+	served  int
+	longest time.Duration
+}
+
+type ending struct {
+	at        time.Duration
+	placement kvroute.Placement
+}
+
+const never = time.Duration(1 << 62)
+
+func newCrowd(t testing.TB, policy kvroute.Policy, limit int, delay time.Duration, routers int) *crowd {
+	c := &crowd{t: t, delay: delay, random: rand.New(rand.NewPCG(1, uint64(limit)))}
+	for i := range routers {
+		r := &inLine{flushes: never, alarm: never}
+		r.worker = kvroute.NewWorker("w", kvroute.Both, limit)
+		r.worker.SetModels([]kvroute.Model{{Name: "m"}})
+		r.worker.SetEngine(kvroute.EngineFacts{BlockSize: 16, Blocks: 100000, MaxBatchedTokens: 1 << 20, MaxSeqs: 256})
+		r.worker.ProbeOK(begin)
+		r.x = New(Options{ID: uint64(i) + 1, Name: fmt.Sprint(i), Ready: func() { r.flushes = c.now + Gather }})
+		r.x.SetWorkers(begin, map[uint64]*kvroute.Worker{Key("w"): r.worker})
+		r.pool = kvroute.NewPool(kvroute.PoolOptions{
+			Workers: []*kvroute.Worker{r.worker}, Policy: policy, CentralQueue: policy == kvroute.Predict, MaxQueued: 1000, News: r.x.Tell, Now: c.time,
+			Alarm: func(at time.Time) {
+				if r.alarm = never; !at.IsZero() {
+					r.alarm = at.Sub(begin)
+				}
+			},
+		})
+		c.routers = append(c.routers, r)
+	}
+	return c
+}
+
+func (c *crowd) time() time.Time { return begin.Add(c.now) }
+
+// arrive brings a request to a router.
+func (c *crowd) arrive(r *inLine) {
+	came := c.now
+	r.pool.Enter(kvroute.Query{Model: "m", Prompt: prompt(c.random.IntN(1<<20), 160)}, func(at kvroute.Placement, err error) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		r.begun = append(r.begun, at)
+		r.longest = max(r.longest, c.now-came)
+		r.served++
+	})
+}
+
+// step lets a millisecond pass.
+func (c *crowd) step() {
+	c.now += time.Millisecond
+	for len(c.mail) > 0 && c.mail[0].at <= c.now {
+		for i, r := range c.routers {
+			if i != c.mail[0].from {
+				if err := r.x.Take(c.time(), c.mail[0].text); err != nil {
+					c.t.Fatal(err)
+				}
+			}
+		}
+		c.mail = c.mail[1:]
+	}
+	for i, r := range c.routers {
+		if r.alarm <= c.now {
+			r.alarm = never
+			r.pool.Ring()
+		}
+		running := r.ends
+		r.ends = nil
+		for _, e := range running {
+			if e.at <= c.now {
+				e.placement.Release()
+			} else {
+				r.ends = append(r.ends, e)
+			}
+		}
+		c.begin(r)
+		switch {
+		case c.now%Heartbeat == 0:
+			c.post(i, r.x.Tick(c.time()))
+		case r.flushes <= c.now:
+			r.flushes = never
+			c.post(i, r.x.Flush(c.time()))
+		}
+	}
+	for _, r := range c.routers { // what was placed by a message
+		c.begin(r)
+	}
+}
+
+// begin runs what was placed, and brings as many requests as have left the line.
+func (c *crowd) begin(r *inLine) {
+	for len(r.begun) > 0 {
+		at := r.begun[0]
+		r.begun = r.begun[1:]
+		at.Tokens(c.time(), 1)
+		r.ends = append(r.ends, ending{c.now + time.Duration(40+c.random.IntN(40))*time.Millisecond, at})
+		c.arrive(r)
+	}
+}
+
+func (c *crowd) post(from int, messages [][]byte) {
+	if c.delay < 0 {
+		return
+	}
+	for _, m := range messages {
+		c.mail = append(c.mail, posted{c.now + c.delay, from, bytes.Clone(m)})
+	}
+}
+
+// run lets time pass, and returns how many requests were under way on the average.
+func (c *crowd) run(passes time.Duration) float64 {
+	sum, steps := 0, 0
+	for end := c.now + passes; c.now < end; {
+		c.step()
+		steps++
+		for _, r := range c.routers {
+			sum += len(r.ends)
+		}
+	}
+	return float64(sum) / float64(steps)
+}
+
+// Four routers have requests in line all the time, the first one before the others come: none of them starves, and
+// the slots are used. When they hear nothing of each other, each goes on alone.
+func TestNobodyStarves(t *testing.T) {
+	for _, tc := range []struct {
+		policy kvroute.Policy
+		limit  int
+		delay  time.Duration
+	}{
+		{kvroute.LeastLoaded, 1, 10 * time.Millisecond},
+		{kvroute.LeastLoaded, 4, time.Millisecond},
+		{kvroute.LeastLoaded, 16, 10 * time.Millisecond},
+		{kvroute.Predict, 4, 5 * time.Millisecond},
+	} {
+		name := fmt.Sprintf("%v, max_requests %d, %v", tc.policy, tc.limit, tc.delay)
+		c := newCrowd(t, tc.policy, tc.limit, tc.delay, 4)
+		for range 40 {
+			c.arrive(c.routers[0])
+		}
+		c.run(2 * time.Second)
+		for _, r := range c.routers[1:] {
+			for range 40 {
+				c.arrive(r)
+			}
+		}
+		c.run(5 * time.Second)
+		for _, r := range c.routers {
+			r.served, r.longest = 0, 0
+		}
+		used := c.run(10 * time.Second)
+		least, most, all, longest := 1<<30, 0, 0, time.Duration(0)
+		for _, r := range c.routers {
+			least, most, all, longest = min(least, r.served), max(most, r.served), all+r.served, max(longest, r.longest)
+		}
+		t.Logf("%s: %d to %d of %d, %.2f under way, longest wait %v", name, least, most, all, used, longest)
+		if float64(least) < 0.2*float64(all) {
+			t.Errorf("%s: one router got %d of %d", name, least, all)
+		}
+		if used > 1.2*float64(tc.limit) || used < 0.8*float64(tc.limit) {
+			t.Errorf("%s: %.2f requests under way", name, used)
+		}
+		c.delay = -1
+		c.run(2 * Silent)
+		if alone := c.run(2 * time.Second); alone < 3.8*float64(tc.limit) {
+			t.Errorf("%s: cut off, %.2f requests under way at four that are alone", name, alone)
+		}
+	}
+}
