@@ -124,8 +124,13 @@ func (p *Proxy) DrainWorker(name string, drains bool) (requests int, err error) 
 	defer p.applying.Unlock()
 	s := p.state.Load()
 	b := s.byName()[name]
-	if b == nil {
-		delete(p.drained, name) // what is gone and should not be drained when it comes back
+	switch {
+	case b == nil && p.drained[name]: // gone, and drained when it comes back, unless that is taken back
+		if !drains {
+			delete(p.drained, name)
+		}
+		return 0, nil
+	case b == nil:
 		hint := wording.DidYouMean(name, slices.Sorted(maps.Keys(s.byName())))
 		return 0, fmt.Errorf("%w %s%s", ErrNoSuchWorker, wording.Quote(name), hint)
 	}
