@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/openai/answer"
 	"kvasir/proxy/roster"
 	"kvasir/wording"
@@ -65,11 +66,13 @@ func (b *backend) seen(now time.Time, prices bool) roster.Worker {
 		State: st.State.String(), Why: st.Why, Draining: b.Draining(), TakesRequests: st.State.TakesRequests(), Since: roster.Time{Time: st.Since},
 		Requests: b.Active(), Away: b.Away(), Blocks: roster.Blocks{KnownBy: "none"},
 		Overlap:   b.tally.overlap.Load(),
-		Tokens:    roster.Tokens{In: b.tally.in.Load(), Out: b.tally.out.Load(), Cached: b.tally.cached.Load()},
 		Ejections: b.tally.ejections.Load(), Failures: b.tally.failures.Load(), GPUs: []roster.GPU{},
 	}
 	if w.Source == "" {
 		w.Source = "config"
+	}
+	if t := (roster.Tokens{In: b.tally.in.Load(), Out: b.tally.out.Load(), Cached: b.tally.cached.Load()}); t != (roster.Tokens{}) || b.Role() != kvroute.Prefill {
+		w.Tokens = &t
 	}
 	models, _ := b.Worker.Worker.Models()
 	for _, m := range models {
