@@ -135,7 +135,7 @@ func (o *operations) note(x *exchange) {
 		return
 	}
 	m := o.meterOf(model, route)
-	if f.streamed && f.firstByte > 0 {
+	if f.streamed && f.firstByte > 0 && f.status < 400 { // an error that is passed on has no first token
 		m.first.Observe(f.firstByte.Seconds())
 	}
 	observeCount(m.prompt, f.usage.Prompt)

@@ -83,6 +83,19 @@ func TestCompatibleTokens(t *testing.T) {
 	}
 }
 
+// TestErrorsHaveNoFirstToken: a worker that refuses a stream at once made no first token, let alone a fast one.
+func TestErrorsHaveNoFirstToken(t *testing.T) {
+	w := startWorker(t, send(httpReply(400, "application/json", `{"error":{"message":"no","type":"BadRequestError","code":400}}`)))
+	p := startProxy(t, everyName(settingsFor(w.url)))
+	p.ask(t, "/v1/chat/completions", streamChat)
+	p.has(t, map[string]float64{`llm_request_errors_total{model="m",reason="upstream_4xx"}`: 1})
+	for name := range seriesOf(t, p) {
+		if strings.Contains(name, "first") && !strings.HasPrefix(name, "kvasir_") || strings.HasPrefix(name, "llm_model_ttft") {
+			t.Errorf("%s is shown", name)
+		}
+	}
+}
+
 // TestNoCompatibleNames: without metrics.compatible nothing is counted by model and no other name is shown; a
 // reload begins with it, and ends it.
 func TestNoCompatibleNames(t *testing.T) {
