@@ -138,6 +138,21 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestChangedModels: a request that was refused, or answered from the cache, went to no other model.
+func TestChangedModels(t *testing.T) {
+	got := told(t, []string{"vllm-sr"}, family(Routed, counter, count(4, "source", "auto", "model", "m", "reason", "auto_routing"),
+		count(2, "source", "auto", "model", "m", "reason", "security_block"), count(1, "source", "auto", "model", "m", "reason", "cache_hit"),
+		count(8, "source", "m", "model", "m", "reason", "model_specified"), count(16, "source", "m", "model", "spare", "reason", "model_specified")))
+	for _, want := range []string{
+		`llm_model_routing_modifications_total{source_model="auto",target_model="m"} 4`,
+		`llm_model_routing_modifications_total{source_model="m",target_model="spare"} 16`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+}
+
 // TestNamesAreApart: no name stands in two tables, each is made from something that is counted, and its series have
 // all its labels and no two the same.
 func TestNamesAreApart(t *testing.T) {
