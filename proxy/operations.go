@@ -214,6 +214,14 @@ func (o *operations) notePlaced(f *placed, now time.Time) {
 	}
 }
 
+// notePrefill notes what a prefill worker took. One that a reload has dropped meanwhile has no series
+// any more, and gets none.
+func (o *operations) notePrefill(s *state, worker string, seconds float64) {
+	if s.settings.counts() && s.has(worker) {
+		o.prefill.WithLabelValues(worker).Observe(seconds)
+	}
+}
+
 // forget drops what is counted of workers that the next state does not have.
 func (o *operations) forget(old, next *state) {
 	for _, b := range old.backends {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -171,6 +172,33 @@ func BenchmarkNote(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestLateWorkers: what a worker does after a reload has dropped it brings no series of it back. Names of workers
+// that a source finds are ever new ones.
+func TestLateWorkers(t *testing.T) {
+	gone, stays := startWorker(t, send(httpReply(200, "application/json", chatReply))), startWorker(t, send(httpReply(200, "application/json", chatReply)))
+	p := startProxy(t, everyName(settingsFor(gone.url, stays.url)))
+	old := p.state.Load()
+	if err := p.Apply(everyName(settingsFor(stays.url))); err != nil {
+		t.Fatal(err)
+	}
+	now := p.state.Load()
+	for _, b := range old.ordered {
+		p.workerFailed(b, time.Now(), "connect")
+		p.metrics.operations.notePrefill(now, b.Name(), 1)
+	}
+	for name := range seriesOf(t, p) {
+		worker := regexp.MustCompile(`worker(?:_id)?="(.*?)"`).FindStringSubmatch(name)
+		if worker != nil && !now.has(worker[1]) {
+			t.Errorf("%s is there", name)
+		}
+	}
+	kept := now.ordered[0].Name()
+	p.has(t, map[string]float64{
+		fmt.Sprintf(`kvasir_worker_failures_total{reason="connect",worker=%q}`, kept): 1,
+		fmt.Sprintf(`dynamo_worker_prefill_latency_ms{worker_id=%q}`, kept):           1,
+	})
 }
 
 func TestReusedLately(t *testing.T) {
