@@ -89,7 +89,9 @@ func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 	if p.state.Load().has(b.Name()) { // else a reload has dropped it, with its series
 		p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
 	}
+	b.tally.failures.Add(1)
 	if b.Failed(now, reason) {
+		b.tally.ejections.Add(1)
 		st := b.Status(now)
 		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is ejected after failures in a row")
 	}
