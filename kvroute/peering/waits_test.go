@@ -4,6 +4,7 @@ package peering
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -204,6 +205,39 @@ func TestNobodyStarves(t *testing.T) {
 		c.run(2 * Silent)
 		if alone := c.run(2 * time.Second); alone < 3.8*float64(tc.limit) {
 			t.Errorf("%s: cut off, %.2f requests under way at four that are alone", name, alone)
+		}
+	}
+}
+
+// A router that says for ever that its requests wait, and takes no slot, costs who is beside it next to nothing.
+func TestWaitsThatNeverEnd(t *testing.T) {
+	for _, limit := range []int{1, 4} {
+		c := newCrowd(t, kvroute.LeastLoaded, limit, time.Millisecond, 1)
+		r := c.routers[0]
+		for range 10 {
+			c.arrive(r)
+		}
+		alone := c.run(10 * time.Second)
+		seq := uint64(0)
+		beside := 0.0
+		for range 20 {
+			seq++
+			m := binary.AppendUvarint(appendKeyed(appendHeader(nil, 99, seq, 0), entryWaits, Key("m")), mostWaited)
+			if err := r.x.Take(c.time(), m); err != nil {
+				t.Fatal(err)
+			}
+			beside += c.run(time.Second) / 20
+		}
+		t.Logf("max_requests %d: %.3f under way alone, %.3f beside it", limit, alone, beside)
+		if beside < 0.96*alone {
+			t.Errorf("max_requests %d: %.3f under way, alone %.3f", limit, beside, alone)
+		}
+		m := appendHeader(nil, 99, seq+1, 0)
+		if err := r.x.Take(c.time(), append(m, entryLeaving)); err != nil {
+			t.Fatal(err)
+		}
+		if again := c.run(time.Second); again < 0.98*alone {
+			t.Errorf("max_requests %d: %.3f under way after it has gone, alone %.3f", limit, again, alone)
 		}
 	}
 }
