@@ -28,6 +28,7 @@ type hearer struct {
 	gone    map[uint64]gone
 	making  int // answers that peers make
 	paces   map[pacer]cost.Timing
+	pruned  bool                 // paces were looked through since the last heartbeat
 	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
 	untold  bool                 // waits has changed, and workers were not told
 	gaps    uint64

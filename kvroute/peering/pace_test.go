@@ -85,7 +85,15 @@ func TestPacesOfStrangers(t *testing.T) {
 	for key := range uint64(2 * maxPaces) {
 		h.heardPace(pacer{key, -1}, cost.Mocker)
 	}
-	if h.heardPace(pacer{Key("w"), -1}, cost.Mocker); len(h.paces) > maxPaces {
+	h.believe()                      // a heartbeat
+	for rank := range 2 * maxPaces { // a worker that is known, and ranks that it does not have
+		h.heardPace(pacer{Key("w"), rank}, cost.Mocker)
+	}
+	if len(h.paces) != maxPaces {
+		t.Errorf("%d are kept", len(h.paces))
+	}
+	h.believe()
+	if h.heardPace(pacer{Key("w"), -1}, cost.Mocker); len(h.paces) != 1 {
 		t.Errorf("%d are kept", len(h.paces))
 	}
 	if pace, known := b.workers[0].Pace(); !known || math.Abs(pace-1) > 1e-9 {
