@@ -13,7 +13,7 @@ HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build install run test test-real hostile soak image deb release-snapshot cast plots bench profile train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build install run test test-real hostile soak image deb release-snapshot cast plots pictures bench profile train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 20
@@ -56,6 +56,10 @@ release-snapshot: build ## archives for linux and darwin, amd64 and arm64, with 
 
 cast: build ## docs/pictures/cast.svg: a terminal session as a picture that moves, recorded from a real Kvasir
 	@go run ./scripts/cast
+
+pictures: build ## docs/pictures/page-*.png: the page with simulated workers under load, by Chromium (two minutes)
+	@KVASIR_REAL=required scripts/parts.sh chromium
+	mkdir -p docs/pictures && node scripts/page/pictures.mjs
 
 plots: ## docs/pictures/routing.svg and performance.svg, from the tables of their pages
 	@go run ./scripts/plots

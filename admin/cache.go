@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/openai"
 	"kvasir/openai/answer"
@@ -26,11 +26,13 @@ type cacheStore struct {
 }
 
 // cacheRoutes adds GET and DELETE of /cache and /cache/{id}.
-func cacheRoutes(r *router.Router, s *cacheStore) {
-	r.GET("/cache", s.with(cacheStats))
-	r.DELETE("/cache", changing(s.with(s.dropMatching)))
-	r.GET("/cache/{id}", s.with(cacheEntry))
-	r.DELETE("/cache/{id}", changing(s.with(s.dropEntry)))
+func cacheRoutes(r *apidoc.Routes, s *cacheStore) {
+	r.Add(apidoc.Operation{Method: "GET", Path: "/cache", Does: "How the cache does", Group: "cache", Answers: apidoc.Of[cacheStatsAnswer]()}, s.with(cacheStats))
+	r.Add(apidoc.Operation{Method: "DELETE", Path: "/cache", Does: "Drop the entries that meet every condition", Group: "cache", Headers: changes,
+		Query:   []apidoc.Parameter{{Name: "tenant", Does: "whose they are"}, {Name: "model", Does: "that answered"}, {Name: "scope", Does: "as GET /cache/{id} shows it"}, {Name: "all", Does: "true: every entry, alone"}},
+		Answers: apidoc.Of[droppedAnswer]()}, changing(s.with(s.dropMatching)))
+	r.Add(apidoc.Operation{Method: "GET", Path: "/cache/{id}", Does: "One entry: its question, and the beginning of its answer", Group: "cache", Answers: apidoc.Of[cacheEntryAnswer]()}, s.with(cacheEntry))
+	r.Add(apidoc.Operation{Method: "DELETE", Path: "/cache/{id}", Does: "Drop one entry", Group: "cache", Headers: changes, Answers: apidoc.Of[droppedAnswer]()}, changing(s.with(s.dropEntry)))
 }
 
 // with calls do with the cache and writes its result.

@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/classify"
 	"kvasir/openai"
 	"kvasir/proxy/respond"
@@ -21,12 +21,29 @@ import (
 
 // classifierRoutes adds POST /api/v1/classify/{intent,pii,security} and
 // /api/v1/similarity.
-func classifierRoutes(r *router.Router, now func() Classifier) {
-	r.POST("/api/v1/classify/intent", classifying(now, intent))
-	r.POST("/api/v1/classify/pii", classifying(now, pii))
-	r.POST("/api/v1/classify/security", classifying(now, security))
-	r.POST("/api/v1/similarity", classifying(now, similarity))
+func classifierRoutes(r *apidoc.Routes, now func() Classifier) {
+	for _, c := range []struct {
+		path, does string
+		answers    apidoc.Schema
+		answer     func(Classifier, *textQuestion) (any, *openai.Error)
+	}{
+		{"/api/v1/classify/intent", "The category of a text", apidoc.Of[intentAnswer](), intent},
+		{"/api/v1/classify/pii", "The personal data in a text", apidoc.Of[piiAnswer](), pii},
+		{"/api/v1/classify/security", "The probability of an attack", apidoc.Of[securityAnswer](), security},
+		{"/api/v1/similarity", "How near two texts are", apidoc.Of[similarityAnswer](), similarity},
+	} {
+		r.Add(apidoc.Operation{Method: "POST", Path: c.path, Does: c.does, Group: "classify", Asks: textAsked, Answers: c.answers}, classifying(now, c.answer))
+	}
 }
+
+// textAsked is a textQuestion as it may be written: what a route does not read may be left out.
+var textAsked = apidoc.Object(apidoc.Schema{
+	"text": apidoc.Text("needed, but for similarity"), "text1": apidoc.Text("of similarity"), "text2": apidoc.Text("of similarity"),
+	"options": apidoc.Object(apidoc.Schema{
+		"return_probabilities": apidoc.Schema{"type": "boolean"}, "confidence_threshold": apidoc.Schema{"type": "number"},
+		"entity_types": apidoc.List(apidoc.Text("a type of personal data, or all")),
+	}),
+})
 
 // A textQuestion is the body of a request to any of these routes.
 type textQuestion struct {

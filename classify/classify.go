@@ -172,6 +172,9 @@ func (c *Classifier) Idle(auto bool) bool {
 	return !auto && c.options.Jailbreak.Action == Off && c.options.PII.Action == Off && len(c.explicit) == 0
 }
 
+// Decides says that a decision may hold for requests of this kind (auto: they leave the choice to us).
+func (c *Classifier) Decides(auto bool) bool { return auto && len(c.auto) > 0 || len(c.explicit) > 0 }
+
 // Judge says what was found in the request and what follows. It runs on the
 // caller's goroutine and waits until fewer than Options.Threads others judge. That wait
 // has a bound of its own (ErrBusy) and does not count towards the timeout. The verdict

@@ -58,6 +58,35 @@ func command(t *testing.T, environ []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// What import makes of each of its golden files is taken by check, with the variables that it names.
+func TestImportedIsTaken(t *testing.T) {
+	t.Parallel()
+	var environ []string
+	for _, name := range []string{"BASE_KEY", "THINKER_KEY", "EXAMPLE_KEY", "HOSTED_X_API_TOKEN", "ODD_KEY", "MILVUS_PASSWORD", "OPENAI_API_KEY", "VECTORS_KEY", "GROQ_API_KEY"} {
+		environ = append(environ, name+"=value")
+	}
+	environ = append(environ, "EMBED_BASE=http://127.0.0.1:9", "LITELLM_MASTER_KEY_SHA256="+strings.Repeat("ab", 32))
+	for _, from := range []string{"vllm-sr", "litellm"} {
+		files, _ := filepath.Glob("../config/convert/testdata/" + from + "/*.want.yaml")
+		if len(files) < 2 {
+			t.Fatal("there are no golden files of ", from)
+		}
+		for _, want := range files {
+			t.Run(want, func(t *testing.T) {
+				t.Parallel()
+				file := strings.TrimSuffix(want, ".want.yaml") + ".yaml"
+				result := filepath.Join(t.TempDir(), "kvasir.yaml")
+				if out, err := command(t, nil, "import", "--from", from, file, "--output", result).CombinedOutput(); err != nil {
+					t.Fatalf("import: %v\n%s", err, out)
+				}
+				if out, err := command(t, environ, "check", "--config", result).CombinedOutput(); err != nil || !strings.Contains(string(out), ": ok (") {
+					t.Errorf("check: %v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	const usage = `kvasir: `
@@ -80,6 +109,15 @@ func TestExitCodes(t *testing.T) {
 		{"check --log-level loud", "", 2, ``, `^--log-level: log\.level: must be .*\n$`},
 		{"check", "KVASIR_LOG_LEVEL=inf", 2, ``, `^KVASIR_LOG_LEVEL: log\.level: must be .* did you mean "info"\?\n$`},
 		{"check --set server.cors=https://a,https://b --listen :0 --admin= --log-format json", "", 0, `ok`, ``},
+		{"import --from vllm-sr ../config/convert/testdata/vllm-sr/v01.yaml", "", 0, `(?s)^# Kvasir's configuration, made by kvasir import of v01\.yaml.*\n  - name: near\n`, `(?m)^\.\./config/convert/testdata/vllm-sr/v01\.yaml:5: listeners\[1\]: Kvasir has one address for clients, .*\n`},
+		{"import --from litellm ../config/convert/testdata/litellm/wild.yaml --strict", "", 1, ``, `(?s)^.*wild\.yaml:4: .*\nkvasir: 6 notes above, and --strict takes none; nothing was written\n$`},
+		{"import --from litellm ../config/convert/testdata/litellm/wild.yaml --output binary_test.go", "", 1, ``, `kvasir: cannot write the result: open binary_test\.go: file exists\n$`},
+		{"import --from litellm ../config/convert/testdata/vllm-sr/v01.yaml", "", 2, ``, `^kvasir: cannot import: .*v01\.yaml is no configuration of LiteLLM, which has some of model_list, router_settings and litellm_settings at its top\nRun "kvasir import --help" for help\.\n$`},
+		{"import --from vllm-rs x.yaml", "", 2, ``, `^kvasir: cannot read the file: open x\.yaml: no such file or directory\n`},
+		{"import --from vllm-rs binary_test.go", "", 2, ``, `^kvasir: cannot import: "vllm-rs" is no program whose configuration can be read, did you mean "vllm-sr"\?; those are vllm-sr and litellm\n`},
+		{"import config.yaml", "", 2, ``, usage + `--from: is missing; name the program that the file is of, vllm-sr or litellm\n`},
+		{"import --from litellm", "", 2, ``, usage + `name one file, or - for stdin\n`},
+		{"__complete import --from ", "", 0, `^vllm-sr\nlitellm\n:4\n$`, `ShellCompDirectiveNoFileComp`},
 		{"chekc", "", 2, ``, usage + `there is no command "chekc", did you mean "check"\?\nRun "kvasir --help" for help\.\n$`},
 		{"serve now", "", 2, ``, usage + `serve takes no argument "now"\n`},
 		{"check --confg x", "", 2, ``, usage + `unknown flag: --confg, did you mean "--config"\?\nRun "kvasir check --help" for help\.\n$`},
@@ -106,6 +144,11 @@ func TestExitCodes(t *testing.T) {
 		{"register --etcd https://a:2379 --url http://a:1 --ca nowhere.pem", "", 2, ``, usage + `--ca: cannot read file "nowhere\.pem": no such file or directory\n`},
 		{"register --etcd http://a:2379 --url http://a:1 --role decod", "", 2, ``, usage + `.* did you mean "decode"\?\n`},
 		{"__complete register --role ", "", 0, `^both\nprefill\ndecode\n:4\n$`, `ShellCompDirectiveNoFileComp`},
+		{"drain", "", 2, ``, usage + `name one worker; .*\nRun "kvasir drain --help" for help\.\n$`},
+		{"drain a b", "", 2, ``, usage + `name one worker; `},
+		{"drain a --admin=", "", 1, ``, `^kvasir: there is no admin listener to ask: server\.admin is off\n$`},
+		{"drain a --admin 127.0.0.1:1", "", 1, ``, `^kvasir: no Kvasir answers at server\.admin "127\.0\.0\.1:1": connection refused\n$`},
+		{"drain a --admin 127.0.0.1:1 --key-file nowhere.key", "", 1, ``, `^kvasir: cannot read the key of the admin listener: open nowhere\.key: no such file or directory\n$`},
 		{"completion", "", 2, ``, usage + `name one shell: bash, zsh or fish\n`},
 		{"completion zhs", "", 2, ``, usage + `no completion for "zhs".* did you mean "zsh"\?\n`},
 		{"completion bash", "", 0, `(?s)bash completion.*__start_kvasir`, ``},

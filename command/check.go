@@ -22,6 +22,7 @@ import (
 	"kvasir/discovery"
 	"kvasir/kvroute"
 	"kvasir/proxy"
+	"kvasir/tracing"
 	"kvasir/upstream"
 	"kvasir/wording"
 )
@@ -50,7 +51,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 			}
 			out := cmd.OutOrStdout()
 			fmt.Fprintf(out, "%s: ok (%s)\n", l.Name(), summary(g.Config))
-			for _, warning := range append(exposed(g.Config), contradicted(g.Config)...) {
+			for _, warning := range slices.Concat(exposed(g.Config), contradicted(g.Config), g.Tracing.Ignored) {
 				fmt.Fprintf(out, "warning: %s\n", warning)
 			}
 			if !live {
@@ -60,7 +61,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store and NATS; exit code 1 if one does not answer")
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store, NATS and the collector of traces; exit code 1 if one does not answer")
 	return cmd
 }
 
@@ -75,13 +76,20 @@ func exposed(c *config.Config) (warnings []string) {
 			warnings = append(warnings, "server.tls: keys and prompts go in the clear to server.listen "+wording.Quote(s.Listen)+"; set server.tls, or put a proxy with TLS in front")
 		}
 	}
-	if s.Admin != "" && !config.IsLoopback(s.Admin) {
-		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, or let only your monitoring through")
+	switch {
+	case s.Admin == "" || config.IsLoopback(s.Admin):
+	case s.AdminKey != "":
+		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" is plain HTTP, so that its key and what it shows go in the clear; let only your monitoring through, or put a proxy with TLS in front")
+	default:
+		warnings = append(warnings, "server.admin: "+wording.Quote(s.Admin)+" shows metrics, profiles and the cache, and reloads, for everybody who reaches it; listen on 127.0.0.1, let only your monitoring through, or set server.admin_key_file")
 	}
 	for i, raw := range c.Peers.Servers {
 		if u, err := url.Parse(raw); err == nil && u.Scheme == "nats" && c.Peers.TLS == (config.PeerTLS{}) && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
 			warnings = append(warnings, fmt.Sprintf("peers.servers[%d]: what replicas share, and the token, may go in the clear to %s; use tls:// or peers.tls, or a network that is theirs alone", i, wording.Quote(u.Host)))
 		}
+	}
+	if u, err := url.Parse(c.Tracing.Endpoint); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+		warnings = append(warnings, "tracing.endpoint: names of models, keys and tenants, and tracing.headers, go in the clear to "+wording.Quote(u.Host)+"; use https, or a network that is the collector's alone")
 	}
 	for i, w := range c.Workers {
 		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
@@ -152,6 +160,7 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	} else if peersWhat != "" {
 		fmt.Fprintf(out, "peers: ok (%s)\n", peersWhat)
 	}
+	tracesErr := checkTraces(ctx, out, g)
 	if modelErr := checkModels(out, g.Config); modelErr != nil {
 		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
 		return errors.New("a model of classify failed")
@@ -170,8 +179,25 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		return errors.New("the cache failed")
 	case peersErr != nil:
 		return errors.New("what replicas share by failed")
+	case tracesErr != nil:
+		return errors.New("the collector of traces failed")
 	}
 	return nil
+}
+
+// checkTraces asks the collector of traces, if there is one.
+func checkTraces(ctx context.Context, out io.Writer, g *config.Generation) error {
+	o := wiring.Tracing(g, "")
+	if o == nil {
+		return nil
+	}
+	to, err := tracing.Check(ctx, o)
+	if err != nil {
+		fmt.Fprintf(out, "tracing: failed: %s: %v\n", to, err)
+	} else {
+		fmt.Fprintf(out, "tracing: ok (a collector at %s)\n", to)
+	}
+	return err
 }
 
 // checkServed prints a line for each model that the configuration names and no worker serves.

@@ -4,6 +4,8 @@ package command
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,11 +21,11 @@ import (
 
 // TestExposed: what stands open to a network is warned of, and nothing on loopback.
 func TestExposed(t *testing.T) {
-	open := &config.Config{Server: config.Server{Listen: "0.0.0.0:8080", Admin: ":9090"}, Workers: []config.Worker{{URL: "http://10.0.0.5:8000"}}, Peers: config.Peers{Servers: []string{"nats://10.0.0.9:4222"}}}
-	if got := strings.Join(exposed(open), "\n"); strings.Count(got, "\n") != 4 {
+	open := &config.Config{Server: config.Server{Listen: "0.0.0.0:8080", Admin: ":9090"}, Workers: []config.Worker{{URL: "http://10.0.0.5:8000"}}, Peers: config.Peers{Servers: []string{"nats://10.0.0.9:4222"}}, Tracing: config.Tracing{Endpoint: "http://10.0.0.9:4318"}}
+	if got := strings.Join(exposed(open), "\n"); strings.Count(got, "\n") != 5 {
 		t.Errorf("an open configuration is warned of by\n%s", got)
 	}
-	shut := &config.Config{Server: config.Server{Listen: "127.0.0.1:8080", Admin: "unix:/run/a.sock"}, Workers: []config.Worker{{URL: "http://localhost:8000"}, {URL: "https://a:1"}}, Peers: config.Peers{Servers: []string{"nats://127.0.0.1:4222", "tls://a:4222"}}}
+	shut := &config.Config{Server: config.Server{Listen: "127.0.0.1:8080", Admin: "unix:/run/a.sock"}, Workers: []config.Worker{{URL: "http://localhost:8000"}, {URL: "https://a:1"}}, Peers: config.Peers{Servers: []string{"nats://127.0.0.1:4222", "tls://a:4222"}}, Tracing: config.Tracing{Endpoint: "http://127.0.0.1:4318"}}
 	if got := exposed(shut); len(got) != 0 {
 		t.Errorf("a configuration on loopback is warned of: %v", got)
 	}
@@ -98,6 +100,33 @@ func TestCheckPeers(t *testing.T) {
 		err = checkLive(t.Context(), &out, g)
 		if !regexp.MustCompile("(?m)^"+c.says).Match(out.Bytes()) || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 			t.Errorf("%s: it ends with %v and says\n%s", c.peers, err, out.Bytes())
+		}
+	}
+}
+
+// TestCheckTraces: check --live sends the collector a message without a span.
+func TestCheckTraces(t *testing.T) {
+	t.Parallel()
+	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/traces" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer c.Close()
+	file := filepath.Join(t.TempDir(), "kvasir.yaml")
+	for _, tc := range []struct{ endpoint, says, err string }{
+		{c.URL, `tracing: ok \(a collector at http://127\.0\.0\.1:\d+/v1/traces\)`, ""},
+		{c.URL + "/other", `tracing: failed: http://127\.0\.0\.1:\d+/other/v1/traces: .*404`, "the collector of traces failed"},
+		{"http://127.0.0.1:1", `tracing: failed: http://127\.0\.0\.1:1/v1/traces: .*refused`, "the collector of traces failed"},
+		{"http://127.0.0.1:1, protocol: grpc", `tracing: failed: http://127\.0\.0\.1:1: `, "the collector of traces failed"},
+	} {
+		do(t, os.WriteFile(file, []byte("simulate: [{name: s, events: false}]\ncache: {store: off}\ntracing: {endpoint: "+tc.endpoint+"}\n"), 0o600))
+		g, _, err := (&config.Layers{File: file}).Load()
+		do(t, err)
+		var out bytes.Buffer
+		err = checkLive(t.Context(), &out, g)
+		if !regexp.MustCompile("(?m)^"+tc.says).Match(out.Bytes()) || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
+			t.Errorf("%s: it ends with %v and says\n%s", tc.endpoint, err, out.Bytes())
 		}
 	}
 }

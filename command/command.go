@@ -5,6 +5,7 @@
 //
 //	kvasir [serve] [--config F]
 //	kvasir check [--config F] [--live]
+//	kvasir import --from PROGRAM FILE
 //	kvasir explain [--config F] < F
 //	kvasir classify [--config F] < F
 //	kvasir similar [--config F] < F
@@ -12,6 +13,7 @@
 //	kvasir plan --trace F ...
 //	kvasir simulate --listen A ...
 //	kvasir register --etcd URL --url URL ...
+//	kvasir drain WORKER [--undo]
 //	kvasir gpu [--watch] [--json]
 //	kvasir health [--config F]
 //	kvasir version
@@ -89,8 +91,8 @@ it serves; without --config with two simulated workers, to try things out.`
   kvasir check --config kvasir.yaml --live     is the file good, do its workers answer
   kvasir simulate --listen 127.0.0.1:8000      one simulated worker
   kvasir serve --help                          every command has examples`
-	root.AddCommand(serveCommand("serve", p), checkCommand(p), explainCommand(p), classifyCommand(p), similarCommand(p), replayCommand(), planCommand(),
-		simulateCommand(), registerCommand(), gpuCommand(p), healthCommand(p), versionCommand(p), completionCommand())
+	root.AddCommand(serveCommand("serve", p), checkCommand(p), importCommand(), explainCommand(p), classifyCommand(p), similarCommand(p), replayCommand(), planCommand(),
+		simulateCommand(), registerCommand(), drainCommand(p), gpuCommand(p), healthCommand(p), versionCommand(p), completionCommand())
 	root.SetHelpCommand(helpCommand(manualOf(p)))
 	root.Version = p.Version
 	root.SetVersionTemplate("kvasir {{.Version}}\n")

@@ -99,8 +99,8 @@ func IsLoopback(addr string) bool {
 	return err == nil && (strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback())
 }
 
-// checkURL wants a worker's http or https URL, with an optional base path.
-func checkURL(raw string) error {
+// CheckURL wants a worker's http or https URL, with an optional base path.
+func CheckURL(raw string) error {
 	if raw == "" {
 		return fmt.Errorf("is missing; give the worker's address, such as http://10.0.0.5:8000")
 	}

@@ -64,6 +64,8 @@ type Config struct {
 
 	Metrics Metrics `koanf:"metrics"`
 
+	Tracing Tracing `koanf:"tracing"`
+
 	Log Log `koanf:"log"`
 }
 
@@ -78,6 +80,7 @@ type Server struct {
 	CORS       []string `koanf:"cors"`
 	Hosts      []string `koanf:"hosts"`
 	AdminHosts []string `koanf:"admin_hosts"`
+	AdminKey   Path     `koanf:"admin_key_file" secret:"yes"`
 	Drain      Drain    `koanf:"drain"`
 	TLS        TLS      `koanf:"tls"`
 	Retry      Retry    `koanf:"retry"`
@@ -203,7 +206,17 @@ type PeersEmbed struct {
 // On says whether it is to know of any.
 func (p *Peers) On() bool { return len(p.Servers) > 0 || p.Embed.Listen != "" }
 
-// PeerTLS is the TLS of a peer that is connected to: a worker, Milvus, or NATS.
+// Tracing is where traces of requests go, and of which.
+type Tracing struct {
+	Endpoint string            `koanf:"endpoint"`
+	Protocol string            `koanf:"protocol" default:"http" oneof:"http grpc"`
+	Headers  map[string]string `koanf:"headers" secret:"yes"`
+	Sampler  string            `koanf:"sampler" default:"parent" oneof:"parent ratio always never"`
+	Ratio    float64           `koanf:"ratio" default:"1" min:"0" max:"1"`
+	TLS      PeerTLS           `koanf:"tls"`
+}
+
+// PeerTLS is the TLS of a peer that is connected to: a worker, Milvus, NATS, or a collector.
 type PeerTLS struct {
 	CA         Path   `koanf:"ca"`
 	Cert       Path   `koanf:"cert"`

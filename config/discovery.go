@@ -80,7 +80,7 @@ func (v *validation) etcd(path string, d *Discovery) {
 	if d.Frontend == "" {
 		return
 	}
-	if err := checkURL(d.Frontend); err != nil {
+	if err := CheckURL(d.Frontend); err != nil {
 		v.add(err.Error(), path+".frontend")
 	}
 }

@@ -52,6 +52,18 @@ func parseDocument(data []byte) (*yaml.Node, *problem) {
 	return doc.Content[0], nil
 }
 
+// Document reads the YAML of another program's configuration within the bounds of our own: one
+// document of at most 1 MiB, UTF-8. It returns nil for an empty one. The error is Problems, with
+// the places of source.
+func Document(source string, data []byte) (*yaml.Node, error) {
+	root, bad := parseDocument(data)
+	if bad != nil {
+		bad.at.source = source
+		return nil, Problems{*bad}
+	}
+	return root, nil
+}
+
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line ([0-9]+): `)
 
 // syntaxProblem finds the place of yaml's error. An error of its scanner has the

@@ -23,7 +23,9 @@ type Generation struct {
 	Sources []Credentials       // for each of Config.Discovery, in their order
 	Milvus  Credentials         // for cache.milvus, where that is the store
 	Peers   PeersSecrets        // of peers
+	Admin   *[sha256.Size]byte  // of the key in server.admin_key_file; nil: none is named
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+	Tracing Traces              // of tracing and the OTEL_* variables
 
 	env func(string) (string, bool) // of the variables of the environment
 	at  places
@@ -58,7 +60,8 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	b := &loader{config: cfg, dir: filepath.Dir(l.File), files: read, readFile: ReadBounded}
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
-	g.TLS, g.Milvus, g.Peers = b.serverTLS(), b.milvus(), b.peers()
+	g.TLS, g.Milvus, g.Peers, g.Admin = b.serverTLS(), b.milvus(), b.peers(), b.adminKey()
+	g.Tracing = b.tracing(l.lookup)
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad.hide(put)
 	}
@@ -124,6 +127,22 @@ func (b *loader) keys() [][sha256.Size]byte {
 		seen[sums[i]] = path
 	}
 	return sums
+}
+
+// adminKey is the SHA-256 of the admin listener's key; nil: it has none, or a bad one, which is a
+// problem of the configuration.
+func (b *loader) adminKey() *[sha256.Size]byte {
+	file := b.config.Server.AdminKey
+	if file == "" {
+		return nil
+	}
+	secret, err := b.secret(file)
+	if err != nil {
+		b.add("server.admin_key_file", err)
+		return nil
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return &sum
 }
 
 func (b *loader) workers() []Credentials {

@@ -69,6 +69,16 @@ func (l *Layers) bytes() ([]byte, Contents, error) {
 	return data, read, nil
 }
 
+// CheckText says what is wrong with the text of a configuration file called source, as Problems, or
+// nil. It opens no file.
+func CheckText(source string, text []byte, environ []string) error {
+	l := &Layers{File: source, Environ: environ}
+	if _, _, found := l.merge(text); len(found) > 0 {
+		return found
+	}
+	return nil
+}
+
 // merge puts the layers together, data being the bytes of the file, and checks
 // everything that needs no other file. There is a Config even if there are
 // problems: what is wrong is left out of it.

@@ -63,6 +63,7 @@ func (c *Config) validate() []conflict {
 	v.gpus(c)
 	v.planner(c)
 	v.metrics(&c.Metrics)
+	v.tracing(&c.Tracing)
 	if len(c.Workers) == 0 && len(c.Simulate) == 0 && len(c.Discovery) == 0 && len(v.found) == 0 {
 		v.add("no worker to ask: add one to workers, or to simulate to try things out", "workers", "simulate")
 	}
@@ -177,7 +178,7 @@ func (v *validation) workers(c *Config) {
 	for i, w := range c.Workers {
 		path := fmt.Sprintf("workers[%d]", i)
 		canAnswer = canAnswer || w.Role != "prefill"
-		if err := checkURL(w.URL); err != nil {
+		if err := CheckURL(w.URL); err != nil {
 			v.add(err.Error(), path+".url")
 		}
 		if w.Name != "" {
@@ -253,10 +254,21 @@ var ownHeaders = []string{"Host", "Connection", "Content-Length", "Content-Type"
 	"Proxy-Connection", "Te", "Trailer", "Upgrade", "Expect", "X-Request-Id"}
 
 func (v *validation) workerHeaders(path string, w *Worker) {
+	key := knownKeys.child("workers").Elem.child("headers")
+	v.headers(path+".headers.", key, w.Headers, func(name, at string) {
+		if name == "authorization" && w.KeyFile != "" {
+			v.add("is what key_file sends, too; a worker has one of the two", at)
+		}
+	})
+}
+
+// headers finds what is wrong with headers that are sent to a peer; key is theirs. more looks at each
+// good one, whose name it gets in lower case.
+func (v *validation) headers(path string, key *Key, headers map[string]string, more func(name, at string)) {
 	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(w.Headers)) {
-		value := w.Headers[name]
-		at := path + ".headers." + knownKeys.child("workers").Elem.child("headers").shown(name)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		at := path + key.shown(name)
 		same := strings.ToLower(name)
 		switch {
 		case name == "" || strings.Trim(name, tokenChars) != "":
@@ -267,8 +279,8 @@ func (v *validation) workerHeaders(path string, w *Worker) {
 			v.add("has control characters, or blanks at its ends", at)
 		case seen[same]:
 			v.add("is there twice in another case", at)
-		case same == "authorization" && w.KeyFile != "":
-			v.add("is what key_file sends, too; a worker has one of the two", at)
+		default:
+			more(same, at)
 		}
 		seen[same] = true
 	}

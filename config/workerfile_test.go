@@ -144,7 +144,7 @@ func FuzzWorkerFile(f *testing.F) {
 			t.Error("an error says nothing")
 		}
 		for _, w := range file.Workers {
-			if checkURL(w.URL) != nil || w.Name == "" || w.Role == "" {
+			if CheckURL(w.URL) != nil || w.Name == "" || w.Role == "" {
 				t.Errorf("%q gives %+v", data, w)
 			}
 		}

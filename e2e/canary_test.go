@@ -21,21 +21,25 @@ import (
 
 const canary = "KvasirCanary7f3a"
 
-// TestCanary looks at stdout, stderr, /metrics and the health routes at the two most talkative levels.
+// TestCanary looks at stdout, stderr, traces, /metrics and the health routes at the two most talkative levels.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"debug", "trace"} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			k := serve(t, canaryConfig(t, level), "sim")
+			traces := startCollector(t)
+			k := serveIn(t, []string{"KVASIR_TRACING_ENDPOINT=http://" + traces.http}, canaryConfig(t, level), "sim")
 			sing(t, k, "Authorization: Bearer "+canary)
 			badReloads(t, k)
 
 			said := k.publicPages(t)
 			k.stop(t)
-			said["its output"] = k.output.String()
+			said["its output"], said["its traces"] = k.output.String(), traces.text(t)
 			for from, text := range said {
 				wantNoCanary(t, from, text)
+			}
+			if n := len(traces.spans()); n < 400 {
+				t.Errorf("%d spans came: too little to prove anything", n)
 			}
 			if n := strings.Count(said["its output"], "/v1/chat/completions"); n < 40 {
 				t.Errorf("%d requests are in the log: too little to prove anything", n)

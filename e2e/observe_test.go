@@ -259,6 +259,7 @@ func TestAlerts(t *testing.T) {
 			{`kvasir_worker_up` + one + `,worker="w",role="both",state="down"} 0x60`, true},
 			{`kvasir_worker_up` + one + `,worker="w",role="both",state="down"} 0x50
 			  kvasir_worker_up` + one + `,worker="w",role="both",state="up"} _x50 1x10`, false}, // its state is a label
+			{`kvasir_worker_up` + one + `,worker="w",role="both",state="draining"} 0x60`, false}, // an operator has taken it out
 			{`kvasir_worker_up` + one + `,worker="w",role="both",state="up"} 1x50
 			  kvasir_worker_up` + one + `,worker="w",role="both",state="down"} _x50 0x10`, false}, // for ten minutes
 		},

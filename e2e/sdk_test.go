@@ -100,6 +100,19 @@ func checkSDK(t *testing.T, to target, program, script string) {
 	if to.faults {
 		cmd.Env = append(cmd.Env, "FAULTS=1")
 	}
+	checks(t, cmd, func(t *testing.T, verdict, why string) {
+		if verdict != "SKIP" || to.faults { // with faults there is nothing to skip
+			t.Errorf("%s %s", verdict, why)
+			return
+		}
+		t.Skip(why)
+	})
+}
+
+// checks runs a program and makes a subtest of each line that it prints, "ok NAME" or another verdict
+// with "NAME: WHY". otherwise judges all that is not ok.
+func checks(t *testing.T, cmd *exec.Cmd, otherwise func(t *testing.T, verdict, why string)) {
+	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.Output()
@@ -109,17 +122,14 @@ func checkSDK(t *testing.T, to target, program, script string) {
 		verdict, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		name, why, _ := strings.Cut(strings.TrimSpace(rest), ": ")
 		t.Run(name, func(t *testing.T) {
-			switch {
-			case verdict == "ok":
+			if verdict == "ok" {
 				passed++
-			case verdict == "SKIP" && !to.faults:
-				t.Skip(why)
-			default: // with faults there is nothing to skip
-				t.Errorf("%s %s", verdict, why)
+				return
 			}
+			otherwise(t, verdict, why)
 		})
 	}
 	if err != nil || passed == 0 {
-		t.Errorf("%s: %v, %d checks passed\n%s", script, err, passed, tail(stderr.String(), 6000))
+		t.Errorf("%s: %v, %d checks passed\n%s", cmd, err, passed, tail(stderr.String(), 6000))
 	}
 }

@@ -57,6 +57,9 @@ type candidates struct {
 // candidates returns who could take the request.
 func (p *Pool) candidates(s *served, q *Query) (candidates, error) {
 	c := candidates{served: s, workers: s.workers}
+	if len(s.drained) > 0 && (slices.Contains(s.drained, q.Pin.Worker) || slices.Contains(s.drained, q.Pin.Prefill)) {
+		return candidates{}, ErrNoWorker
+	}
 	if q.Pin.Worker != "" || q.Pin.Ranked {
 		var err error
 		if c.workers, err = pinned(s.workers, q.Model, cost.Whole, q.Pin.Worker, q.Pin.Ranked, q.Pin.Rank); err != nil {

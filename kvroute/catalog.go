@@ -34,6 +34,8 @@ type served struct {
 	prefills    []*Worker // that may compute prompts for those of workers of role Decode
 	prefillTurn atomic.Uint64
 	decodes     bool // there are such
+
+	drained []string // names of workers that serve the model and are left out
 }
 
 // Models returns what the workers serve together, sorted by name.
@@ -59,10 +61,13 @@ func (p *Pool) Serves(model string) bool {
 	return ok
 }
 
-// find returns who serves the model.
+// find returns who serves the model: one worker at least, since policies pick one.
 func (p *Pool) find(model string) (*served, error) {
 	c := p.catalog()
 	if s := c.served[model]; s != nil {
+		if len(s.workers) == 0 { // all are drained
+			return nil, ErrNoWorker
+		}
 		return s, nil
 	}
 	if len(c.unsure) > 0 {
@@ -116,7 +121,12 @@ func newCatalog(workers []*Worker, version uint64) *catalog {
 
 // addPrefill notes that w computes prompts of m, if somebody answers them.
 func (c *catalog) addPrefill(w *Worker, m Model) {
-	if s := c.served[m.Name]; s != nil && !slices.Contains(s.prefills, w) {
+	s := c.served[m.Name]
+	switch {
+	case s == nil || slices.Contains(s.prefills, w):
+	case w.Draining():
+		s.drained = append(s.drained, w.name)
+	default:
 		s.prefills = append(s.prefills, w)
 	}
 }
@@ -126,6 +136,10 @@ func (c *catalog) add(w *Worker, m Model) {
 	if s == nil {
 		s = &served{Served: Served{Name: m.Name}}
 		c.served[m.Name] = s
+	}
+	if w.Draining() {
+		s.drained = append(s.drained, w.name)
+		return
 	}
 	if m.MaxModelLen > 0 && (s.MaxModelLen == 0 || m.MaxModelLen < s.MaxModelLen) {
 		s.MaxModelLen = m.MaxModelLen

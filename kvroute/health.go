@@ -26,12 +26,13 @@ type State uint8
 const (
 	Unknown State = iota // nothing was heard of it yet
 	Up
-	Busy    // it said 429 or 503 lately: others are preferred
-	Ejected // its requests failed in a row
-	Down    // its probes fail
+	Busy     // it said 429 or 503 lately: others are preferred
+	Ejected  // its requests failed in a row
+	Down     // its probes fail
+	Draining // an operator has taken it out, though it is well
 )
 
-var stateNames = [...]string{"unknown", "up", "busy", "ejected", "down"}
+var stateNames = [...]string{"unknown", "up", "busy", "ejected", "down", "draining"}
 
 func (s State) String() string { return stateNames[s] }
 
@@ -42,7 +43,7 @@ func (s State) TakesRequests() bool { return s <= Busy }
 type Status struct {
 	State State
 	Since time.Time // zero: from the start
-	Why   string    // the last failure behind Ejected and Down; empty otherwise
+	Why   string    // the last failure behind Ejected and Down, or who drains it; empty otherwise
 	Until time.Time // when Busy and Ejected end by themselves; zero otherwise
 }
 

@@ -39,6 +39,8 @@ type Worker struct {
 	name string
 	role Role
 
+	draining atomic.Bool // SetDraining; placement learns it from the catalog
+
 	othersWait atomic.Int64  // SetOthersWait, in ns since 1970; 0: none waits
 	distrusted time.Time     // until when no slot is left to others; guarded by line.mu
 	distrust   time.Duration // how long that was the last time; 0: the last slot was taken; guarded by line.mu
@@ -210,8 +212,12 @@ func (w *Worker) ProbeFailed(now time.Time, why string, refused bool) bool {
 // Status returns the worker's state at now, for logs and /readyz.
 func (w *Worker) Status(now time.Time) Status {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.health.status(now)
+	st := w.health.status(now)
+	w.mu.Unlock()
+	if w.Draining() {
+		return st.drained()
+	}
+	return st
 }
 
 // change applies one piece of news and wakes who waits when the state is another one.

@@ -29,9 +29,9 @@ func (l *accessLog) note(x *exchange) {
 	f := &x.facts
 	m := x.byStatus.of(f.status, x.plan.route, l.metrics)
 	m.requests.Inc()
-	m.duration.Observe(f.total.Seconds())
+	x.measure(m.duration, f.total.Seconds())
 	if f.firstByte > 0 {
-		m.firstByte.Observe(f.firstByte.Seconds())
+		x.measure(m.firstByte, f.firstByte.Seconds())
 		l.metrics.overhead.Observe(f.overhead.Seconds())
 	}
 	if f.why != "" {
@@ -42,11 +42,21 @@ func (l *accessLog) note(x *exchange) {
 		t.prompt.Add(float64(max(f.usage.Prompt, 0)))
 		t.completion.Add(float64(max(f.usage.Completion, 0)))
 		t.cached.Add(float64(max(f.usage.Cached, 0)))
+		x.backend.tally.note(f.usage)
 	}
 	l.metrics.spending.note(x)
 	l.metrics.operations.note(x)
 	x.p.planning.done(x)
 	l.request(x)
+}
+
+// measure adds a value to a histogram, with the trace as its exemplar if one is kept.
+func (x *exchange) measure(o prometheus.Observer, v float64) {
+	if e, ok := o.(prometheus.ExemplarObserver); ok && x.trace.Sampled {
+		e.ObserveWithExemplar(v, prometheus.Labels{"trace_id": x.trace.Trace.String()})
+		return
+	}
+	o.Observe(v)
 }
 
 // request writes the request's line.
@@ -73,6 +83,9 @@ func (l *accessLog) request(x *exchange) {
 		Int("retries", f.retries).Str("end", why)
 	if x.plan.key != nil {
 		e.Str("key", x.plan.key.Name)
+	}
+	if x.trace.Sampled {
+		e.Hex("trace_id", x.trace.Trace[:])
 	}
 	if x.facts.judged {
 		e.Str("event", "routing_decision")

@@ -56,7 +56,8 @@ func limited(what string, limit int, wait time.Duration) *openai.Error {
 
 // admit refuses a model or an adapter that the key may not have, and takes one of the
 // key's requests of this minute: it is called once for a request. Without keys it refuses
-// nothing; a model that nobody serves is then found out by forward.
+// nothing; a model that nobody serves is then found out by forward, as it is where a decision may
+// still choose another one.
 func admit(pl *plan, now time.Time) *openai.Error {
 	if pl.key == nil {
 		return nil
@@ -64,7 +65,7 @@ func admit(pl *plan, now time.Time) *openai.Error {
 	if !mayHave(pl, pl.model) {
 		return unknownModel(pl.model)
 	}
-	if !pl.state.serves(pl.model) {
+	if !pl.state.serves(pl.model) && !pl.mayChange() {
 		return pl.state.unserved(pl.asked, pl.model)
 	}
 	if err := refuseAdapters(&pl.req, pl.key); err != nil {
@@ -135,7 +136,7 @@ func (t *tokenAccount) spend(tokens int, of *allowance) {
 // reply.begin).
 func (x *exchange) reserve(model string) *openai.Error {
 	pl := &x.plan
-	if pl.key == nil || !pl.route.Costs() {
+	if pl.key == nil || !pl.route.Costs() || !pl.state.serves(model) { // of which no name that clients make up is kept
 		return nil
 	}
 	a := pl.key.allowanceOf(model)

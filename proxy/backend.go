@@ -21,6 +21,7 @@ type backend struct {
 	apart     atomic.Bool                  // the log has said already that it cannot hand over
 	agreement agreement                    // how well its cached tokens agree with the prediction
 	counters  atomic.Pointer[tokenMetrics] // of the model that it answered for last
+	tally     tally                        // what people are shown
 }
 
 // newBackend makes a backend of one worker of the configuration.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"kvasir/cache"
 	"kvasir/discovery"
@@ -21,6 +22,7 @@ import (
 	"kvasir/openai"
 	"kvasir/planner"
 	"kvasir/proxy/hardware/hardwaretest"
+	"kvasir/tracing"
 )
 
 var describedMetric = regexp.MustCompile(`fqName: "([a-z_]+)".* variableLabels: \{(.*?)\}`)
@@ -44,6 +46,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, counters := range []*prometheus.CounterVec{m.spending.tokens, m.spending.cost, m.spending.saved} {
 		counters.WithLabelValues("a", "b", "c")
 	}
+	p.Count(tracing.New(zerolog.Nop(), p.SetReason))
 	// A metric with labels has a type only once it has a series.
 	for _, counters := range []*prometheus.CounterVec{m.requests, m.tokens, m.workerErrors} {
 		counters.WithLabelValues("a", "b")
@@ -82,6 +85,11 @@ func TestMetricsPage(t *testing.T) {
 		slices.Sort(labels)
 		want[found[1]] = types[found[1]] + " by " + strings.Join(labels, " ")
 	}
+	for name, kind := range types { // OpenMetrics would rename it
+		if kind == "counter" && !strings.HasSuffix(name, "_total") {
+			t.Errorf("the name of counter %s does not end with _total", name)
+		}
+	}
 	if len(want) < 20 {
 		t.Fatalf("only %d metrics are in the registry", len(want))
 	}
@@ -112,9 +120,11 @@ func TestPageRoutes(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET",
+		"/v1/models": "GET", "/v1/models/{id}": "GET", "/health": "GET", "/livez": "GET", "/readyz": "GET", "/openapi.json": "GET",
 		"/metrics": "GET", "/debug/pprof/": "GET", "/debug/gpu": "GET", "/plan": "GET", "/reload": "POST", "/explain": "POST",
 		"/cache": "DELETE", "/cache/{id}": "DELETE", // and GET
+		"/": "GET", "/api/overview": "GET", "/api/workers": "GET", "/api/requests": "GET", "/api/requests/{id}": "GET", "/api/decisions": "GET", "/api/cache": "GET",
+		"/api/config": "GET", "/api/live": "GET", "/api/try/{route}": "POST", "/api/explain": "POST", "/workers/{name}/drain": "POST", "/workers/{name}/undrain": "POST",
 		"/api/v1/classify/intent": "POST", "/api/v1/classify/pii": "POST", "/api/v1/classify/security": "POST", "/api/v1/similarity": "POST",
 	}
 	for _, r := range openai.Routes {

@@ -16,6 +16,7 @@ import (
 	"kvasir/openai/answer"
 	"kvasir/proxy/record"
 	"kvasir/proxy/respond"
+	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
 
@@ -45,6 +46,8 @@ type exchange struct {
 	reply   reply
 
 	facts  facts
+	trace  traceparent.Context // zero: the request is not traced
+	span   traceparent.SpanID  // of the leg that the exchange itself asks for
 	trail  record.Trail
 	priced []record.Candidate // of the last placement, while the trail is on; memory
 	head   []byte             // of the request to the worker; memory
@@ -96,6 +99,10 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 	x.facts.sentID = respond.NewID()
 	x.facts.usage, x.events.Usage = answer.NoUsage, answer.NoUsage
 	p.metrics.inFlight.Inc()
+	p.busy.inFlight.Add(1)
+	if s := x.plan.state.settings.Tracing; s != nil {
+		x.trace = s.Begin(x.plan.headers)
+	}
 	if p.observers.Load() != nil {
 		x.trail.Start(x.arrived())
 	}
@@ -105,6 +112,7 @@ func (p *Proxy) begin(ctx *fasthttp.RequestCtx, rt *openai.Route, byStatus statu
 // release gives the exchange back. Nothing of it may be used after.
 func (x *exchange) release() {
 	x.p.metrics.inFlight.Dec()
+	x.p.busy.inFlight.Add(-1)
 	x.plan.forget()
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)
@@ -112,6 +120,7 @@ func (x *exchange) release() {
 	x.account, x.cacheRule, x.recipients, x.recorder, x.making = tokenAccount{}, cacheRule{}, recipients{}, nil, madeForAll{}
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]
+	x.trace, x.span = traceparent.Context{}, traceparent.SpanID{}
 	x.trail.Forget()
 	x.priced = emptied(x.priced, record.MaxCandidates)
 	exchanges.Put(x)

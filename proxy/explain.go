@@ -79,59 +79,102 @@ func (p *Proxy) Explain(ctx *fasthttp.RequestCtx) {
 // explainPlacement makes the plan of a request and asks what it would be placed at.
 // Nothing is sent, taken or counted.
 func (p *Proxy) explainPlacement(ctx *fasthttp.RequestCtx, path string) (*PlacementExplained, *openai.Error) {
-	pl := &plan{state: p.state.Load(), headers: ctx.Request.Header.RawHeaders()}
+	e, err := p.explainPlan(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer e.forget()
+	out := &PlacementExplained{Model: e.plan.model, Policy: e.plan.state.settings.Routing.Policy.String(), Candidates: []CandidateExplained{}}
+	if out.Problem = e.problem; e.stops() {
+		return out, nil
+	}
+	out.Why, out.Tokens, out.Exact, out.Approximate = e.why, e.tokens, e.exact, e.said.approximate
+	if out.Exact {
+		out.Source = p.tokenizers.Of(e.plan.model).Model.Source()
+	}
+	for i := range e.priced {
+		out.Candidates = append(out.Candidates, explained(&e.priced[i]))
+	}
+	return out, nil
+}
+
+// An explanation is the plan of a request that is not carried out, and what placement would do.
+type explanation struct {
+	plan    plan
+	ruling  ruling
+	said    placed
+	priced  []kvroute.Candidate
+	why     string // of the choice
+	problem string // why there is none
+	tokens  int
+	exact   bool // tokens are counted as the engine counts them
+}
+
+// stops says whether a guard or a decision answers, so that no worker is asked.
+func (e *explanation) stops() bool {
+	return e.ruling.err != nil || e.ruling.refusal != nil || e.ruling.gone
+}
+
+// forget gives back what the plan has lent.
+func (e *explanation) forget() {
+	e.plan.placing.giveBack()
+	if e.plan.verdict != nil {
+		e.plan.verdict.Release()
+	}
+}
+
+// explainPlan makes the plan of a request and asks what it would be placed at. Nothing is sent,
+// taken or counted. The caller forgets it.
+func (p *Proxy) explainPlan(ctx *fasthttp.RequestCtx, path string) (e *explanation, err *openai.Error) {
+	e = &explanation{plan: plan{state: p.state.Load(), headers: ctx.Request.Header.RawHeaders()}}
+	defer func() {
+		if err != nil {
+			e.forget()
+		}
+	}()
+	pl := &e.plan
 	for i := range openai.Routes {
 		if openai.Routes[i].Path == path && openai.Routes[i].Generates() {
 			pl.route = &openai.Routes[i]
 		}
 	}
 	if pl.route == nil {
-		return nil, openai.Invalid("route", "There is no route %s whose answers are generated", path)
+		return e, openai.Invalid("route", "There is no route %s whose answers are generated", path)
 	}
 	body, err := edge.Unpack(ctx, &p.bodies, pl.state.settings.MaxBody)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	if err := pl.parse(body, ctx.Request.Header.ContentType()); err != nil {
-		return nil, err
+		return e, err
 	}
 	pl.answerBy(modelFor(pl.asked, pl.state))
 	if pl.isJudged() {
 		pl.verdict = pl.state.classifier.Judge(pl.ask(p.tokenizers))
-		defer pl.verdict.Release()
 	}
 	pl.answerBy(decidedModel(pl))
-	out := &PlacementExplained{Model: pl.model, Policy: pl.state.settings.Routing.Policy.String(), Candidates: []CandidateExplained{}}
-	if r := rulingOn(pl.verdict, &pl.state.settings.Guards, pl.model); r.err != nil || r.refusal != nil || r.gone {
-		out.Problem = "no worker is asked: a guard or a decision answers"
-		return out, nil
+	if e.ruling = rulingOn(pl.verdict, &pl.state.settings.Guards, pl.model); e.stops() {
+		e.problem = "no worker is asked: a guard or a decision answers"
+		return e, nil
 	}
 	if pl.placing.steering, err = steer(pl); err != nil {
-		return nil, err
+		return e, err
 	}
 	pl.placing.salt = saltOf(&pl.req, pl.route, pl.key, pl.state.keys)
 	pl.splice(nil)
-	var said placed
-	locate(pl, p.tokenizers, &said)
-	defer pl.placing.giveBack()
+	locate(pl, p.tokenizers, &e.said)
 	q := pl.query(time.Now(), !pl.handsOver(), pl.fallback(0) != "")
-	priced, why, fault := pl.state.pool.Explain(q)
-	out.Why = why
-	out.Tokens, out.Exact, out.Approximate = q.Tokens, q.Prompt != nil && q.Prompt.Exact(), said.approximate
-	if out.Exact {
-		out.Source = p.tokenizers.Of(pl.model).Model.Source()
-	}
+	var fault error
+	e.priced, e.why, fault = pl.state.pool.Explain(q)
+	e.tokens, e.exact = q.Tokens, q.Prompt != nil && q.Prompt.Exact()
 	var pin *kvroute.PinError
 	switch {
 	case errors.As(fault, &pin):
-		return nil, wrongPin(pin)
+		return e, wrongPin(pin)
 	case fault != nil:
-		out.Problem = fault.Error()
+		e.problem = fault.Error()
 	}
-	for i := range priced {
-		out.Candidates = append(out.Candidates, explained(&priced[i]))
-	}
-	return out, nil
+	return e, nil
 }
 
 func explained(c *kvroute.Candidate) CandidateExplained {

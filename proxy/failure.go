@@ -87,7 +87,9 @@ func (p *Proxy) noteAttempt(b *backend, f *upstream.Failure, why string, now tim
 // workerFailed tells the worker's health of a failed attempt.
 func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
 	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	b.tally.failures.Add(1)
 	if b.Failed(now, reason) {
+		b.tally.ejections.Add(1)
 		st := b.Status(now)
 		p.log.Warn().Str("worker", b.Name()).Str("problem", reason).Time("until", st.Until).Msg("worker is ejected after failures in a row")
 	}

@@ -149,8 +149,10 @@ func (a *attempts) place() (kvroute.Placement, error) {
 	begin := time.Now()
 	a.x.trail.NextAt(record.Queue, begin)
 	a.x.p.metrics.queued.Inc()
+	a.x.p.busy.queued.Add(1)
 	place, err = a.x.plan.state.pool.Wait(q, a.x.conn.WhenGone(), a.x.plan.state.settings.Routing.QueueTimeout)
 	a.x.p.metrics.queued.Dec()
+	a.x.p.busy.queued.Add(-1)
 	waited := time.Since(begin)
 	a.x.facts.waited += waited
 	a.x.p.metrics.queueWait.Observe(waited.Seconds())
@@ -235,7 +237,7 @@ func (a *attempts) attempt(place kvroute.Placement) *upstream.Failure {
 	if x.at.Prefill != nil {
 		return handOver(x)
 	}
-	x.leg(record.Decode, b, x.at.Rank)
+	x.span = x.leg(record.Decode, b, x.at.Rank)
 	r := relay{x: x}
 	f := r.from(x, b)
 	x.endLeg(f, x.call.Head.Status)

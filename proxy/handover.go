@@ -12,6 +12,7 @@ import (
 	"kvasir/openai"
 	"kvasir/openai/answer"
 	"kvasir/proxy/record"
+	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
 
@@ -56,6 +57,7 @@ type handover struct {
 
 	beside                   chan struct{} // closed when a prefill leg that runs beside has ended; nil: none does
 	besideBegan, besideEnded time.Time
+	besideSpan               traceparent.SpanID
 	besideFault              *upstream.Failure // of it, whether or not anybody minds; read once it has ended
 
 	mu        sync.Mutex // guards the rest, and conn of both legs
@@ -104,8 +106,7 @@ func handOver(x *exchange) *upstream.Failure {
 		return h.passOwn()
 	}
 	x.recipients.heartbeat()
-	x.leg(record.Decode, h.to, x.at.Rank)
-	h.decode.write(h.to, x.at.Rank)
+	h.decode.write(h.to, x.at.Rank, x.leg(record.Decode, h.to, x.at.Rank))
 	r := relay{x: x, hand: h}
 	f := r.from(&h.decode, h.to)
 	x.endLeg(f, x.call.Head.Status)
@@ -153,8 +154,8 @@ func (h *handover) prepare() *upstream.Failure {
 }
 
 // write makes the head of a leg whose body is done.
-func (l *leg) write(b *backend, rank int) {
-	l.head = l.h.x.appendHead(nil, b, rank, l.more, l.Edit.Length(l.Body))
+func (l *leg) write(b *backend, rank int, span traceparent.SpanID) {
+	l.head = l.h.x.appendHead(nil, b, rank, span, l.more, l.Edit.Length(l.Body))
 }
 
 // Request is upstream.Asker. It looks at nothing of the exchange, which may have let go
@@ -167,8 +168,7 @@ func (l *leg) Request() net.Buffers {
 // compute has the prefill worker compute the prompt, and reads its reply.
 func (h *handover) compute() *upstream.Failure {
 	began := time.Now()
-	h.x.leg(record.Prefill, h.from, h.x.at.PrefillRank)
-	h.prefill.write(h.from, h.x.at.PrefillRank)
+	h.prefill.write(h.from, h.x.at.PrefillRank, h.x.leg(record.Prefill, h.from, h.x.at.PrefillRank))
 	f := h.ask()
 	h.x.endLeg(f, h.call.Head.Status)
 	h.said = h.call.Now
@@ -224,7 +224,8 @@ func (h *handover) readReply() (*upstream.Failure, error) {
 // computeBeside has the prefill worker compute the prompt while the decode
 // worker is asked for the answer, and waits for it.
 func (h *handover) computeBeside() {
-	h.prefill.write(h.from, h.x.at.PrefillRank)
+	h.besideSpan = h.x.newSpan()
+	h.prefill.write(h.from, h.x.at.PrefillRank, h.besideSpan)
 	h.beside, h.besideBegan = make(chan struct{}), time.Now()
 	go h.runBeside()
 }

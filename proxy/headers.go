@@ -8,22 +8,25 @@ import (
 	"time"
 
 	"kvasir/header"
+	"kvasir/tracing/traceparent"
 )
 
 // Request is the client's request as it is sent to the worker that is asked now: our head, and the
 // body with its splices, all of it in place.
 func (x *exchange) Request() net.Buffers {
-	x.head = x.appendHead(x.head[:0], x.backend, x.at.Rank, "", x.plan.edit.Length(x.plan.body))
+	x.head = x.appendHead(x.head[:0], x.backend, x.at.Rank, x.span, "", x.plan.edit.Length(x.plan.body))
 	x.pieces = x.plan.edit.Segments(append(x.pieces[:0], x.head), x.plan.body)
 	return x.pieces
 }
 
 // appendHead appends the head of a request to b with a body of length bytes.
-// rank is the data-parallel rank that it is for, -1: none; more are whole lines.
-func (x *exchange) appendHead(dst []byte, b *backend, rank int, more string, length int) []byte {
+// rank is the data-parallel rank that it is for, -1: none; span is that of the leg, if the request
+// is traced; more are whole lines.
+func (x *exchange) appendHead(dst []byte, b *backend, rank int, span traceparent.SpanID, more string, length int) []byte {
 	h := &x.ctx.Request.Header
 	dst = b.AppendTarget(dst, "POST", x.plan.route.Path, x.ctx.URI().QueryString())
-	dst = x.plan.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders()))
+	dst = x.plan.req.AppendContentType(b.AppendHeaders(dst, h.RawHeaders(), x.trace.On()))
+	dst = x.trace.AppendTo(dst, span)
 	if auth := h.Peek("Authorization"); len(auth) > 0 && !b.OwnsAuth() && !x.plan.state.keys.required() {
 		dst = append(append(append(dst, "Authorization: "...), auth...), "\r\n"...)
 	}

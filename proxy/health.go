@@ -125,6 +125,9 @@ func (p *Proxy) ReloadDone(restart []string) {
 	e.Msg("configuration reloaded")
 }
 
+// SetReason makes text a reason of /readyz under a key, in place of the one before; "" takes it back.
+func (p *Proxy) SetReason(key, text string) { p.reasons.Set(key, text) }
+
 // Degrade notes a standing reason why the proxy is less than it should be.
 func (p *Proxy) Degrade(reason string) {
 	p.reasons.Set(reason, reason)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"kvasir/classify"
 	"net"
 	"strings"
 	"testing"
@@ -73,6 +74,25 @@ func TestKeyForAuto(t *testing.T) {
 		key, model string
 		status     int
 	}{{"auto", "auto", 200}, {"auto", "MoM", 200}, {"auto", "m", 404}, {"other", "auto", 404}} {
+		a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"`+tc.model+`"`, 1), "Authorization: Bearer sk-"+tc.key)
+		if a.StatusCode != tc.status {
+			t.Errorf("key %s asks for %s: %d %q", tc.key, tc.model, a.StatusCode, a.body)
+		}
+	}
+}
+
+// TestKeyForAnotherName: a name that a decision stands another model in for is not refused because no
+// worker has it, and of names that clients make up no count of tokens is kept.
+func TestKeyForAnotherName(t *testing.T) {
+	s := keyed(settingsFor(goodWorker(t).url), Key{Name: "all", TokensPerMinute: 100_000}, Key{Name: "old", Models: []string{"old"}},
+		Key{Name: "both", Models: []string{"old", "m"}})
+	s.Classify.Decisions = []classify.Decision{{Name: "d", Explicit: true, Model: "m",
+		When: classify.Condition{Is: []classify.Is{{Kind: classify.KindModel, Values: []string{"old"}}}}}}
+	p := startProxy(t, s)
+	for _, tc := range []struct {
+		key, model string
+		status     int
+	}{{"all", "old", 200}, {"all", "m", 200}, {"all", "made-up", 404}, {"both", "old", 200}, {"old", "old", 404}, {"old", "m", 404}} {
 		a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"`+tc.model+`"`, 1), "Authorization: Bearer sk-"+tc.key)
 		if a.StatusCode != tc.status {
 			t.Errorf("key %s asks for %s: %d %q", tc.key, tc.model, a.StatusCode, a.body)

@@ -8,10 +8,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/classify"
 	"kvasir/edge"
@@ -45,21 +45,7 @@ func (s *state) limits() edge.Limits {
 
 // handler routes requests of the OpenAI listener, unless a web page may not send them.
 func (p *Proxy) handler() fasthttp.RequestHandler {
-	r := router.New()
-	r.RedirectTrailingSlash = false
-	r.RedirectFixedPath = false
-	r.HandleOPTIONS = false
-	r.NotFound = notHere
-	r.MethodNotAllowed = respond.MethodNotAllowed
-	for i := range openai.Routes {
-		rt := &openai.Routes[i]
-		a := make(statusMetrics, 600)
-		r.POST(rt.Path, func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, a) })
-	}
-	get(r, "/", welcome)
-	get(r, "/v1/models", p.listModels)
-	get(r, "/v1/models/{id:*}", p.showModel)
-	health.Routes(r, p.ready)
+	r := p.routes()
 	return func(ctx *fasthttp.RequestCtx) {
 		s := p.state.Load()
 		if err := fromElsewhere(ctx, s, p.loopback.Load()); err != nil {
@@ -71,9 +57,26 @@ func (p *Proxy) handler() fasthttp.RequestHandler {
 	}
 }
 
-func get(r *router.Router, path string, h fasthttp.RequestHandler) {
-	r.GET(path, h)
-	r.HEAD(path, h)
+// routes are those of the OpenAI listener, each with what its document says of it.
+func (p *Proxy) routes() *apidoc.Routes {
+	r := apidoc.New()
+	r.RedirectTrailingSlash = false
+	r.RedirectFixedPath = false
+	r.HandleOPTIONS = false
+	r.NotFound = notHere
+	r.MethodNotAllowed = respond.MethodNotAllowed
+	for i := range openai.Routes {
+		rt := &openai.Routes[i]
+		a := make(statusMetrics, 600)
+		r.Add(passedOn(rt), func(ctx *fasthttp.RequestCtx) { p.serve(ctx, rt, a) })
+	}
+	r.AddGet(apidoc.Operation{Path: "/", Does: "What this is, for people", Group: "about", AnswersType: "text/plain", Answers: apidoc.Schema{"type": "string"}}, welcome)
+	r.AddGet(apidoc.Operation{Path: "/v1/models", Does: "The models that are served, with auto and MoM", Group: "models", Answers: modelList}, p.listModels)
+	r.AddGet(apidoc.Operation{Path: "/v1/models/{id:*}", Does: "One of them; its name may have slashes", Group: "models", Answers: modelObject}, p.showModel)
+	health.Routes(r, health.WithCounts, p.ready)
+	r.Publish(apidoc.Info{Title: "Kvasir", Description: "OpenAI's API before inference workers. The routes of /v1 are passed on to a worker of the model, " +
+		"so their bodies may have whatever it understands; what stands here is what Kvasir itself reads.", Keys: true, Groups: groups})
+	return r
 }
 
 // fromElsewhere refuses what a web page of somebody else may have had a browser send,
@@ -103,7 +106,7 @@ func (p *Proxy) ServeAdmin(ln net.Listener, handler fasthttp.RequestHandler) err
 		Handler: p.receiving(handler), ErrorHandler: unreadableAdmin, HeaderReceived: adminHeadReceived, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		Concurrency:           p.descriptors.Admin(),
 		NoDefaultServerHeader: true, SecureErrorLogMessage: true, Logger: edge.Quiet(p.metrics.serverErrors.Inc), CloseOnShutdown: true,
-	}, &edge.Listener{Listener: ln})
+	}, &edge.Listener{Listener: ln, Watcher: p.nearby})
 }
 
 // receiving reads the body before next sees the request, and keeps a panic to its
@@ -143,11 +146,23 @@ func unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	edge.CloseBehind(ctx)
 }
 
+// AdminConnections is how many connections the admin listener takes at once.
+func (p *Proxy) AdminConnections() int { return p.descriptors.Admin() }
+
 // Metrics gathers what /metrics says.
 func (p *Proxy) Metrics() prometheus.Gatherer { return prometheus.GathererFunc(p.gather) }
 
+// Count has /metrics show what another part counts, too.
+func (p *Proxy) Count(c prometheus.Collector) { p.metrics.registry.MustRegister(c) }
+
 // AdminHosts are server.admin_hosts as new requests are served under them.
 func (p *Proxy) AdminHosts() []string { return p.state.Load().settings.AdminHosts }
+
+// AdminKey is the SHA-256 of the key that the admin listener asks for now; nil: it asks for none.
+func (p *Proxy) AdminKey() *[32]byte { return p.state.Load().settings.AdminKey }
+
+// Guarding is what new requests are judged by.
+func (p *Proxy) Guarding() *classify.Options { return &p.state.Load().settings.Classify }
 
 // Cache is the cache that new requests are answered from; nil where it is off.
 func (p *Proxy) Cache() *cache.Cache { return p.state.Load().settings.Cache }

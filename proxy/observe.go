@@ -10,6 +10,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/openai/answer"
 	"kvasir/proxy/record"
+	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
 
@@ -50,12 +51,29 @@ func (x *exchange) observe() {
 // records lends the memory of records.
 var records = sync.Pool{New: func() any { return new(record.Record) }}
 
-// leg begins the step in which a worker is asked.
-func (x *exchange) leg(n record.Name, b *backend, rank int) {
+// leg begins the step in which a worker is asked, and returns the span under which it is.
+func (x *exchange) leg(n record.Name, b *backend, rank int) traceparent.SpanID {
+	span := x.newSpan()
 	x.trail.Next(n)
 	if l := x.trail.Leg(); l != nil {
-		l.Worker, l.Rank = b.Name(), rank
+		begin := l.Begin
+		*l = x.legStep(n, b, rank, span)
+		l.Begin = begin
 	}
+	return span
+}
+
+// newSpan makes the id of a leg's span; zero: the request is not traced.
+func (x *exchange) newSpan() (id traceparent.SpanID) {
+	if x.trace.On() {
+		id = traceparent.NewSpan()
+	}
+	return id
+}
+
+// legStep is the step in which b is asked.
+func (x *exchange) legStep(n record.Name, b *backend, rank int, span traceparent.SpanID) record.Step {
+	return record.Step{Name: n, Worker: b.Name(), Engine: b.EngineName(), Address: b.Address(), Model: x.plan.model, Rank: rank, Span: span}
 }
 
 // streams notes that the client is sent the first of a worker's answer.
@@ -89,10 +107,12 @@ func (x *exchange) endLeg(f *upstream.Failure, status int) {
 	x.trail.Done()
 }
 
-// besideLeg notes a prefill leg that ran beside the decode leg.
+// besideLeg notes a prefill leg that ran beside the decode leg. One that was stopped because the
+// answer was already there, and its client gone, has not failed.
 func (h *handover) besideLeg(f *upstream.Failure) {
-	s := record.Step{Name: record.Prefill, Worker: h.from.Name(), Rank: h.x.at.PrefillRank, Status: h.call.Head.Status}
-	if f != nil {
+	s := h.x.legStep(record.Prefill, h.from, h.x.at.PrefillRank, h.besideSpan)
+	s.Status = h.call.Head.Status
+	if f != nil && !(h.committed && isNobodys(f)) {
 		s.Failure = f.Reason
 	}
 	ended := h.besideEnded
@@ -107,7 +127,7 @@ func (x *exchange) fill(r *record.Record) {
 	f, pl := &x.facts, &x.plan
 	*r = record.Record{
 		ID: f.id, WorkerID: f.sentID[:], Route: pl.route.Path, Asked: pl.asked, Model: pl.model,
-		Worker: f.worker, Prefill: f.prefill,
+		Worker: f.worker, Prefill: f.prefill, Trace: x.trace,
 		Began: x.arrived(), FirstByte: f.firstByte, Total: f.total, Overhead: f.overhead, Waited: f.waited,
 		Status: f.status, Streamed: f.streamed, End: f.why, Path: pl.path(f.status), Retries: f.retries, Fallbacks: f.fallbacks, Bytes: x.conn.Sent(),
 		Prompt: -1, Completion: -1, CachedTokens: -1,

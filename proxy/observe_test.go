@@ -182,8 +182,9 @@ func TestRecordsOfHandovers(t *testing.T) {
 			if r.Prefill == "" || r.Prefill == r.Worker || r.Completion <= 0 || r.Prompt <= 0 {
 				t.Errorf("got %+v", *r)
 			}
+			// SGLang's runs beside the other, and is stopped where the client goes with its answer.
 			prefill := r.Steps[slices.IndexFunc(r.Steps, func(s record.Step) bool { return s.Name == record.Prefill })]
-			if prefill.Worker != r.Prefill || prefill.Status != 200 || prefill.End == prefill.Begin {
+			if prefill.Worker != r.Prefill || prefill.Status != 200 && engine != "sglang" || prefill.End == prefill.Begin {
 				t.Errorf("the prefill leg is %+v", prefill)
 			}
 		})

@@ -98,6 +98,7 @@ func (x *exchange) notePlacement() {
 	p.tokens = p.prompt.Tokens()
 	f.note(&x.at, p.tokens)
 	x.p.metrics.placed.count(f, x.plan.model)
+	x.tallyOverlap()
 	if x.plan.state.settings.counts() {
 		x.p.metrics.operations.notePlaced(f, x.arrived())
 	}

@@ -77,6 +77,11 @@ func (pl *plan) isJudged() bool {
 	return !pl.state.classifier.Idle(isLeftToUs(pl.asked)) && pl.route.Judged()
 }
 
+// mayChange says whether a decision may choose another model than the one that was named.
+func (pl *plan) mayChange() bool {
+	return pl.isJudged() && pl.state.classifier.Decides(isLeftToUs(pl.asked))
+}
+
 // decisionOf is the decision that holds; nil: none does, or nothing was judged.
 func decisionOf(v *classify.Verdict) *classify.Decision {
 	if v == nil {

@@ -35,8 +35,10 @@ type Proxy struct {
 	log     zerolog.Logger
 	metrics *metrics
 	access  accessLog
+	busy    busy
 	bugs    bugs
 	watch   *edge.Watcher // over clients that leave
+	nearby  *edge.Watcher // over operators who leave the admin listener
 	started time.Time
 	mark    string // of this process, by which it knows its own requests
 
@@ -52,9 +54,10 @@ type Proxy struct {
 	observers atomic.Pointer[[]func(*record.Record)] // nil: nobody looks
 
 	state    atomic.Pointer[state]
-	applying sync.Mutex     // one Apply at a time
-	accounts *accounts      // of keys, over several Kvasirs; nil: there is one. Written with applying held
-	reasons  health.Reasons // why /readyz is not plainly ready
+	applying sync.Mutex      // one Apply at a time
+	accounts *accounts       // of keys, over several Kvasirs; nil: there is one. Written with applying held
+	drained  map[string]bool // names of workers that an operator has taken out; guarded by applying
+	reasons  health.Reasons  // why /readyz is not plainly ready
 
 	unserved struct {
 		sync.Mutex
@@ -80,7 +83,12 @@ func New(log zerolog.Logger, version string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{log: log, watch: w, started: time.Now(), mark: newMark(), patience: standardPatience}
+	nearby, err := edge.NewWatcher()
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	p := &Proxy{log: log, watch: w, nearby: nearby, started: time.Now(), mark: newMark(), patience: standardPatience}
 	p.metrics = newMetrics(p, version)
 	p.access = accessLog{log: log, metrics: p.metrics}
 	p.bugs = bugs{log: log, panics: p.metrics.panics}
@@ -197,4 +205,5 @@ func (p *Proxy) end(ended chan<- struct{}) {
 	p.watches.Wait() // they have tokens looked for
 	p.tokenizers.Close()
 	p.watch.Close()
+	p.nearby.Close()
 }

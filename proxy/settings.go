@@ -12,6 +12,7 @@ import (
 	"kvasir/kvroute"
 	"kvasir/peers"
 	"kvasir/proxy/hardware"
+	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
 
@@ -29,6 +30,9 @@ type Settings struct {
 	// which minds them only on loopback and without keys, "*" for any; and the
 	// admin listener's.
 	Hosts, AdminHosts []string
+
+	// AdminKey is the SHA-256 of the key that the admin listener asks for; nil: it asks for none.
+	AdminKey *[32]byte
 
 	// ReplyHeaders sends the x-kvasir-* family with every reply, VSRHeaders x-vsr-*.
 	ReplyHeaders bool
@@ -63,6 +67,10 @@ type Settings struct {
 
 	Compatible []string // other systems whose names metrics have, too: of compatible.Systems
 	Currency   string   // of prices
+
+	// Tracing gives each request its part in a trace, and says which are sampled; nil: it is off, and
+	// what clients say of their traces goes on to workers as it came. Spans are made by an observer.
+	Tracing *traceparent.Sampler
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.

@@ -79,6 +79,7 @@ func (p *Proxy) apply(s *Settings, old *state, judging func(next, old *state) er
 		if err != nil {
 			return err
 		}
+		b.SetDraining(p.drained[w.Name])
 		next.backends[b.Worker.Worker] = b
 		next.ordered = append(next.ordered, b)
 		next.instances[w.Name] = w.Name

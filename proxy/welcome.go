@@ -19,8 +19,10 @@ func welcome(ctx *fasthttp.RequestCtx) {
 
 base_url    this address, followed by /v1
 models      GET /v1/models
+routes      GET /openapi.json
 health      GET /livez, GET /readyz
-metrics     on the listener for operators, server.admin in the configuration (by default 127.0.0.1:9090)
+the page    what it does, in a browser, and metrics: on the listener for operators, server.admin in the
+            configuration (by default http://127.0.0.1:9090)
 `)
 }
 
@@ -30,7 +32,7 @@ func notHere(ctx *fasthttp.RequestCtx) {
 }
 
 // adminPaths are paths of the admin listener that people ask the API's for.
-var adminPaths = []string{"/metrics", "/reload", "/explain", "/debug/pprof", "/debug/pprof/"}
+var adminPaths = []string{"/metrics", "/reload", "/explain", "/debug/pprof", "/debug/pprof/", "/api/overview", "/api/workers", "/api/requests", "/api/config", "/api/live", "/page"}
 
 // meant says what to do instead of asking for a path; "": nobody knows.
 func meant(path string) string {

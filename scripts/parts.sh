@@ -3,8 +3,8 @@
 # line `SKIP real part: WHAT: WHY` for each that cannot be had here. With KVASIR_REAL=required a
 # missing one is a failure. A second run finds everything in place and does nothing.
 #
-#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients
-#   readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files encoder-tokenizers (default: all)
+#   scripts/parts.sh [NAME...]      golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients openapi
+#   readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files encoder-tokenizers chromium (default: all)
 #
 # A part that is there is named by a file .cache/parts/NAME: the tests look for it.
 set -u
@@ -66,6 +66,9 @@ node_sdk() { node_part scripts/sdk/node; }
 # Anthropic's SDK and the Vercel AI SDK.
 node_clients() { node_part scripts/sdk/clients; }
 
+# redocly, which lints an OpenAPI document, and prism, which holds it against real replies.
+openapi() { node_part scripts/openapi; }
+
 # node_part DIRECTORY: the packages of its package-lock.json.
 node_part() {
   cd "$1" || return 1
@@ -76,6 +79,20 @@ node_part() {
   npm ci --no-audit --no-fund >> "$root/$log" 2>&1 || { why "cannot be installed"; return 1; }
   cp package-lock.json node_modules/.kvasir-lock
 }
+
+# A Chromium of this machine, Debian's where there is none, driven by Playwright, whose own browsers are
+# not fetched, and looked through by axe-core.
+chromium() {
+  if ! has_chromium && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "parts: installing Chromium, once (400 MB)" >&2
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-inter fonts-dejavu-core; } \
+      >> "$log" 2>&1 || { why "Chromium cannot be installed"; return 1; }
+  fi
+  has_chromium || { echo "no chromium, chromium-browser or google-chrome"; return 1; }
+  node_part scripts/page
+}
+
+has_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; } > /dev/null
 
 tokenizers() {
   want=scripts/tokenizers/requirements.txt
@@ -145,8 +162,8 @@ part() {
   fi
 }
 
-[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
-  encoder-tokenizers
+[ $# -gt 0 ] || set -- golangci-lint race-detector e2e-modules python-sdk node-sdk python-clients node-clients openapi readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
+  encoder-tokenizers chromium
 for name in "$@"; do
   part "$name" "$(echo "$name" | tr - _)"
 done

@@ -4,8 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 scripts/lint.sh
-scripts/parts.sh race-detector python-sdk node-sdk python-clients node-clients readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
-  encoder-tokenizers
+scripts/parts.sh race-detector python-sdk node-sdk python-clients node-clients openapi readme-curl milvus-lite zeromq starlette tokenizers tokenizer-files \
+  encoder-tokenizers chromium
 
 race=
 if [ -e .cache/parts/race-detector ]; then race=-race; fi

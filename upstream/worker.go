@@ -12,6 +12,7 @@ import (
 
 	"kvasir/header"
 	"kvasir/kvroute"
+	"kvasir/tracing/traceparent"
 )
 
 // A Worker is one engine replica as a peer. It lives as long as a configuration
@@ -32,11 +33,13 @@ type Worker struct {
 	// before: what it said of itself until then is no longer good.
 	Life atomic.Uint64
 
-	base     string                 // the path before the route's: "" or "/like/this"
-	host     string                 // the Host header
-	fixed    []byte                 // header lines of the configuration, each with its CRLF
-	drops    func(name []byte) bool // which headers of a client do not go on
-	ownsAuth bool                   // the configuration sends an Authorization of its own
+	base        string                 // the path before the route's: "" or "/like/this"
+	host        string                 // the Host header
+	fixed       []byte                 // header lines of the configuration, each with its CRLF
+	drops       func(name []byte) bool // which headers of a client do not go on
+	dropsTraced func(name []byte) bool // the same, where the trace context is written anew
+	address     string                 // host:port
+	ownsAuth    bool                   // the configuration sends an Authorization of its own
 
 	source    atomic.Pointer[string]   // of discovery, that found it
 	named     *dialect                 // as the configuration names the engine; nil: it is found out
@@ -63,8 +66,10 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 		Settings: s,
 		base:     strings.TrimRight(u.EscapedPath(), "/"),
 		host:     u.Host,
+		address:  hostPort(u),
 		drops:    dropsBeside(s.Headers),
 	}
+	w.dropsTraced = func(name []byte) bool { return traceparent.Is(name) || w.drops(name) }
 	if s.Engine != "" {
 		w.named = dialectOf(s.Engine)
 	}
@@ -87,7 +92,7 @@ func NewWorker(s Settings, t Timeouts) (*Worker, error) {
 			conf.ServerName = u.Hostname()
 		}
 	}
-	w.Conns = NewConns(hostPort(u), conf, t)
+	w.Conns = NewConns(w.address, conf, t)
 	return w, nil
 }
 
@@ -117,10 +122,18 @@ func (w *Worker) AppendTarget(dst []byte, method, path string, query []byte) []b
 }
 
 // AppendHeaders appends the header lines of a client that go on to the worker, and
-// those that the configuration sends it. lines are the client's as they came.
-func (w *Worker) AppendHeaders(dst, lines []byte) []byte {
-	return append(header.AppendEndToEnd(dst, lines, w.drops), w.fixed...)
+// those that the configuration sends it. lines are the client's as they came. The
+// trace context is not among them where the request is traced: it is written anew.
+func (w *Worker) AppendHeaders(dst, lines []byte, traced bool) []byte {
+	drops := w.drops
+	if traced {
+		drops = w.dropsTraced
+	}
+	return append(header.AppendEndToEnd(dst, lines, drops), w.fixed...)
 }
+
+// Address is where the worker's server listens, host:port.
+func (w *Worker) Address() string { return w.address }
 
 // SetSource says which source of discovery has the worker from now on; "": the
 // configuration names it.

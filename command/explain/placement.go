@@ -41,7 +41,7 @@ func placementOf(c *config.Config, route string, body []byte, v *classify.Verdic
 		return a
 	}
 	var err error
-	if a.Found, err = askPlacement(c.Server.Admin, route, body); err != nil {
+	if a.Found, err = askPlacement(&c.Server, route, body); err != nil {
 		a.None = err.Error()
 		a.Workers = workersOf(c, answeringModel(c, v, r))
 	}
@@ -49,7 +49,8 @@ func placementOf(c *config.Config, route string, body []byte, v *classify.Verdic
 }
 
 // askPlacement asks the Kvasir that serves on an admin address.
-func askPlacement(admin, route string, body []byte) (*proxy.PlacementExplained, error) {
+func askPlacement(server *config.Server, route string, body []byte) (*proxy.PlacementExplained, error) {
+	admin := server.Admin
 	if admin == "" {
 		return nil, fmt.Errorf("server.admin is off: nobody can be asked what workers hold")
 	}
@@ -60,6 +61,9 @@ func askPlacement(admin, route string, body []byte) (*proxy.PlacementExplained, 
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if err := listener.ShowKey(req, string(server.AdminKey)); err != nil {
+		return nil, err
+	}
 	resp, err := listener.Client(admin, nil).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no Kvasir answers at server.admin %s, so nobody knows what workers hold", wording.Quote(admin))

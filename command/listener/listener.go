@@ -136,6 +136,19 @@ func Client(addr string, conf *tls.Config) *http.Client {
 	}}
 }
 
+// ShowKey adds the key of the admin listener to a request, where a file names one.
+func ShowKey(req *http.Request, file string) error {
+	if file == "" {
+		return nil
+	}
+	key, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the key of the admin listener: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimRight(string(key), "\r\n"))
+	return nil
+}
+
 // IsNobody says whether an error of Dial or Client means that nobody listens
 // on the address.
 func IsNobody(err error) bool { return errors.Is(err, refused) || errors.Is(err, fs.ErrNotExist) }

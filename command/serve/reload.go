@@ -29,11 +29,14 @@ func (s *server) reload() error {
 		s.read = watched
 		s.watcher.set(watched)
 		s.proxy.ReloadFailed(err)
+		s.reloaded.note(err, nil)
 		return err
 	}
 	s.read = read
 	s.watcher.set(read)
-	s.proxy.ReloadDone(config.NeedRestart(s.started, g.Config))
+	restart := config.NeedRestart(s.started, g.Config)
+	s.proxy.ReloadDone(restart)
+	s.reloaded.note(nil, restart)
 	return nil
 }
 
@@ -45,10 +48,14 @@ func (s *server) take(g *config.Generation) error {
 	}
 	settings, err := s.settings(g, monitor)
 	if err == nil {
+		err = s.trace(g)
+	}
+	if err == nil {
 		s.discovery.Follow(wiring.Sources(g))
 		s.discovery.Settle(settlePatience)
 		if err = s.apply(settings, s.proxy.Apply); err != nil {
 			s.discovery.Follow(wiring.Sources(s.current))
+			_ = s.trace(s.current) // it could be, before
 		}
 	}
 	if err != nil {
@@ -67,6 +74,23 @@ func (s *server) take(g *config.Generation) error {
 	setLogLevel(g.Config.Log.Level)
 	s.shutdown.drain.Store(&g.Config.Server.Drain)
 	s.current = g
+	s.inForce.Store(g)
+	return nil
+}
+
+// trace has traces go where a generation says. Until there is a collector nobody looks at requests.
+func (s *server) trace(g *config.Generation) error {
+	for _, text := range g.Tracing.Ignored {
+		s.log.Warn().Msg(text)
+	}
+	o := wiring.Tracing(g, s.version)
+	if err := s.tracing.Apply(o); err != nil {
+		return err
+	}
+	if o != nil && !s.observed {
+		s.proxy.Observe(s.tracing.Observe)
+		s.observed = true
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
@@ -21,6 +22,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"kvasir/admin"
+	"kvasir/apidoc"
 	"kvasir/cache"
 	"kvasir/command/listener"
 	"kvasir/command/wiring"
@@ -29,8 +31,10 @@ import (
 	"kvasir/edge"
 	"kvasir/filewatch"
 	"kvasir/gpu"
+	"kvasir/page"
 	"kvasir/peers"
 	"kvasir/proxy"
+	"kvasir/tracing"
 	"kvasir/wording"
 )
 
@@ -48,14 +52,19 @@ type server struct {
 	storeWatch *storeWatch
 	peers      *peers.Peers // nil: peers names none
 	proxy      *proxy.Proxy
+	tracing    *tracing.Tracing
 	planning   *planning      // nil: nobody asks how many workers there should be
 	discovery  *discovery.Set // sources of workers
 	api        net.Listener
 	admin      net.Listener // nil: switched off
+	page       *page.Page   // of the admin listener; nil: there is none
 	tls        *listenerTLS // nil: plain HTTP
 	watcher    *watcher
 	files      uint64         // how many may be open; 0: not known
 	serving    sync.WaitGroup // of the listeners
+
+	inForce  atomic.Pointer[config.Generation] // current, for who does not wait for a reload
+	reloaded reloads
 
 	failed chan error // why a listener or an engine stopped by itself
 
@@ -68,6 +77,7 @@ type server struct {
 	read      config.Contents // of current
 	settled   *proxy.Settings // that are served, without the workers that discovery found; nil: not yet
 	conflicts []string        // of sources, as they were told last
+	observed  bool            // by tracing, which was on once
 }
 
 // Run serves the configuration of the layers until one of StopSignals comes, or
@@ -87,6 +97,7 @@ func Run(l *config.Layers, version string, signals <-chan os.Signal) error {
 
 	e.drain.Store(&g.Config.Server.Drain)
 	s := &server{log: log, notify: notifier{log, os.Getenv("NOTIFY_SOCKET")}, version: version, layers: l, shutdown: e, failed: make(chan error, 8), started: g.Config, current: g, read: read}
+	s.inForce.Store(g)
 	if err := s.start(); err != nil {
 		s.stop()
 		return err
@@ -122,6 +133,11 @@ func (s *server) start() error {
 	if err != nil {
 		return err
 	}
+	s.tracing = tracing.New(s.log, p.SetReason)
+	p.Count(s.tracing)
+	if err = s.trace(s.current); err != nil {
+		return err
+	}
 	s.startDiscovery()
 	s.reloading.Lock()
 	err = s.apply(settings, p.Apply)
@@ -149,6 +165,7 @@ func (s *server) start() error {
 	s.reloads.Add(1)
 	go s.reloadAtSignals()
 	if s.admin != nil {
+		s.page = s.startPage()
 		s.serving.Add(1)
 		go s.serveAdmin()
 	}
@@ -175,8 +192,8 @@ func (s *server) serveAdmin() {
 func (s *server) adminRoutes() fasthttp.RequestHandler {
 	p := s.proxy
 	return admin.Handler(&admin.Options{
-		Log: s.log, Hosts: p.AdminHosts, Metrics: p.Metrics(),
-		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Reload: s.reload, Plan: s.planning.Report,
+		Log: s.log, Hosts: p.AdminHosts, Key: p.AdminKey, Metrics: p.Metrics(), Page: s.page,
+		Readiness: p.Readiness, Fleet: p.Fleet, Cache: p.Cache, Explain: p.Explain, Explained: apidoc.Of[proxy.PlacementExplained](), Reload: s.reload, Plan: s.planning.Report,
 		Classifier: func() admin.Classifier {
 			c, attack, model := p.Judging()
 			return admin.Classifier{Classifier: c, Attack: attack, Model: model}
@@ -259,6 +276,9 @@ func (s *server) greet() {
 		curl += `-H "Authorization: Bearer $OPENAI_API_KEY" `
 	}
 	s.log.Info().Msgf(`try it: curl %s%s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"auto","messages":[{"role":"user","content":"Hello"}]}'`, curl, url)
+	if s.admin != nil && s.admin.Addr().Network() != "unix" {
+		s.log.Info().Msgf("watch it in a browser: %s", admin)
+	}
 }
 
 // run waits until a signal says to stop.
@@ -311,6 +331,9 @@ func (s *server) stop() {
 	if s.discovery != nil {
 		s.discovery.Close()
 	}
+	if s.page != nil {
+		s.page.Close()
+	}
 	if s.proxy != nil {
 		if err := s.proxy.Close(); err != nil {
 			s.log.Warn().Err(err).Msg("cannot close the proxy in good order")
@@ -322,6 +345,7 @@ func (s *server) stop() {
 		}
 	}
 	s.serving.Wait()
+	s.tracing.Close()
 	s.peers.Close()
 	s.storeWatch.close()
 	closeMonitor(s.monitor)

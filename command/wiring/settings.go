@@ -23,6 +23,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		CORS:         c.Server.CORS,
 		Hosts:        c.Server.Hosts,
 		AdminHosts:   c.Server.AdminHosts,
+		AdminKey:     g.Admin,
 		Retry:        proxy.Retry(c.Server.Retry),
 		ReplyHeaders: c.Headers.Kvasir,
 		VSRHeaders:   c.Headers.VSR,
@@ -35,6 +36,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		GPU:          proxy.GPU{Interval: c.GPU.Interval, Effects: effects(&c.GPU)},
 		Compatible:   c.Metrics.Compatible,
 		Currency:     c.Metrics.Currency,
+		Tracing:      sampler(&g.Tracing),
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))

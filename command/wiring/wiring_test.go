@@ -18,6 +18,8 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/cost"
 	"kvasir/proxy"
+	"kvasir/tracing"
+	"kvasir/tracing/traceparent"
 )
 
 // TestFullFile has every key that is built with another value than its
@@ -38,6 +40,7 @@ func TestFullFile(t *testing.T) {
 		t.Errorf("TLS name is %q", got.Workers[0].TLSName)
 	}
 	got.Workers[0].TLS, got.Workers[0].TLSName = nil, ""
+	adminKey := sha256.Sum256([]byte("sk-bob"))
 	want := &proxy.Settings{
 		MaxBody: 3 << 19, BodyMemory: 5 << 20,
 		Timeouts: proxy.Timeouts{
@@ -46,7 +49,7 @@ func TestFullFile(t *testing.T) {
 		},
 		BIOTypes: true,
 		CORS:     []string{"https://example.com", "http://localhost:3000"},
-		Hosts:    []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"},
+		Hosts:    []string{"*", "api.example.com"}, AdminHosts: []string{"kvasir", "kvasir.monitoring.svc"}, AdminKey: &adminKey,
 		Retry: proxy.Retry{Attempts: 0, Budget: 1},
 		Keys: []proxy.Key{
 			{Name: "alice", SHA256: sha256.Sum256([]byte("alice")), Tenant: "red", Isolate: true, Models: []string{"qwen", "auto"}, RequestsPerMinute: 60, TokensPerMinute: 100000},
@@ -86,6 +89,18 @@ func TestFullFile(t *testing.T) {
 		GPU: proxy.GPU{Interval: time.Second, Effects: gpu.Effects{
 			Throttle: gpu.EffectAside, Neighbour: gpu.EffectOff, Memory: gpu.EffectAside, Errors: gpu.EffectCost, Headroom: 1 << 30,
 		}},
+	}
+	if got.Tracing == nil || *got.Tracing != *traceparent.NewSampler(traceparent.Ratio, 0.25) {
+		t.Errorf("the sampler is %+v", got.Tracing)
+	}
+	got.Tracing = nil
+	traces := Tracing(g, "v")
+	if traces.TLS == nil || len(traces.TLSName) != 32 {
+		t.Errorf("TLS of the collector is %+v", traces.TLS)
+	}
+	traces.TLS, traces.TLSName = nil, ""
+	if want := (tracing.Options{Endpoint: "https://otel.example:4317", GRPC: true, Headers: map[string]string{"X-Key": "1"}, Version: "v"}); !reflect.DeepEqual(*traces, want) {
+		t.Errorf("traces go to %+v, want %+v", *traces, want)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)

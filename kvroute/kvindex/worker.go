@@ -85,6 +85,13 @@ func (w *Worker) Held() int {
 	return w.held.blocks + w.held.others
 }
 
+// Placed returns how many blocks are predicted to be there by Place.
+func (w *Worker) Placed() int {
+	w.index.placing.Lock()
+	defer w.index.placing.Unlock()
+	return w.placed.blocks
+}
+
 // Clear drops all that events said of the worker, in every tier: its cache was
 // emptied, or events were lost for good. Placed blocks stay predicted.
 func (w *Worker) Clear() {

@@ -102,7 +102,7 @@ type dcgmCollector struct{ watch *Watch }
 type dcgmField struct {
 	name, help string
 	value      func(*snapshot.GPU) *float64
-	counts     bool // a counter, not a gauge
+	counts     bool // only ever goes up
 }
 
 func (f *dcgmField) send(out chan<- prometheus.Metric, g *snapshot.GPU, names, labels []string) {
@@ -112,7 +112,9 @@ func (f *dcgmField) send(out chan<- prometheus.Metric, g *snapshot.GPU, names, l
 	}
 	kind := prometheus.GaugeValue
 	if f.counts {
-		kind = prometheus.CounterValue
+		// No counter: its name would get _total in OpenMetrics, and dashboards of DCGM exporter
+		// would not find it.
+		kind = prometheus.UntypedValue
 	}
 	out <- prometheus.MustNewConstMetric(prometheus.NewDesc(f.name, f.help, names, nil), kind, *v, labels...)
 }

@@ -83,7 +83,7 @@ func TestMIGProfile(t *testing.T) {
 func TestDCGMPage(t *testing.T) {
 	want := map[string]string{}
 	for _, f := range dcgmFields {
-		want[f.name] = map[bool]string{false: "gauge", true: "counter"}[f.counts]
+		want[f.name] = map[bool]string{false: "gauge", true: "untyped"}[f.counts]
 	}
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

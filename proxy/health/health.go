@@ -6,7 +6,7 @@
 //	var standing health.Reasons
 //	standing.Set("reload", "the last reload was not taken")
 //	standing.Set("reload", "") // it is well again
-//	health.Routes(router, func(ctx *fasthttp.RequestCtx) { readiness.Answer(ctx, true) })
+//	health.Routes(routes, func(ctx *fasthttp.RequestCtx) { readiness.Answer(ctx, true) })
 package health
 
 import (
@@ -14,20 +14,35 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"kvasir/apidoc"
 	"kvasir/openai"
 )
 
 // Routes adds GET and HEAD of /health and /livez, which only say that the process
-// lives, and of /readyz, which ready answers.
-func Routes(r *router.Router, ready fasthttp.RequestHandler) {
-	for path, answer := range map[string]fasthttp.RequestHandler{"/health": alive, "/livez": alive, "/readyz": ready} {
-		r.GET(path, answer)
-		r.HEAD(path, answer)
-	}
+// lives, and of /readyz, which ready answers with the shape of the listener.
+func Routes(r *apidoc.Routes, shape apidoc.Schema, ready fasthttp.RequestHandler) {
+	status := apidoc.Object(apidoc.Schema{"status": apidoc.Text("ok")}, "status")
+	r.AddGet(apidoc.Operation{Path: "/health", Does: "Whether the process lives", Group: "health", Answers: status}, alive)
+	r.AddGet(apidoc.Operation{Path: "/livez", Does: "Whether the process lives", Group: "health", Answers: status}, alive)
+	r.AddGet(apidoc.Operation{
+		Path: "/readyz", Does: "Whether requests should be sent here", Group: "health", Answers: shape, AlsoStatus: map[int]apidoc.Schema{503: shape},
+	}, ready)
 }
+
+// WithReasons and WithCounts are the shapes of what Answer writes.
+var (
+	WithReasons = apidoc.Object(apidoc.Schema{
+		"status": apidoc.Text("ready, degraded, or why no request should come"), "reasons": apidoc.List(apidoc.Text("a sentence for people")),
+		"models": apidoc.List(apidoc.Text("that judge in place of the embedded weights")),
+	}, "status", "reasons")
+	WithCounts = apidoc.Object(apidoc.Schema{
+		"status":   apidoc.Text("ready, degraded, or why no request should come"),
+		"workers":  apidoc.Object(apidoc.Schema{"up": apidoc.Schema{"type": "integer"}, "all": apidoc.Schema{"type": "integer"}}, "up", "all"),
+		"problems": apidoc.Schema{"type": "integer"},
+	}, "status", "workers", "problems")
+)
 
 func alive(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType("application/json")

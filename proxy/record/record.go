@@ -9,7 +9,11 @@
 //	observe(&record.Record{...})  // once, when the request has ended
 package record
 
-import "time"
+import (
+	"time"
+
+	"kvasir/tracing/traceparent"
+)
 
 // A Record is one request that has ended. It is valid while its observer is called: the next
 // request uses its memory, so what is kept of slices is copied. Strings may be kept; none that a
@@ -24,6 +28,8 @@ type Record struct {
 	Tenant   string // of the key; "": none
 	Worker   string // that was asked last; "": none was
 	Prefill  string // that computed the prompt for it; "": the worker itself
+
+	Trace traceparent.Context // the request's part in a trace; zero: it has none
 
 	Began     time.Time     // when the request had come whole
 	FirstByte time.Duration // from Began to the first byte of the answer; 0: there was none

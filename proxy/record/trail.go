@@ -5,6 +5,8 @@ package record
 import (
 	"slices"
 	"time"
+
+	"kvasir/tracing/traceparent"
 )
 
 // A Name says which step of the way it is.
@@ -47,9 +49,14 @@ type Step struct {
 
 	// Of legs.
 	Worker  string
+	Engine  string // of the worker; "": not known yet
+	Address string // host:port of the worker
+	Model   string // that it was asked for
 	Rank    int    // data-parallel; -1: none is named
 	Status  int    // of the worker's reply; 0: there was none
 	Failure string // the reason that metrics give; "": it went well
+
+	Span traceparent.SpanID // under which the worker goes on with the trace; zero: there is none
 }
 
 // maxSteps bounds the steps of one request: 14 and 4 for each further attempt.

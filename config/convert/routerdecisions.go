@@ -1,0 +1,289 @@
+// Semantic Router's decisions, or the categories that decided before there were any, to ours.
+
+package convert
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kvasir/classify"
+	"kvasir/wording"
+)
+
+// A piiPolicy is which personal data may pass where a decision is taken.
+type piiPolicy struct {
+	on      bool
+	allowed []string
+}
+
+func (r *router) readDecisions() {
+	r.d.order = "priority"
+	strategy := r.first(path("routing", "strategy"), path("global", "router", "strategy"), path("strategy"))
+	if s := strategy.text(); s != "" && s != "priority" {
+		r.doc.note(strategy, "Kvasir takes the decision with the highest priority, or the first; it does not compare confidences")
+	}
+	var policies []piiPolicy
+	before := len(r.d.decisions)
+	list := r.decisions()
+	switch {
+	case list.there():
+		for _, v := range list.items() {
+			if p, ok := r.decision(v); ok {
+				policies = append(policies, p)
+			}
+		}
+	case r.shape == shapeFlat:
+		r.d.order = ""
+		for _, v := range r.root.get("categories").items() {
+			if p, ok := r.category(v); ok {
+				policies = append(policies, p)
+			}
+		}
+	}
+	if len(r.d.decisions) == 0 {
+		r.d.order = ""
+	}
+	r.personalData(r.d.decisions[before:], policies)
+}
+
+// personalData: the guard denies every type as soon as one decision is to deny any; others allow what
+// they did, as do those for other names of models, and one more where none of them holds.
+func (r *router) personalData(decisions []decision, policies []piiPolicy) {
+	g := &r.d.guards
+	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) {
+		return
+	}
+	g.pii, g.piiAllow, g.piiComment = "block", []string{}, "since decisions deny personal data; what may pass stands with them"
+	for i, p := range policies {
+		d := &decisions[i]
+		if p.on {
+			d.piiAllow = p.allowed
+			if len(d.piiAllow) == 0 {
+				d.piiAllow = nil
+			}
+		} else if d.refuse == "" {
+			d.piiAllowsAny = true
+		}
+	}
+	for i := range r.d.decisions {
+		r.d.decisions[i].piiAllowsAny = r.d.decisions[i].piiAllowsAny || r.d.decisions[i].alias
+	}
+	r.otherwise().piiAllowsAny = true
+	r.doc.note(r.first(path("decisions"), path("categories"), path("routing", "decisions")),
+		"as there, personal data passes where no decision holds or the client named a model; leave out the decision otherwise, and it is denied there, too")
+}
+
+// otherwise is the decision that holds where no other does.
+func (r *router) otherwise() *decision {
+	last := len(r.d.decisions) - 1
+	if last < 0 || r.d.decisions[last].about != whereNone {
+		lowest := 0
+		for _, d := range r.d.decisions {
+			lowest = min(lowest, d.priority-1)
+		}
+		r.d.decide(decision{name: "otherwise", about: whereNone, all: true, priority: lowest})
+		last++
+	}
+	return &r.d.decisions[last]
+}
+
+const whereNone = "where no other decision holds, and for requests that name a model"
+
+// decision reads one; ok is false where it is left out.
+func (r *router) decision(v *value) (piiPolicy, bool) {
+	name := v.get("name").text()
+	d := decision{name: name, about: v.get("description").text(), at: v}
+	if n, ok := v.get("priority").within(-1e9, 1e9); ok {
+		d.priority = int(n)
+	}
+	if tier, ok := v.get("tier").within(0, 1000); ok && tier > 0 {
+		d.priority -= int(tier) * 1_000_000
+		r.doc.note(v.get("tier"), "Kvasir has no tiers, so the priority is lowered by a million for each")
+	}
+	when, always, why := r.condition(v.get("rules"), 0)
+	if why != "" {
+		v.drop("the decision " + wording.Quote(name) + " is left out: " + why)
+		return piiPolicy{}, false
+	}
+	if !always {
+		d.when = when
+	}
+	r.answerBy(&d, v.get("modelRefs").items())
+	var p piiPolicy
+	for _, plugin := range v.get("plugins").items() {
+		r.plugin(&d, &p, plugin)
+	}
+	if r.shape == shapeV03 && d.cacheAbove == 0 && !d.cacheOff && !hasPlugin(v, "semantic-cache", "semantic_cache", "response_cache") {
+		d.cacheOff = d.refuse == ""
+	}
+	r.d.decide(d)
+	return p, true
+}
+
+func hasPlugin(v *value, names ...string) bool {
+	return slices.ContainsFunc(v.get("plugins").items(), func(p *value) bool { return slices.Contains(names, p.get("type").text()) })
+}
+
+// answerBy takes the first of the models that a decision names.
+func (r *router) answerBy(d *decision, refs []*value) {
+	if len(refs) == 0 {
+		return
+	}
+	ref := refs[0]
+	name := either(ref.get("lora_name").text(), ref.get("model").text())
+	ref.quiet("model", "weight", "score", "reasoning_description")
+	m := r.modelNamed(ref, name)
+	if m != nil {
+		d.model = m.name
+	}
+	if lora := ref.get("lora_name"); lora.text() != "" {
+		base := r.modelNamed(ref, ref.get("model").text())
+		if m != nil && base != nil && m.reasoning == "" {
+			m.reasoning = base.reasoning
+		}
+		for _, w := range r.d.workers {
+			if base != nil && m != nil && slices.Contains(w.models, base.name) {
+				w.serves(m.name)
+			}
+		}
+	}
+	r.think(d, ref, m)
+	for _, other := range refs[1:] {
+		other.drop("a decision has one model here; this one is not asked. models[].fallback names those to ask when the first cannot answer")
+	}
+}
+
+// efforts are those that a decision may ask for.
+var efforts = []string{"minimal", "low", "medium", "high", "xhigh"}
+
+func (r *router) think(d *decision, ref *value, m *model) {
+	use, effort := ref.get("use_reasoning"), ref.get("reasoning_effort")
+	standard := r.defaults().get("default_reasoning_effort").text()
+	wanted := either(effort.text(), standard)
+	if m == nil || m.reasoning == "" || use.text() == "" {
+		if use.is(false) && m != nil {
+			r.doc.note(use, "the model has no family of reasoning, so Kvasir cannot switch its thinking on; set models[].reasoning")
+		}
+		return
+	}
+	switch {
+	case !use.is(false):
+		d.reasoning = "false"
+	case strings.HasPrefix(m.reasoning, "gpt") && slices.Contains(efforts, wanted):
+		d.reasoning = wanted
+	default:
+		d.reasoning = "true"
+	}
+}
+
+// plugin takes over what one does; one that is not enabled does nothing.
+func (r *router) plugin(d *decision, p *piiPolicy, v *value) {
+	kind := v.get("type").text()
+	c := v.get("configuration")
+	if c.has("enabled") && !c.get("enabled").is(true) && kind != "pii" && !strings.Contains(kind, "cache") {
+		v.done()
+		return
+	}
+	switch kind {
+	case "system_prompt":
+		d.prompt = c.get("system_prompt").text()
+		mode := c.get("mode").text()
+		d.insert = d.prompt != "" && (mode == "insert" || mode == "" && r.shape == shapeV03)
+	case "semantic-cache", "semantic_cache", "response_cache":
+		r.pluginCache(d, c)
+	case "pii":
+		p.on = c.get("enabled").is(false)
+		p.allowed = r.types(c.get("pii_types_allowed"))
+		if p.on {
+			r.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
+		}
+		c.quiet("threshold")
+	case "jailbreak":
+		r.d.guards.jailbreak = "block"
+		r.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
+	case "fast_response":
+		if d.refuse = c.get("message").text(); d.refuse == "" {
+			r.doc.note(v, "has no message, so nothing is answered at once")
+		}
+	case "request_params":
+		n, _ := c.get("max_tokens_limit").within(1, 16_777_216)
+		d.maxTokens = int(n)
+		n, _ = c.get("max_n").within(1, 1024)
+		d.maxChoices = int(n)
+		if !c.get("strip_unknown").is(false) {
+			c.quiet("strip_unknown")
+		}
+	default:
+		text, ok := pluginsLost[kind]
+		if !ok {
+			text = "has no counterpart"
+		}
+		v.drop("the plugin " + wording.Quote(kind) + " " + text)
+	}
+}
+
+func (r *router) pluginCache(d *decision, c *value) {
+	if !c.get("enabled").is(false) {
+		d.cacheOff = true
+		c.done()
+		return
+	}
+	d.cacheAbove, _ = c.get("similarity_threshold").within(0.001, 1)
+	if mode := c.get("mode").text(); mode == "exact" {
+		d.cacheAbove = 1
+	}
+}
+
+// category reads one that decides by itself: the files before there were decisions.
+func (r *router) category(v *value) (piiPolicy, bool) {
+	name := v.get("name").text()
+	scores := slices.Clone(v.get("model_scores").items())
+	if len(scores) == 0 {
+		return piiPolicy{}, false
+	}
+	when, why := r.leaf("domain", name)
+	if why != "" {
+		v.drop("the category is left out: " + why)
+		return piiPolicy{}, false
+	}
+	slices.SortStableFunc(scores, func(a, b *value) int {
+		x, _ := a.get("score").number()
+		y, _ := b.get("score").number()
+		return cmp.Compare(y, x)
+	})
+	d := decision{name: name, about: v.get("description").text(), when: when, at: v}
+	r.answerBy(&d, scores)
+	if v.get("system_prompt_enabled").is(true) {
+		d.prompt = v.get("system_prompt").text()
+	}
+	v.quiet("system_prompt")
+	d.insert = d.prompt != "" && v.get("system_prompt_mode").text() == "insert"
+	d.cacheOff = !v.get("semantic_cache_enabled").is(true)
+	if above, ok := v.get("semantic_cache_similarity_threshold").within(0.001, 1); ok && !d.cacheOff {
+		d.cacheAbove = above
+	}
+	if v.get("jailbreak_enabled").is(false) {
+		r.d.guards.jailbreak = "block"
+	}
+	r.scale(v.get("jailbreak_threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
+	r.scale(v.get("pii_threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
+	policy := r.root.get("model_config", scores[0].get("model").text(), "pii_policy")
+	p := piiPolicy{on: policy.there() && !policy.get("allow_by_default").is(false), allowed: r.types(policy.get("pii_types_allowed"))}
+	if v.has("pii_enabled") {
+		p.on = v.get("pii_enabled").is(false) && p.on
+	}
+	r.d.decide(d)
+	return p, true
+}
+
+// asks says whether the condition of a decision asks for a kind of signal.
+func (r *router) asks(kind classify.Kind) bool {
+	return slices.ContainsFunc(r.d.decisions, func(d decision) bool { return d.when != nil && asksFor(d.when, kind) })
+}
+
+func asksFor(c *classify.Condition, kind classify.Kind) bool {
+	nested := func(n classify.Condition) bool { return asksFor(&n, kind) }
+	return slices.ContainsFunc(c.Is, func(i classify.Is) bool { return i.Kind == kind }) ||
+		slices.ContainsFunc(c.All, nested) || slices.ContainsFunc(c.Any, nested) || c.Not != nil && asksFor(c.Not, kind)
+}
