@@ -154,10 +154,16 @@ func CheckAdmin(ctx *fasthttp.RequestCtx, names []string) *openai.Error {
 			return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask the admin listener")
 		}
 	}
-	if string(h.Peek("Sec-Fetch-Site")) == "cross-site" && !(ctx.IsGet() && string(h.Peek("Sec-Fetch-Mode")) == "navigate") { // a link may lead here
+	if string(h.Peek("Sec-Fetch-Site")) == "cross-site" && !isLink(ctx) {
 		return forbidden("origin_not_allowed", "Web pages of other sites may not ask the admin listener")
 	}
 	return nil
+}
+
+// isLink says whether a link of another page leads here, as one may to all but profiles: those take
+// the processor for as long as their query says.
+func isLink(ctx *fasthttp.RequestCtx) bool {
+	return ctx.IsGet() && string(ctx.Request.Header.Peek("Sec-Fetch-Mode")) == "navigate" && !bytes.HasPrefix(ctx.Path(), []byte("/debug/"))
 }
 
 // CheckChange refuses, with 403, a request to a route of the admin listener that
