@@ -70,7 +70,7 @@ func Handler(o *Options) fasthttp.RequestHandler {
 			respond.Error(ctx, err)
 			return
 		}
-		if !forAnybody(ctx.Path()) {
+		if !needsNoKey(ctx) {
 			if err := o.checkKey(ctx); err != nil {
 				respond.Error(ctx, err)
 				return

@@ -53,3 +53,9 @@ func forAnybody(path []byte) bool {
 	}
 	return bytes.HasPrefix(path, []byte("/page/"))
 }
+
+// needsNoKey says whether the route of a request is for anybody. The router goes by the path as it
+// was sent, where %2f is part of a name: /api/requests/..%2f..%2fpage%2fx is no file of the page.
+func needsNoKey(ctx *fasthttp.RequestCtx) bool {
+	return forAnybody(ctx.Path()) && forAnybody(ctx.URI().PathOriginal())
+}

@@ -60,6 +60,10 @@ func TestKey(t *testing.T) {
 		{"GET", "/metrics", "evil.example", "Bearer sk-admin", 403, "host_not_allowed"},
 		{"GET", "/page/../metrics", here, "", 401, "invalid_admin_key"},
 		{"GET", "/page/%2e%2e/metrics", here, "", 401, "invalid_admin_key"},
+		{"GET", "/cache/..%2f..%2fpage%2fx", here, "", 401, "invalid_admin_key"}, // the router goes by what was sent
+		{"GET", "/cache/..%2f..%2flivez", here, "", 401, "invalid_admin_key"},
+		{"GET", "/debug/pprof/../../livez", here, "", 401, "invalid_admin_key"},
+		{"GET", "/cache/..%2f..%2flivez", "evil.example", "Bearer sk-admin", 403, "host_not_allowed"},
 	} {
 		status, body := askAs(c.method, c.path, c.host, c.auth)
 		if status != c.status || !strings.Contains(body, c.says) {

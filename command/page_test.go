@@ -107,7 +107,7 @@ func TestPage(t *testing.T) {
 	var workers struct {
 		Workers []struct {
 			Name, Role, Engine, Source, State string
-			Tokens                            struct{ In, Out int }
+			Tokens                            *struct{ In, Out int }
 			Blocks                            struct {
 				Held    int
 				KnownBy string `json:"known_by"`
@@ -120,6 +120,9 @@ func TestPage(t *testing.T) {
 	})
 	if w := workers.Workers[1]; w.Name != "decode-0" || w.Role != "decode" || w.Engine != "vllm" || w.Source != "simulate" || w.State != "up" || w.Tokens.In == 0 || w.Tokens.Out == 0 || w.Blocks.KnownBy != "events" {
 		t.Errorf("the worker is %+v", w)
+	}
+	if w := workers.Workers[0]; w.Role != "prefill" || w.Tokens != nil {
+		t.Errorf("the prefill worker, whose tokens nobody counts, is %+v", w)
 	}
 	var decisions struct {
 		Of        int

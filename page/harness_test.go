@@ -44,7 +44,7 @@ func testOptions() *Options {
 		Cache:         func() *cache.Cache { return nil },
 		Configuration: func() any { return map[string]string{"file": "kvasir.yaml"} },
 		Drain: func(name string, _ bool) (int, error) {
-			if name != "w" {
+			if name != "w" && name != "team/w:8000" {
 				return 0, errors.New("there is no worker")
 			}
 			return 3, nil

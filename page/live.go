@@ -176,13 +176,13 @@ func (h *hub) drop(w *watcher) {
 	_ = w.stream.conn.SetWriteDeadline(time.Unix(1, 0))
 }
 
-// close ends all streams. Those who serve them end by themselves.
+// close ends all streams, also those whose browser does not read. Those who serve them end by
+// themselves.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
 	for w := range h.watchers {
-		delete(h.watchers, w)
-		close(w.lost)
+		h.drop(w)
 	}
 	if h.ends != nil {
 		close(h.ends)

@@ -21,6 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	writeWithin = time.Hour // no test waits for it
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).workerFunc"),
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
@@ -176,6 +177,23 @@ func TestStopWithWatchers(t *testing.T) {
 	if rest, err := io.ReadAll(w.body); err != nil {
 		t.Errorf("the stream is cut: %v behind %q", err, rest)
 	}
+}
+
+// TestStopWithSlowWatcher: nor does the end wait for a browser that does not read. Here a write may
+// take an hour.
+func TestStopWithSlowWatcher(t *testing.T) {
+	var now workersNow
+	big := named("a")
+	big[0].Why = strings.Repeat("x", 16<<20) // more than the kernel takes
+	now.set(big...)
+	o := testOptions()
+	o.Workers = now.get
+	p := serve(t, o)
+	slow := p.watch(t)
+	if _, err := io.ReadFull(slow.body, make([]byte, 1)); err != nil { // now the rest is under way
+		t.Fatal(err)
+	}
+	p.once.Do(p.end)
 }
 
 // TestOldClients cannot read chunks.

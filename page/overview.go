@@ -3,6 +3,7 @@
 package page
 
 import (
+	"net/url"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -92,13 +93,23 @@ type drainAnswer struct {
 // drain makes the route that takes a worker out, or puts it back.
 func (p *Page) drain(drains bool) fasthttp.RequestHandler {
 	return p.answer(func(ctx *fasthttp.RequestCtx) (any, *openai.Error) {
-		name, _ := ctx.UserValue("name").(string)
+		name := plain(ctx, "name")
 		requests, err := p.options.Drain(name, drains)
 		if err != nil {
 			return nil, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "worker_not_found", Param: "name", Message: err.Error()}
 		}
 		return drainAnswer{name, drains, requests}, nil
 	})
+}
+
+// plain is the part of the path that a route calls by a name. The router leaves it as it was sent,
+// and browsers escape the colon and the slash of host:port and of team/worker.
+func plain(ctx *fasthttp.RequestCtx, part string) string {
+	sent, _ := ctx.UserValue(part).(string)
+	if text, err := url.PathUnescape(sent); err == nil {
+		return text
+	}
+	return sent
 }
 
 // answer makes a route of what it answers.

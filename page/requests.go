@@ -73,7 +73,7 @@ func number(args *fasthttp.Args, name string, standard, most uint64) (uint64, *o
 
 // request is GET /api/requests/{id}: the newest of that id, or the one of that number.
 func (p *Page) request(ctx *fasthttp.RequestCtx) (any, *openai.Error) {
-	id, _ := ctx.UserValue("id").(string)
+	id := plain(ctx, "id")
 	thresholds := p.options.Thresholds()
 	var found *Full
 	p.kept.each(math.MaxInt64, func(seq uint64, r *record.Record) bool {

@@ -200,6 +200,8 @@ func TestOtherRoutes(t *testing.T) {
 		{"POST", "/api/explain", "{}", 200, "model signals decision placement"},
 		{"POST", "/workers/w/drain", "", 200, "worker draining requests"},
 		{"POST", "/workers/w/undrain", "", 200, "worker draining requests"},
+		{"POST", "/workers/team%2Fw%3A8000/drain", "", 200, "worker draining requests"}, // as browsers write team/w:8000
+		{"POST", "/workers/team%2fw:8000/undrain", "", 200, "worker draining requests"},
 		{"POST", "/workers/nobody/drain", "", 404, "error"},
 		{"POST", "/api/try/v1/chat/completions", "{}", 502, "error"},
 		{"POST", "/api/try/v1/models", "{}", 400, "error"},

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kvasir/kvroute"
 	"kvasir/openai/answer"
 	"kvasir/proxy/roster"
 	"kvasir/wording"
@@ -65,11 +66,13 @@ func (b *backend) seen(now time.Time, prices bool) roster.Worker {
 		State: st.State.String(), Why: st.Why, Draining: b.Draining(), TakesRequests: st.State.TakesRequests(), Since: roster.Time{Time: st.Since},
 		Requests: b.Active(), Away: b.Away(), Blocks: roster.Blocks{KnownBy: "none"},
 		Overlap:   b.tally.overlap.Load(),
-		Tokens:    roster.Tokens{In: b.tally.in.Load(), Out: b.tally.out.Load(), Cached: b.tally.cached.Load()},
 		Ejections: b.tally.ejections.Load(), Failures: b.tally.failures.Load(), GPUs: []roster.GPU{},
 	}
 	if w.Source == "" {
 		w.Source = "config"
+	}
+	if t := (roster.Tokens{In: b.tally.in.Load(), Out: b.tally.out.Load(), Cached: b.tally.cached.Load()}); t != (roster.Tokens{}) || b.Role() != kvroute.Prefill {
+		w.Tokens = &t
 	}
 	models, _ := b.Worker.Worker.Models()
 	for _, m := range models {
@@ -124,8 +127,13 @@ func (p *Proxy) DrainWorker(name string, drains bool) (requests int, err error) 
 	defer p.applying.Unlock()
 	s := p.state.Load()
 	b := s.byName()[name]
-	if b == nil {
-		delete(p.drained, name) // what is gone and should not be drained when it comes back
+	switch {
+	case b == nil && p.drained[name]: // gone, and drained when it comes back, unless that is taken back
+		if !drains {
+			delete(p.drained, name)
+		}
+		return 0, nil
+	case b == nil:
 		hint := wording.DidYouMean(name, slices.Sorted(maps.Keys(s.byName())))
 		return 0, fmt.Errorf("%w %s%s", ErrNoSuchWorker, wording.Quote(name), hint)
 	}

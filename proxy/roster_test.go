@@ -121,6 +121,25 @@ func TestDrainWorker(t *testing.T) {
 	if !p.shown(t, "w0").Draining {
 		t.Error("it left and came back, and is drained no more")
 	}
+	for _, drains := range []bool{true, false} { // while it is away
+		for _, next := range []*Settings{without, changed} {
+			if err := p.Apply(next); err != nil {
+				t.Fatal(err)
+			}
+			if next == changed {
+				continue
+			}
+			if n, err := p.DrainWorker("w0", drains); n != 0 || err != nil {
+				t.Errorf("away, draining %v: %d, %v", drains, n, err)
+			}
+		}
+		if p.shown(t, "w0").Draining != drains {
+			t.Errorf("told %v while it was away, it comes back as the opposite", drains)
+		}
+	}
+	if _, err := p.DrainWorker("w0", true); err != nil {
+		t.Fatal(err)
+	}
 	if n, err := p.DrainWorker("w0", false); n != 0 || err != nil {
 		t.Errorf("undrained: %d, %v", n, err)
 	}

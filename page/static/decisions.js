@@ -2,7 +2,7 @@
 
 import { get, query } from "./api.js";
 import { empty, h, panel, put, table, text, width } from "./dom.js";
-import { count, known, percent, plural, score } from "./format.js";
+import { count, percent, plural, score } from "./format.js";
 import { histogram } from "./chart.js";
 
 export function decisions() {
@@ -43,8 +43,8 @@ export function decisions() {
     none.hidden = d.of > 0;
     all.hidden = d.of === 0;
     text(sum, `${plural(d.of, "request")} judged, of those kept`);
-    put(decided, ranked(d.decisions, "No decision held: every request went to the model that it named, or to the default one."));
-    put(categories, ranked(d.categories, "None was sure enough."));
+    put(decided, ranked(d.decisions, d.of, "No decision held: every request went to the model that it named, or to the default one."));
+    put(categories, ranked(d.categories, d.of, "None was sure enough."));
     mark();
     const n = d.would_change.count;
     text(change, n === 0 ? (touched ? "With this threshold, none of them would have got another category." : "Move the threshold to see which requests would have got another category.") : `With this threshold, ${count(n)} of ${plural(d.of, "request")} (${percent(n / d.of)}) would have got another category.`);
@@ -56,15 +56,16 @@ export function decisions() {
   return { node, title: () => "Decisions", show: load };
 }
 
-// ranked is names with counts, the most frequent first.
-function ranked(list, otherwise) {
+// ranked is names with counts, the most frequent first, and their share of all requests that were
+// judged: of many no decision holds.
+function ranked(list, of, otherwise) {
   if (list.length === 0) return h("p", { class: "dim" }, otherwise);
   const sorted = [...list].sort((a, b) => b.count - a.count);
-  const most = sorted[0].count, sum = sorted.reduce((all, row) => all + row.count, 0);
+  const most = sorted[0].count;
   return h("ul", { class: "ranked" }, sorted.map((row) => {
     const bar = h("span", { class: "bar" });
     width(bar, row.count / most);
     return h("li", null, h("span", { class: "name" }, row.name || "none", row.model && h("span", { class: "dim" }, ` ${row.model}`)), h("span", { class: "track", "aria-hidden": "true" }, bar),
-      h("span", { class: "num" }, count(row.count)), h("span", { class: "num dim" }, known(sum) && sum > 0 ? percent(row.count / sum) : ""));
+      h("span", { class: "num" }, count(row.count)), h("span", { class: "num dim" }, of > 0 ? percent(row.count / of) : ""));
   }));
 }

@@ -53,7 +53,7 @@ export function waterfall(r) {
 // steps of another's sum are not drawn.
 const PARTS = [
   ["ttft", "until its own first token"], ["work", "what it costs the others there"], ["load", "how full the worker is"], ["evict", "blocks that it evicts"],
-  ["fill", "blocks held"], ["prefill", "blocks to compute"], ["blocks", "blocks in use"], ["requests", "requests there"],
+  ["fill", "for the blocks it holds"], ["prefill", "blocks to compute"], ["blocks", "blocks in use"], ["requests", "requests there"],
 ];
 const SAVED = { copied: "spared, as others hold the prompt too" };
 const STEPS_OF_SUM = new Set(["backlog", "prompt", "credit"]);
@@ -119,7 +119,7 @@ function against(value, threshold, tone) {
   width(bar, value);
   if (known(threshold)) mark.style.left = `${(threshold * 100).toFixed(1)}%`;
   else mark.hidden = true;
-  return h("span", { class: "against" }, h("span", { class: "meter", "aria-hidden": "true" }, bar, mark), h("span", { class: "num" }, score(value), known(threshold) && h("span", { class: "dim" }, `threshold ${score(threshold)}`)));
+  return h("span", { class: "against" }, h("span", { class: "meter", "aria-hidden": "true" }, bar, mark), h("span", { class: "num" }, score(value), known(threshold) && h("span", { class: "dim" }, ` threshold ${score(threshold)}`)));
 }
 
 // signals shows what was found in the request, each score against its threshold.
@@ -136,7 +136,7 @@ export function signals(s) {
   if (s.unjudged) add("Not judged", `the guard ${s.unjudged} let it pass`);
   if (s.language) add("Language", s.language);
   if (s.complexity) add("Complexity", s.complexity);
-  for (const m of s.matched ?? []) add(m.kind, m.name, m.score > 0 && m.score < 1 ? score(m.score) : "");
+  for (const m of s.matched ?? []) if (m.kind !== "category" || m.name !== s.category?.label) add(m.kind, m.name, m.score > 0 && m.score < 1 ? score(m.score) : "");
   if (s.hidden_characters > 0) add("Hidden characters", count(s.hidden_characters));
   return panel("Signals", rows.length === 0 ? h("p", { class: "dim" }, "It was not judged.") : table({ caption: "Signals", className: "signals", heads: ["Signal", "Found", "Score and threshold"], rows }));
 }
@@ -150,9 +150,10 @@ export function decision(d, more = []) {
 
 export function cached(c) {
   if (!c) return null;
+  const whys = { empty: "no entry to compare it with", score: "the nearest entry is not alike enough", age: "the entry that fits is too old" };
   const words = { hit: "answered from it", miss: "no entry fits", bypass: "not looked up", wait: "answered with an equal request's" };
   return panel("Cache", facts([
-    ["Verdict", `${c.result}${words[c.result] ? `: ${words[c.result]}` : ""}`], ["Why", c.why], ["Score", known(c.similarity) ? score(c.similarity) : undefined],
+    ["Verdict", `${c.result}${words[c.result] ? `: ${words[c.result]}` : ""}`], ["Why", whys[c.why] ?? c.why], ["Score", known(c.similarity) ? score(c.similarity) : undefined],
     ["Age of the entry", known(c.age_ms) ? ms(c.age_ms) : undefined], ["Entry", c.entry ? h("a", { href: `#cache/${encodeURIComponent(c.entry)}` }, c.entry) : undefined],
   ]));
 }

@@ -36,7 +36,7 @@ export function request() {
 
 export function summary(r) {
   return facts([
-    ["Time", time(r.time)], ["Route", r.route], ["Asked for", r.asked], ["Answered by", r.model], ["Worker", workersOf(r)], ["Key", r.key],
+    ["Time", time(r.time)], ["Route", r.route], ["Asked for", r.asked], [r.outcome === "ok" || r.outcome === "cancelled" ? "Answered by" : "Model", r.model], ["Worker", workersOf(r)], ["Key", r.key],
     ["Status", `${r.status}${r.end && r.end !== "ok" ? `, ${r.end}` : ""}`], ["First byte", r.first_byte_ms > 0 ? ms(r.first_byte_ms) : undefined], ["Total", ms(r.total_ms)],
     ["Kvasir's own", known(r.overhead_ms) ? ms(r.overhead_ms) : undefined],
     ["Prompt", known(r.prompt_tokens) ? `${count(r.prompt_tokens)} tokens${known(r.cached_tokens) ? `, ${count(r.cached_tokens)} cached` : ""}` : undefined],

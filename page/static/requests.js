@@ -13,7 +13,7 @@ export const outcomeOf = (r) => OUTCOMES[r.outcome] ?? r.outcome;
 export const workersOf = (r) => (r.prefill && r.worker ? `${r.prefill} → ${r.worker}` : r.worker || r.prefill || "–");
 
 const COLUMNS = [
-  { head: "Time", of: (r) => time(r.time), link: true, className: "time" },
+  { head: "Began", of: (r) => time(r.time), link: true, className: "time" },
   { head: "Outcome", of: outcomeOf, tone: true, className: "outcome" },
   { head: "Model", of: (r) => r.model || r.asked || "–", className: "model" },
   { head: "Worker", of: workersOf, className: "worker" },

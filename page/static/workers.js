@@ -105,7 +105,7 @@ function card(name, drain) {
       ["Of other Kvasirs", w.away > 0 ? `${plural(w.away, "request")} under way` : undefined],
       ["Prompts to compute", known(w.backlog_tokens) ? `${count(w.backlog_tokens)} tokens` : undefined],
       ["Context held", known(w.context_tokens) ? `${count(w.context_tokens)} tokens` : undefined],
-      ["Learned pace", known(w.pace) ? `${decimal(w.pace)} × the reference's time` : undefined],
+      ["Learned pace", known(w.pace) ? `takes ${decimal(w.pace)} × the simulated engine's time` : undefined],
       ["Failures, ejections", known(w.failures) ? `${count(w.failures)}, ${count(w.ejections)}` : undefined],
       ["Found by", w.source],
       [`${w.state.charAt(0).toUpperCase()}${w.state.slice(1)} for`, w.since ? since(w.since) : undefined],

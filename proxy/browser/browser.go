@@ -129,14 +129,18 @@ func forbidden(code, message string) *openai.Error {
 
 func isUnix(ctx *fasthttp.RequestCtx) bool { return ctx.LocalAddr().Network() == "unix" }
 
-// tellsLife says whether the answer of a path tells only that the process lives.
-func tellsLife(path []byte) bool { return string(path) == "/livez" || string(path) == "/health" }
+// tellsLife says whether the answer of a request tells only that the process lives. It
+// goes by the path as it was sent, as the routers do.
+func tellsLife(ctx *fasthttp.RequestCtx) bool {
+	path := ctx.URI().PathOriginal()
+	return string(path) == "/livez" || string(path) == "/health"
+}
 
 // CheckAdmin refuses, with 403, a request to the admin listener that a web page of
 // somebody else may have caused. names are server.admin_hosts: the names by which
 // the listener may be asked besides this machine's own.
 func CheckAdmin(ctx *fasthttp.RequestCtx, names []string) *openai.Error {
-	if isUnix(ctx) || tellsLife(ctx.Path()) {
+	if isUnix(ctx) || tellsLife(ctx) {
 		return nil
 	}
 	h := &ctx.Request.Header
@@ -150,10 +154,16 @@ func CheckAdmin(ctx *fasthttp.RequestCtx, names []string) *openai.Error {
 			return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask the admin listener")
 		}
 	}
-	if string(h.Peek("Sec-Fetch-Site")) == "cross-site" && !(ctx.IsGet() && string(h.Peek("Sec-Fetch-Mode")) == "navigate") { // a link may lead here
+	if string(h.Peek("Sec-Fetch-Site")) == "cross-site" && !isLink(ctx) {
 		return forbidden("origin_not_allowed", "Web pages of other sites may not ask the admin listener")
 	}
 	return nil
+}
+
+// isLink says whether a link of another page leads here, as one may to all but profiles: those take
+// the processor for as long as their query says.
+func isLink(ctx *fasthttp.RequestCtx) bool {
+	return ctx.IsGet() && string(ctx.Request.Header.Peek("Sec-Fetch-Mode")) == "navigate" && !bytes.HasPrefix(ctx.Path(), []byte("/debug/"))
 }
 
 // CheckChange refuses, with 403, a request to a route of the admin listener that
@@ -177,7 +187,7 @@ func CheckChange(ctx *fasthttp.RequestCtx) *openai.Error {
 // on a network is there for everybody who reaches it. hosts are server.hosts, "*" for
 // any name; origins are server.cors.
 func CheckAPI(ctx *fasthttp.RequestCtx, hosts, origins []string) *openai.Error {
-	if tellsLife(ctx.Path()) {
+	if tellsLife(ctx) {
 		return nil
 	}
 	h := &ctx.Request.Header

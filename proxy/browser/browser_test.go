@@ -59,3 +59,19 @@ func TestCheckAPIAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestLinks: a link of another site's page may lead to the admin listener, but not to its profiles.
+func TestLinks(t *testing.T) {
+	for path, status := range map[string]int{"/": 0, "/api/overview": 0, "/debug/pprof/profile?seconds=600": 403, "/debug//pprof/profile": 403, "/debug/gpu": 403} {
+		ctx := request("127.0.0.1:9090", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
+		ctx.Request.Header.SetMethod("GET")
+		ctx.Request.SetRequestURI(path)
+		got := 0
+		if err := CheckAdmin(ctx, nil); err != nil {
+			got = err.Status
+		}
+		if got != status {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+}

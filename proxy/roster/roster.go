@@ -32,9 +32,9 @@ type Worker struct {
 	Backlog  *int `json:"backlog_tokens,omitempty"`
 
 	Blocks  Blocks   `json:"blocks"`
-	Overlap int64    `json:"overlap_tokens"` // of prompts, that it was taken to hold when it was chosen
-	Tokens  Tokens   `json:"tokens"`
-	Pace    *float64 `json:"pace,omitempty"` // passes take so many times longer than the simulated engine's
+	Overlap int64    `json:"overlap_tokens"`   // of prompts, that it was taken to hold when it was chosen
+	Tokens  *Tokens  `json:"tokens,omitempty"` // absent of a prefill worker: others count for the two
+	Pace    *float64 `json:"pace,omitempty"`   // passes take so many times longer than the simulated engine's
 
 	Ejections int64 `json:"ejections"`
 	Failures  int64 `json:"failures"` // attempts
