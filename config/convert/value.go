@@ -258,11 +258,17 @@ func (v *value) within(least, most float64) (float64, bool) {
 	return n, ok
 }
 
-// is says whether a value is true; standard is what counts where there is none.
+// is says whether a value is true; standard is what counts where there is none. Both programs read
+// YAML's older words, too: a guard that is "on" is on.
 func (v *value) is(standard bool) bool {
-	text := v.text()
-	if on, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
-		return on
+	switch text := strings.ToLower(v.text()); text {
+	case "true", "yes", "on", "y", "t", "1":
+		return true
+	case "false", "no", "off", "n", "f", "0":
+		return false
+	case "":
+	default:
+		v.doc.note(v, fmt.Sprintf("is neither true nor false, so it counts as %v", standard))
 	}
 	return standard
 }
