@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"kvasir/classify"
 	"kvasir/config"
@@ -336,8 +337,17 @@ func variableOf(text string) string {
 	return ""
 }
 
-// headerValue is the value of a header; one that may be a secret, by the header's name, is taken from
-// the environment.
+// looksSecret says whether a text may be a credential, whatever it is called: a scheme and what
+// follows it, or one long word of letters and digits.
+func looksSecret(text string) bool {
+	return schemed.MatchString(text) || strings.HasPrefix(text, "sk-") ||
+		len(text) >= 20 && !strings.ContainsAny(text, " \t,;:") && strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter)
+}
+
+var schemed = regexp.MustCompile(`(?i)^(bearer|basic|token|apikey|digest)\s`)
+
+// headerValue is the value of a header; one that may be a secret, by the header's name or by itself, is
+// taken from the environment.
 func (d *draft) headerValue(h *value, owner string) string {
 	name := strings.ToLower(h.key)
 	for _, word := range []string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"} {
@@ -347,6 +357,9 @@ func (d *draft) headerValue(h *value, owner string) string {
 	}
 	if name := variableOf(h.text()); name != "" {
 		return d.variable(h, name)
+	}
+	if looksSecret(h.text()) {
+		return either(d.secret(h, owner+"_"+h.key), "-")
 	}
 	return strings.ReplaceAll(h.text(), "${", "$${")
 }

@@ -147,7 +147,10 @@ func (r *router) store(c *cache, v *value) {
 		c.store = "milvus"
 		connection := v.get("milvus", "connection")
 		m := &milvus{address: "127.0.0.1:19530"}
-		if host := connection.get("host").text(); host != "" {
+		if host := connection.get("host").text(); strings.ContainsAny(host, "@/? ") {
+			connection.get("host").drop("is no host name; put the address into cache.milvus.address")
+			connection.get("port").done()
+		} else if host != "" {
 			port, ok := connection.get("port").within(1, 65535)
 			if !ok {
 				port = 19530
