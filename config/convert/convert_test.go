@@ -141,7 +141,7 @@ func TestBadFiles(t *testing.T) {
 		{"no YAML", "litellm", "model_list: [a\nb: c\n", "x.yaml:"},
 		{"not UTF-8", "litellm", "model_list: \xff\xfe\n", "x.yaml:1:13: the file is not UTF-8 here"},
 		{"10 MB", "litellm", "model_list:\n" + strings.Repeat("  - {model_name: a}\n", 500_000), "x.yaml:1:1: the file is larger than 1 MiB"},
-		{"a bomb of aliases", "litellm", bomb + "model_list: *j\n", "has more than 100000 values"},
+		{"a bomb of aliases", "litellm", bomb + "model_list: *j\n", "has more than 20000 values"},
 		{"an alias that holds itself", "litellm", "model_list: &a [*a]\n", "is nested more than 64 deep, or an alias holds itself"},
 		{"a merge that holds itself", "litellm", "model_list: &a\n  <<: *a\n", "is nested more than 64 deep, or an alias holds itself"},
 		{"deep", "vllm-sr", "decisions: " + strings.Repeat("[", 80) + strings.Repeat("]", 80), "is nested more than 64 deep"},
@@ -179,6 +179,20 @@ reasoning_families: 1
 	}
 	if len(r.Notes) < 9 {
 		t.Errorf("only %d notes: %v", len(r.Notes), r.Notes)
+	}
+}
+
+// Regular expressions are dear to read, so there is an end of them.
+func TestExpressionsAreBounded(t *testing.T) {
+	t.Parallel()
+	file := "version: v0.3\nrouting:\n  signals:\n    keywords:\n" +
+		strings.Repeat("      - {name: a, method: regex, keywords: ['"+strings.Repeat("x", 1<<10)+"']}\n", 70)
+	r, err := Convert("vllm-sr", "x.yaml", []byte(file))
+	if err != nil || r.Problem != nil {
+		t.Fatal(err, r.Problem)
+	}
+	if n := strings.Count(string(r.Text), "method: regex"); n != 64 || len(r.Notes) < 6 {
+		t.Errorf("%d signals, notes %v", n, r.Notes)
 	}
 }
 

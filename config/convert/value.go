@@ -17,7 +17,7 @@ import (
 // Bounds of one file: values, aliases counted each time, and how deep they nest. A file of
 // Semantic Router with everything in it has 2,500 values, nine deep.
 const (
-	mostValues = 100_000
+	mostValues = 20_000
 	mostDeep   = 64
 )
 
