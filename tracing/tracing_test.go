@@ -631,3 +631,27 @@ func TestOddModels(t *testing.T) {
 		}
 	}
 }
+
+// What a collector answers goes into /readyz and the log in a line, without the key that it repeats.
+func TestWhatACollectorAnswersIsBounded(t *testing.T) {
+	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "not with\n"+r.Header.Get("Authorization")+strings.Repeat("\n<p>", 1<<18))
+	}))
+	defer c.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x=y,authorization=Bearer%20hush-hush")
+	for _, headers := range []map[string]string{{"Authorization": "Bearer hush-hush"}, nil} {
+		o := &Options{Endpoint: c.URL + "/v1/traces", Headers: headers}
+		tr, why := start(t, o)
+		tr.Observe(&record.Record{Route: "/v1/chat/completions", Asked: "m", Model: "m", Trace: sampled(1), Began: began})
+		if err := tr.now.Load().batches.ForceFlush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Check(t.Context(), o)
+		for _, got := range []string{why.get(), fmt.Sprint(err)} {
+			if !strings.Contains(got, "400 Bad Request") || !strings.Contains(got, "not with Bearer ***") || strings.Contains(got, "\n") || len(got) > 400 || strings.Contains(got, "hush") {
+				t.Errorf("the reason is %d bytes: %.500q", len(got), got)
+			}
+		}
+	}
+}
