@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"kvasir/config"
 )
@@ -193,6 +196,47 @@ func TestExpressionsAreBounded(t *testing.T) {
 	}
 	if n := strings.Count(string(r.Text), "method: regex"); n != 64 || len(r.Notes) < 6 {
 		t.Errorf("%d signals, notes %v", n, r.Notes)
+	}
+}
+
+// A key that would move the cursor of a terminal, or end a comment, is quoted.
+func TestOddKeysAreQuoted(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []string{"\u009b31m", "\u0085admin: 1", "\u2028x", "\u202ex", "\x1b[2J"} {
+		for _, file := range []string{
+			fmt.Sprintf("vllm_endpoints: []\n%q: 1\n", odd),
+			fmt.Sprintf("vllm_endpoints: [{name: %q, address: a, port: 1}]\nmodel_config: {%q: {reasoning_family: %q}}\ndecisions: [{name: %q, description: %q, rules: {type: domain, name: math}, modelRefs: [{model: %q}]}]\n", odd, odd, odd, odd, odd, odd),
+		} {
+			r, err := Convert("vllm-sr", "x"+odd+".yaml", []byte(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range r.Notes {
+				if strings.ContainsFunc(n.What+n.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%q: the note is %+q", file, n.What+": "+n.Text)
+				}
+			}
+			if strings.ContainsFunc(string(r.Text), func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == 0x2028) }) {
+				t.Errorf("%q: the result is %+q", file, r.Text)
+			}
+		}
+	}
+}
+
+// A text comes back from the result as it was, whatever YAML takes for the end of a line.
+func TestTextsComeBack(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a", "a\nb", "a\n\nb\n", " a", "a\u2028 b", "a\u2029b", "a\u0085b", "a\tb\n", "\na", "a: b # c", "- a", "${A}", "'\"", "yes", "~", "1e3", "a \n b", "a\r\nb"} {
+		file := fmt.Sprintf("version: v0.3\nrouting: {decisions: [{name: d, rules: {operator: AND}, plugins: [{type: fast_response, configuration: {message: %q}}]}]}\n", text)
+		r, err := Convert("vllm-sr", "x.yaml", []byte(file))
+		if err != nil || r.Problem != nil {
+			t.Errorf("%q: %v %v", text, err, r)
+			continue
+		}
+		var got struct{ Decisions []struct{ Refuse string } }
+		if err := yaml.Unmarshal(r.Text, &got); err != nil || got.Decisions[0].Refuse != strings.ReplaceAll(text, "${", "$${") {
+			t.Errorf("%q came back as %+v: %v\n%s", text, got, err, r.Text)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -160,7 +161,7 @@ func (v *value) keys() []string {
 
 // under is the path of a key; one that would not read as a key is quoted.
 func under(path, key string) string {
-	if len(key) > 60 || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '[' || r > 0xfff }) {
+	if len(key) > 60 || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r == ' ' || r == '[' || r > 0xfff || !unicode.IsPrint(r) }) {
 		key = wording.Quote(key)
 	}
 	if path == "" {
