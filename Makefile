@@ -8,7 +8,7 @@ SOAKRATE ?= 500
 DATA     ?= ../shared/data
 export FUZZTIME
 
-GOARCH ?= $(shell go env GOARCH)
+GOARCH ?= $(shell go env GOARCH 2>/dev/null)
 HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 PREFIX ?= /usr/local
 
@@ -26,7 +26,8 @@ build: $(HELPER) ## bin/kvasir, one static binary, with the NVML helper inside w
 $(HELPER): $(wildcard gpu/helper/*.go gpu/snapshot/*.go) go.mod go.sum scripts/helper.sh
 	@GOARCH=$(GOARCH) scripts/helper.sh
 
-install: build ## the binary, its manual pages and completion, to /usr/local (PREFIX=/usr; DESTDIR=DIR: below that)
+# It builds nothing: root, who has no Go as often as not, only copies what somebody else has built.
+install: ## what `make build` made, its manual pages and completion, to /usr/local (PREFIX=/usr; DESTDIR=DIR: below that)
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/release/install.sh
 
 run: build ## build, and serve config.yaml on 127.0.0.1:8080

@@ -101,6 +101,22 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestInstallBuildsNothing: it is what root runs, who may have no Go, and would leave files of his in the tree.
+func TestInstallBuildsNothing(t *testing.T) {
+	t.Parallel()
+	plan, err := exec.Command("make", "--dry-run", "install").Output()
+	if err != nil || strings.Contains(string(plan), "go build") || !strings.Contains(string(plan), "install.sh") {
+		t.Errorf("make install does\n%s%v", plan, err)
+	}
+	tree := t.TempDir()
+	put(t, filepath.Join(tree, "scripts/release/install.sh"), read(t, "scripts/release/install.sh"))
+	install := exec.Command(filepath.Join(tree, "scripts/release/install.sh"))
+	install.Env = append(os.Environ(), "DESTDIR="+tree)
+	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "make build") {
+		t.Errorf("without bin/kvasir it says %q, %v", out, err)
+	}
+}
+
 // put writes a program.
 func put(t *testing.T, file, text string) {
 	t.Helper()

@@ -59,8 +59,10 @@ func takes(t *testing.T, page, line string, args []string) {
 		t.Errorf("%s: %s\n%v", page, line, err)
 		return
 	}
-	if args := cmd.Flags().Args(); len(args) > 0 && cmd.Name() != "help" && cmd.Name() != "completion" && !slices.Equal(args, []string{"..."}) {
-		t.Errorf("%s: %s\n%s takes no argument %q", page, line, cmd.CommandPath(), args)
+	if args := cmd.Flags().Args(); len(args) > 0 && !slices.Equal(args, []string{"..."}) {
+		if err := cmd.ValidateArgs(args); err != nil {
+			t.Errorf("%s: %s\n%v", page, line, err)
+		}
 	}
 }
 

@@ -298,7 +298,8 @@ func TestPlotFlags(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", args, code, errs)
 		}
 	}
-	if _, errs, code := replayed(t, "--trace", replayTrace, "--plot", "/nowhere/x.svg"); code != 1 || errs != "kvasir: cannot write the picture: open /nowhere/x.svg: no such file or directory\n" {
+	// Before anything is played.
+	if out, errs, code := replayed(t, "--trace", replayTrace, "--plot", "/nowhere/x.svg"); code != 1 || out != "" || errs != "kvasir: cannot write the picture: stat /nowhere: no such file or directory\n" {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

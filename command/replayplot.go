@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -31,10 +32,15 @@ func (f *plotFlags) add(cmd *cobra.Command, fs *pflag.FlagSet) {
 	_ = cmd.RegisterFlagCompletionFunc("beside", cobra.FixedCompletions(replay.Policies(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check wants policies that there are, each once.
+// check wants policies that there are, each once, and a folder for the picture: a replay may take minutes.
 func (f *plotFlags) check(policy string) error {
 	if len(f.beside) > 0 && f.file == "" {
 		return usageError("--beside is of the picture: add --plot")
+	}
+	if f.file != "" {
+		if _, err := os.Stat(filepath.Dir(f.file)); err != nil {
+			return fmt.Errorf("cannot write the picture: %w", err)
+		}
 	}
 	seen := []string{policy}
 	for _, name := range f.beside {

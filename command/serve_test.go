@@ -154,6 +154,7 @@ func TestServeBuiltIn(t *testing.T) {
 		p.until("200 of "+url, func() bool { code, _ := get(plainClient, url); return code == 200 })
 	}
 	p.until("the curl line", func() bool { return strings.Contains(p.said(), "try it: curl "+p.api+"/v1/chat/completions ") })
+	p.until("the address of the page", func() bool { return strings.Contains(p.said(), "watch it in a browser: "+p.admin) })
 	p.signal(syscall.SIGTERM)
 	if code := p.exits(); code != 0 {
 		t.Errorf("exit code %d", code)

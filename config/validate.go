@@ -297,6 +297,9 @@ func (v *validation) models(c *Config) {
 		if m.Name != "" {
 			v.once(names, m.Name, path+".name", fmt.Sprintf("%s is described twice", wording.Quote(m.Name)))
 		}
+		if cached := m.Price.Cached; -1 < cached && cached < 0 {
+			v.add(fmt.Sprintf("is %v; -1 is the price of the others, anything else a price of its own, from 0", cached), path+".price.cached")
+		}
 		if m.Default && theDefault != "" {
 			v.found = append(v.found, conflict{paths: []string{path + ".default"}, text: "is the second default model", first: theDefault})
 		} else if m.Default {

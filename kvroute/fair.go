@@ -13,8 +13,11 @@ const (
 	leaveFor = 50 * time.Millisecond
 
 	// distrustFor is how long no slot of a worker is left to others after one that nobody took: they
-	// are too far away, or what waits there cannot go to the worker.
-	distrustFor = 10 * leaveFor
+	// are too far away, or what waits there cannot go to the worker. Each that follows has it be
+	// twice as long, up to mostDistrust, until one is taken: who waits for ever and takes nothing
+	// costs less than 2 % of the time of the slots then, else it would be 9 %.
+	distrustFor  = 10 * leaveFor
+	mostDistrust = 16 * distrustFor
 )
 
 // A leftSlot is a free slot that another router should take. It counts as used until it does, but no
@@ -99,7 +102,13 @@ func (l *line) takeBack(w *Worker, n int) {
 func (l *line) lapse(now time.Time) {
 	for len(l.left) > 0 && !now.Before(l.left[0].until) {
 		w := l.left[0].worker
-		w.distrusted = now.Add(distrustFor)
+		if !now.Before(w.distrusted) { // of those that were left at once the first one counts
+			if now.Sub(w.distrusted) > mostDistrust {
+				w.distrust = 0 // that was about others, long ago
+			}
+			w.distrust = min(max(2*w.distrust, distrustFor), mostDistrust)
+			w.distrusted = now.Add(w.distrust)
+		}
 		l.takeBack(w, 1)
 	}
 }
@@ -116,6 +125,7 @@ func (w *Worker) SetAway(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.takeBack(w, n-before) // they are taken
+		w.distrust = 0
 		l.setAlarm(l.now())
 		return
 	}

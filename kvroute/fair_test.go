@@ -3,6 +3,9 @@
 package kvroute
 
 import (
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -87,5 +90,86 @@ func TestLeftSlots(t *testing.T) {
 	free()
 	if !told["m"].IsZero() || w.Active() != 0 || w.left.Load() != 0 {
 		t.Fatalf("told %v; %d active, %d left", told, w.Active(), w.left.Load())
+	}
+}
+
+// Whatever others say meanwhile, and whichever configuration comes, nobody who waits is forgotten, and no slot stays
+// left to others.
+func TestLeftSlotsInACrowd(t *testing.T) {
+	t.Parallel()
+	workers := []*Worker{NewWorker("v", Both, 2), NewWorker("w", Both, 1)}
+	for _, w := range workers {
+		w.SetModels([]Model{{Name: "m"}, {Name: "n"}})
+	}
+	options := PoolOptions{Workers: workers, Policy: LeastLoaded, MaxQueued: 100, News: func(News) bool { return true }}
+	var pool atomic.Pointer[Pool]
+	pool.Store(NewPool(options))
+	var clients, others sync.WaitGroup
+	over := make(chan struct{})
+	for i := range 8 {
+		clients.Go(func() {
+			for j := range 200 {
+				gone := make(chan struct{})
+				if j%7 == 0 {
+					close(gone)
+				}
+				at, err := pool.Load().Wait(Query{Model: []string{"m", "n"}[(i+j)%2]}, gone, time.Minute)
+				if err == nil {
+					runtime.Gosched()
+					at.Release()
+				} else if j%7 != 0 {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	others.Go(func() { // what another router says comes from one goroutine
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			w := workers[i%2]
+			since := time.Time{}
+			if i%3 > 0 {
+				since = time.Now().Add(-time.Duration(i%5) * time.Millisecond)
+			}
+			w.SetOthersWait(since)
+			w.SetAway(i % 4 % 3)
+			if i%50 == 0 {
+				o := options
+				o.After = pool.Load()
+				p := NewPool(o)
+				pool.Store(p)
+				p.Start()
+				w.SetMaxRequests(1 + i/50%3)
+			}
+			runtime.Gosched()
+		}
+	})
+	clients.Wait()
+	close(over)
+	others.Wait()
+	for _, w := range workers {
+		w.SetMaxRequests(1)
+		w.SetAway(0)
+		w.SetOthersWait(time.Time{})
+	}
+	for _, w := range workers {
+		for deadline := time.Now().Add(10 * time.Second); w.left.Load() != 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d slots are left to others", w.left.Load())
+			}
+		}
+		at, err := pool.Load().Place(Query{Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer at.Release()
+	}
+	l := pool.Load().line
+	if l.waiting.Load() != 0 || len(l.queues) != 0 {
+		t.Errorf("%d wait", l.waiting.Load())
 	}
 }

@@ -41,8 +41,9 @@ type Worker struct {
 
 	draining atomic.Bool // SetDraining; placement learns it from the catalog
 
-	othersWait atomic.Int64 // SetOthersWait, in ns since 1970; 0: none waits
-	distrusted time.Time    // until when no slot is left to others; guarded by line.mu
+	othersWait atomic.Int64  // SetOthersWait, in ns since 1970; 0: none waits
+	distrusted time.Time     // until when no slot is left to others; guarded by line.mu
+	distrust   time.Duration // how long that was the last time; 0: the last slot was taken; guarded by line.mu
 
 	mu     sync.Mutex // guards health
 	health health

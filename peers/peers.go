@@ -68,7 +68,9 @@ type Peers struct {
 	subject  string
 	ready    chan struct{} // there is something to say
 
-	spent atomic.Pointer[func(time.Time, uint64, float64)] // HearSpent
+	spending sync.Mutex // guards what follows; taken with the exchange's lock held
+	spent    func(now time.Time, account uint64, amount float64)
+	early    map[uint64]early // by account: what was heard before HearSpent
 
 	stop    chan struct{}
 	ended   chan struct{}
@@ -392,13 +394,46 @@ func (p *Peers) Elsewhere(key uint64) *peering.Elsewhere {
 	return p.exchange.Elsewhere(key)
 }
 
-// HearSpent has f told what other Kvasirs have let an account use. It must not call p.
-func (p *Peers) HearSpent(f func(now time.Time, account uint64, amount float64)) { p.spent.Store(&f) }
+// An early amount is what others have let an account use, since it was first heard of.
+type early struct {
+	amount float64
+	since  time.Time
+}
+
+// mostEarly bounds the accounts that are heard of before HearSpent.
+const mostEarly = 1 << 14
+
+// HearSpent has f told what other Kvasirs have let an account use, also before: what they have used
+// in the last minute comes once, maybe while this one still starts. It must not call p.
+func (p *Peers) HearSpent(f func(now time.Time, account uint64, amount float64)) {
+	p.spending.Lock()
+	defer p.spending.Unlock()
+	p.spent = f
+	for account, e := range p.early {
+		f(e.since, account, e.amount)
+	}
+	p.early = nil
+}
 
 func (p *Peers) hearSpent(now time.Time, account uint64, amount float64) {
-	if f := p.spent.Load(); f != nil {
-		(*f)(now, account, amount)
+	p.spending.Lock()
+	defer p.spending.Unlock()
+	if p.spent != nil {
+		p.spent(now, account, amount)
+		return
 	}
+	e, known := p.early[account]
+	if !known {
+		if len(p.early) >= mostEarly {
+			return
+		}
+		e.since = now
+	}
+	e.amount += amount
+	if p.early == nil {
+		p.early = map[uint64]early{}
+	}
+	p.early[account] = e
 }
 
 // Others returns how many other Kvasirs are known; 0 of a nil Peers.

@@ -5,8 +5,11 @@ package peers
 import (
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rs/zerolog"
@@ -88,5 +91,50 @@ func TestStartRefuses(t *testing.T) {
 		if p.Close(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
+	}
+}
+
+// What others have used of accounts comes with their first snapshot, which may be heard while this Kvasir
+// still loads its models: it counts as soon as somebody wants to know, and but once.
+func TestSpentBeforeAnybodyAsks(t *testing.T) {
+	s := natsServer(t, server.Options{})
+	spends := newReplica(t, Options{Name: "spends", Servers: []string{s.ClientURL()}})
+	spends.Spend(7, 60)
+	starts := newReplica(t, Options{Name: "starts", Servers: []string{s.ClientURL()}})
+	named := func(r *replica, name string) {
+		eventually(t, "the snapshot of "+name+" was heard", func() bool { return slices.Contains(r.Status().Peers, name) })
+	}
+	named(starts, "spends")
+	spends.knows(t, 1)
+	spends.Spend(7, -20)
+	heard := func() float64 {
+		starts.spending.Lock()
+		defer starts.spending.Unlock()
+		return starts.early[7].amount
+	}
+	eventually(t, "all was heard", func() bool { return heard() == 40 })
+	var mu sync.Mutex
+	got := map[uint64]float64{}
+	starts.HearSpent(func(_ time.Time, account uint64, amount float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		got[account] += amount
+	})
+	if mu.Lock(); got[7] != 40 {
+		t.Errorf("told %v, want 40", got[7])
+	}
+	mu.Unlock()
+	spends.Spend(7, 2)
+	eventually(t, "it goes on", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got[7] == 42
+	})
+	var p Peers
+	for account := range uint64(mostEarly + 10) {
+		p.hearSpent(time.Now(), account, 1)
+	}
+	if len(p.early) != mostEarly {
+		t.Errorf("%d accounts are kept", len(p.early))
 	}
 }

@@ -18,12 +18,13 @@ import (
 //  1. What an account is called leads to a key and a model, not to a bucket: the bucket is that of the
 //     newest generation's key, whatever was reloaded meanwhile.
 //  2. What others let an account use that no key here has, or none yet, is owed for a minute or two: a
-//     bucket that is made then begins with it.
+//     bucket that is made then begins with it, and one that was made before it was served pays with
+//     the first generation that has it.
 type accounts struct {
 	p     *Proxy
 	peers *peers.Peers
 
-	mu     sync.Mutex // guards what follows; no other lock is taken with it held
+	mu     sync.Mutex // guards what follows; of other locks those of buckets alone are taken with it held
 	names  map[uint64]account
 	owed   [2]map[uint64]debt // of this minute, and of the one before
 	minute time.Time          // when it began
@@ -69,6 +70,11 @@ func (a *accounts) add(b *kvroute.Bucket, digest *[32]byte, model string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.names[id] = account{*digest, model}
+	a.pay(b, id)
+}
+
+// pay has a bucket pay what its account owes. It is called with mu held.
+func (a *accounts) pay(b *kvroute.Bucket, id uint64) {
 	before, now := a.owed[1][id], a.owed[0][id]
 	if !now.since.IsZero() && before.since.IsZero() {
 		before.since = now.since
@@ -80,42 +86,56 @@ func (a *accounts) add(b *kvroute.Bucket, digest *[32]byte, model string) {
 	}
 }
 
-// keep forgets the accounts of keys that the newest generation does not have.
+// keep forgets the accounts of keys that the newest generation, which is served now, does not have. Of
+// those that it has, what came while their buckets were made is paid.
 func (a *accounts) keep(ring *keyring) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	var owing []uint64
 	for id, of := range a.names {
-		if ring.byDigest[of.digest] == nil {
+		switch _, before := a.owed[1][id]; {
+		case ring.byDigest[of.digest] == nil:
 			delete(a.names, id)
+		default:
+			if _, now := a.owed[0][id]; now || before {
+				owing = append(owing, id)
+			}
 		}
 	}
+	a.mu.Unlock()
+	for _, id := range owing {
+		a.settle(id)
+	}
+}
+
+// settle has the bucket of an account, if there is one, pay what is owed.
+func (a *accounts) settle(id uint64) {
+	b, _ := a.bucket(id)
+	if b == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pay(b, id)
 }
 
 // spent notes what another Kvasir has let an account use.
 func (a *accounts) spent(now time.Time, id uint64, amount float64) {
-	b, known := a.bucket(id)
-	if b == nil && !known {
-		known = a.owe(now, id, amount)
-		if !known {
-			return
-		}
-		b, _ = a.bucket(id) // it was made in this very moment
-	}
-	if b != nil {
+	switch b, known := a.bucket(id); {
+	case b != nil:
 		b.TakenElsewhere(now, amount)
+	case !known:
+		a.owe(now, id, amount)
+		a.settle(id) // it was made, or is served, since this very moment
 	}
 }
 
-// owe notes what a bucket that is made later begins with; known: it is there already.
-func (a *accounts) owe(now time.Time, id uint64, amount float64) (known bool) {
+// owe notes what a bucket that is made, or served, later begins with.
+func (a *accounts) owe(now time.Time, id uint64, amount float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, known := a.names[id]; known {
-		return true
-	}
 	if now.Sub(a.minute) > time.Minute {
 		a.owed = [2]map[uint64]debt{{}, a.owed[0]}
 		a.minute = now
@@ -124,16 +144,15 @@ func (a *accounts) owe(now time.Time, id uint64, amount float64) (known bool) {
 	if !has {
 		d.since = now
 		if len(a.owed[0]) >= maxOwed {
-			return false
+			return
 		}
 	}
 	d.amount += amount
 	a.owed[0][id] = d
-	return false
 }
 
-// bucket is that of an account; nil: there is none, or no limit any more. known: the account has
-// a key here, which has asked for the model.
+// bucket is that of an account; nil: there is none, or no limit any more. known: the generation that is
+// served has the key, which has asked for the model.
 func (a *accounts) bucket(id uint64) (b *kvroute.Bucket, known bool) {
 	a.mu.Lock()
 	of, known := a.names[id]
@@ -145,7 +164,7 @@ func (a *accounts) bucket(id uint64) (b *kvroute.Bucket, known bool) {
 	k := s.keys.byDigest[of.digest]
 	switch {
 	case k == nil:
-		return nil, true
+		return nil, false
 	case of.model == "":
 		return k.requests, true
 	}

@@ -162,3 +162,35 @@ func TestReloadedKeysAreShared(t *testing.T) {
 		t.Errorf("%d accounts of keys, %d that are owed", len(a.names), len(a.owed[0]))
 	}
 }
+
+// What others let a key use while its buckets are made, and are not served yet, is not forgotten: at the start, and
+// when a reload brings a key.
+func TestSpentWhileKeysAreMade(t *testing.T) {
+	p := &Proxy{}
+	a := &accounts{p: p, names: map[uint64]account{}}
+	var ring *keyring
+	var keys []Key
+	for name, tc := range map[string]struct{ requests, tokens float64 }{"at the start": {30, 200}, "a reload": {10, 900}} {
+		key := Key{Name: name, SHA256: sha256.Sum256([]byte(name)), RequestsPerMinute: 100, TokensPerMinute: 1000}
+		requests, tokens := accountOf(&key.SHA256, ""), accountOf(&key.SHA256, "m")
+		now := time.Now()
+		a.spent(now, requests, 3)
+		keys = append(keys, key)
+		ring = newKeyring(keys, ring, a)
+		a.spent(now, requests, tc.requests)
+		a.spent(now, tokens, tc.tokens)
+		p.state.Store(&state{keys: ring})
+		a.spent(now, requests, 1)
+		a.keep(ring)
+		k := ring.byDigest[key.SHA256]
+		if got, want := k.requests.Level(now), 96-tc.requests; got < want-0.01 || got > want+0.01 {
+			t.Errorf("%s: %v requests are left, want %v", name, got, want)
+		}
+		if got, want := k.allowanceOf("m").Level(now), 1000-tc.tokens; got < want-0.1 || got > want+0.1 {
+			t.Errorf("%s: %v tokens are left, want %v", name, got, want)
+		}
+		if len(a.owed[0])+len(a.owed[1]) > 0 {
+			t.Errorf("%s: %v is owed", name, a.owed)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 const (
 	// streamPatience is how long a client that wants a stream waits for an answer of which nothing
 	// comes before it is whole.
-	streamPatience = 2 * time.Second
+	streamPatience = 500 * time.Millisecond
 
 	// storePatience is how long an answer is looked for after it was given to the cache, which
 	// writes it beside the requests.

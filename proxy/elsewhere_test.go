@@ -134,3 +134,29 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 		}
 	}
 }
+
+// A request that takes over from an equal one whose client has left makes the answer for all, as that one did.
+func TestEqualRequestTakesOver(t *testing.T) {
+	w := startGated(t)
+	a, b := twoOfOneCache(t, w.url)
+	leader := a.send(t, chatPath, plainChat)
+	first := w.step(t)
+	next := a.send(t, chatPath, plainChat)
+	a.waits(t, "1")
+	first.say(httpReply(500, "application/json", `{"error":{"message":"no"}}`))
+	leader.answer(t)
+	second := w.step(t)
+	waitUntil(t, "the first one has ended", func() bool { return strings.Contains(a.metricsPage(t), "kvasir_coalesced_followers 0\n") })
+	b.hears(t, 1)
+	other := b.send(t, chatPath, plainChat)
+	b.waits(t, "1")
+	second.say(httpReply(200, "application/json", chatReply))
+	for _, c := range []*client{next, other} {
+		if got := c.answer(t); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
+	if n := len(w.seen()); n != 2 {
+		t.Errorf("the worker was asked %d times", n)
+	}
+}

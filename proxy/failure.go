@@ -86,7 +86,9 @@ func (p *Proxy) noteAttempt(b *backend, f *upstream.Failure, why string, now tim
 
 // workerFailed tells the worker's health of a failed attempt.
 func (p *Proxy) workerFailed(b *backend, now time.Time, reason string) {
-	p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	if p.state.Load().has(b.Name()) { // else a reload has dropped it, with its series
+		p.metrics.workerErrors.WithLabelValues(b.Name(), reason).Inc()
+	}
 	b.tally.failures.Add(1)
 	if b.Failed(now, reason) {
 		b.tally.ejections.Add(1)

@@ -182,9 +182,7 @@ func (h *handover) compute() *upstream.Failure {
 	h.x.facts.waited += h.call.Waited
 	took := h.said.Sub(began).Seconds()
 	h.x.p.metrics.handovers.prefill.Observe(took)
-	if h.x.plan.state.settings.counts() {
-		h.x.p.metrics.operations.prefill.WithLabelValues(h.from.Name()).Observe(took)
-	}
+	h.x.p.metrics.operations.notePrefill(h.x.p.state.Load(), h.from.Name(), took)
 	return f
 }
 

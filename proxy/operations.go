@@ -135,7 +135,7 @@ func (o *operations) note(x *exchange) {
 		return
 	}
 	m := o.meterOf(model, route)
-	if f.streamed && f.firstByte > 0 {
+	if f.streamed && f.firstByte > 0 && f.status < 400 { // an error that is passed on has no first token
 		m.first.Observe(f.firstByte.Seconds())
 	}
 	observeCount(m.prompt, f.usage.Prompt)
@@ -211,6 +211,14 @@ func (o *operations) notePlaced(f *placed, now time.Time) {
 	if f.of > 0 {
 		o.reused.Observe(float64(f.overlap) / float64(f.of))
 		o.lately.note(now, f.overlap, f.of)
+	}
+}
+
+// notePrefill notes what a prefill worker took. One that a reload has dropped meanwhile has no series
+// any more, and gets none.
+func (o *operations) notePrefill(s *state, worker string, seconds float64) {
+	if s.settings.counts() && s.has(worker) {
+		o.prefill.WithLabelValues(worker).Observe(seconds)
 	}
 }
 

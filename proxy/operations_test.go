@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,19 @@ func TestCompatibleTokens(t *testing.T) {
 	}
 }
 
+// TestErrorsHaveNoFirstToken: a worker that refuses a stream at once made no first token, let alone a fast one.
+func TestErrorsHaveNoFirstToken(t *testing.T) {
+	w := startWorker(t, send(httpReply(400, "application/json", `{"error":{"message":"no","type":"BadRequestError","code":400}}`)))
+	p := startProxy(t, everyName(settingsFor(w.url)))
+	p.ask(t, "/v1/chat/completions", streamChat)
+	p.has(t, map[string]float64{`llm_request_errors_total{model="m",reason="upstream_4xx"}`: 1})
+	for name := range seriesOf(t, p) {
+		if strings.Contains(name, "first") && !strings.HasPrefix(name, "kvasir_") || strings.HasPrefix(name, "llm_model_ttft") {
+			t.Errorf("%s is shown", name)
+		}
+	}
+}
+
 // TestNoCompatibleNames: without metrics.compatible nothing is counted by model and no other name is shown; a
 // reload begins with it, and ends it.
 func TestNoCompatibleNames(t *testing.T) {
@@ -158,6 +172,33 @@ func BenchmarkNote(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestLateWorkers: what a worker does after a reload has dropped it brings no series of it back. Names of workers
+// that a source finds are ever new ones.
+func TestLateWorkers(t *testing.T) {
+	gone, stays := startWorker(t, send(httpReply(200, "application/json", chatReply))), startWorker(t, send(httpReply(200, "application/json", chatReply)))
+	p := startProxy(t, everyName(settingsFor(gone.url, stays.url)))
+	old := p.state.Load()
+	if err := p.Apply(everyName(settingsFor(stays.url))); err != nil {
+		t.Fatal(err)
+	}
+	now := p.state.Load()
+	for _, b := range old.ordered {
+		p.workerFailed(b, time.Now(), "connect")
+		p.metrics.operations.notePrefill(now, b.Name(), 1)
+	}
+	for name := range seriesOf(t, p) {
+		worker := regexp.MustCompile(`worker(?:_id)?="(.*?)"`).FindStringSubmatch(name)
+		if worker != nil && !now.has(worker[1]) {
+			t.Errorf("%s is there", name)
+		}
+	}
+	kept := now.ordered[0].Name()
+	p.has(t, map[string]float64{
+		fmt.Sprintf(`kvasir_worker_failures_total{reason="connect",worker=%q}`, kept): 1,
+		fmt.Sprintf(`dynamo_worker_prefill_latency_ms{worker_id=%q}`, kept):           1,
+	})
 }
 
 func TestReusedLately(t *testing.T) {

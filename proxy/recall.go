@@ -82,7 +82,10 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 			x.makeForAll(&key)
 			return false, nil
 		case follower != nil:
-			return x.follow(follower)
+			if answered, err = x.follow(follower); x.recipients.leader != nil { // the leader has failed, and it goes on
+				x.makeForAll(&key)
+			}
+			return answered, err
 		}
 	}
 }

@@ -109,10 +109,7 @@ func (s *spending) follow(keys []Key, ring *keyring) {
 	}
 	for name := range s.keys {
 		if named[name] == nil {
-			labels := prometheus.Labels{"key": name.key, "tenant": name.tenant}
-			s.requests.DeletePartialMatch(labels)
-			s.tokens.DeletePartialMatch(labels)
-			delete(s.keys, name)
+			s.drop(name)
 		}
 	}
 	for name, t := range s.tenants {
@@ -121,6 +118,18 @@ func (s *spending) follow(keys []Key, ring *keyring) {
 			delete(s.tenants, name)
 		}
 	}
+}
+
+// drop drops the series of a key, each by all its labels: a look for those that have some of them
+// goes through all series, and a configuration may drop a thousand keys at once.
+func (s *spending) drop(name keyName) {
+	for _, result := range keyResultNames {
+		s.requests.DeleteLabelValues(name.key, name.tenant, result)
+	}
+	for _, kind := range [...]string{"prompt", "completion", "cached"} {
+		s.tokens.DeleteLabelValues(name.key, name.tenant, kind)
+	}
+	delete(s.keys, name)
 }
 
 // tenantLabel is whom a key belongs to.
@@ -157,9 +166,12 @@ func (s *spending) leave(t *tenantMeter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.left = true
-	labels := prometheus.Labels{"tenant": t.name}
-	s.cost.DeletePartialMatch(labels)
-	s.saved.DeletePartialMatch(labels)
+	if costs := t.costs.all.Load(); costs != nil {
+		for of := range *costs {
+			s.cost.DeleteLabelValues(of.model, t.name, of.currency)
+			s.saved.DeleteLabelValues(of.model, t.name, of.currency)
+		}
+	}
 }
 
 // costOf are the counters of what a tenant pays for a model.

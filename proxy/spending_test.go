@@ -99,6 +99,28 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
+// BenchmarkReloadOfKeys is a reload that puts as many keys as have series, each with costs of twenty models, in the
+// place of others: 0.14 s, of which the reload itself is 0.05. When it looked for the series of each key
+// among all of them it took 6.6 s.
+func BenchmarkReloadOfKeys(b *testing.B) {
+	good := startWorker(b, send(httpReply(200, "application/json", chatReply)))
+	var keys [2][]Key
+	for i := range maxNames {
+		keys[0], keys[1] = append(keys[0], Key{Name: fmt.Sprint("k", i)}), append(keys[1], Key{Name: fmt.Sprint("j", i)})
+	}
+	p := startProxy(b, keyed(settingsFor(good.url), keys[0]...))
+	for n := 1; b.Loop(); n++ {
+		for _, tenant := range p.metrics.spending.tenants {
+			for m := range 20 {
+				p.metrics.spending.costOf(tenant, costLabels{fmt.Sprint("m", m), "USD"})
+			}
+		}
+		if err := p.Apply(keyed(settingsFor(good.url), keys[n%2]...)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // TestSaved: an answer of the cache says what it saved, and costs nothing.
 func TestSaved(t *testing.T) {
 	s := caching(t, goodWorker(t).url)

@@ -168,6 +168,7 @@ func (r *relay) stream() (*upstream.Failure, error) {
 	c := &r.x.call
 	s := &r.x.events
 	*s = answer.NewFlow(r.x.plan.route.Kind, r.x.plan.hidesUsage, upstream.IsUnknown)
+	r.x.facts.meter = nil // what another worker sent before it failed is before none of these events
 	s.Recorder = r.recording()
 	for {
 		f, err := r.passEvents()

@@ -276,6 +276,9 @@ func (s *server) greet() {
 		curl += `-H "Authorization: Bearer $OPENAI_API_KEY" `
 	}
 	s.log.Info().Msgf(`try it: curl %s%s/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"auto","messages":[{"role":"user","content":"Hello"}]}'`, curl, url)
+	if s.admin != nil && s.admin.Addr().Network() != "unix" {
+		s.log.Info().Msgf("watch it in a browser: %s", admin)
+	}
 }
 
 // run waits until a signal says to stop.

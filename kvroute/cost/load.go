@@ -156,8 +156,17 @@ const believable = 100
 // Believe takes what somebody else has learned of the engine's passes, until enough is learned here. It
 // reports whether that can be.
 func (m *Mirror) Believe(t Timing) bool {
-	for _, v := range [...]float64{t.Pace(), t.prefill(float64(m.engine.Budget)) / Mocker.prefill(float64(m.engine.Budget))} {
+	budget := float64(m.engine.Budget)
+	for _, v := range [...]float64{t.Pace(), t.prefill(budget) / Mocker.prefill(budget)} {
 		if !(v > 1.0/believable && v < believable) { // not with NaN either
+			return false
+		}
+	}
+	// Between the points where it was looked at, too: a polynomial may be of any size there, and a length that is
+	// no duration has every price be wrong.
+	for _, share := range [...]float64{0, 0.5, 1} {
+		prefill, decode := t.Prefill[0]+share*budget*(t.Prefill[1]+share*budget*t.Prefill[2]), t.Decode[0]+share*(t.Decode[1]+share*t.Decode[2])
+		if !(math.Abs(prefill) < believable*Mocker.prefill(budget) && math.Abs(decode) < believable*Mocker.decode(1)) {
 			return false
 		}
 	}

@@ -28,7 +28,9 @@ type hearer struct {
 	gone    map[uint64]gone
 	making  int // answers that peers make
 	paces   map[pacer]cost.Timing
+	pruned  bool                 // paces were looked through since the last heartbeat
 	waits   map[uint64]time.Time // by model: since when the first in line waits, of all others
+	untold  bool                 // waits has changed, and workers were not told
 	gaps    uint64
 	ignored uint64
 	reader  reader
@@ -150,6 +152,7 @@ func (h *hearer) take(x *Exchange, now time.Time, message []byte, c *calls) (uin
 	for len(r.rest) > 0 && !r.bad {
 		h.entry(x, now, p, r, c)
 	}
+	h.tellWaits()
 	if p.synced {
 		c.ask = false
 	}
@@ -331,6 +334,9 @@ func (h *hearer) setSlots(p *peer, key uint64, n int) {
 		delete(h.away, key)
 	}
 	if w := h.workers[key]; w != nil {
+		if h.untold { // a slot that is free may be for whoever waits
+			w.SetOthersWait(h.othersWait(w))
+		}
 		w.SetAway(sum)
 	}
 }
@@ -380,11 +386,11 @@ func (h *hearer) forget(x *Exchange, now time.Time, p *peer, c *calls) {
 	for _, id := range ids {
 		h.end(now, p, id)
 	}
+	for model := range p.waits { // before the slots: none is left to it
+		h.heardWait(now, p, model, 0)
+	}
 	for key := range p.slots {
 		h.setSlots(p, key, 0)
-	}
-	for model := range p.waits {
-		h.heardWait(now, p, model, 0)
 	}
 	for key := range p.making {
 		h.heardMade(x, p, key, false)
@@ -413,6 +419,8 @@ func (x *Exchange) Tick(now time.Time) [][]byte {
 		}
 		h.again(now, p)
 	}
+	h.untold = h.untold || len(h.waits) > 0 // workers may serve other models by now
+	h.tellWaits()
 	h.forgetGone(now)
 	h.believe()
 	h.known.Store(int64(len(h.peers)))
@@ -443,6 +451,7 @@ func (x *Exchange) Forget(now time.Time) {
 	for _, p := range h.peers {
 		h.forget(x, now, p, &c)
 	}
+	h.tellWaits()
 	h.known.Store(0)
 	h.mu.Unlock()
 	x.tellKnown(&c)

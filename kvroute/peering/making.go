@@ -114,7 +114,9 @@ func (x *Exchange) Made(key uint64, stored bool) {
 	if s.making[key]--; s.making[key] <= 0 {
 		delete(s.making, key)
 	}
-	s.made = append(s.made, made{key, phase}) // there are no more of them than beginnings
+	if stored || s.making[key] == 0 { // else an equal request here has taken over
+		s.made = append(s.made, made{key, phase}) // there are no more of them than beginnings
+	}
 	s.ready(x)
 }
 

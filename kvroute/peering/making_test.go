@@ -55,6 +55,20 @@ func TestMaking(t *testing.T) {
 			t.Errorf("%s: over %t, stored %t, %d are made", name, over(e), e.Stored(), c.x.Stats().Making)
 		}
 	}
+	// The one whose request led has left, and an equal request there has taken over.
+	a.x.Making(7)
+	flush(a)
+	a.x.Making(7)
+	a.x.Made(7, false)
+	flush(a)
+	e := c.x.Elsewhere(7)
+	if e == nil || over(e) {
+		t.Fatal("it is over, and the next one makes it")
+	}
+	a.x.Made(7, true)
+	if flush(a); !over(e) || !e.Stored() {
+		t.Error("the next one has made it")
+	}
 	// Two make it: it is over when one has stored it, or both have failed.
 	for _, stored := range []bool{true, false} {
 		a.x.Making(7)

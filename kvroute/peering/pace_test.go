@@ -72,6 +72,9 @@ func TestPacesOfStrangers(t *testing.T) {
 	for _, t1 := range []cost.Timing{
 		{}, {Prefill: [3]float64{math.NaN()}, Decode: [3]float64{5}}, {Prefill: [3]float64{1e12}, Decode: [3]float64{1e12}}, {Prefill: [3]float64{1e-9}, Decode: [3]float64{5}},
 		{Prefill: [3]float64{math.Inf(1)}, Decode: [3]float64{5}}, {Prefill: cost.Mocker.Prefill, Decode: [3]float64{0, math.Inf(1)}},
+		// As long as an engine's where the pace is taken, and of any length elsewhere.
+		{Prefill: cost.Mocker.Prefill, Decode: [3]float64{15, 1e300, -4e300}}, {Prefill: cost.Mocker.Prefill, Decode: [3]float64{1e15, -8e15, 16e15}},
+		through([3]float64{2048, 50}, [3]float64{8192, 140}, [3]float64{4096, 1e30}), through([3]float64{2048, 50}, [3]float64{8192, 140}, [3]float64{4096, -1e30}),
 	} {
 		b.workers[0].Believe(-1, t1)
 		if pace, known := b.workers[0].Pace(); known {
@@ -82,10 +85,31 @@ func TestPacesOfStrangers(t *testing.T) {
 	for key := range uint64(2 * maxPaces) {
 		h.heardPace(pacer{key, -1}, cost.Mocker)
 	}
-	if h.heardPace(pacer{Key("w"), -1}, cost.Mocker); len(h.paces) > maxPaces {
+	h.believe()                      // a heartbeat
+	for rank := range 2 * maxPaces { // a worker that is known, and ranks that it does not have
+		h.heardPace(pacer{Key("w"), rank}, cost.Mocker)
+	}
+	if len(h.paces) != maxPaces {
+		t.Errorf("%d are kept", len(h.paces))
+	}
+	h.believe()
+	if h.heardPace(pacer{Key("w"), -1}, cost.Mocker); len(h.paces) != 1 {
 		t.Errorf("%d are kept", len(h.paces))
 	}
 	if pace, known := b.workers[0].Pace(); !known || math.Abs(pace-1) > 1e-9 {
 		t.Errorf("the pace is %v, %t", pace, known)
 	}
+}
+
+// through is a timing whose prefill goes through three points.
+func through(a, b, c [3]float64) (t cost.Timing) {
+	t.Decode = cost.Mocker.Decode
+	for _, p := range [...][3][3]float64{{a, b, c}, {b, c, a}, {c, a, b}} {
+		x, y, z := p[0][0], p[1][0], p[2][0]
+		k := p[0][1] / ((x - y) * (x - z))
+		t.Prefill[0] += k * y * z
+		t.Prefill[1] -= k * (y + z)
+		t.Prefill[2] += k
+	}
+	return t
 }

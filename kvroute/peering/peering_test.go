@@ -606,10 +606,12 @@ func TestNames(t *testing.T) {
 // FuzzTake: no message of a stranger breaks anything, and when it is forgotten nothing of it is left.
 func FuzzTake(f *testing.F) {
 	a := newRouter(f, 1, "w1", "w2")
+	a.works(2) // so that the snapshot has a pace
 	a.x.wanted()
 	at, then := a.place(160), a.place(1600)
 	at.Tokens(begin, 1)
 	a.x.Spend(3, 4)
+	a.x.Tell(kvroute.News{Kind: kvroute.LineWaits, Model: "m", Since: begin.Add(-time.Second)})
 	for _, m := range copies(a.x.Flush(begin.Add(time.Hour))) {
 		f.Add(m, []byte{})
 	}
@@ -630,14 +632,27 @@ func FuzzTake(f *testing.F) {
 	then.Release()
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		b := newRouter(t, 2, "w1", "w2")
+		for _, w := range b.workers {
+			w.SetMaxRequests(1)
+		}
 		for _, m := range [][]byte{one, two, one} {
 			err := b.x.Take(begin, m)
 			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrVersion) && !errors.Is(err, ErrStale) {
 				t.Fatal(err)
 			}
 		}
+		for _, w := range b.workers {
+			if pace, known := w.Pace(); known && !(pace > 0.001 && pace < 1000) {
+				t.Fatalf("the pace is %v", pace)
+			}
+		}
 		b.x.Flush(begin)
 		b.x.Tick(begin.Add(time.Hour))
+		for range 2 { // the second time shows whether a slot is left to nobody
+			at, other := b.place(160), b.place(160)
+			at.Release()
+			other.Release()
+		}
 		if requests, _, away := b.load(); requests != 0 || away != 0 || b.x.Stats().Legs != 0 {
 			t.Fatalf("%d requests, %d away", requests, away)
 		}

@@ -2,12 +2,16 @@
 
 package peering
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // spent is what a peer has let one account use.
 type spent struct {
-	sum     float64 // as it says
-	charged float64 // of it, what was told here: no more than that can be given back
+	sum     float64   // as it says
+	charged float64   // of it, what was told here: no more than that can be given back
+	at      time.Time // when sum became what it is
 	round   uint64
 }
 
@@ -29,7 +33,7 @@ func (p *peer) heardSum(x *Exchange, now time.Time, key uint64, sum float64) {
 		return
 	}
 	if s = p.account(key); s != nil {
-		s.heard(x, now, key, sum, sum-s.sum)
+		s.heard(x, now, key, sum, math.Inf(1))
 	}
 }
 
@@ -37,7 +41,7 @@ func (p *peer) heardSum(x *Exchange, now time.Time, key uint64, sum float64) {
 func (p *peer) heardLately(x *Exchange, now time.Time, key uint64, sum, lately float64) {
 	if s := p.account(key); s != nil {
 		s.round = p.round
-		s.heard(x, now, key, sum, min(sum-s.sum, lately))
+		s.heard(x, now, key, sum, lately)
 	}
 }
 
@@ -51,11 +55,17 @@ func (p *peer) account(key uint64) *spent {
 	return s
 }
 
-// heard notes a sum, and tells the amount that is new. A peer that had set tokens aside before it was
-// heard gives back what was never taken here.
-func (s *spent) heard(x *Exchange, now time.Time, key uint64, sum, amount float64) {
-	s.sum = sum
-	amount = max(amount, -s.charged)
+// heard notes a sum, and tells the amount that is new, at most most. A peer that had set tokens aside before
+// it was heard gives back what was never taken here. A sum that has become less after a minute is that of an
+// account that was dropped there, which was not heard, and has begun anew: nothing is given back.
+func (s *spent) heard(x *Exchange, now time.Time, key uint64, sum, most float64) {
+	if sum < s.sum && now.Sub(s.at) >= marks*markApart {
+		s.sum, s.charged = 0, 0
+	}
+	amount := max(min(sum-s.sum, most), -s.charged)
+	if sum != s.sum {
+		s.sum, s.at = sum, now
+	}
 	s.charged += amount
 	if amount != 0 && x.options.Spent != nil {
 		x.options.Spent(now, key, amount)

@@ -123,3 +123,33 @@ func TestUnusedAccountsMakeRoom(t *testing.T) {
 		t.Errorf("kept: %t, charged %v", kept, b.spent[2])
 	}
 }
+
+// An account that was not used for a minute begins anew at its router. Where that was not heard, as the router
+// was cut off, what it uses then is no less than what it had used: nothing is given back.
+func TestAccountBeginsAnewUnheard(t *testing.T) {
+	for name, silent := range map[string]bool{"a message is lost": false, "cut off": true} {
+		a, b := newRouter(t, 1), newRouter(t, 2)
+		meet(t, begin, a, b)
+		a.x.Spend(7, 100)
+		hear(t, begin, copies(a.x.Flush(begin)), b)
+		now := ticks(t, begin.Add(Heartbeat), 50*time.Second, a, b)
+		for range 30 { // heard by nobody; the account is dropped
+			now = now.Add(Heartbeat)
+			a.x.Tick(now)
+			if silent {
+				b.x.Tick(now)
+			}
+		}
+		if (b.x.Peers() == 0) != silent {
+			t.Fatalf("%s: %d routers are known", name, b.x.Peers())
+		}
+		a.x.Spend(7, 10)
+		for range 3 {
+			now = now.Add(Heartbeat)
+			meet(t, now, a, b)
+		}
+		if b.spent[7] != 110 {
+			t.Errorf("%s: it has used %v, want 110", name, b.spent[7])
+		}
+	}
+}

@@ -29,26 +29,26 @@ func (h *hearer) heardWait(now time.Time, p *peer, model uint64, waited int) {
 			first = w.since
 		}
 	}
-	if first.IsZero() {
+	if first.Equal(h.waits[model]) {
+		return
+	}
+	if h.untold = true; first.IsZero() {
 		delete(h.waits, model)
 	} else {
 		h.waits[model] = first
 	}
-	for _, w := range h.workers {
-		if w.MaxRequests() > 0 && serves(w, model) {
-			w.SetOthersWait(h.othersWait(w))
-		}
-	}
 }
 
-func serves(w *kvroute.Worker, model uint64) bool {
-	models, _ := w.Models()
-	for i := range models {
-		if Key(models[i].Name) == model {
-			return true
-		}
+// tellWaits tells the workers what was heard of those in line, once for a whole message: there may be
+// thousands of workers, and as many entries. A worker without a limit is told too, as it may get one.
+func (h *hearer) tellWaits() {
+	if !h.untold {
+		return
 	}
-	return false
+	h.untold = false
+	for _, w := range h.workers {
+		w.SetOthersWait(h.othersWait(w))
+	}
 }
 
 // othersWait is since when the first of all others waits that the worker could take; zero: nobody does.

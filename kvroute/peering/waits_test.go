@@ -4,6 +4,7 @@ package peering
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -204,6 +205,105 @@ func TestNobodyStarves(t *testing.T) {
 		c.run(2 * Silent)
 		if alone := c.run(2 * time.Second); alone < 3.8*float64(tc.limit) {
 			t.Errorf("%s: cut off, %.2f requests under way at four that are alone", name, alone)
+		}
+	}
+}
+
+// A router that says for ever that its requests wait, and takes no slot, costs who is beside it next to nothing.
+func TestWaitsThatNeverEnd(t *testing.T) {
+	for _, limit := range []int{1, 4} {
+		c := newCrowd(t, kvroute.LeastLoaded, limit, time.Millisecond, 1)
+		r := c.routers[0]
+		for range 10 {
+			c.arrive(r)
+		}
+		alone := c.run(10 * time.Second)
+		seq := uint64(0)
+		beside := 0.0
+		for range 20 {
+			seq++
+			m := binary.AppendUvarint(appendKeyed(appendHeader(nil, 99, seq, 0), entryWaits, Key("m")), mostWaited)
+			if err := r.x.Take(c.time(), m); err != nil {
+				t.Fatal(err)
+			}
+			beside += c.run(time.Second) / 20
+		}
+		t.Logf("max_requests %d: %.3f under way alone, %.3f beside it", limit, alone, beside)
+		if beside < 0.96*alone {
+			t.Errorf("max_requests %d: %.3f under way, alone %.3f", limit, beside, alone)
+		}
+		m := appendHeader(nil, 99, seq+1, 0)
+		if err := r.x.Take(c.time(), append(m, entryLeaving)); err != nil {
+			t.Fatal(err)
+		}
+		if again := c.run(time.Second); again < 0.98*alone {
+			t.Errorf("max_requests %d: %.3f under way after it has gone, alone %.3f", limit, again, alone)
+		}
+	}
+}
+
+// leaves says whether the slot of the worker, once it is free, is left to another router.
+func (r *router) leaves() bool {
+	r.t.Helper()
+	at, err := r.pool.Place(kvroute.Query{Now: begin, Model: "m"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	at.Release()
+	if at, err = r.pool.Place(kvroute.Query{Now: begin, Model: "m"}); err == nil {
+		at.Release()
+	}
+	return err != nil
+}
+
+// A worker that gets its limit, or its model, after others began to wait is told of them, and one that had none when
+// they went is told that too: else a slot would be left to nobody each time one is freed.
+func TestWaitsOfChangedWorkers(t *testing.T) {
+	waiting := kvroute.News{Kind: kvroute.LineWaits, Model: "m", Since: begin.Add(-time.Second)}
+	nobody := kvroute.News{Kind: kvroute.LineWaits, Model: "m"}
+	for name, tc := range map[string]struct {
+		change func(a, b *router, tell func(kvroute.News))
+		leaves bool
+	}{
+		"others wait": {func(_, _ *router, tell func(kvroute.News)) { tell(waiting) }, true},
+		"a limit later": {func(_, b *router, tell func(kvroute.News)) {
+			b.workers[0].SetMaxRequests(0)
+			tell(waiting)
+			b.workers[0].SetMaxRequests(1)
+		}, true},
+		"they went while there was no limit": {func(_, b *router, tell func(kvroute.News)) {
+			tell(waiting)
+			b.workers[0].SetMaxRequests(0)
+			tell(nobody)
+			b.workers[0].SetMaxRequests(1)
+		}, false},
+		"the model later": {func(_, b *router, tell func(kvroute.News)) {
+			b.workers[0].SetModels([]kvroute.Model{{Name: "other"}})
+			tell(waiting)
+			b.workers[0].SetModels([]kvroute.Model{{Name: "m"}})
+			b.x.Tick(begin)
+		}, true},
+		"they wait for a model that it serves no more": {func(_, b *router, tell func(kvroute.News)) {
+			b.workers[0].SetModels([]kvroute.Model{{Name: "other"}, {Name: "m"}})
+			tell(kvroute.News{Kind: kvroute.LineWaits, Model: "other", Since: begin.Add(-time.Second)})
+			b.workers[0].SetModels([]kvroute.Model{{Name: "m"}})
+			b.x.Tick(begin)
+		}, false},
+		"they are gone": {func(a, b *router, tell func(kvroute.News)) {
+			tell(waiting)
+			a.x.Leave()
+			hear(b.t, begin, copies(a.x.Flush(begin)), b)
+		}, false},
+	} {
+		a, b := newRouter(t, 1, "w"), newRouter(t, 2, "w")
+		b.workers[0].SetMaxRequests(1)
+		meet(t, begin, a, b)
+		tc.change(a, b, func(n kvroute.News) {
+			a.x.Tell(n)
+			hear(t, begin, copies(a.x.Flush(begin)), b)
+		})
+		if got := b.leaves(); got != tc.leaves {
+			t.Errorf("%s: a free slot is left to others: %t", name, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@
 package compatible
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -146,19 +147,28 @@ func (r *row) add(sum, m *dto.Metric) {
 	}
 }
 
-// addHistogram adds the buckets of h, which are the same in all series of a family.
+// addHistogram adds the buckets of h, which are the same in all series of a family. The one without a
+// bound, which a series has only if an exemplar fell into it, is the count.
 func addHistogram(sum *dto.Metric, h *dto.Histogram, scale float64) {
 	if sum.Histogram == nil {
 		sum.Histogram = &dto.Histogram{SampleCount: new(uint64(0)), SampleSum: new(0.0)}
-		for _, b := range h.Bucket {
+		for _, b := range bounds(h) {
 			sum.Histogram.Bucket = append(sum.Histogram.Bucket, &dto.Bucket{UpperBound: new(b.GetUpperBound() * scale), CumulativeCount: new(uint64(0))})
 		}
 	}
 	*sum.Histogram.SampleCount += h.GetSampleCount()
 	*sum.Histogram.SampleSum += h.GetSampleSum() * scale
-	for i, b := range h.Bucket {
+	for i, b := range bounds(h) {
 		*sum.Histogram.Bucket[i].CumulativeCount += b.GetCumulativeCount()
 	}
+}
+
+// bounds are the buckets of h that have one.
+func bounds(h *dto.Histogram) []*dto.Bucket {
+	if n := len(h.Bucket); n > 0 && math.IsInf(h.Bucket[n-1].GetUpperBound(), 1) {
+		return h.Bucket[:n-1]
+	}
+	return h.Bucket
 }
 
 const (

@@ -2,6 +2,7 @@ package compatible
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -134,6 +135,41 @@ func TestEnds(t *testing.T) {
 		reason := errorReason(s)
 		if len(reason) == 0 != (tc.router == "") || len(reason) == 2 && reason[1] != tc.router {
 			t.Errorf("%+v is %q to Semantic Router", tc, reason)
+		}
+	}
+}
+
+// TestBucketWithoutBound: a series that has a bucket without a bound, for an exemplar in it, is added to one that has
+// none, and no bucket is told twice.
+func TestBucketWithoutBound(t *testing.T) {
+	withBound := times(5, 2, "model", "m", "route", "/v1/completions")
+	withBound.Histogram.Bucket = append(withBound.Histogram.Bucket, &dto.Bucket{UpperBound: new(math.Inf(1)), CumulativeCount: new(uint64(5))})
+	without := times(3, 1, "model", "m", "route", "/v1/chat/completions")
+	for _, series := range [][]*dto.Metric{{without, withBound}, {withBound, without}} {
+		got := told(t, []string{"vllm-sr"}, family(FirstSeconds, histogram, series...))
+		want := `llm_model_ttft_seconds_bucket{model="m",le="0.01"} 6
+llm_model_ttft_seconds_bucket{model="m",le="0.5"} 8
+llm_model_ttft_seconds_bucket{model="m",le="+Inf"} 8
+llm_model_ttft_seconds_sum{model="m"} 3
+llm_model_ttft_seconds_count{model="m"} 8
+`
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// TestChangedModels: a request that was refused, or answered from the cache, went to no other model.
+func TestChangedModels(t *testing.T) {
+	got := told(t, []string{"vllm-sr"}, family(Routed, counter, count(4, "source", "auto", "model", "m", "reason", "auto_routing"),
+		count(2, "source", "auto", "model", "m", "reason", "security_block"), count(1, "source", "auto", "model", "m", "reason", "cache_hit"),
+		count(8, "source", "m", "model", "m", "reason", "model_specified"), count(16, "source", "m", "model", "spare", "reason", "model_specified")))
+	for _, want := range []string{
+		`llm_model_routing_modifications_total{source_model="auto",target_model="m"} 4`,
+		`llm_model_routing_modifications_total{source_model="m",target_model="spare"} 16`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, got)
 		}
 	}
 }

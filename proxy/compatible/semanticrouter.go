@@ -43,10 +43,12 @@ func errorReason(s series) []string {
 	return []string{s.of("model"), reason}
 }
 
-// changed keeps requests that went to another model than the one that was asked for.
+// changed keeps requests that went to another model than the one that was asked for. What is refused
+// or answered from the cache went to none.
 func changed(s series) []string {
 	from, to := s.of("source"), s.of("model")
-	if from == to {
+	switch reason := s.of("reason"); {
+	case from == to, reason == "security_block", reason == "cache_hit":
 		return nil
 	}
 	return []string{from, to}
@@ -102,7 +104,7 @@ var semanticRouter = []row{
 	{name: "llm_model_tpot_seconds", help: "Time of a whole answer for each of its tokens.", kind: histogram, from: TokenSeconds, labels: byModel},
 
 	{name: "llm_model_routing_latency_seconds", help: "Time to the first byte that was no waiting for workers.", kind: histogram, from: "kvasir_overhead_seconds"},
-	{name: "llm_model_routing_modifications_total", help: "Requests that another model answers than the one that was asked for.", kind: counter, from: Routed,
+	{name: "llm_model_routing_modifications_total", help: "Requests that went to another model than the one that was asked for.", kind: counter, from: Routed,
 		labels: []string{"source_model", "target_model"}, values: changed},
 	{name: "llm_routing_reason_codes_total", help: "Why a request went to its model.", kind: counter, from: Routed,
 		labels: []string{"reason_code", "model"}, values: renamed("reason", "model")},

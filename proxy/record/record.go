@@ -147,7 +147,7 @@ type Placement struct {
 }
 
 // MaxCandidates bounds the candidates of a placement in a record.
-const MaxCandidates = 32
+const MaxCandidates = 16
 
 // A Candidate is a worker, or one rank of it, as it was priced.
 type Candidate struct {
