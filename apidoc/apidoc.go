@@ -107,8 +107,11 @@ func (r *Routes) document(info Info) []byte {
 	components := map[string]any{"schemas": map[string]any{"Error": errorSchema}}
 	security := []any{}
 	if info.Keys {
-		components["securitySchemes"] = map[string]any{"key": map[string]any{"type": "http", "scheme": "bearer"}}
-		security = []any{map[string]any{}, map[string]any{"key": []any{}}}
+		components["securitySchemes"] = map[string]any{
+			"key":     map[string]any{"type": "http", "scheme": "bearer"},
+			"headKey": map[string]any{"type": "apiKey", "in": "header", "name": "x-api-key"}, // Anthropic's clients
+		}
+		security = []any{map[string]any{}, map[string]any{"key": []any{}}, map[string]any{"headKey": []any{}}}
 	}
 	document, err := json.MarshalIndent(map[string]any{
 		"openapi": "3.1.0",

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -31,8 +32,21 @@ type list []attribute.KeyValue
 
 func (l *list) text(key attribute.Key, v string) {
 	if v != "" {
-		*l = append(*l, key.String(v))
+		*l = append(*l, key.String(clean(v)))
 	}
+}
+
+// longest bounds a text in bytes. Names of ours are shorter; a client may ask for a model of any length.
+const longest = 512
+
+// clean makes a text fit to be sent. One byte that is not UTF-8, in the name of a model that a client
+// asked for, would lose a batch of other clients' spans.
+func clean(s string) string {
+	if len(s) <= longest && utf8.ValidString(s) {
+		return s
+	}
+	s = strings.ToValidUTF8(s[:min(len(s), longest)], "\uFFFD")
+	return strings.Clone(s) // not to hold on to what was cut off
 }
 
 // count adds a number, unless it is below least.
@@ -51,9 +65,14 @@ func (l *list) flag(key attribute.Key, v bool) {
 }
 
 func (l *list) texts(key attribute.Key, v []string) {
-	if len(v) > 0 {
-		*l = append(*l, key.StringSlice(v))
+	if len(v) == 0 {
+		return
 	}
+	all := make([]string, len(v))
+	for i, s := range v {
+		all[i] = clean(s)
+	}
+	*l = append(*l, key.StringSlice(all))
 }
 
 // rootAttributes are those of a request's span.

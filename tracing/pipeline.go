@@ -107,8 +107,10 @@ func Check(ctx context.Context, o *Options) (to string, err error) {
 	if err = c.Start(ctx); err != nil {
 		return o.to(), err
 	}
-	err = c.UploadTraces(ctx, nil)
-	return o.to(), errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
+	if err = errors.Join(c.UploadTraces(ctx, nil), c.Stop(context.WithoutCancel(ctx))); err != nil {
+		err = errors.New(o.why(err))
+	}
+	return o.to(), err
 }
 
 // checkPatience is how long a collector may take to take nothing: gRPC tries again for as long.
@@ -153,7 +155,7 @@ func (p *pipeline) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	n, t := float64(len(spans)), p.tracing
 	if err != nil {
 		t.failed.Add(n)
-		t.trouble.is(p, why(err))
+		t.trouble.is(p, p.options.why(err))
 		return nil
 	}
 	t.exported.Add(n)

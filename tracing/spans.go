@@ -92,7 +92,7 @@ func (p *pipeline) leg(below context.Context, r *record.Record, s *part) {
 	if s.Span != (traceparent.SpanID{}) {
 		below = under(below, r.Trace.Trace, s.Span)
 	}
-	_, span := p.tracer.Start(below, name+" "+s.Model, trace.WithSpanKind(trace.SpanKindClient),
+	_, span := p.tracer.Start(below, name+" "+clean(s.Model), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(r.Began.Add(s.Begin)), trace.WithAttributes(legAttributes(r, s, failure)...))
 	if s.stream != nil {
 		span.AddEvent("first_byte", trace.WithTimestamp(r.Began.Add(s.stream.Begin)))
@@ -121,10 +121,10 @@ func remote(c *traceparent.Context) context.Context {
 // spanName is that of a request. A model that nobody was asked for may be the client's invention:
 // names are few.
 func spanName(r *record.Record) string {
-	if r.Model == "" || r.Worker == "" && r.Outcome() == record.Error {
+	if r.Model == "" || r.Worker == "" && r.Outcome() != record.FromCache {
 		return operation(r.Route)
 	}
-	return operation(r.Route) + " " + r.Model
+	return operation(r.Route) + " " + clean(r.Model)
 }
 
 const clientGone = "client_gone" // why a request ended that its client did not wait for

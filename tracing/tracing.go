@@ -19,6 +19,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"maps"
+	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,10 +196,50 @@ func (u *trouble) over() {
 	u.tracing.log.Info().Msg("traces are not dropped any more")
 }
 
-// why is an error in words of one line.
-func why(err error) string {
+// longestWhy bounds what is said of a failure in bytes.
+const longestWhy = 200
+
+// why is an error in words of one line. The exporter puts what the collector answered into it, whole,
+// which may be a page of HTML, and may repeat the headers that it was sent.
+func (o *Options) why(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "it does not answer in time"
 	}
-	return strings.TrimPrefix(err.Error(), "traces export: ")
+	text := strings.TrimPrefix(err.Error(), "traces export: ")
+	text = text[:min(len(text), 16<<10)]
+	for _, secret := range o.secrets() {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	cut := len(text) > longestWhy
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text[:min(len(text), longestWhy)], "")), " ")
+	if cut {
+		text += "..."
+	}
+	return text
+}
+
+// secrets are the words of headers that may be one: those of some length, which schemes as Bearer have
+// not.
+func (o *Options) secrets() (all []string) {
+	words := []string{}
+	for _, v := range o.Headers {
+		words = append(words, strings.Fields(v)...)
+	}
+	if len(o.Headers) == 0 {
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"} {
+			for _, header := range strings.Split(os.Getenv(name), ",") {
+				_, v, _ := strings.Cut(header, "=")
+				if plain, err := url.PathUnescape(v); err == nil {
+					v = plain
+				}
+				words = append(words, strings.Fields(v)...)
+			}
+		}
+	}
+	for _, w := range words {
+		if len(w) >= 8 {
+			all = append(all, w)
+		}
+	}
+	return all
 }

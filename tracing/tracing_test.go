@@ -359,7 +359,7 @@ func TestRoots(t *testing.T) {
 		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=cache kvasir.cache=hit kvasir.cache.entry=e1 kvasir.cache.similarity=0.97`},
 		{"blocked", func(r *record.Record) {
 			r.Worker, r.Path, r.End = "", "blocked", "blocked"
-		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=blocked error.type=blocked`},
+		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=blocked error.type=blocked`},
 		{"a model that nobody has", func(r *record.Record) {
 			r.Worker, r.Status, r.Path, r.End = "", 404, "error", "model_not_found"
 		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=error error.type=model_not_found gen_ai.request.model=m`},
@@ -605,5 +605,53 @@ func BenchmarkObserve(b *testing.B) {
 			time.Sleep(100 * time.Microsecond) // what is dropped costs nothing
 		}
 		tr.Observe(r)
+	}
+}
+
+// What a client calls a model loses no spans of others, and is neither a name of a span nor long.
+func TestOddModels(t *testing.T) {
+	c := startCollector(t)
+	tr, why := start(t, &Options{Endpoint: c.endpoint()})
+	asked := []string{"fine", "bad\xff\xfe", strings.Repeat("\u00e4", 1<<20)}
+	for _, a := range asked {
+		tr.Observe(&record.Record{Route: "/v1/chat/completions", Asked: a, Model: a, Path: "jailbreak", Status: 200, Trace: sampled(1), Began: began})
+	}
+	if err := tr.now.Load().batches.ForceFlush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.count() != len(asked) || why.get() != "" {
+		t.Fatalf("%d of %d spans came: %s", c.count(), len(asked), why.get())
+	}
+	for i, want := range []string{"fine", "bad\uFFFD", strings.Repeat("\u00e4", longest/2)} {
+		if got := attributesOf(c.spans[i].Attributes)["gen_ai.request.model"]; got != want {
+			t.Errorf("the model is %.40q of %d bytes, want %.40q", got, len(got), want)
+		}
+		if name := c.spans[i].Name; name != "chat" {
+			t.Errorf("the span is called %.40q", name)
+		}
+	}
+}
+
+// What a collector answers goes into /readyz and the log in a line, without the key that it repeats.
+func TestWhatACollectorAnswersIsBounded(t *testing.T) {
+	c := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "not with\n"+r.Header.Get("Authorization")+strings.Repeat("\n<p>", 1<<18))
+	}))
+	defer c.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x=y,authorization=Bearer%20hush-hush")
+	for _, headers := range []map[string]string{{"Authorization": "Bearer hush-hush"}, nil} {
+		o := &Options{Endpoint: c.URL + "/v1/traces", Headers: headers}
+		tr, why := start(t, o)
+		tr.Observe(&record.Record{Route: "/v1/chat/completions", Asked: "m", Model: "m", Trace: sampled(1), Began: began})
+		if err := tr.now.Load().batches.ForceFlush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Check(t.Context(), o)
+		for _, got := range []string{why.get(), fmt.Sprint(err)} {
+			if !strings.Contains(got, "400 Bad Request") || !strings.Contains(got, "not with Bearer ***") || strings.Contains(got, "\n") || len(got) > 400 || strings.Contains(got, "hush") {
+				t.Errorf("the reason is %d bytes: %.500q", len(got), got)
+			}
+		}
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"kvasir/config"
 )
@@ -141,7 +144,7 @@ func TestBadFiles(t *testing.T) {
 		{"no YAML", "litellm", "model_list: [a\nb: c\n", "x.yaml:"},
 		{"not UTF-8", "litellm", "model_list: \xff\xfe\n", "x.yaml:1:13: the file is not UTF-8 here"},
 		{"10 MB", "litellm", "model_list:\n" + strings.Repeat("  - {model_name: a}\n", 500_000), "x.yaml:1:1: the file is larger than 1 MiB"},
-		{"a bomb of aliases", "litellm", bomb + "model_list: *j\n", "has more than 100000 values"},
+		{"a bomb of aliases", "litellm", bomb + "model_list: *j\n", "has more than 20000 values"},
 		{"an alias that holds itself", "litellm", "model_list: &a [*a]\n", "is nested more than 64 deep, or an alias holds itself"},
 		{"a merge that holds itself", "litellm", "model_list: &a\n  <<: *a\n", "is nested more than 64 deep, or an alias holds itself"},
 		{"deep", "vllm-sr", "decisions: " + strings.Repeat("[", 80) + strings.Repeat("]", 80), "is nested more than 64 deep"},
@@ -179,6 +182,61 @@ reasoning_families: 1
 	}
 	if len(r.Notes) < 9 {
 		t.Errorf("only %d notes: %v", len(r.Notes), r.Notes)
+	}
+}
+
+// Regular expressions are dear to read, so there is an end of them.
+func TestExpressionsAreBounded(t *testing.T) {
+	t.Parallel()
+	file := "version: v0.3\nrouting:\n  signals:\n    keywords:\n" +
+		strings.Repeat("      - {name: a, method: regex, keywords: ['"+strings.Repeat("x", 1<<10)+"']}\n", 70)
+	r, err := Convert("vllm-sr", "x.yaml", []byte(file))
+	if err != nil || r.Problem != nil {
+		t.Fatal(err, r.Problem)
+	}
+	if n := strings.Count(string(r.Text), "method: regex"); n != 64 || len(r.Notes) < 6 {
+		t.Errorf("%d signals, notes %v", n, r.Notes)
+	}
+}
+
+// A key that would move the cursor of a terminal, or end a comment, is quoted.
+func TestOddKeysAreQuoted(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []string{"\u009b31m", "\u0085admin: 1", "\u2028x", "\u202ex", "\x1b[2J"} {
+		for _, file := range []string{
+			fmt.Sprintf("vllm_endpoints: []\n%q: 1\n", odd),
+			fmt.Sprintf("vllm_endpoints: [{name: %q, address: a, port: 1}]\nmodel_config: {%q: {reasoning_family: %q}}\ndecisions: [{name: %q, description: %q, rules: {type: domain, name: math}, modelRefs: [{model: %q}]}]\n", odd, odd, odd, odd, odd, odd),
+		} {
+			r, err := Convert("vllm-sr", "x"+odd+".yaml", []byte(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range r.Notes {
+				if strings.ContainsFunc(n.What+n.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%q: the note is %+q", file, n.What+": "+n.Text)
+				}
+			}
+			if strings.ContainsFunc(string(r.Text), func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || r == 0x2028) }) {
+				t.Errorf("%q: the result is %+q", file, r.Text)
+			}
+		}
+	}
+}
+
+// A text comes back from the result as it was, whatever YAML takes for the end of a line.
+func TestTextsComeBack(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a", "a\nb", "a\n\nb\n", " a", "a\u2028 b", "a\u2029b", "a\u0085b", "a\tb\n", "\na", "a: b # c", "- a", "${A}", "'\"", "yes", "~", "1e3", "a \n b", "a\r\nb"} {
+		file := fmt.Sprintf("version: v0.3\nrouting: {decisions: [{name: d, rules: {operator: AND}, plugins: [{type: fast_response, configuration: {message: %q}}]}]}\n", text)
+		r, err := Convert("vllm-sr", "x.yaml", []byte(file))
+		if err != nil || r.Problem != nil {
+			t.Errorf("%q: %v %v", text, err, r)
+			continue
+		}
+		var got struct{ Decisions []struct{ Refuse string } }
+		if err := yaml.Unmarshal(r.Text, &got); err != nil || got.Decisions[0].Refuse != strings.ReplaceAll(text, "${", "$${") {
+			t.Errorf("%q came back as %+v: %v\n%s", text, got, err, r.Text)
+		}
 	}
 }
 

@@ -64,6 +64,11 @@ func (d *draft) decisionsText() *yaml.Node {
 	for i := range d.decisions {
 		top = max(top, d.decisions[i].priority+1)
 	}
+	for i := range d.decisions { // another name is no way around what is refused
+		if o := &d.decisions[i]; o.all && o.refuse != "" {
+			top = min(top, o.priority-1)
+		}
+	}
 	return list(d, d.decisions, func(o decision) (mapping, *value, string) {
 		m := newMapping()
 		m.set("name", scalar(o.name))

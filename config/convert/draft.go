@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"kvasir/classify"
 	"kvasir/config"
@@ -41,14 +42,18 @@ type draft struct {
 	cache     cache
 	currency  string
 	variables []string
-	addresses []string          // those of variables that hold a URL
-	secrets   map[string]string // that stand in the file itself, by our variable for them
+	addresses []string             // those of variables that hold a URL
+	secrets   map[ownSecret]string // our variables for those that stand in the file itself
+	ownNames  map[string]int       // of these variables, with the number that was last put behind each
 
 	byName        map[string]*model
 	workerNames   names
 	signalNames   names
 	decisionNames names
 }
+
+// An ownSecret is one that stands in the file itself, and whose it is.
+type ownSecret struct{ owner, secret string }
 
 // A clientKey is one that clients show.
 type clientKey struct {
@@ -290,17 +295,21 @@ func (d *draft) secret(at *value, owner string) string {
 
 // ownVariable is name, or name with a number where it stands for another secret already.
 func (d *draft) ownVariable(name, secret string) string {
+	own := ownSecret{name, secret}
+	if known := d.secrets[own]; known != "" {
+		return known
+	}
 	if d.secrets == nil {
-		d.secrets = map[string]string{}
+		d.secrets, d.ownNames = map[ownSecret]string{}, map[string]int{}
 	}
 	free := name
-	for i := 2; ; i++ {
-		if known, ok := d.secrets[free]; ok && known == secret || !ok && !slices.Contains(d.variables, free) {
-			d.secrets[free] = secret
-			return free
-		}
-		free = fmt.Sprintf("%s_%d", name, i)
+	for d.ownNames[free] > 0 || slices.Contains(d.variables, free) {
+		d.ownNames[name] = max(d.ownNames[name], 1) + 1
+		free = fmt.Sprintf("%s_%d", name, d.ownNames[name])
 	}
+	d.ownNames[free] = max(d.ownNames[free], 1)
+	d.secrets[own] = free
+	return free
 }
 
 // noSecrets are what stands for no key at all, where one has to be given.
@@ -336,8 +345,17 @@ func variableOf(text string) string {
 	return ""
 }
 
-// headerValue is the value of a header; one that may be a secret, by the header's name, is taken from
-// the environment.
+// looksSecret says whether a text may be a credential, whatever it is called: a scheme and what
+// follows it, or one long word of letters and digits.
+func looksSecret(text string) bool {
+	return schemed.MatchString(text) || strings.HasPrefix(text, "sk-") ||
+		len(text) >= 20 && !strings.ContainsAny(text, " \t,;:") && strings.ContainsAny(text, "0123456789") && strings.ContainsFunc(text, unicode.IsLetter)
+}
+
+var schemed = regexp.MustCompile(`(?i)^(bearer|basic|token|apikey|digest)\s`)
+
+// headerValue is the value of a header; one that may be a secret, by the header's name or by itself, is
+// taken from the environment.
 func (d *draft) headerValue(h *value, owner string) string {
 	name := strings.ToLower(h.key)
 	for _, word := range []string{"auth", "key", "token", "secret", "password", "cookie", "credential", "signature"} {
@@ -347,6 +365,9 @@ func (d *draft) headerValue(h *value, owner string) string {
 	}
 	if name := variableOf(h.text()); name != "" {
 		return d.variable(h, name)
+	}
+	if looksSecret(h.text()) {
+		return either(d.secret(h, owner+"_"+h.key), "-")
 	}
 	return strings.ReplaceAll(h.text(), "${", "$${")
 }

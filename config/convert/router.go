@@ -38,6 +38,8 @@ type router struct {
 	made     map[classify.Kind]renaming // signals of ours, by kind and their name
 	pii      map[string][]string        // what a signal for personal data looks for, by its name
 	lacking  map[string]string          // why a model is asked of no worker, by its name
+
+	expressions int // bytes of regular expressions in signals
 }
 
 // A renaming is ours of a name of theirs.

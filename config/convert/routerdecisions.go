@@ -47,11 +47,12 @@ func (r *router) readDecisions() {
 	r.personalData(r.d.decisions[before:], policies)
 }
 
-// personalData: the guard denies every type as soon as one decision is to deny any; others allow what
-// they did, as do those for other names of models, and one more where none of them holds.
+// personalData: the guard denies every type as soon as one decision is to deny any. Others allow what
+// they did, and one more allows what passes where none of them holds. Requests that name a model meet
+// the same decisions there, but none here, so for them all types stay denied.
 func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 	g := &r.d.guards
-	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) {
+	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) && !r.aModelDenies() {
 		return
 	}
 	g.pii, g.piiAllow, g.piiComment = "block", []string{}, "since decisions deny personal data; what may pass stands with them"
@@ -66,29 +67,50 @@ func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 			d.piiAllowsAny = true
 		}
 	}
-	for i := range r.d.decisions {
-		r.d.decisions[i].piiAllowsAny = r.d.decisions[i].piiAllowsAny || r.d.decisions[i].alias
-	}
-	r.otherwise().piiAllowsAny = true
-	r.doc.note(r.first(path("decisions"), path("categories"), path("routing", "decisions")),
-		"as there, personal data passes where no decision holds or the client named a model; leave out the decision otherwise, and it is denied there, too")
-}
-
-// otherwise is the decision that holds where no other does.
-func (r *router) otherwise() *decision {
-	last := len(r.d.decisions) - 1
-	if last < 0 || r.d.decisions[last].about != whereNone {
-		lowest := 0
-		for _, d := range r.d.decisions {
-			lowest = min(lowest, d.priority-1)
+	at := r.first(path("decisions"), path("categories"), path("routing", "decisions"))
+	r.doc.note(at, "requests that name a model are under no decision here, so personal data of every type is denied in them; classify.pii.allow has what passes everywhere")
+	last := r.last(decision{name: "otherwise", about: "where no other decision holds"})
+	if p := r.standardPolicy(); p.on {
+		last.piiAllow = p.allowed
+		if len(last.piiAllow) == 0 {
+			last.piiAllow = nil
 		}
-		r.d.decide(decision{name: "otherwise", about: whereNone, all: true, priority: lowest})
-		last++
+		return
 	}
-	return &r.d.decisions[last]
+	last.piiAllowsAny = true
+	r.doc.note(at, "as there, personal data passes where no decision holds; leave out the decision "+last.name+", and it is denied there, too")
 }
 
-const whereNone = "where no other decision holds, and for requests that name a model"
+// standardPolicy is that of the model that answers where no category is found. Decisions have their
+// own policies, and nothing is denied where none holds.
+func (r *router) standardPolicy() piiPolicy {
+	if r.decisions().there() {
+		return piiPolicy{}
+	}
+	return r.modelPolicy(r.defaults().get("default_model").text())
+}
+
+// aModelDenies says whether any model has a policy, which counts where no decision is there.
+func (r *router) aModelDenies() bool {
+	return r.shape == shapeFlat && !r.decisions().there() && slices.ContainsFunc(r.root.get("model_config").entries(), func(m *value) bool {
+		return r.modelPolicy(m.key).on
+	})
+}
+
+// modelPolicy is which personal data a model may be sent, in the files before there were decisions.
+func (r *router) modelPolicy(name string) piiPolicy {
+	v := r.root.get("model_config", name, "pii_policy")
+	return piiPolicy{on: v.there() && !v.get("allow_by_default").is(false), allowed: r.types(v.get("pii_types_allowed"))}
+}
+
+// last adds a decision below all others.
+func (r *router) last(d decision) *decision {
+	for _, other := range r.d.decisions {
+		d.priority = min(d.priority, other.priority-1)
+	}
+	r.d.decide(d)
+	return &r.d.decisions[len(r.d.decisions)-1]
+}
 
 // decision reads one; ok is false where it is left out.
 func (r *router) decision(v *value) (piiPolicy, bool) {
@@ -114,11 +136,24 @@ func (r *router) decision(v *value) (piiPolicy, bool) {
 	for _, plugin := range v.get("plugins").items() {
 		r.plugin(&d, &p, plugin)
 	}
+	r.refuses(&d, v)
 	if r.shape == shapeV03 && d.cacheAbove == 0 && !d.cacheOff && !hasPlugin(v, "semantic-cache", "semantic_cache", "response_cache") {
 		d.cacheOff = d.refuse == ""
 	}
 	r.d.decide(d)
 	return p, true
+}
+
+// refuses lets a decision that refuses do so to requests that name a model, too, as plugins do there.
+// One without a condition would refuse all of these, even those that another decision takes there.
+func (r *router) refuses(d *decision, v *value) {
+	switch {
+	case d.refuse == "":
+	case d.when != nil:
+		d.all = true
+	default:
+		r.doc.note(v, "is for requests that leave the model to Kvasir; there it also answers those that name one and meet no other decision")
+	}
 }
 
 func hasPlugin(v *value, names ...string) bool {
@@ -268,8 +303,7 @@ func (r *router) category(v *value) (piiPolicy, bool) {
 	}
 	r.scale(v.get("jailbreak_threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
 	r.scale(v.get("pii_threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
-	policy := r.root.get("model_config", scores[0].get("model").text(), "pii_policy")
-	p := piiPolicy{on: policy.there() && !policy.get("allow_by_default").is(false), allowed: r.types(policy.get("pii_types_allowed"))}
+	p := r.modelPolicy(scores[0].get("model").text())
 	if v.has("pii_enabled") {
 		p.on = v.get("pii_enabled").is(false) && p.on
 	}

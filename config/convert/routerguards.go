@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,20 +33,37 @@ func (r *router) readGuards() {
 	if g.pii == "off" {
 		g.piiAbove = 0
 	}
+	r.high(g.jailbreakAt, g.jailbreakAbove)
+	r.high(g.piiAt, g.piiAbove)
 	for _, m := range []*value{category, guard, pii} {
 		m.quiet("threshold", "model_id", "model_ref", "use_cpu", "use_modernbert", "use_mmbert_32k", "enabled",
 			"category_mapping_path", "jailbreak_mapping_path", "pii_mapping_path", "use_vllm")
 	}
 }
 
+// high notes a threshold by which less is found than by our own.
+func (r *router) high(at *value, threshold float64) {
+	if threshold > usual {
+		r.doc.note(at, fmt.Sprintf("the threshold is taken over, but was of another classifier, and is above Kvasir's own, %g: less is found. Leave it out unless you have tried it with kvasir explain", usual))
+	}
+}
+
+// usual is the threshold of our guards, unless the configuration has another.
+const usual = 0.7
+
 // attacks: since v0.3 only decisions act on them, before that the guard does.
 func (r *router) attacks(g *guards, guard *value) {
-	g.jailbreakAt = guard
+	if g.jailbreakAt == nil {
+		g.jailbreakAt = guard
+	}
 	switch {
-	case r.shape == shapeV03 && r.asks(classify.KindJailbreak):
+	case r.shape == shapeV03 && g.jailbreak == "" && r.asks(classify.KindJailbreak):
 		g.jailbreak, g.jailbreakComment = "annotate", "decisions say what follows"
-	case r.shape == shapeV03:
+	case r.shape == shapeV03 && g.jailbreak == "":
 		g.jailbreak, g.jailbreakComment = "off", "no decision asks for attacks"
+		if guard.get("enabled").is(false) {
+			r.doc.note(guard, "is enabled, but no decision asks for attacks, so nothing follows from it there, and it is off here; set classify.jailbreak.action: block")
+		}
 	case g.jailbreak != "": // a decision switches it on
 		g.jailbreakComment = "since a decision has it on"
 		if !guard.get("enabled").is(r.shape == shapeV01) {
@@ -95,10 +113,11 @@ func (r *router) readCache() {
 		return
 	}
 	if r.shape == shapeV03 { // only decisions that have it are cached
-		r.otherwise().cacheOff = true
 		for i := range r.d.decisions {
-			r.d.decisions[i].cacheOff = r.d.decisions[i].cacheOff || r.d.decisions[i].alias
+			d := &r.d.decisions[i]
+			d.cacheOff = d.cacheOff || d.alias || d.at == nil && !d.all // one of ours
 		}
+		r.last(decision{name: "uncached", about: "where no other decision holds, and for requests that name a model", all: true, cacheOff: true})
 	}
 	c.threshold, _ = v.get("similarity_threshold").within(0.001, 1)
 	if c.threshold == 0 {
@@ -128,7 +147,10 @@ func (r *router) store(c *cache, v *value) {
 		c.store = "milvus"
 		connection := v.get("milvus", "connection")
 		m := &milvus{address: "127.0.0.1:19530"}
-		if host := connection.get("host").text(); host != "" {
+		if host := connection.get("host").text(); strings.ContainsAny(host, "@/? ") {
+			connection.get("host").drop("is no host name; put the address into cache.milvus.address")
+			connection.get("port").done()
+		} else if host != "" {
 			port, ok := connection.get("port").within(1, 65535)
 			if !ok {
 				port = 19530

@@ -35,7 +35,7 @@ var routerLost = []lost{
 	{"vllm_endpoints health_check_path", "each worker's health is watched without being told where"},
 	{"model_config * external_model_ids", "the name of the model goes to the worker as it is; start the engine with that name (--served-model-name)"},
 	{"model_config * param_size", ""},
-	{"model_config * pii_policy", "is of a model that answers no category, so nothing follows from it"},
+	{"model_config * pii_policy", "decisions say which personal data may pass, by their plugin pii"},
 	{"categories description", ""},
 	{"categories model_scores", "scores of models have no counterpart: a decision names its model"},
 	{"signals domains model_scores", "scores of models have no counterpart: a decision names its model"},

@@ -266,6 +266,10 @@ func (r *router) backendHeaders(b, p *value, owner string) (headers []header) {
 		prefix := "Bearer "
 		if b.has("auth_prefix") || b.has("auth_header") && !strings.EqualFold(b.get("auth_header").text(), "authorization") {
 			prefix = strings.TrimSpace(b.get("auth_prefix").text())
+			if strings.ContainsAny(prefix, " \t") || looksSecret(prefix) {
+				r.doc.note(b.get("auth_prefix"), "is more than one word, so it is not copied: it may be a part of the key; put it into the variable")
+				prefix = ""
+			}
 			if prefix != "" {
 				prefix += " "
 			}

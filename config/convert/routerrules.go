@@ -15,8 +15,13 @@ const deepest = 15
 
 // condition is ours of a node of rules. always: it holds for every request. why says what keeps it
 // from being one: a part of an OR that is none is left out and noted, but a condition that lost a
-// part of an AND, or of a NOT, would hold where the file's does not.
+// part of an AND, or anything below a NOT, would hold where the file's does not.
 func (r *router) condition(v *value, depth int) (c *classify.Condition, always bool, why string) {
+	return r.conditionOf(v, depth, false)
+}
+
+// conditionOf is condition; whole: nothing of it may be left out.
+func (r *router) conditionOf(v *value, depth int, whole bool) (c *classify.Condition, always bool, why string) {
 	if depth > deepest {
 		return nil, false, "it nests too deep"
 	}
@@ -28,20 +33,20 @@ func (r *router) condition(v *value, depth int) (c *classify.Condition, always b
 	parts := v.get("conditions").items()
 	switch operator := strings.ToUpper(v.get("operator").text()); operator {
 	case "AND":
-		return r.all(parts, depth)
+		return r.all(parts, depth, whole)
 	case "NOT":
 		return r.not(parts, depth)
 	case "OR", "":
-		return r.any(parts, depth)
+		return r.any(parts, depth, whole)
 	default:
 		return nil, false, "Kvasir has no operator " + wording.Quote(operator)
 	}
 }
 
-func (r *router) all(parts []*value, depth int) (*classify.Condition, bool, string) {
+func (r *router) all(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
 	var list []classify.Condition
 	for _, p := range parts {
-		c, always, why := r.condition(p, depth+1)
+		c, always, why := r.conditionOf(p, depth+1, whole)
 		if why != "" {
 			return nil, false, why
 		}
@@ -64,13 +69,15 @@ func (r *router) all(parts []*value, depth int) (*classify.Condition, bool, stri
 	return &classify.Condition{All: list}, false, ""
 }
 
-func (r *router) any(parts []*value, depth int) (*classify.Condition, bool, string) {
+func (r *router) any(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
 	var list []classify.Condition
 	var left []func()
 	reason := "it asks for nothing"
 	for _, p := range parts {
-		c, always, why := r.condition(p, depth+1)
+		c, always, why := r.conditionOf(p, depth+1, whole)
 		switch {
+		case why != "" && whole:
+			return nil, false, why
 		case why != "":
 			reason = why
 			left = append(left, func() { r.doc.note(p, why+", so this part of an OR is left out") })
@@ -107,7 +114,7 @@ func (r *router) not(parts []*value, depth int) (*classify.Condition, bool, stri
 	if len(parts) != 1 {
 		return nil, false, "a NOT has one part"
 	}
-	c, always, why := r.condition(parts[0], depth+1)
+	c, always, why := r.conditionOf(parts[0], depth+1, true)
 	if why == "" && always {
 		why = "it never holds"
 	}

@@ -52,14 +52,24 @@ func (r *router) readSignals() {
 	}
 }
 
-// mostSignals bounds how often the classifier is asked whether it takes one.
-const mostSignals = 1000
+// Bounds of what the classifier is asked whether it takes it: signals, and bytes of their regular
+// expressions, which are the dearest to read.
+const (
+	mostSignals     = 1000
+	mostExpressions = 64 << 10
+)
 
 // make adds a signal of ours, if the classifier takes it.
 func (r *router) make(v *value, name string, o classify.SignalOptions) {
 	if len(r.d.signals) == mostSignals {
 		v.drop(fmt.Sprintf("is left out: there are %d signals already", mostSignals))
 		return
+	}
+	if o.Method == "regex" {
+		if r.expressions += len(strings.Join(o.Keywords, "")); r.expressions > mostExpressions {
+			v.drop(fmt.Sprintf("is left out: there are %d KiB of regular expressions already", mostExpressions>>10))
+			return
+		}
 	}
 	o.Name = either(plainName(name), "signal")
 	if _, err := classify.New(classify.Options{Signals: []classify.SignalOptions{o}}); err != nil {

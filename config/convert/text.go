@@ -93,8 +93,9 @@ func scalar(text string) *yaml.Node {
 func literal(text string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(text)
-	if strings.Contains(text, "\n") && strings.ContainsAny(text, "\t\r") || strings.HasPrefix(text, "\n") || strings.HasPrefix(text, " ") {
-		n.Style = yaml.DoubleQuotedStyle // a block would not bring it back as it was
+	if strings.Contains(text, "\n") && strings.ContainsAny(text, "\t\r") || strings.HasPrefix(text, "\n") || strings.HasPrefix(text, " ") ||
+		strings.ContainsAny(text, "\u0085\u2028\u2029") { // YAML ends lines there, too
+		n.Style = yaml.DoubleQuotedStyle // another style would not bring it back as it was
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,7 +18,7 @@ import (
 // Bounds of one file: values, aliases counted each time, and how deep they nest. A file of
 // Semantic Router with everything in it has 2,500 values, nine deep.
 const (
-	mostValues = 100_000
+	mostValues = 20_000
 	mostDeep   = 64
 )
 
@@ -160,7 +161,7 @@ func (v *value) keys() []string {
 
 // under is the path of a key; one that would not read as a key is quoted.
 func under(path, key string) string {
-	if len(key) > 60 || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '[' || r > 0xfff }) {
+	if len(key) > 60 || key == "" || strings.ContainsFunc(key, func(r rune) bool { return r == ' ' || r == '[' || r > 0xfff || !unicode.IsPrint(r) }) {
 		key = wording.Quote(key)
 	}
 	if path == "" {
@@ -258,11 +259,17 @@ func (v *value) within(least, most float64) (float64, bool) {
 	return n, ok
 }
 
-// is says whether a value is true; standard is what counts where there is none.
+// is says whether a value is true; standard is what counts where there is none. Both programs read
+// YAML's older words, too: a guard that is "on" is on.
 func (v *value) is(standard bool) bool {
-	text := v.text()
-	if on, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
-		return on
+	switch text := strings.ToLower(v.text()); text {
+	case "true", "yes", "on", "y", "t", "1":
+		return true
+	case "false", "no", "off", "n", "f", "0":
+		return false
+	case "":
+	default:
+		v.doc.note(v, fmt.Sprintf("is neither true nor false, so it counts as %v", standard))
 	}
 	return standard
 }
