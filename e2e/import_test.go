@@ -72,7 +72,7 @@ semantic_cache: {enabled: true, similarity_threshold: 0.8}
 		{"auto", innocent, "one", "upstream", map[string]string{"x-vsr-selected-decision": "otherwise"}},
 		{"general", "Name three rivers of France.", "one", "upstream", map[string]string{"x-vsr-selected-model": "general-7b"}}, // by its other name
 		{"auto", mathsQuestion + " Mail it to maria@example.org.", "two", "upstream", map[string]string{"x-vsr-selected-decision": "sums"}},
-		{"reckoner", cardNumber, "two", "upstream", nil}, // named: as with Semantic Router, nothing is denied
+		{"reckoner", cardNumber, "", "blocked", map[string]string{"x-vsr-pii-types": "CREDIT_CARD"}}, // named: what no policy allows is denied
 		{"auto", mathsQuestion + " Charge it to my card 4111 1111 1111 1111.", "", "blocked", map[string]string{"x-vsr-pii-types": "CREDIT_CARD"}},
 	} {
 		body := `{"model":"` + c.model + `","messages":[{"role":"user","content":"` + c.question + `"}]}`

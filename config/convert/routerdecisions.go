@@ -49,13 +49,13 @@ func (r *router) readDecisions() {
 
 // personalData: the guard denies every type as soon as one decision is to deny any. Others allow what
 // they did, and one more allows what passes where none of them holds. Requests that name a model meet
-// the same decisions there, but none here, so for them all types stay denied.
+// the same decisions there, but none here, so in them only what each of the policies allows may pass.
 func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 	g := &r.d.guards
 	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) && !r.aModelDenies() {
 		return
 	}
-	g.pii, g.piiAllow, g.piiComment = "block", []string{}, "since decisions deny personal data; what may pass stands with them"
+	g.pii, g.piiAllow, g.piiComment = "block", r.everywhereAllowed(policies), "what each of the decisions that deny personal data allows; they allow the rest"
 	for i, p := range policies {
 		d := &decisions[i]
 		if p.on {
@@ -68,7 +68,7 @@ func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 		}
 	}
 	at := r.first(path("decisions"), path("categories"), path("routing", "decisions"))
-	r.doc.note(at, "requests that name a model are under no decision here, so personal data of every type is denied in them; classify.pii.allow has what passes everywhere")
+	r.doc.note(at, "requests that name a model are under no decision here, so personal data passes in them only of the types in classify.pii.allow: those that every policy of the file allows")
 	last := r.last(decision{name: "otherwise", about: "where no other decision holds"})
 	if p := r.standardPolicy(); p.on {
 		last.piiAllow = p.allowed
@@ -79,6 +79,25 @@ func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 	}
 	last.piiAllowsAny = true
 	r.doc.note(at, "as there, personal data passes where no decision holds; leave out the decision "+last.name+", and it is denied there, too")
+}
+
+// everywhereAllowed are the types that every policy allows which denies any.
+func (r *router) everywhereAllowed(policies []piiPolicy) []string {
+	all := append(slices.Clone(policies), r.standardPolicy())
+	for _, m := range r.root.get("model_config").entries() {
+		all = append(all, r.modelPolicy(m.key))
+	}
+	allowed, first := []string{}, true
+	for _, p := range all {
+		switch {
+		case !p.on:
+		case first:
+			allowed, first = append(allowed, p.allowed...), false
+		default:
+			allowed = slices.DeleteFunc(allowed, func(t string) bool { return !slices.Contains(p.allowed, t) })
+		}
+	}
+	return allowed
 }
 
 // standardPolicy is that of the model that answers where no category is found. Decisions have their

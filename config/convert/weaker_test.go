@@ -31,7 +31,7 @@ func TestGuardsAreNotWeaker(t *testing.T) {
 		{"a part of an OR below a NOT", "version: v0.3\nrouting: {decisions: [{name: free, rules: {operator: NOT, conditions: [{operator: OR, conditions: [{type: domain, name: math}, {type: fact_check, name: f}]}]}}]}\n",
 			nil, []string{"free"}, `the decision "free" is left out`},
 		{"personal data to a model that is named", "decisions: [{name: d, rules: {type: domain, name: math}, plugins: [{type: pii, configuration: {enabled: true}}]}]\n",
-			[]string{"action: block", "name: otherwise\n    priority: -1\n    pii:"}, []string{"applies_to: all"}, "personal data of every type is denied in them"},
+			[]string{"action: block", "name: otherwise\n    priority: -1\n    pii:"}, []string{"applies_to: all"}, "those that every policy of the file allows"},
 		{"personal data by another name of a model", "version: v0.1\nproviders: {models: [{name: m, provider_model_id: real, endpoints: [{endpoint: 'a:1'}]}]}\n" +
 			"decisions: [{name: d, rules: {type: domain, name: math}, plugins: [{type: pii, configuration: {enabled: true}}]}]\n",
 			[]string{"name: alias-m\n    when: {model: m}\n    priority: 1\n    applies_to: all\n    model: real\n  #"}, nil, ""},
