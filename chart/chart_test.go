@@ -1,3 +1,5 @@
+// Tests of pictures: the whole as SVG, scales, values as text.
+
 package chart
 
 import (

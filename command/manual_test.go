@@ -1,3 +1,5 @@
+// Tests of the manual pages.
+
 package command
 
 import (

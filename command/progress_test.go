@@ -1,3 +1,5 @@
+// Tests of progress on a terminal.
+
 package command
 
 import (

@@ -1,3 +1,5 @@
+// Tests of variables in values, and of what messages say of them.
+
 package config
 
 import (

@@ -1,3 +1,5 @@
+// Tests of the keys of tracing and OpenTelemetry's variables.
+
 package config
 
 import (

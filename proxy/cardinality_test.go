@@ -1,3 +1,5 @@
+// What clients invent makes no series of metrics.
+
 package proxy
 
 import (

@@ -1,3 +1,5 @@
+// Tests of what is counted only while other systems' names are asked for.
+
 package proxy
 
 import (

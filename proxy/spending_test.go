@@ -1,3 +1,5 @@
+// Tests of tokens and costs by key, model and tenant.
+
 package proxy
 
 import (

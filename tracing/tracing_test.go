@@ -1,3 +1,5 @@
+// Tests of spans, of the way to the collector, and of its faults.
+
 package tracing
 
 import (

@@ -170,12 +170,8 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 	case entryPlaced:
 		h.placed(now, p, r)
 	case entryTokens:
-		id, n := r.uvarint(), r.number(mostTokens)
-		if l := p.legs[id]; l != nil && !r.bad {
-			l.away.Generated = n
-			if l.followed != nil {
-				l.followed.Tokens(now, n)
-			}
+		if id, n := r.uvarint(), r.number(mostTokens); !r.bad {
+			p.tokens(now, id, n)
 		}
 	case entryEnded:
 		if id := r.uvarint(); !r.bad {
@@ -183,10 +179,7 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		}
 	case entrySlots:
 		if key, n := r.key(), r.number(1<<20); !r.bad {
-			h.setSlots(p, key, n)
-			if p.inRound && p.slots[key] != 0 {
-				p.slotted[key] = true
-			}
+			h.heardSlots(p, key, n)
 		}
 	case entrySick:
 		if w := h.workers[r.key()]; w != nil && !r.bad {
@@ -205,11 +198,9 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 			delete(p.spent, key)
 		}
 	case entryPace:
-		key, rank, t := r.key(), r.number(1<<16)-1, r.timing()
-		if r.bad {
-			return
+		if key, rank, t := r.key(), r.number(1<<16)-1, r.timing(); !r.bad {
+			h.heardPace(pacer{key, rank}, t)
 		}
-		h.heardPace(pacer{key, rank}, t)
 	case entryWaits:
 		if key, waited := r.key(), r.number(mostWaited); !r.bad {
 			h.heardWait(now, p, key, waited)
@@ -223,17 +214,9 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 			h.heardMade(x, p, key, stored == 1)
 		}
 	case entrySnapshot:
-		name := r.text(maxName)
-		if r.bad {
-			return
+		if name := r.text(maxName); !r.bad {
+			p.beginSnapshot(name, c)
 		}
-		if p.name == "" {
-			p.name = name
-			c.known = append(c.known, name)
-		}
-		p.round++
-		p.inRound = true
-		clear(p.slotted)
 	case entryComplete:
 		if p.inRound {
 			h.complete(x, now, p)
@@ -253,6 +236,37 @@ func (h *hearer) entry(x *Exchange, now time.Time, p *peer, r *reader, c *calls)
 		}
 		r.bytes(len(r.rest)) // of a newer one
 	}
+}
+
+// tokens notes how many tokens of its answer a leg has.
+func (p *peer) tokens(now time.Time, id uint64, n int) {
+	l := p.legs[id]
+	if l == nil {
+		return
+	}
+	l.away.Generated = n
+	if l.followed != nil {
+		l.followed.Tokens(now, n)
+	}
+}
+
+// heardSlots notes how many requests of the peer are under way at a worker.
+func (h *hearer) heardSlots(p *peer, key uint64, n int) {
+	h.setSlots(p, key, n)
+	if p.inRound && p.slots[key] != 0 {
+		p.slotted[key] = true
+	}
+}
+
+// beginSnapshot begins a round: what the peer does not tell again in it is gone.
+func (p *peer) beginSnapshot(name string, c *calls) {
+	if p.name == "" {
+		p.name = name
+		c.known = append(c.known, name)
+	}
+	p.round++
+	p.inRound = true
+	clear(p.slotted)
 }
 
 func (h *hearer) placed(now time.Time, p *peer, r *reader) {

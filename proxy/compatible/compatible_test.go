@@ -1,3 +1,5 @@
+// Tests of the names of other systems: what each is told from, and its page.
+
 package compatible
 
 import (

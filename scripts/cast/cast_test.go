@@ -1,3 +1,5 @@
+// Tests of the recorded session.
+
 package main
 
 import (

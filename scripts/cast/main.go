@@ -6,7 +6,6 @@
 // The session has one command a line, after "$ ", and remarks, after "# "; an empty line clears the screen. Commands run
 // in bash against `bin/kvasir serve` with the built-in configuration. What they print is shown as it came, when it came,
 // with one change: Kvasir takes free ports, and the picture shows those of `make run`. Typing is made up.
-
 package main
 
 import (

@@ -1,3 +1,5 @@
+// Tests of the pictures of measured figures.
+
 package main
 
 import (

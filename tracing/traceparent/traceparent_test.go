@@ -1,3 +1,5 @@
+// Tests of trace contexts as clients send them, and of sampling.
+
 package traceparent
 
 import (
