@@ -127,7 +127,7 @@ func (d *drainedAt) drain(ctx context.Context, undo bool) (left int, said string
 	case reply.Worker == "":
 		return 0, "", d.noKvasir("its answer names no worker")
 	case reply.Draining:
-		return reply.Requests, fmt.Sprintf("%s gets nothing new; %s under way there", reply.Worker, wording.Count(reply.Requests, "request")), nil
+		return reply.Requests, fmt.Sprintf("%s gets nothing new until --undo, or until this Kvasir is started anew; %s under way there", reply.Worker, wording.Count(reply.Requests, "request")), nil
 	}
 	return 0, reply.Worker + " gets requests again", nil
 }

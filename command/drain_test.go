@@ -66,7 +66,7 @@ func TestDrainCommand(t *testing.T) {
 	admin := "--admin=" + p.admin
 	askDrain(t, 1, `kvasir: The admin listener asks for its key: .*`, "decode-0", admin)
 	askDrain(t, 1, `kvasir: there is no worker "decode-O", did you mean "decode-0"\?`, "decode-O", admin, "--key-file", key)
-	askDrain(t, 0, `decode-0 gets nothing new; 0 requests under way there`, "decode-0", admin, "--key-file", key)
+	askDrain(t, 0, `decode-0 gets nothing new until --undo, or until this Kvasir is started anew; 0 requests under way there`, "decode-0", admin, "--key-file", key)
 	if code, body := asked("/reload", "sk-admin"); code != 200 {
 		t.Errorf("reload: %d %s", code, body)
 	}
@@ -142,7 +142,7 @@ func TestDrainWaits(t *testing.T) {
 		return cancel
 	}
 	end := stream()
-	askDrain(t, 3, `only gets nothing new; 1 request under way there
+	askDrain(t, 3, `only gets nothing new until --undo, or until this Kvasir is started anew; 1 request under way there
 kvasir: after 1ms still 1 request under way at "only"; it stays drained`, "only", admin, "--wait", "--timeout", "1ms")
 
 	ended := make(chan string, 1)
@@ -158,7 +158,7 @@ kvasir: after 1ms still 1 request under way at "only"; it stays drained`, "only"
 		t.Errorf("it ends with %q", got)
 	}
 	do(t, wait.Wait())
-	askDrain(t, 0, `only gets nothing new; 0 requests under way there`, "only", admin, "--wait")
+	askDrain(t, 0, `only gets nothing new until --undo, or until this Kvasir is started anew; 0 requests under way there`, "only", admin, "--wait")
 
 	askDrain(t, 0, `only gets requests again`, "only", admin, "--undo")
 	p.until("it to take requests", ready)
