@@ -204,14 +204,14 @@ func CheckAPI(ctx *fasthttp.RequestCtx, hosts, origins []string) *openai.Error {
 		if allowsOrigin(origins, string(origin)) || isSite(from, h) || isOwnPage(hostOf(from), hosts) {
 			return nil
 		}
-		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; name them in server.cors if they shall")
+		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; add them to server.cors to allow it")
 	case isForm(h.ContentType()):
 		return nil // a browser would have said of which page
 	}
 	return &openai.Error{
 		Status: fasthttp.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "content_type_not_allowed",
-		Message: "Without keys and on a loopback address this gateway takes JSON only where the head says so, since a web page could send anything else unasked: add `Content-Type: application/json`, not " +
-			shown(h.ContentType()),
+		Message: "Send `Content-Type: application/json`, not " + shown(h.ContentType()) +
+			": without keys, on a loopback address, this gateway refuses other bodies, because any web page could send them through a browser",
 	}
 }
 
