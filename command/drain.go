@@ -206,5 +206,5 @@ func (d *drainedAt) ask(ctx context.Context, method, route string, into any) err
 }
 
 func (d *drainedAt) noKvasir(why string) error {
-	return fmt.Errorf("who answers at %s is no Kvasir that can drain workers: %s", wording.Quote(d.admin), why)
+	return fmt.Errorf("what answers at %s is not a Kvasir that can drain workers: %s", wording.Quote(d.admin), why)
 }
