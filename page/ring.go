@@ -115,6 +115,7 @@ func (s *slot) takeLegs() {
 		}
 	}
 	if n > cap(s.legs) {
+		clear(s.is.Steps[len(s.is.Steps):cap(s.is.Steps)]) // else older steps behind them held the old legs, which no size counts
 		s.legs = make([]record.Leg, 0, n)
 	}
 	s.legs = s.legs[:0] // it has room for all: none moves
