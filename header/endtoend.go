@@ -9,34 +9,44 @@ import "bytes"
 // leaves out the headers of one hop (HopByHop). Lines without a name are left out;
 // that the others are well-formed is for the caller to have checked.
 func AppendEndToEnd(dst, lines []byte, dropped func(name []byte) bool) []byte {
-	named := connectionNames(lines)
+	if out, ok := appendKept(dst, lines, dropped, false); ok {
+		return out
+	}
+	out, _ := appendKept(dst, lines, dropped, true)
+	return out
+}
+
+// appendKept is AppendEndToEnd. It looks for names in Connection lines only where named is set, and is
+// false where it is not and a Connection line has some: hardly any has, and looking for them first
+// would read all lines twice.
+func appendKept(dst, lines []byte, dropped func(name []byte) bool, named bool) (out []byte, ok bool) {
 	start, i := 0, 0 // lines[start:i] is kept and not yet appended
 	for i < len(lines) {
 		line, _ := CutLine(lines[i:])
-		name, _ := SplitField(line)
-		if len(name) == 0 || dropped(name) || named && namedByConnection(lines, name) {
+		name := line[:max(bytes.IndexByte(line, ':'), 0)]
+		switch {
+		case !named && Is(name, "connection") && namesHeaders(line):
+			return dst, false
+		case len(name) == 0 || dropped(name) || named && namedByConnection(lines, name):
 			dst = append(dst, lines[start:i]...)
 			start = i + len(line)
 			if len(line) <= 2 {
-				return dst
+				return dst, true
 			}
 		}
 		i += len(line)
 	}
-	return append(dst, lines[start:i]...)
+	return append(dst, lines[start:i]...), true
 }
 
-// connectionNames reports whether a Connection line names anything but close and keep-alive.
-func connectionNames(lines []byte) bool {
-	for len(lines) > 0 {
-		var list []byte
-		list, lines = cutConnection(lines)
-		for len(list) > 0 {
-			var token []byte
-			token, list = CutToken(list)
-			if len(token) > 0 && !Is(token, "close") && !Is(token, "keep-alive") {
-				return true
-			}
+// namesHeaders reports whether a Connection line names anything but close and keep-alive.
+func namesHeaders(line []byte) bool {
+	_, list := SplitField(line)
+	for len(list) > 0 {
+		var token []byte
+		token, list = CutToken(list)
+		if len(token) > 0 && !Is(token, "close") && !Is(token, "keep-alive") {
+			return true
 		}
 	}
 	return false

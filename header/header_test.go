@@ -51,3 +51,20 @@ func TestIs(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendEndToEnd: what a Connection line names is left out wherever it stands, and a list that names
+// nothing leaves nothing else out.
+func TestAppendEndToEnd(t *testing.T) {
+	for _, tc := range []struct{ lines, want string }{
+		{"A: 1\r\nB: 2\r\n\r\n", "A: 1\r\nB: 2\r\n"},
+		{"A: 1\r\nX-Hop: 1\r\nB: 2\r\nConnection: close, x-hop\r\nX-HOP: 2\r\nC: 3\r\n\r\nsecret: 1", "A: 1\r\nB: 2\r\nC: 3\r\n"},
+		{"A: 1\r\nclose: 1\r\nConnection: ,close ,Keep-Alive\r\nB: 2\r\n", "A: 1\r\nclose: 1\r\nB: 2\r\n"},
+		{"connection: a\r\nB: 2\r\nConnection: b\r\na: 1\r\nTE: x\r\n", ""},
+		{"no name\r\n: 1\r\nA: :\r\n", "A: :\r\n"},
+		{"", ""},
+	} {
+		if got := AppendEndToEnd([]byte("head "), []byte(tc.lines), HopByHop); string(got) != "head "+tc.want {
+			t.Errorf("%q: got %q, want %q", tc.lines, got, tc.want)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type slot struct {
 	seq   uint64     // 0: nothing is here
 	bytes int64      // beyond the slot itself
 	is    record.Record
+	legs  []record.Leg // what steps of is point to
 }
 
 func (k *ring) init() {
@@ -56,7 +57,7 @@ func (k *ring) add(r *record.Record) {
 	}
 	before := s.bytes
 	s.take(r)
-	s.seq, s.bytes = seq, sizeOf(&s.is)
+	s.seq, s.bytes = seq, s.size()
 	more := s.bytes - before
 	s.mu.Unlock()
 	if k.bytes.Add(more) > k.most {
@@ -82,7 +83,7 @@ func (k *ring) shed() {
 		s.mu.Lock()
 		if s.seq == k.gone {
 			k.bytes.Add(-s.bytes)
-			s.seq, s.bytes, s.is = 0, 0, record.Record{}
+			s.seq, s.bytes, s.is, s.legs = 0, 0, record.Record{}, nil
 		}
 		s.mu.Unlock()
 	}
@@ -96,6 +97,7 @@ func (s *slot) take(r *record.Record) {
 	s.is = *r
 	s.is.WorkerID = nil // the next request's memory
 	s.is.Steps = append(steps, r.Steps...)
+	s.takeLegs()
 	few := r.Placement.Candidates[:min(len(r.Placement.Candidates), mostCandidates)]
 	s.is.Placement.LeftOut += len(r.Placement.Candidates) - len(few)
 	s.is.Placement.Candidates = append(candidates, few...)
@@ -104,10 +106,32 @@ func (s *slot) take(r *record.Record) {
 	s.is.Judgement.Denied = append(denied, r.Judgement.Denied...)
 }
 
-// sizeOf is how much memory a record takes beyond itself. Strings that all requests share, such as
+// takeLegs copies the legs of the steps, which are the request's.
+func (s *slot) takeLegs() {
+	n := 0
+	for i := range s.is.Steps {
+		if s.is.Steps[i].Leg != nil {
+			n++
+		}
+	}
+	if n > cap(s.legs) {
+		clear(s.is.Steps[len(s.is.Steps):cap(s.is.Steps)]) // else older steps behind them held the old legs, which no size counts
+		s.legs = make([]record.Leg, 0, n)
+	}
+	s.legs = s.legs[:0] // it has room for all: none moves
+	for i := range s.is.Steps {
+		if l := s.is.Steps[i].Leg; l != nil {
+			s.legs = append(s.legs, *l)
+			s.is.Steps[i].Leg = &s.legs[len(s.legs)-1]
+		}
+	}
+}
+
+// size is how much memory a slot takes beyond itself. Strings that all requests share, such as
 // names of workers, count as each one's own.
-func sizeOf(r *record.Record) int64 {
-	bytes := cap(r.Steps)*int(unsafe.Sizeof(record.Step{})) + cap(r.Placement.Candidates)*int(unsafe.Sizeof(record.Candidate{})) +
+func (s *slot) size() int64 {
+	r := &s.is
+	bytes := cap(r.Steps)*int(unsafe.Sizeof(record.Step{})) + cap(s.legs)*int(unsafe.Sizeof(record.Leg{})) + cap(r.Placement.Candidates)*int(unsafe.Sizeof(record.Candidate{})) +
 		cap(r.Judgement.Matched)*int(unsafe.Sizeof(record.Match{})) + (cap(r.Judgement.Types)+cap(r.Judgement.Denied))*int(unsafe.Sizeof(""))
 	for _, text := range [...]string{r.ID, r.Asked, r.Model, r.Key, r.Tenant, r.Worker, r.Prefill, r.Cache.Entry} {
 		bytes += len(text)

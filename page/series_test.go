@@ -16,7 +16,7 @@ func ended() *record.Record {
 		ID: "4ba0b3a9-29a5-4a0e-9f0c-5d1b1a6c7c4e", Route: "/v1/chat/completions", Asked: "auto", Model: "m", Worker: "w", Path: "upstream",
 		Began: time.Now(), FirstByte: 20 * time.Millisecond, Total: 1020 * time.Millisecond, Status: 200, Streamed: true,
 		Prompt: 100, Completion: 101, CachedTokens: 64,
-		Steps:     []record.Step{{Name: record.Read, End: time.Millisecond, Rank: -1}, {Name: record.Decode, Begin: time.Millisecond, End: 20 * time.Millisecond, Worker: "w", Rank: -1, Status: 200}},
+		Steps:     []record.Step{{Name: record.Read, End: time.Millisecond}, {Name: record.Decode, Begin: time.Millisecond, End: 20 * time.Millisecond, Leg: &record.Leg{Worker: "w", Rank: -1, Status: 200}}},
 		Placement: record.Placement{Policy: "predict", Why: "predict", Priced: true, Candidates: []record.Candidate{{Worker: "w", Rank: -1, Leg: "whole", Chosen: true, Cost: 1}}},
 	}
 }

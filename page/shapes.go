@@ -177,9 +177,11 @@ func fullOf(seq uint64, r *record.Record, t *Thresholds) *Full {
 	f := &Full{Short: shortOf(seq, r), Steps: []Step{}, StepsLeft: r.StepsLeft, Placement: placementOf(&r.Placement), Signals: signalsOf(&r.Judgement, t), Made: decisionOf(&r.Judgement)}
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		f.Steps = append(f.Steps, Step{
-			Name: s.Name.String(), Begin: milliseconds(s.Begin), End: milliseconds(s.End), Worker: s.Worker, Rank: known(s.Rank), Status: s.Status, Note: s.Failure,
-		})
+		one := Step{Name: s.Name.String(), Begin: milliseconds(s.Begin), End: milliseconds(s.End)}
+		if l := s.Leg; l != nil {
+			one.Worker, one.Rank, one.Status, one.Note = l.Worker, known(l.Rank), l.Status, l.Failure
+		}
+		f.Steps = append(f.Steps, one)
 	}
 	if r.Trace.On() {
 		f.Trace = r.Trace.Trace.String()

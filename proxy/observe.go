@@ -54,11 +54,9 @@ var records = sync.Pool{New: func() any { return new(record.Record) }}
 // leg begins the step in which a worker is asked, and returns the span under which it is.
 func (x *exchange) leg(n record.Name, b *backend, rank int) traceparent.SpanID {
 	span := x.newSpan()
-	x.trail.Next(n)
-	if l := x.trail.Leg(); l != nil {
-		begin := l.Begin
-		*l = x.legStep(n, b, rank, span)
-		l.Begin = begin
+	if x.trail.On() {
+		x.trail.Next(n)
+		x.trail.SetLeg(x.legOf(b, rank, span))
 	}
 	return span
 }
@@ -71,29 +69,27 @@ func (x *exchange) newSpan() (id traceparent.SpanID) {
 	return id
 }
 
-// legStep is the step in which b is asked.
-func (x *exchange) legStep(n record.Name, b *backend, rank int, span traceparent.SpanID) record.Step {
-	return record.Step{Name: n, Worker: b.Name(), Engine: b.EngineName(), Address: b.Address(), Model: x.plan.model, Rank: rank, Span: span}
+// legOf is what is told of a worker that is asked.
+func (x *exchange) legOf(b *backend, rank int, span traceparent.SpanID) record.Leg {
+	return record.Leg{Worker: b.Name(), Engine: b.EngineName(), Address: b.Address(), Model: x.plan.model, Rank: rank, Span: span}
 }
 
 // streams notes that the client is sent the first of a worker's answer.
 func (x *exchange) streams(now time.Time) {
-	l := x.trail.Leg()
-	if l == nil || l.Name != record.Decode {
+	n, l := x.trail.Leg()
+	if l == nil || n != record.Decode {
 		return
 	}
-	worker, rank := l.Worker, l.Rank
 	l.Status = x.call.Head.Status
+	worker, rank := l.Worker, l.Rank
 	x.trail.NextAt(record.Stream, now)
-	if l = x.trail.Leg(); l != nil {
-		l.Worker, l.Rank = worker, rank
-	}
+	x.trail.SetLeg(record.Leg{Worker: worker, Rank: rank})
 }
 
 // endLeg ends the step in which a worker was asked: with its failure, if there was one, and the
 // status of its reply.
 func (x *exchange) endLeg(f *upstream.Failure, status int) {
-	l := x.trail.Leg()
+	_, l := x.trail.Leg()
 	if l == nil {
 		return
 	}
@@ -110,16 +106,16 @@ func (x *exchange) endLeg(f *upstream.Failure, status int) {
 // besideLeg notes a prefill leg that ran beside the decode leg. One that was stopped because the
 // answer was already there, and its client gone, has not failed.
 func (h *handover) besideLeg(f *upstream.Failure) {
-	s := h.x.legStep(record.Prefill, h.from, h.x.at.PrefillRank, h.besideSpan)
-	s.Status = h.call.Head.Status
+	l := h.x.legOf(h.from, h.x.at.PrefillRank, h.besideSpan)
+	l.Status = h.call.Head.Status
 	if f != nil && !(h.committed && isNobodys(f)) {
-		s.Failure = f.Reason
+		l.Failure = f.Reason
 	}
 	ended := h.besideEnded
 	if ended.IsZero() { // it met a bug
 		ended = time.Now()
 	}
-	h.x.trail.Beside(s, h.besideBegan, ended)
+	h.x.trail.Beside(record.Prefill, l, h.besideBegan, ended)
 }
 
 // fill says in r how the request went.

@@ -26,6 +26,12 @@ func observe(p *testProxy) *observer {
 	p.Observe(func(r *record.Record) {
 		kept := *r
 		kept.Steps, kept.Placement.Candidates = slices.Clone(r.Steps), slices.Clone(r.Placement.Candidates)
+		for i := range kept.Steps {
+			if l := kept.Steps[i].Leg; l != nil {
+				mine := *l
+				kept.Steps[i].Leg = &mine
+			}
+		}
 		kept.WorkerID = slices.Clone(r.WorkerID)
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -55,14 +61,14 @@ func stepsOf(t *testing.T, r *record.Record) string {
 	var from, end time.Duration
 	for _, s := range r.Steps {
 		word := s.Name.String()
-		if s.Worker != "" {
-			word += "@" + s.Worker
-		}
-		if s.Failure != "" {
-			word += "!" + s.Failure
+		if s.Leg != nil {
+			word += "@" + s.Leg.Worker
+			if s.Leg.Failure != "" {
+				word += "!" + s.Leg.Failure
+			}
 		}
 		all = append(all, word)
-		if s.Begin < from || s.End < s.Begin || s.Name.IsLeg() != (s.Worker != "") {
+		if s.Begin < from || s.End < s.Begin || s.Name.IsLeg() != (s.Leg != nil && s.Leg.Worker != "") {
 			t.Errorf("step %+v comes after %v", s, from)
 		}
 		from, end = s.Begin, max(end, s.End)
@@ -93,7 +99,7 @@ func TestRecordsOfEachWay(t *testing.T) {
 			is: func(r *record.Record) bool {
 				return r.ID == "mine" && len(r.WorkerID) == 36 && r.Route == "/v1/chat/completions" && r.Asked == "m" && r.Model == "m" && r.Worker == "w0" &&
 					r.Status == 200 && !r.Streamed && r.Path == "upstream" && r.Bytes > 0 && r.FirstByte > 0 && r.FirstByte <= r.Total && !r.Began.IsZero() &&
-					r.Placement.Why != "" && r.Steps[9].Status == 200
+					r.Placement.Why != "" && r.Steps[9].Leg.Status == 200
 			},
 		},
 		{
@@ -184,7 +190,7 @@ func TestRecordsOfHandovers(t *testing.T) {
 			}
 			// SGLang's runs beside the other, and is stopped where the client goes with its answer.
 			prefill := r.Steps[slices.IndexFunc(r.Steps, func(s record.Step) bool { return s.Name == record.Prefill })]
-			if prefill.Worker != r.Prefill || prefill.Status != 200 && engine != "sglang" || prefill.End == prefill.Begin {
+			if prefill.Leg.Worker != r.Prefill || prefill.Leg.Status != 200 && engine != "sglang" || prefill.End == prefill.Begin {
 				t.Errorf("the prefill leg is %+v", prefill)
 			}
 		})

@@ -95,7 +95,7 @@ func TestTraceContext(t *testing.T) {
 			}
 			r := o.nth(t, 1)
 			leg := r.Steps[slices.IndexFunc(r.Steps, func(s record.Step) bool { return s.Name == record.Decode })]
-			want := fmt.Sprintf("00-%s-%x-%s", r.Trace.Trace, leg.Span, tc.flags)
+			want := fmt.Sprintf("00-%s-%x-%s", r.Trace.Trace, leg.Leg.Span, tc.flags)
 			if got := w.sent(t); len(got) != 1 || got[0] != want {
 				t.Errorf("the worker got %q, want %q", got, want)
 			}
@@ -105,7 +105,7 @@ func TestTraceContext(t *testing.T) {
 			if continued := r.Trace.Trace.String() == clientTrace && fmt.Sprintf("%x", r.Trace.Parent) == clientSpan; continued != tc.continued {
 				t.Errorf("the record has %+v", r.Trace)
 			}
-			if leg.Span == r.Trace.Span || leg.Span == r.Trace.Parent || leg.Span == (traceparent.SpanID{}) || leg.Engine != "vllm" && leg.Engine != "openai" || "http://"+leg.Address != w.url || leg.Model != "m" {
+			if leg.Leg.Span == r.Trace.Span || leg.Leg.Span == r.Trace.Parent || leg.Leg.Span == (traceparent.SpanID{}) || leg.Leg.Engine != "vllm" && leg.Leg.Engine != "openai" || "http://"+leg.Leg.Address != w.url || leg.Leg.Model != "m" {
 				t.Errorf("the leg is %+v", leg)
 			}
 			sampled := tc.flags != "00"
@@ -165,8 +165,8 @@ func TestTraceOfARetry(t *testing.T) {
 // legsOf are the traceparents of a record's legs, in the order in which they began.
 func legsOf(r *record.Record) (all []string) {
 	for _, s := range r.Steps {
-		if s.Span != (traceparent.SpanID{}) {
-			all = append(all, fmt.Sprintf("00-%s-%x-03", r.Trace.Trace, s.Span))
+		if s.Leg != nil && s.Leg.Span != (traceparent.SpanID{}) {
+			all = append(all, fmt.Sprintf("00-%s-%x-03", r.Trace.Trace, s.Leg.Span))
 		}
 	}
 	return all

@@ -58,6 +58,9 @@ func appendVSR(dst []byte, pl *plan, found *recalled, status int) []byte {
 	if j.decision != "" {
 		dst = appendFact(dst, "x-vsr-injected-system-prompt", strconv.FormatBool(j.injected))
 	}
+	if len(j.matched) == 0 {
+		return dst
+	}
 	for _, kind := range matchedKinds {
 		dst = j.appendMatched(dst, kind.of, kind.header)
 	}

@@ -134,24 +134,24 @@ func errorType(r *record.Record) string {
 func legAttributes(r *record.Record, s *part, failure string) []attribute.KeyValue {
 	l := make(list, 0, 12)
 	l.text("gen_ai.operation.name", operation(r.Route))
-	l.text("gen_ai.provider.name", s.Engine)
-	l.text("gen_ai.request.model", s.Model)
+	l.text("gen_ai.provider.name", s.Leg.Engine)
+	l.text("gen_ai.request.model", s.Leg.Model)
 	l.text("http.request.method", "POST")
 	l.text("http.route", r.Route)
-	status := s.Status
-	if s.stream != nil && s.stream.Status > 0 {
-		status = s.stream.Status
+	status := s.Leg.Status
+	if s.stream != nil && s.stream.Leg.Status > 0 {
+		status = s.stream.Leg.Status
 	}
 	l.count("http.response.status_code", status, 1)
-	if host, port, err := net.SplitHostPort(s.Address); err == nil {
+	if host, port, err := net.SplitHostPort(s.Leg.Address); err == nil {
 		n, _ := strconv.Atoi(port)
 		l.text("server.address", host)
 		l.count("server.port", n, 1)
 	}
 	l.text("error.type", failure)
-	l.text("kvasir.worker", s.Worker)
+	l.text("kvasir.worker", s.Leg.Worker)
 	l.text("kvasir.leg", s.Name.String())
-	l.count("kvasir.rank", s.Rank, 0)
+	l.count("kvasir.rank", s.Leg.Rank, 0)
 	return l
 }
 

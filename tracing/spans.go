@@ -30,11 +30,11 @@ func next(steps []record.Step) (part, []record.Step) {
 		return p, rest
 	}
 	for i := range rest {
-		switch rest[i].Name {
-		case record.Decode:
+		switch s := &rest[i]; {
+		case s.Name == record.Decode:
 			return p, rest // another attempt
-		case record.Stream:
-			p.stream = &rest[i]
+		case s.Name == record.Stream && s.Leg != nil:
+			p.stream = s
 			return p, rest
 		}
 	}
@@ -65,7 +65,7 @@ func (p *pipeline) emit(r *record.Record) {
 		var s part
 		s, rest = next(rest)
 		switch {
-		case s.Name.IsLeg() && isPart(s.Step):
+		case s.Leg != nil && isPart(s.Step):
 			p.leg(below, r, &s)
 		case isPart(s.Step):
 			_, span := p.tracer.Start(below, s.Name.String(), trace.WithTimestamp(r.Began.Add(s.Begin)))
@@ -81,18 +81,18 @@ func (p *pipeline) emit(r *record.Record) {
 
 // leg makes the span of one request to a worker.
 func (p *pipeline) leg(below context.Context, r *record.Record, s *part) {
-	end, failure := s.End, s.Failure
+	end, failure := s.End, s.Leg.Failure
 	if s.stream != nil {
-		end, failure = s.stream.End, s.stream.Failure
+		end, failure = s.stream.End, s.stream.Leg.Failure
 	}
 	name := operation(r.Route)
 	if s.Name == record.Prefill {
 		name = s.Name.String()
 	}
-	if s.Span != (traceparent.SpanID{}) {
-		below = under(below, r.Trace.Trace, s.Span)
+	if s.Leg.Span != (traceparent.SpanID{}) {
+		below = under(below, r.Trace.Trace, s.Leg.Span)
 	}
-	_, span := p.tracer.Start(below, name+" "+clean(s.Model), trace.WithSpanKind(trace.SpanKindClient),
+	_, span := p.tracer.Start(below, name+" "+clean(s.Leg.Model), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(r.Began.Add(s.Begin)), trace.WithAttributes(legAttributes(r, s, failure)...))
 	if s.stream != nil {
 		span.AddEvent("first_byte", trace.WithTimestamp(r.Began.Add(s.stream.Begin)))

@@ -123,14 +123,14 @@ func sampled(parent byte) traceparent.Context {
 }
 
 func step(n record.Name, from, to time.Duration) record.Step {
-	return record.Step{Name: n, Begin: from, End: to, Rank: -1}
+	return record.Step{Name: n, Begin: from, End: to}
 }
 
 func leg(n record.Name, from, to time.Duration, worker string, span byte, failure string) record.Step {
 	s := step(n, from, to)
-	s.Worker, s.Engine, s.Address, s.Model, s.Span, s.Failure = worker, "vllm", worker+":8000", "qwen", traceparent.SpanID{0: span}, failure
+	s.Leg = &record.Leg{Worker: worker, Engine: "vllm", Address: worker + ":8000", Model: "qwen", Rank: -1, Span: traceparent.SpanID{0: span}, Failure: failure}
 	if failure == "" {
-		s.Status = 200
+		s.Leg.Status = 200
 	}
 	return s
 }

@@ -54,21 +54,23 @@ func droppedFromReply(name []byte) bool {
 //   - what makes another request of this one at some servers: its method or path.
 //
 // A name with _ for - is the same one to CGI and WSGI, and does not go on either.
-var requestDrops = []string{
+var requestDrops = byLength(
 	"host", "expect", "content-length", "content-type", "content-encoding", "accept-encoding", "x-request-id",
 	"authorization", "x-api-key", "api-key",
 	"x-kvasir-via", // it is written anew, with the mark of this gateway
 	"x-data-parallel-rank", "x-data-parallel-host-port", "x-prefiller-host-port", "x-encoder-hosts-ports",
 	"x-kv-cache-source-host-port", "x-worker-instance-id", "x-prefill-instance-id", "x-dp-rank", "x-prefill-dp-rank",
 	"x-original-url", "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
-}
+)
 
 // DroppedFromRequest says whether a client's header of this name does not go on to
 // a worker.
 func DroppedFromRequest(name []byte) bool {
-	for _, drop := range requestDrops {
-		if header.Alike(name, drop) {
-			return true
+	if len(name) < len(requestDrops) {
+		for _, drop := range requestDrops[len(name)] {
+			if header.Alike(name, drop) {
+				return true
+			}
 		}
 	}
 	return header.HopByHop(name) || header.BeginsAlike(name, "x-dynamo-") || header.BeginsAlike(name, "x-gateway-destination-endpoint")

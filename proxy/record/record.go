@@ -47,8 +47,8 @@ type Record struct {
 
 	Prompt, Completion, CachedTokens int // as the worker counted them; -1: it did not say
 
-	Steps     []Step
-	StepsLeft int // steps beyond those in Steps
+	Steps     []Step // their legs are memory of the next request, too
+	StepsLeft int    // steps beyond those in Steps
 
 	Judgement Judgement
 	Cache     Cache

@@ -46,8 +46,12 @@ func (n Name) IsLeg() bool { return n >= Prefill }
 type Step struct {
 	Name       Name
 	Begin, End time.Duration
+	Leg        *Leg // which worker is asked in it; nil: none is, or it was not told
+}
 
-	// Of legs.
+// A Leg is what a step has in which a worker is asked. It is apart from Step because most steps
+// have none, and each request's steps are written, read and copied.
+type Leg struct {
 	Worker  string
 	Engine  string // of the worker; "": not known yet
 	Address string // host:port of the worker
@@ -65,22 +69,27 @@ const maxSteps = 64
 // A Trail takes down the steps of one request. The zero value, and one that was not started,
 // takes nothing down and costs nothing. It belongs to one goroutine.
 type Trail struct {
-	began time.Time
-	on    bool
-	open  bool // the last step has not ended
-	steps []Step
-	left  int
+	began  time.Time
+	on     bool
+	open   bool // the last step has not ended
+	beside bool // a step may stand before one that began earlier
+	steps  []Step
+	legs   []*Leg // of steps, in any order, and behind them memory for more
+	left   int
 }
 
 // Start begins a request that arrived at began.
 func (t *Trail) Start(began time.Time) {
-	t.began, t.on, t.open, t.steps, t.left = began, true, false, t.steps[:0], 0
+	t.Forget()
+	t.began, t.on = began, true
 }
 
 // Forget makes the trail ready for another request.
 func (t *Trail) Forget() {
-	clear(t.steps)
-	*t = Trail{steps: t.steps[:0]}
+	for _, l := range t.legs {
+		*l = Leg{}
+	}
+	*t = Trail{steps: t.steps[:0], legs: t.legs[:0]}
 }
 
 // On says whether steps are taken down.
@@ -89,54 +98,68 @@ func (t *Trail) On() bool { return t.on }
 // Next begins a step, and ends the one before.
 func (t *Trail) Next(n Name) {
 	if t.on {
-		t.NextAt(n, time.Now())
+		t.next(n, time.Since(t.began)) // reads one clock, where time.Now reads two
 	}
 }
 
 // NextAt is Next at a time that is known.
 func (t *Trail) NextAt(n Name, now time.Time) {
-	if !t.on {
-		return
+	if t.on {
+		t.next(n, now.Sub(t.began))
 	}
-	t.DoneAt(now)
-	t.open = t.add(Step{Name: n, Begin: now.Sub(t.began), Rank: -1})
 }
 
-// Leg is the step that has begun, to be told of its worker; nil while none is taken down.
-func (t *Trail) Leg() *Step {
+func (t *Trail) next(n Name, at time.Duration) {
+	t.done(at)
+	t.open = t.add(Step{Name: n, Begin: at})
+}
+
+// SetLeg tells of the worker that the step asks which has begun.
+func (t *Trail) SetLeg(l Leg) {
 	if !t.open {
-		return nil
+		return
 	}
-	return &t.steps[len(t.steps)-1]
+	t.steps[len(t.steps)-1].Leg = t.keep(l)
+}
+
+// Leg is the worker that the step asks which has begun, and its name; nil while there is none.
+func (t *Trail) Leg() (Name, *Leg) {
+	if !t.open {
+		return 0, nil
+	}
+	last := &t.steps[len(t.steps)-1]
+	return last.Name, last.Leg
 }
 
 // Done ends the step that has begun.
 func (t *Trail) Done() {
 	if t.open {
-		t.DoneAt(time.Now())
+		t.done(time.Since(t.began))
 	}
 }
 
 // DoneAt is Done at a time that is known.
-func (t *Trail) DoneAt(now time.Time) {
+func (t *Trail) DoneAt(now time.Time) { t.done(now.Sub(t.began)) }
+
+func (t *Trail) done(at time.Duration) {
 	if t.open {
-		t.steps[len(t.steps)-1].End = now.Sub(t.began)
+		t.steps[len(t.steps)-1].End = at
 		t.open = false
 	}
 }
 
-// Beside adds a step that ran beside others, from begin to end. It goes before the step that has
+// Beside adds a leg that ran beside other steps, from begin to end. It goes before the step that has
 // begun.
-func (t *Trail) Beside(s Step, begin, end time.Time) {
-	if !t.on {
+func (t *Trail) Beside(n Name, l Leg, begin, end time.Time) {
+	if !t.on || !t.add(Step{Name: n, Begin: begin.Sub(t.began), End: end.Sub(t.began)}) {
 		return
 	}
-	s.Begin, s.End = begin.Sub(t.began), end.Sub(t.began)
-	if !t.add(s) || !t.open {
-		return
-	}
+	t.beside = true
 	last := len(t.steps) - 1
-	t.steps[last-1], t.steps[last] = t.steps[last], t.steps[last-1]
+	t.steps[last].Leg = t.keep(l)
+	if t.open {
+		t.steps[last-1], t.steps[last] = t.steps[last], t.steps[last-1]
+	}
 }
 
 func (t *Trail) add(s Step) bool {
@@ -151,9 +174,23 @@ func (t *Trail) add(s Step) bool {
 	return true
 }
 
-// Steps are the steps so far, by when they began, and how many were left out. They are valid until
-// the trail is started again.
+// keep copies l to memory of the trail's own.
+func (t *Trail) keep(l Leg) *Leg {
+	n := len(t.legs)
+	if n == cap(t.legs) {
+		t.legs = append(t.legs, new(Leg))
+	} else if t.legs = t.legs[:n+1]; t.legs[n] == nil {
+		t.legs[n] = new(Leg)
+	}
+	*t.legs[n] = l
+	return t.legs[n]
+}
+
+// Steps are the steps so far, by when they began, and how many were left out. They and their legs
+// are valid until the trail is started again.
 func (t *Trail) Steps() (steps []Step, left int) {
-	slices.SortStableFunc(t.steps, func(a, b Step) int { return int(a.Begin - b.Begin) })
+	if t.beside {
+		slices.SortStableFunc(t.steps, func(a, b Step) int { return int(a.Begin - b.Begin) })
+	}
 	return t.steps, t.left
 }

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -12,33 +13,36 @@ func TestTrail(t *testing.T) {
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	var tr Trail
 	tr.NextAt(Read, at(1))
-	tr.Beside(Step{Name: Prefill}, at(1), at(2))
+	tr.SetLeg(Leg{Worker: "w"})
+	tr.Beside(Prefill, Leg{}, at(1), at(2))
 	tr.DoneAt(at(3))
-	if steps, left := tr.Steps(); len(steps) != 0 || left != 0 || tr.On() || tr.Leg() != nil {
+	if steps, left := tr.Steps(); len(steps) != 0 || left != 0 || tr.On() {
 		t.Fatalf("one that was not started has %v, %d left out", steps, left)
 	}
 	for range 2 { // its memory is used again
 		tr.Start(start)
 		tr.NextAt(Read, at(1))
 		tr.NextAt(Decode, at(4))
-		tr.Leg().Worker = "w"
-		tr.Beside(Step{Name: Prefill, Worker: "p"}, at(2), at(9))
-		if l := tr.Leg(); l == nil || l.Name != Decode {
-			t.Fatalf("the step that has begun is %+v", l)
+		tr.SetLeg(Leg{Worker: "w", Rank: -1})
+		tr.Beside(Prefill, Leg{Worker: "p"}, at(2), at(9))
+		n, l := tr.Leg()
+		if n != Decode || l == nil {
+			t.Fatalf("the step that has begun is %s, %+v", n, l)
 		}
+		l.Status = 200
 		tr.DoneAt(at(7))
 		tr.DoneAt(at(8)) // nothing has begun
 		steps, left := tr.Steps()
 		want := []Step{
-			{Name: Read, Begin: time.Millisecond, End: 4 * time.Millisecond, Rank: -1},
-			{Name: Prefill, Begin: 2 * time.Millisecond, End: 9 * time.Millisecond, Worker: "p"},
-			{Name: Decode, Begin: 4 * time.Millisecond, End: 7 * time.Millisecond, Worker: "w", Rank: -1},
+			{Name: Read, Begin: time.Millisecond, End: 4 * time.Millisecond},
+			{Name: Prefill, Begin: 2 * time.Millisecond, End: 9 * time.Millisecond, Leg: &Leg{Worker: "p"}},
+			{Name: Decode, Begin: 4 * time.Millisecond, End: 7 * time.Millisecond, Leg: &Leg{Worker: "w", Rank: -1, Status: 200}},
 		}
 		if len(steps) != len(want) || left != 0 {
 			t.Fatalf("got %+v, %d left out", steps, left)
 		}
 		for i := range want {
-			if steps[i] != want[i] {
+			if !reflect.DeepEqual(steps[i], want[i]) {
 				t.Errorf("step %d is %+v, want %+v", i, steps[i], want[i])
 			}
 		}

@@ -38,15 +38,12 @@ func NewID() (text ID) {
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
-	at := 0
-	for i, b := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			text[at] = '-'
-			at++
-		}
-		hex.Encode(text[at:at+2], []byte{b})
-		at += 2
-	}
+	hex.Encode(text[:8], id[:4])
+	hex.Encode(text[9:13], id[4:6])
+	hex.Encode(text[14:18], id[6:8])
+	hex.Encode(text[19:23], id[8:10])
+	hex.Encode(text[24:], id[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 	return text
 }
 

@@ -64,6 +64,14 @@ func TestParseRSS(t *testing.T) {
 	if n, err := treeRSS(os.Getpid()); err != nil || n < 1<<20 {
 		t.Errorf("own memory: %d, %v", n, err)
 	}
+	if d, err := parseCPU("7 (a) b) S 1 7 7 0 -1 4194560 9 0 0 0 150 25 3 4 20 0 1 0 9\n"); err != nil || d != 1750*time.Millisecond {
+		t.Errorf("processor time is %v, %v", d, err)
+	}
+	for _, bad := range []string{"", "7 (a) S 1 2", "7 (a) S 1 7 7 0 -1 4194560 9 0 0 0 x 25 3 4"} {
+		if d, err := parseCPU(bad); err == nil {
+			t.Errorf("%q: got %v", bad, d)
+		}
+	}
 }
 
 func TestNoise(t *testing.T) {

@@ -99,14 +99,21 @@ func (p *process) rss() (int64, error) {
 	return treeRSS(p.cmd.Process.Pid)
 }
 
-func treeRSS(pid int) (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func treeRSS(pid int) (int64, error) { return ofTree(pid, "status", parseRSS) }
+
+// cpu is the processor time that the process and its children have used so far, in steps of 10 ms a
+// process.
+func (p *process) cpu() (time.Duration, error) { return ofTree(p.cmd.Process.Pid, "stat", parseCPU) }
+
+// ofTree is the sum of what parse finds in the file of a process and of its children.
+func ofTree[N int64 | time.Duration](pid int, file string, parse func(text string) (N, error)) (N, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
-		return 0, fmt.Errorf("cannot read memory of process %d: %w", pid, err)
+		return 0, fmt.Errorf("cannot read %s of process %d: %w", file, pid, err)
 	}
-	total, err := parseRSS(string(status))
+	total, err := parse(string(text))
 	if err != nil {
-		return 0, fmt.Errorf("cannot read memory of process %d: %w", pid, err)
+		return 0, fmt.Errorf("cannot read %s of process %d: %w", file, pid, err)
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -117,11 +124,29 @@ func treeRSS(pid int) (int64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("cannot read children of process %d: %w", pid, err)
 		}
-		n, err := treeRSS(child)
+		n, err := ofTree(child, file, parse)
 		if err != nil {
 			return 0, err
 		}
 		total += n
+	}
+	return total, nil
+}
+
+// parseCPU finds user and system time in the text of /proc/PID/stat, in which the name of the
+// program may have spaces and parentheses.
+func parseCPU(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("cannot parse %q", stat)
+	}
+	var total time.Duration
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("cannot parse %q", stat)
+		}
+		total += time.Duration(n) * jiffy
 	}
 	return total, nil
 }

@@ -29,6 +29,14 @@ func (w *way) stop() {
 	}
 }
 
+// cpu is the processor time that the way's processes have used so far; 0: it has none.
+func (w *way) cpu() (time.Duration, error) {
+	if w.proc == nil {
+		return 0, nil
+	}
+	return w.proc.cpu()
+}
+
 func stopAll(ways []*way) {
 	for _, w := range ways {
 		w.stop()

@@ -37,6 +37,7 @@ type load struct {
 	bytes    int
 	perSec   float64
 	p50, p99 time.Duration
+	cpu      time.Duration // of the way's processes, a request; 0: it has none
 }
 
 func measureThroughput(ctx context.Context, b *bench) error {
@@ -172,7 +173,7 @@ func (b *bench) loadRounds(ctx context.Context, worker *way, ways []*way, script
 			}
 			if round >= 0 {
 				found[w.name] = append(found[w.name], l)
-				b.say("  c=%d round %d %-12s %8.0f/s p50 %s p99 %s", connections, round+1, w.name, l.perSec, micros(l.p50), micros(l.p99))
+				b.say("  c=%d round %d %-12s %8.0f/s p50 %s p99 %s, processor time %s", connections, round+1, w.name, l.perSec, micros(l.p50), micros(l.p99), micros(l.cpu))
 			}
 		}
 	}
@@ -189,10 +190,18 @@ func (b *bench) loadOnce(ctx context.Context, worker, w *way, script string, con
 	if err != nil {
 		return load{}, err
 	}
+	cpuBefore, err := w.cpu()
+	if err != nil {
+		return load{}, err
+	}
 	out, err := exec.CommandContext(ctx, wrk, "-t", strconv.Itoa(min(b.threads, connections)), "-c", strconv.Itoa(connections),
 		"-d", strconv.Itoa(seconds), "-s", script, "http://"+w.address+"/v1/chat/completions").CombinedOutput()
 	if err != nil {
 		return load{}, fmt.Errorf("%w: %s", err, out)
+	}
+	cpuAfter, err := w.cpu()
+	if err != nil {
+		return load{}, err
 	}
 	servedAfter, err := served(worker)
 	if err != nil {
@@ -208,6 +217,7 @@ func (b *bench) loadOnce(ctx context.Context, worker, w *way, script string, con
 	if servedAfter-servedBefore < l.requests {
 		return load{}, fmt.Errorf("%d answers, but the worker was asked %d times", l.requests, servedAfter-servedBefore)
 	}
+	l.cpu = (cpuAfter - cpuBefore) / time.Duration(l.requests)
 	return l, nil
 }
 
@@ -224,8 +234,8 @@ func parseLoad(out string) (load, error) {
 	if failed > 0 || requests == 0 || duration == 0 {
 		return load{}, fmt.Errorf("%d of %d requests failed", failed, requests)
 	}
-	return load{requests, bytes, float64(requests) / (float64(duration) / 1e6),
-		time.Duration(p50) * time.Microsecond, time.Duration(p99) * time.Microsecond}, nil
+	return load{requests: requests, bytes: bytes, perSec: float64(requests) / (float64(duration) / 1e6),
+		p50: time.Duration(p50) * time.Microsecond, p99: time.Duration(p99) * time.Microsecond}, nil
 }
 
 // served returns how many requests the worker has had, from nginx's stub_status.
@@ -243,15 +253,15 @@ func served(worker *way) (int, error) {
 }
 
 func (b *bench) reportThroughput(ways []*way, wide, narrow map[string][]load) {
-	t := table{title: "Throughput, 2 KB chat completion, 1 KB answer", head: []string{"way", "c=64 req/s", "of nginx", "p50", "p99", "c=1 req/s", "of nginx", "p50", "p99"}}
+	t := table{title: "Throughput, 2 KB chat completion, 1 KB answer", head: []string{"way", "c=64 req/s", "of nginx", "p50", "p99", "processor time", "of nginx", "c=1 req/s", "of nginx", "p50", "p99"},
+		notes: []string{"Processor time is that of the proxy alone, a request at c=64: what others do on the machine changes it less than requests a second."}}
 	for _, w := range ways {
-		row := []string{w.name}
-		for _, found := range []map[string][]load{wide, narrow} {
-			mine := found[w.name]
-			row = append(row, fmt.Sprintf("%.0f", median(rates(mine))), fmt.Sprintf("%.2f x", median(ratios(rates(mine), rates(found[wayNginx])))),
-				micros(median(latencies(mine, false))), micros(median(latencies(mine, true))))
+		row := append([]string{w.name}, rateCells(wide[w.name], wide[wayNginx])...)
+		cost := []string{"", ""}
+		if w.proc != nil {
+			cost = []string{micros(time.Duration(median(costs(wide[w.name])))), fmt.Sprintf("%.2f x", median(ratios(costs(wide[w.name]), costs(wide[wayNginx]))))}
 		}
-		t.rows = append(t.rows, row)
+		t.rows = append(t.rows, append(append(row, cost...), rateCells(narrow[w.name], narrow[wayNginx])...))
 	}
 	b.report.add(t)
 
@@ -271,6 +281,12 @@ func (b *bench) reportThroughput(ways []*way, wide, narrow map[string][]load) {
 		">= 1.15 x; p99 lower", median(each) >= 1.15 && ours < theirs})
 }
 
+// rateCells are a way's requests a second, beside nginx, and its latencies.
+func rateCells(mine, nginx []load) []string {
+	return []string{fmt.Sprintf("%.0f", median(rates(mine))), fmt.Sprintf("%.2f x", median(ratios(rates(mine), rates(nginx)))),
+		micros(median(latencies(mine, false))), micros(median(latencies(mine, true)))}
+}
+
 func spread(each []float64) string {
 	return fmt.Sprintf("%.2f to %.2f", slices.Min(each), slices.Max(each))
 }
@@ -279,6 +295,15 @@ func rates(loads []load) []float64 {
 	out := make([]float64, len(loads))
 	for i, l := range loads {
 		out[i] = l.perSec
+	}
+	return out
+}
+
+// costs are the processor times of a request, in nanoseconds.
+func costs(loads []load) []float64 {
+	out := make([]float64, len(loads))
+	for i, l := range loads {
+		out[i] = float64(l.cpu)
 	}
 	return out
 }
