@@ -172,6 +172,9 @@ func (p *pair) soften() {
 					u.class |= slip
 				}
 			}
+			if isDerived(p.a.text[w.start:w.end], p.b.text[u.start:u.end]) {
+				sim = max(sim, 0.85)
+			}
 			w.sim, u.sim = max(w.sim, sim), max(u.sim, sim)
 		}
 	}

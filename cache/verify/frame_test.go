@@ -56,3 +56,26 @@ func TestFrames(t *testing.T) {
 		t.Errorf("%d of %d near-misses and %d of %d rewordings answered, want at most 2.5 %% and at least 90", all.answered, all.near, all.hits, all.same)
 	}
 }
+
+// TestExplained: an explanation, a definition, a comparison or a recipe is asked for in many frames, and the same frame
+// asks for other things.
+func TestExplained(t *testing.T) {
+	v, e := open(t), newEmbedder(t)
+	for _, c := range []struct {
+		a, b string
+		hit  bool
+	}{
+		{"How does a sextant work?", "Explain sextants to me", true},
+		{"What is a sextant?", "Describe a sextant", true},
+		{"What is entropy?", "What does entropy mean?", true},
+		{"How does a sextant work?", "How do I repair a sextant?", false},
+		{"How does a sextant work?", "What is a sextant made of?", false},
+		{"What is entropy?", "Who discovered entropy?", false},
+		{"What is the difference between jam and jelly?", "Which is cheaper, jam or jelly?", false},
+	} {
+		score, why := v.Compare([]byte(c.a), []byte(c.b), e.similarity(c.a, c.b))
+		if hit := why == "" && score >= threshold; hit != c.hit {
+			t.Errorf("%q and %q: score %.3f, %q, hit %v, want %v", c.a, c.b, score, why, hit, c.hit)
+		}
+	}
+}

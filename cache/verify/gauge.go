@@ -65,16 +65,18 @@ func (p *pair) measureForms() {
 // alike reports whether both sides have the same words, in any order: all content words match,
 // and the function words too, except forms of "is" and "does".
 func (p *pair) alike() bool {
-	if !sameForm(p.a.form, p.b.form) && !sameForm(p.b.form, p.a.form) {
+	a, b := p.sides()
+	if !sameForm(a.form, b.form) && !sameForm(b.form, a.form) && !explainsWork(a, b) && !explainsWork(b, a) && !(a.compares && b.compares) && !cooks(a, b) && !cooks(b, a) && !asksState(a, b) && !asksState(b, a) {
 		return false
 	}
-	a, b := p.sides()
 	return len(a.words) > 0 && len(b.words) > 0 && isImpliedBy(a, b) && isImpliedBy(b, a)
 }
 
 // sameForm reports whether the forms are equal, or g has no form and f is one that may be asked
 // without a question word or mark: the capital of France.
-func sameForm(f, g form) bool { return f == g || g == noForm && (f == what || f == yesno) }
+func sameForm(f, g form) bool {
+	return f == g || g == noForm && (f == what || f == yesno || f == who)
+}
 
 // residue is the cosine between the sums of the two sides' unmatched words: 1 if there are none,
 // 0 if only one side has some.

@@ -146,7 +146,7 @@ func (o order) neighboursOfA() (inverted, kept float32) {
 		if last >= 0 {
 			pairs++
 			switch {
-			case w.match == last+1, w.match == last-1 && isDay(&o.a.words[before], w), w.match < last && o.listed(before, int32(i), w.match, last):
+			case w.match == last+1, w.match == last-1 && isDay(&o.a.words[before], w), w.match == last-2 && o.belongs(before, int32(i), w.match, last), w.match < last && o.listed(before, int32(i), w.match, last):
 				kept++
 			case w.match < last:
 				inverted++
@@ -189,4 +189,10 @@ func sameLetters(a, b []byte) bool {
 	}
 	count[' '], count['\n'] = 0, 0
 	return count == [256]int{}
+}
+
+// belongs reports whether words i and j of a are neighbours, as words k and l of b are but for "of": aspirin's effects,
+// the effects of aspirin.
+func (o order) belongs(i, j, k, l int32) bool {
+	return j == i+1 && l == k+2 && string(o.b.word(int(k)+1)) == "of"
 }

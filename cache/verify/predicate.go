@@ -95,3 +95,16 @@ func (q predicate) becomes() bool {
 	}
 	return false
 }
+
+// asksState reports whether s asks how a thing is and t what it is like: how is the weather, what is the weather like.
+func asksState(s, t *side) bool {
+	if s.form != how || t.form != what || string(s.word(0)) != "how" {
+		return false
+	}
+	switch string(s.word(1)) {
+	case "is", "are", "was", "were":
+	default:
+		return false
+	}
+	return t.says("like") || t.says("weather") || t.says("temperature") || t.says("climate") || t.says("traffic")
+}

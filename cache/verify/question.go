@@ -42,6 +42,22 @@ func (r *reader) ask(f form, taken int) {
 	}
 }
 
+// explains reports whether the dropped phrase at raw i asks for an explanation or a description.
+func explains(s *side, i, taken int) bool {
+	for k := i; k < i+taken && k < len(s.raws); k++ {
+		switch string(s.rawText(k)) {
+		case "explain", "describe", "through", "解", "介", "讲", "谈", "描", "说":
+			return true
+		}
+	}
+	return false
+}
+
+// toMe reports whether the text or a clause ends with "to me" at raw i.
+func (r *reader) toMe(i int) bool {
+	return string(r.rawText(i)) == "to" && string(r.rawText(i+1)) == "me" && (i+2 >= len(r.raws) || r.raws[i+2].kind == stop)
+}
+
 // aNotA reports whether a Chinese yes-or-no question of the form verb-not-verb begins at raw i:
 // 好不好.
 func (r *reader) aNotA(i int) bool {

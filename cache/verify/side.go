@@ -19,6 +19,8 @@ type side struct {
 	shouted                       bool
 	form                          form // of question
 	bare                          bool // it is a "what" alone
+	compares                      bool // it asks how things differ
+	explains                      bool // it wants something explained or described, and asks no more of it
 	tongues                       tally
 }
 

@@ -75,3 +75,33 @@ func bases(w, scratch []byte, try func([]byte) bool) bool {
 	}
 	return false
 }
+
+// endings make a word of another one: install, installation, installer.
+var endings = [...]string{
+	"", "e", "y", "ation", "ion", "tion", "sion", "ment", "er", "or", "ing", "ance", "ence", "al", "ity", "ness", "ly", "ation", "ed",
+	"s", "es", "ations", "ions", "ments", "ers", "ors", "ings", "ous", "ic", "ical", "ive", "ably", "able", "ure", "ication", "ies", "ied",
+}
+
+// isDerived reports whether two words are one stem with two endings. It makes words similar, not equal: an
+// organ is not an organization.
+func isDerived(a, b []byte) bool {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] && a[n] < 0x80 {
+		n++
+	}
+	for ; n >= 4; n-- {
+		if 2*n >= max(len(a), len(b)) && isEnding(a[n:]) && isEnding(b[n:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func isEnding(w []byte) bool {
+	for _, e := range endings {
+		if string(w) == e {
+			return true
+		}
+	}
+	return false
+}

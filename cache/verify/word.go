@@ -42,6 +42,12 @@ func (s *side) read(v *Verifier, p *pair) {
 		i += r.next(i)
 	}
 	r.closeGap(len(s.raws))
+	if s.explains = s.explains && s.form == noForm; s.explains {
+		s.form = what
+	}
+	for i := range s.words {
+		s.compares = s.compares || isDifference(s.word(i))
+	}
 }
 
 // next makes the word that begins at raw i, and returns how many raws it takes.
@@ -51,6 +57,10 @@ func (r *reader) next(i int) int {
 		r.closeGap(i)
 		r.lead, r.begins = true, true
 		return 1
+	}
+	if r.explains && r.toMe(i) {
+		r.closeGap(i)
+		return 2
 	}
 	if sign := sumSign(r, i); sign != "" {
 		r.closeGap(i)
@@ -92,6 +102,7 @@ func (r *reader) next(i int) int {
 		if p.kind == ideograph && string(r.text[p.start:p.end]) == "吗" && r.form == noForm {
 			r.form = yesno
 		}
+		r.explains = r.explains || explains(r.side, i, taken)
 	default:
 		if e.concept == 0 {
 			e.concept = r.stemmed(p)
