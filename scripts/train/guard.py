@@ -16,6 +16,7 @@ import compose
 import dense
 import features
 import ngrams
+import sources
 
 BUCKETS = 1 << 17
 COMPOSED = {"attack": 2500, "benign": 2500, "long": 700, "indirect": 1500, "document": 1500}
@@ -109,6 +110,11 @@ def weights(rows: list[dict]) -> np.ndarray:
 
 def is_composed(row: dict) -> bool:
     return row["source"].startswith("composed/")
+
+
+def is_put_together(row: dict) -> bool:
+    """A text inside another one, by compose.py or by sources.to_learn (which the shipped weights took for a text of one piece)."""
+    return is_composed(row) or not sources.AS_SHIPPED and row["source"].startswith(("in-document/", "document/two"))
 
 
 def emphasis(rows: list[dict]) -> np.ndarray:
@@ -241,9 +247,9 @@ def pairs(f: features.Features, chosen: np.ndarray) -> tuple[sp.csr_matrix, sp.c
 
 
 def train_ngrams(rows: list[dict], f: features.Features, t: np.ndarray, chosen: np.ndarray):
-    """One logistic regression an output. Composed rows teach no n-grams: which of their windows is
+    """One logistic regression an output. Rows that are put together teach no n-grams: which of their windows is
     the bad one is not known here, and their parts are all in other rows."""
-    own = np.array([i for i in chosen if not is_composed(rows[i])])
+    own = np.array([i for i in chosen if not is_put_together(rows[i])])
     x, y, counts = pairs(f, own)
     idf = ngrams.rarity(x + y)
     z = ngrams.weigh(x, idf, y)

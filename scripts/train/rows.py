@@ -219,10 +219,32 @@ def clusters(texts: list[str]) -> list[int]:
     return [number(texts[root(i)]) for i in range(len(texts))]
 
 
+def kept_apart(data: str):
+    """The rows that are not trained on."""
+    for r in public(data):
+        if r["split"] == "dev":
+            yield r
+    for r in list(written()) + list(long_texts()):
+        if r["split"] in ("held", "test"):
+            yield r
+
+
+def hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def learned() -> set[str]:
+    """Of these the ones that the shipped guard has learned all the same, by their hashes (learned.py)."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "learned.txt"), encoding="utf-8") as f:
+        return {line.split()[0] for line in f}
+
+
+def measured(data: str):
+    """What `make eval` measures."""
+    known = learned()
+    return (r for r in kept_apart(data) if r["task"] != "guard" or hashed(r["text"]) not in known)
+
+
 if __name__ == "__main__":
-    for row in public(sys.argv[1]):
-        if row["split"] == "dev":
-            print(json.dumps(row, ensure_ascii=False))
-    for row in list(written()) + list(long_texts()):
-        if row["split"] in ("held", "test"):
-            print(json.dumps(row, ensure_ascii=False))
+    for row in measured(sys.argv[1]):
+        print(json.dumps(row, ensure_ascii=False))

@@ -26,6 +26,7 @@ UNASKED = -3.0  # what the second stage is taken to say of what it is not asked 
 GREY = {False: 0.42, True: 0.3}  # greySaid and greyRead of classify/second.go: from which scores the second stage is asked
 MISTAKEN = 0.01  # of the innocent rows lie above the shipped threshold
 LENGTHS = (200, 500)  # shortLength and longLength of classify/second.go
+OTHERS = (0.9, 0.8, 0.6, 0.5, 0.4, 0.3)  # thresholds that users may set instead
 ODDS = float(np.log(guard.FLAGGED / (1 - guard.FLAGGED)))  # the log odds at it
 
 
@@ -68,6 +69,7 @@ class Both:
         self.judged = np.isin(self.fold, self.folds)
         self.prior = np.array([heldout.PRIOR.get(r["role"], 0) for r in rows])
         self.groups = heldout.Groups(rows)
+        self.grouped = heldout.Groups([r | {"counted": r["group"]} for r in rows])  # each group once: its sources share texts
         self.app, self.written = (np.array([r["group"].startswith(p) for r in rows]) for p in ("app/", "written/"))
         self.read = self.judge.read()
         self.trigger = np.array([r["trigger"] for r in rows])
@@ -100,11 +102,11 @@ class Both:
         public = self.judged & ~self.app & ~self.written
         return (("public sources", public), ("applications", self.judged & self.app), ("texts written here", self.judged & self.written))
 
-    def figures(self, z: np.ndarray, own: np.ndarray) -> np.ndarray:
+    def figures(self, z: np.ndarray, own: np.ndarray, groups: heldout.Groups | None = None, odds: float = ODDS) -> np.ndarray:
         """The mean over folds of what heldout.figures says: the weights of each fold have a scale of their own."""
         parts = [own & (self.fold == k) for k in self.folds]
         both = [p for p in parts if (self.groups.bad & p).any() and (self.groups.innocent & p).any()]
-        return np.mean([heldout.figures(self.groups, z, z > ODDS, p) for p in both], axis=0)
+        return np.mean([heldout.figures(groups or self.groups, z, z > odds, p) for p in both], axis=0)
 
     def write(self, z: np.ndarray, path: str):
         """The figures of the folds on which nothing was chosen, in per cent."""
@@ -133,6 +135,12 @@ class Both:
             yes, no = np.flatnonzero(g.bad & own), np.flatnonzero(g.innocent & own)
             print(f"  {name}: AUC {auc:.3f}, found at 1 % {at1:.1f}, found {found:.1f}, flagged {wrong:.1f}, reach the second stage: "
                   f"{g.mean(grey, yes):.0f} of attacks, {g.mean(grey, no):.0f} of innocent ({len(yes)} of {len(set(g.name[yes]))}, {len(no)} of {len(set(g.name[no]))})")
+            if name.endswith("public sources"):
+                print("    each group of them once: AUC {:.3f}, found at 1 % {:.1f}, found {:.1f}, flagged {:.1f}".format(*self.figures(z, own, self.grouped)))
+        for name, own in kinds:
+            for threshold in OTHERS:
+                at = self.figures(z, own & told, odds=np.log(threshold / (1 - threshold)))
+                print(f"  {name} at a threshold of {threshold}: found {at[2]:.1f}, flagged {at[3]:.1f}")
         no = np.flatnonzero(g.innocent & told & self.judged)
         names = sorted(set(g.name[no]), key=lambda n: -flagged[no][g.name[no] == n].mean())
         print("  flagged, most first:", ", ".join(f"{n} {100 * flagged[no][g.name[no] == n].mean():.0f} of {(g.name[no] == n).sum()}" for n in names[:10]))

