@@ -23,6 +23,7 @@ type Traces struct {
 	Headers  map[string]string // nil: the exporter's variables say them
 	Sampler  string            // parent, ratio, always, never
 	Ratio    float64
+	Content  bool        // spans have prompts and answers
 	TLS      *tls.Config // nil: the exporter's variables say it
 	TLSName  string
 
@@ -63,7 +64,7 @@ func (b *loader) tracing(env func(string) (string, bool)) (t Traces) {
 	if !t.GRPC && t.Endpoint != "" && !strings.HasSuffix(t.Endpoint, otlpPath) {
 		t.Endpoint = strings.TrimRight(t.Endpoint, "/") + otlpPath
 	}
-	t.Sampler, t.Ratio = c.Sampler, c.Ratio
+	t.Sampler, t.Ratio, t.Content = c.Sampler, c.Ratio, c.Content
 	if c.Sampler == "parent" && c.Ratio == 1 {
 		t.sampler(get("OTEL_TRACES_SAMPLER"), get("OTEL_TRACES_SAMPLER_ARG"))
 	}

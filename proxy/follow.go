@@ -51,6 +51,9 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 	x.trail.Next(record.Follow)
 	defer f.leave()
 	answered, err = x.followToTheEnd(f)
+	if f.began {
+		x.talk.Told(&f.answer) // as far as its client was sent it
+	}
 	m.followed.WithLabelValues(endOfFollowing(&x.facts, answered, x.recipients.leader != nil, err)).Inc()
 	return answered, err
 }

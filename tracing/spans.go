@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"kvasir/proxy/record"
@@ -55,11 +56,14 @@ func spansOf(r *record.Record) int {
 	return n
 }
 
-// emit makes the spans of a request, spansOf of them.
-func (p *pipeline) emit(r *record.Record) {
+// emit makes the spans of a request, spansOf of them, with content.
+func (p *pipeline) emit(r *record.Record, content *record.Content) {
 	ctx := under(remote(&r.Trace), r.Trace.Trace, r.Trace.Span)
 	_, root := p.tracer.Start(ctx, spanName(r), trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...))
+		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...), trace.WithAttributes(contentAttributes(content)...))
+	if s, ok := root.(sdktrace.ReadOnlySpan); ok { // the limits of OTEL_SPAN_* may have cut it
+		p.content.Add(int64(contentOf(s) - content.Size()))
+	}
 	below := trace.ContextWithSpan(context.Background(), root)
 	for rest := r.Steps; len(rest) > 0; {
 		var s part

@@ -11,7 +11,8 @@
 //
 // A request waits for no collector: its spans go into a queue of at most maxWaiting spans, those
 // under way to the collector among them. What does not fit is dropped, a trace as a whole. Whatever
-// does not arrive is counted, once. No text of requests, of answers or of keys is in a span.
+// does not arrive is counted, once. No text of requests, of answers or of keys is in a span, unless a
+// record has content.
 package tracing
 
 import (
