@@ -204,7 +204,6 @@ func (r *reply) breakOff(last []byte) {
 
 // tell answers the request with a reply of our own, in one write.
 func (x *exchange) tell(r *answer.Replay) {
-	x.talk.Told(r.Answer())
 	stream := x.plan.req.Stream
 	buf := wire.TakeBuffer(r.Size(stream))
 	body := r.AppendTo(buf[:0], stream)

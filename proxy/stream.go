@@ -110,7 +110,7 @@ func (r *relay) body() error {
 		} else {
 			record.Spoil(answer.FlawData)
 		}
-		shareWhole(r.x.recipients.leader, r.x.recorder)
+		r.x.shareWhole(r.x.recorder)
 	}
 	if json && whole {
 		r.x.talk.Body(payload)
@@ -222,7 +222,7 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 			return nil, nil
 		}
 		if pass+skip > 0 || !s.Opened {
-			share(r.x.recipients.leader, r.x.recorder)
+			r.x.share()
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -322,7 +322,7 @@ func (r *relay) endEvents() (*upstream.Failure, error) {
 	if s.Failed {
 		r.x.facts.why = "worker_error"
 	} else {
-		shareWhole(r.x.recipients.leader, r.x.recorder)
+		r.x.shareWhole(r.x.recorder)
 	}
 	err := r.x.reply.send(r.stillHeld())
 	if err == nil {

@@ -139,11 +139,36 @@ func TestContentOfASharedAnswer(t *testing.T) {
 	readUntil(t, streaming, doneEvent)
 	whole.answer(t)
 	leader.answer(t)
+	var led traceparent.Link
 	for n := range 3 {
-		wantContent(t, o.nth(t, n+1).Content, &record.Content{Input: asks("hi"), Output: said("hello", "stop")})
+		r := o.nth(t, n+1)
+		wantContent(t, r.Content, &record.Content{Input: asks("hi"), Output: said("hello", "stop")})
+		if r.Cache.Result != cacheWait {
+			led = r.Trace.Link()
+		}
 	}
-	if o.nth(t, 1).Trace.Trace == o.nth(t, 2).Trace.Trace {
-		t.Error("two requests are one trace")
+	for n := range 3 { // in a trace of its own, with a link to the leader's
+		if r := o.nth(t, n+1); r.Trace.Link() != led && (r.Link != led || r.Trace.Trace == led.Trace) || r.Trace.Link() == led && r.Link != (traceparent.Link{}) {
+			t.Errorf("%q is of %s and has the link %s to %s", r.Cache.Result, r.Trace.Trace, r.Link.Trace, led.Trace)
+		}
+	}
+}
+
+// Where the leader is not sampled, nobody would find what a link named.
+func TestNoLinkToWhatIsNotSampled(t *testing.T) {
+	w := startGated(t)
+	p := startProxy(t, traced(cachedSettings(t, w.url), traceparent.Parent))
+	o := observe(p)
+	leader := p.send(t, chatPath, streamChat, "traceparent: 00-"+clientTrace+"-"+clientSpan+"-00")
+	s := w.step(t)
+	follower := p.follow(t, chatPath, plainChat)[0]
+	s.say(streamHead + chunk(roleEvent+delta("hello")+finishEvent+doneEvent) + "0\r\n\r\n")
+	follower.answer(t)
+	leader.answer(t)
+	for n := range 2 {
+		if r := o.nth(t, n+1); r.Link != (traceparent.Link{}) || r.Cache.Result == cacheWait && !r.Trace.Sampled {
+			t.Errorf("%q has a link to %s", r.Cache.Result, r.Link.Trace)
+		}
 	}
 }
 
@@ -203,5 +228,24 @@ func BenchmarkContent(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// An answer that a prefill worker gives whole is told as a stream after hidden values were put back
+// into it: the trace has it as it was before.
+func TestContentOfAPrefilledAnswer(t *testing.T) {
+	ended := strings.NewReplacer(`"finish_reason":"length"`, `"finish_reason":"stop"`, `"hel"`, `"[CREDIT_CARD]"`).Replace(contextReply)
+	from, to := startWorker(t, send(httpReply(200, "application/json", ended))), goodWorker(t)
+	s, g := handoverSettings("trtllm", []string{from.url}, []string{to.url}), guarded(classify.Redact)
+	s.Classify, s.Guards = g.Classify, Guards{Restore: true}
+	s.Classify.Jailbreak.Action = classify.Off
+	p := startProxy(t, telling(s))
+	o := observe(p)
+	for n, body := range []string{cardChat, strings.Replace(cardChat, `{`, `{"stream":true,`, 1)} {
+		a := p.ask(t, chatPath, body)
+		if !strings.Contains(a.body, "4111") {
+			t.Errorf("the client got %s", a.body)
+		}
+		wantContent(t, o.nth(t, n+1).Content, &record.Content{Input: asks("my card is [CREDIT_CARD]"), Output: said("[CREDIT_CARD]", "stop")})
 	}
 }

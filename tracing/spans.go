@@ -60,7 +60,7 @@ func spansOf(r *record.Record) int {
 func (p *pipeline) emit(r *record.Record, content *record.Content) {
 	ctx := under(remote(&r.Trace), r.Trace.Trace, r.Trace.Span)
 	_, root := p.tracer.Start(ctx, spanName(r), trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...), trace.WithAttributes(contentAttributes(content)...))
+		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...), trace.WithAttributes(contentAttributes(content)...), trace.WithLinks(links(r)...))
 	if s, ok := root.(sdktrace.ReadOnlySpan); ok { // the limits of OTEL_SPAN_* may have cut it
 		p.content.Add(int64(contentOf(s) - content.Size()))
 	}
@@ -105,6 +105,17 @@ func (p *pipeline) leg(below context.Context, r *record.Record, s *part) {
 		span.SetStatus(codes.Error, failure)
 	}
 	span.End(trace.WithTimestamp(r.Began.Add(end)))
+}
+
+// links are those of the request's span: to the equal request whose answer it was given.
+func links(r *record.Record) []trace.Link {
+	if r.Link == (traceparent.Link{}) {
+		return nil
+	}
+	return []trace.Link{{
+		SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(r.Link.Trace), SpanID: trace.SpanID(r.Link.Span), TraceFlags: trace.FlagsSampled}),
+		Attributes:  []attribute.KeyValue{attribute.String("kvasir.link", "leader")},
+	}}
 }
 
 // remote is a context with the client's span, if it named one.

@@ -220,6 +220,10 @@ func written(spans []*tracepb.Span) string {
 			fmt.Fprintf(&b, "  at %v %s\n", at(e.TimeUnixNano), e.Name)
 			lines(&b, "    ", e.Attributes)
 		}
+		for _, l := range s.Links {
+			fmt.Fprintf(&b, "  link %x-%x\n", l.TraceId[:1], l.SpanId[:1])
+			lines(&b, "    ", l.Attributes)
+		}
 	}
 	return b.String()
 }
@@ -341,6 +345,9 @@ func TestRoots(t *testing.T) {
 		{"a cache hit", func(r *record.Record) {
 			r.Worker, r.Cache = "", record.Cache{Result: "hit", Entry: "e1", Similarity: 0.97}
 		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=cache kvasir.cache=hit kvasir.cache.entry=e1 kvasir.cache.similarity=0.97`},
+		{"an equal request's answer", func(r *record.Record) {
+			r.Worker, r.Cache, r.Link = "", record.Cache{Result: "wait"}, traceparent.Link{Trace: traceparent.TraceID{0: 7}, Span: traceparent.SpanID{0: 8}}
+		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=cache kvasir.cache=wait link_07-08 kvasir.link=leader`},
 		{"blocked", func(r *record.Record) {
 			r.Worker, r.Path, r.End = "", "blocked", "blocked"
 		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=blocked error.type=blocked`},
@@ -366,7 +373,7 @@ func TestRoots(t *testing.T) {
 				t.Errorf("got %s, want %s", got, first)
 			}
 			for _, a := range strings.Fields(attributes) {
-				if !strings.Contains(rest, "  "+a+"\n") {
+				if !strings.Contains(rest, "  "+strings.ReplaceAll(a, "_0", " 0")+"\n") {
 					t.Errorf("%s is not there:\n%s", a, rest)
 				}
 			}

@@ -55,7 +55,8 @@ type Record struct {
 	Cache     Cache
 	Placement Placement
 
-	Content *Content // nil: it is not asked for. For traces alone: nobody else keeps or shows it
+	Link    traceparent.Link // the equal request whose answer this one was given; zero: none, or it is not sampled
+	Content *Content         // nil: it is not asked for. For traces alone: nobody else keeps or shows it
 }
 
 // Content is what a request asked and was answered, as JSON in the form of OpenTelemetry's conventions.
