@@ -21,7 +21,13 @@ func (x *exchange) keepPrompt() {
 	if !x.trace.Sampled || !pl.state.settings.TraceContent || !pl.route.Generates() || !x.trail.On() {
 		return
 	}
-	x.talk = content.New(pl.route.Kind, &x.p.talks)
+	x.talk = content.New(pl.route.Kind, &x.p.talks, x.p.bugs.note)
+	defer func() {
+		if fault := recover(); fault != nil { // costs the content, not the request
+			x.p.bugs.note(fault, "keeping the prompt for a trace")
+			x.talk.LeaveOut(content.Bug)
+		}
+	}()
 	action := pl.state.settings.Classify.PII.Action
 	v := pl.verdict
 	hides := action == classify.Redact || action == classify.Block

@@ -83,8 +83,8 @@ func TestContentWithoutRoom(t *testing.T) {
 	if last["kvasir.content.left_out"] != "queue_full" || last["gen_ai.input.messages"] != "" || p.content.Load() != 0 {
 		t.Errorf("the last one has %v, %d bytes wait", last, p.content.Load())
 	}
-	if n := testutil.ToFloat64(tr.exported); n != fit+1 {
-		t.Errorf("%v spans are exported", n)
+	if n, left := testutil.ToFloat64(tr.exported), testutil.ToFloat64(tr.leftOut.WithLabelValues("queue_full")); n != fit+1 || left != 1 {
+		t.Errorf("%v spans are exported, %v without content", n, left)
 	}
 }
 

@@ -64,6 +64,9 @@ func (p *pipeline) emit(r *record.Record, content *record.Content) {
 	if s, ok := root.(sdktrace.ReadOnlySpan); ok { // the limits of OTEL_SPAN_* may have cut it
 		p.content.Add(int64(contentOf(s) - content.Size()))
 	}
+	if content != nil && content.LeftOut != "" {
+		p.tracing.leftOut.WithLabelValues(content.LeftOut).Inc()
+	}
 	below := trace.ContextWithSpan(context.Background(), root)
 	for rest := r.Steps; len(rest) > 0; {
 		var s part

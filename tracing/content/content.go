@@ -4,7 +4,7 @@
 // OpenTelemetry's conventions for generative AI have them: messages with parts, in JSON. It knows
 // requests and answers as openai and openai/answer read them, and nothing of spans.
 //
-//	t := content.New(kind, &budget)
+//	t := content.New(kind, &budget, bugs.note)
 //	t.Asked(&request, &hidden) // hidden: what guards took out of the body
 //	t.Begin()                  // a worker is asked; again for the next one
 //	t.Event(event)             // of each event; or once t.Body(body), or t.Told(answer)
@@ -37,6 +37,7 @@ const (
 	Unjudged = "unjudged"   // the guard that hides personal data could not judge it
 	Full     = "too_much"   // others have used the budget up
 	Unread   = "unreadable" // the answer was too long to be read, or no JSON
+	Bug      = "bug"        // keeping it met one, which costs the content and not the request
 )
 
 // A Budget is what the requests under way have taken of BudgetBytes. The zero value is ready.
@@ -63,11 +64,20 @@ type Talk struct {
 	said   said
 	budget *Budget
 	taken  int
+	note   func(fault any, what string)
 }
 
-// New is a Talk on a route of kind k that generates text.
-func New(k openai.Kind, b *Budget) *Talk {
-	return &Talk{said: said{kind: k}, budget: b}
+// New is a Talk on a route of kind k that generates text. note is told of bugs.
+func New(k openai.Kind, b *Budget, note func(fault any, what string)) *Talk {
+	return &Talk{said: said{kind: k}, budget: b, note: note}
+}
+
+// bug ends a panic in here: nothing is kept.
+func (t *Talk) bug() {
+	if fault := recover(); fault != nil {
+		t.note(fault, "keeping the content of a trace")
+		t.LeaveOut(Bug)
+	}
 }
 
 // LeaveOut keeps nothing of the request from now on, and says why.
@@ -79,6 +89,7 @@ func (t *Talk) LeaveOut(why string) {
 // Asked keeps the prompt. hidden are the values that must not be seen, each with what is to stand
 // there.
 func (t *Talk) Asked(r *openai.Request, hidden *openai.Splices) {
+	defer t.bug()
 	if !t.take(PromptBytes + AnswerBytes) { // what it may come to
 		t.LeaveOut(Full)
 		return

@@ -36,10 +36,13 @@ func asked(t testing.TB, route, body, hide string) *Talk {
 		hidden.Replace(openai.Span{Start: int32(at + n), End: int32(at + n + len(hide))}, []byte("[X]"))
 		at += n + len(hide)
 	}
-	k := New(routes[route], &Budget{})
+	k := New(routes[route], &Budget{}, bug)
 	k.Asked(&r, &hidden)
 	return k
 }
+
+// bug fails the test.
+func bug(fault any, _ string) { panic(fault) }
 
 // kept is what was kept, one line each.
 func (t *Talk) kept(end string) string {
@@ -156,7 +159,7 @@ func TestAnswers(t *testing.T) {
 		{name: "no answer", route: "/v1/chat/completions", body: `{"error":"no"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := New(routes[c.route], &Budget{})
+			k := New(routes[c.route], &Budget{}, bug)
 			k.Begin()
 			if c.body != "" {
 				k.Body([]byte(c.body))
@@ -174,7 +177,7 @@ func TestAnswers(t *testing.T) {
 
 // An answer that no worker gives is told as one that a worker gave; another attempt forgets the first.
 func TestTold(t *testing.T) {
-	k := New(openai.KindChat, &Budget{})
+	k := New(openai.KindChat, &Budget{}, bug)
 	k.Begin()
 	k.Body([]byte(`{"choices":[{"index":0,"message":{"content":"of a worker that died"}}]}`))
 	k.Told(&answer.Answer{Text: []byte("a\n\"b\""), Reasoning: []byte("hm"), Finish: "content_filter",
@@ -221,7 +224,7 @@ func TestBounds(t *testing.T) {
 		})
 	}
 	t.Run("a long answer", func(t *testing.T) {
-		k := New(openai.KindChat, &Budget{})
+		k := New(openai.KindChat, &Budget{}, bug)
 		k.Begin()
 		for range 1000 {
 			k.Event([]byte(events(`{"choices":[{"index":0,"delta":{"content":"` + long[:20*400] + `"}}]}`)[0]))
@@ -232,7 +235,7 @@ func TestBounds(t *testing.T) {
 		}
 	})
 	t.Run("many calls", func(t *testing.T) {
-		k := New(openai.KindChat, &Budget{})
+		k := New(openai.KindChat, &Budget{}, bug)
 		k.Begin()
 		k.Body([]byte(`{"choices":[` + strings.Repeat(`{"message":{"tool_calls":[`+strings.Repeat(`{"id":"`+strings.Repeat("i", 300)+`","function":{"name":"f"}},`, 99)+`{}]}},`, 99) + `{}]}`))
 		wellFormed(t, k)
@@ -251,6 +254,27 @@ func TestHiddenAtACut(t *testing.T) {
 	}
 }
 
+// A bug costs the content, and not the request.
+func TestBug(t *testing.T) {
+	told := 0
+	k := New(openai.KindChat, &Budget{}, func(any, string) { told++ })
+	k.Asked(nil, nil)
+	if told != 1 || k.LeftOut != Bug || k.Tap() != nil || k.Output("") != "" {
+		t.Errorf("told %d times: %+v", told, k)
+	}
+}
+
+// Results within results are not walked through again and again.
+func TestDeepResults(t *testing.T) {
+	const depth = 25
+	body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":` + strings.Repeat(`[{"type":"tool_result","tool_use_id":"t","content":`, depth) + `"the end"` + strings.Repeat(`}]`, depth) + `}]}`
+	k := asked(t, "/v1/messages", body, "")
+	wellFormed(t, k)
+	if n := strings.Count(k.Input, "tool_call_response"); n != deepest+1 || !strings.Contains(k.Input, "the end") {
+		t.Errorf("%d levels: %s", n, k.Input)
+	}
+}
+
 // What is kept of all requests is bounded, and given back.
 func TestBudget(t *testing.T) {
 	var b Budget
@@ -260,7 +284,7 @@ func TestBudget(t *testing.T) {
 	}
 	var all []*Talk
 	for n := 0; ; n++ {
-		k := New(openai.KindText, &b)
+		k := New(openai.KindText, &b, bug)
 		k.Asked(&r, new(openai.Splices))
 		all = append(all, k)
 		if k.LeftOut == Full {
@@ -292,7 +316,7 @@ func FuzzAnswer(f *testing.F) {
 	kinds := []openai.Kind{openai.KindChat, openai.KindText, openai.KindResponses, openai.KindMessages}
 	names := []string{"response.completed", "response.output_item.done", "response.output_text.delta", "message_start"}
 	f.Fuzz(func(t *testing.T, pick byte, data []byte) {
-		k := New(kinds[pick%4], &Budget{})
+		k := New(kinds[pick%4], &Budget{}, bug)
 		k.Begin()
 		for range 3 {
 			k.Event(append(append([]byte("event: "+names[pick>>2%4]+"\ndata: "), data...), "\n\n"...))
@@ -325,8 +349,36 @@ func FuzzPrompt(f *testing.F) {
 				}
 			}
 		}
-		k := New(routes[path], &Budget{})
+		k := New(routes[path], &Budget{}, bug)
 		k.Asked(&r, &hidden)
 		wellFormed(t, k)
 	})
+}
+
+// BenchmarkTalk keeps the prompt and the streamed answer of a request: short ones, and ones that fill
+// the bounds.
+func BenchmarkTalk(b *testing.B) {
+	for name, size := range map[string]int{"short": 500, "full": 15 << 10} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat("a", size)
+			body := `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":"`+text+`"},`, 3) + `{"role":"user","content":"` + text + `"}]}`
+			event := []byte(events(`{"choices":[{"index":0,"delta":{"content":"` + text[:size/100] + `"}}]}`)[0])
+			var r openai.Request
+			if err := r.Parse(openai.Route{Path: "/v1/chat/completions", Kind: openai.KindChat}, []byte(body), nil); err != nil {
+				b.Fatal(err.Message)
+			}
+			var budget Budget
+			b.ReportAllocs()
+			for b.Loop() {
+				k := New(openai.KindChat, &budget, bug)
+				k.Asked(&r, new(openai.Splices))
+				k.Begin()
+				for range 400 {
+					k.Event(event)
+				}
+				_ = k.Output("")
+				k.Release()
+			}
+		})
+	}
 }

@@ -16,7 +16,11 @@ type prompt struct {
 	writer
 	body   []byte
 	hidden *openai.Splices
+	within int // results of tools, in which the part at hand stands
 }
+
+// deepest is how many results may stand within one another: each level is walked through anew.
+const deepest = 2
 
 // promptOf makes the instructions that stand apart and the messages of a request; nil: there are
 // none. It reads what a model reads as text, and calls of tools with their results; of images, files
@@ -89,8 +93,12 @@ func (p *prompt) messages(at openai.Span, message func(openai.Span), room int) [
 func (p *prompt) last(at openai.Span) (last []openai.Span, all int) {
 	var ring [newest]openai.Span
 	w := p.walk(at)
-	for ok := w.Enter('['); ok && w.Element(); all++ {
+	if !w.Enter('[') {
+		return nil, 0
+	}
+	for w.Element() {
 		ring[all%newest] = w.Span()
+		all++
 	}
 	for n := max(0, all-newest); n < all; n++ {
 		last = append(last, ring[n%newest])
@@ -182,7 +190,7 @@ func (p *prompt) message(at openai.Span) {
 	}
 	p.text("text", m.refusal)
 	w := p.walk(m.calls)
-	for ok := m.calls.Given() && w.Enter('['); ok && w.Element(); {
+	for ok := m.calls.Given() && w.Enter('['); ok && w.Element() && !p.cut; {
 		c := p.read(w.Span())
 		f := p.read(c.function)
 		p.toolCall(c.id, f.name, f.arguments)
@@ -234,7 +242,7 @@ func (p *prompt) said(at openai.Span) {
 
 func (p *prompt) prompts(at openai.Span) {
 	w := p.walk(at)
-	for ok := w.Enter('['); ok && w.Element(); {
+	for ok := w.Enter('['); ok && w.Element() && !p.cut; {
 		if w.Peek() != '"' { // this one and, as they are of one sort, all others
 			if p.open("token_ids") {
 				p.close()
@@ -348,10 +356,12 @@ func (p *prompt) result(id, of openai.Span) {
 		p.dst = append(p.dst, "null"...)
 	case p.body[of.Start] == '"':
 		p.string(of)
-	case p.body[of.Start] == '[':
+	case p.body[of.Start] == '[' && p.within < deepest:
+		p.within++
 		p.dst = append(p.dst, '[')
 		p.content(of)
 		p.dst = append(p.dst, ']')
+		p.within--
 	default:
 		p.value(p.seen(of))
 	}

@@ -72,6 +72,10 @@ func (t *Talk) Tap() answer.Tap {
 
 // Event takes down one event of a stream.
 func (t *Talk) Event(event []byte) {
+	if t.said.shut {
+		return
+	}
+	defer t.bug()
 	name, data := openai.EventFields(event)
 	if len(data) == 0 || data[0] != '{' {
 		return
@@ -92,6 +96,7 @@ func (t *Talk) Body(body []byte) {
 	if t == nil || t.said.shut {
 		return
 	}
+	defer t.bug()
 	s, w := &t.said, openai.Walk(body)
 	switch s.kind {
 	case openai.KindMessages:
@@ -108,6 +113,7 @@ func (t *Talk) Told(a *answer.Answer) {
 	if t == nil || t.said.shut {
 		return
 	}
+	defer t.bug()
 	t.Begin()
 	s := &t.said
 	c := s.choice(0)
@@ -122,10 +128,11 @@ func (t *Talk) Told(a *answer.Answer) {
 
 // Output is the answer as JSON; "": there is none. end is why the request ended, for an answer that
 // does not say why it did.
-func (t *Talk) Output(end string) string {
+func (t *Talk) Output(end string) (output string) {
 	if t == nil || len(t.said.choices) == 0 {
 		return ""
 	}
+	defer t.bug()
 	w := writer{dst: []byte{'['}}
 	for i := range t.said.choices {
 		c := &t.said.choices[i]
