@@ -88,8 +88,11 @@ func exposed(c *config.Config) (warnings []string) {
 			warnings = append(warnings, fmt.Sprintf("peers.servers[%d]: what replicas share, and the token, may go in the clear to %s; use tls:// or peers.tls, or a network that is theirs alone", i, wording.Quote(u.Host)))
 		}
 	}
+	if c.Tracing.Content {
+		warnings = append(warnings, "tracing.content: what clients ask and are answered leaves this machine, for the collector and all who read there; of personal data only what classify.pii blocks or redacts is left out")
+	}
 	if u, err := url.Parse(c.Tracing.Endpoint); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
-		warnings = append(warnings, "tracing.endpoint: names of models, keys and tenants, and tracing.headers, go in the clear to "+wording.Quote(u.Host)+"; use https, or a network that is the collector's alone")
+		warnings = append(warnings, "tracing.endpoint: "+inTraces(c)+", and tracing.headers, go in the clear to "+wording.Quote(u.Host)+"; use https, or a network that is the collector's alone")
 	}
 	for i, w := range c.Workers {
 		if u, err := url.Parse(w.URL); err == nil && u.Scheme == "http" && !config.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
@@ -97,6 +100,14 @@ func exposed(c *config.Config) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// inTraces is what traces have that is not for everybody.
+func inTraces(c *config.Config) string {
+	if c.Tracing.Content {
+		return "prompts, answers, names of models, keys and tenants"
+	}
+	return "names of models, keys and tenants"
 }
 
 // contradicted says what does not go together, though each is good by itself.

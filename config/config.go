@@ -213,6 +213,7 @@ type Tracing struct {
 	Headers  map[string]string `koanf:"headers" secret:"yes"`
 	Sampler  string            `koanf:"sampler" default:"parent" oneof:"parent ratio always never"`
 	Ratio    float64           `koanf:"ratio" default:"1" min:"0" max:"1"`
+	Content  bool              `koanf:"content" default:"false"`
 	TLS      PeerTLS           `koanf:"tls"`
 }
 

@@ -261,7 +261,7 @@ func TestFullFile(t *testing.T) {
 	if want := [][sha256.Size]byte{sha256.Sum256([]byte("alice")), sha256.Sum256([]byte("sk-bob"))}; !slices.Equal(g.KeySums, want) {
 		t.Errorf("the sums of keys are %x, want %x", g.KeySums, want)
 	}
-	if tr := g.Tracing; !tr.On || !tr.GRPC || tr.Endpoint != "https://otel.example:4317" || tr.Sampler != "ratio" || tr.Ratio != 0.25 ||
+	if tr := g.Tracing; !tr.On || !tr.GRPC || tr.Endpoint != "https://otel.example:4317" || tr.Sampler != "ratio" || tr.Ratio != 0.25 || !tr.Content ||
 		!maps.Equal(tr.Headers, map[string]string{"X-Key": "1"}) || tr.TLS == nil || tr.TLS.ServerName != "otel.internal" || len(tr.TLSName) != 32 {
 		t.Errorf("tracing is %+v", tr)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ type Traces struct {
 	Headers  map[string]string // nil: the exporter's variables say them
 	Sampler  string            // parent, ratio, always, never
 	Ratio    float64
+	Content  bool        // spans have prompts and answers
 	TLS      *tls.Config // nil: the exporter's variables say it
 	TLSName  string
 
@@ -34,36 +36,48 @@ const otlpPath = "/v1/traces"
 
 func (b *loader) tracing(env func(string) (string, bool)) (t Traces) {
 	c := &b.config.Tracing
-	get := func(names ...string) string { // the first that is set
+	first := func(names ...string) (name, value string) { // that is set
 		for _, name := range names {
 			if v, _ := env(name); strings.TrimSpace(v) != "" {
-				return strings.TrimSpace(v)
+				return name, strings.TrimSpace(v)
 			}
 		}
-		return ""
+		return "", ""
+	}
+	get := func(names ...string) string {
+		_, v := first(names...)
+		return v
 	}
 	if strings.EqualFold(get("OTEL_SDK_DISABLED"), "true") {
 		return t
 	}
 	t.Endpoint = c.Endpoint
-	exporter := get("OTEL_TRACES_EXPORTER")
+	exporter := strings.ToLower(get("OTEL_TRACES_EXPORTER"))
+	variable, to := first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 	if t.Endpoint == "" {
-		if exporter == "none" || get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") == "" {
+		if exporter == "none" || to == "" {
 			return t
 		}
-		if exporter != "" && exporter != "otlp" {
+		if exporter != "" && !slices.Contains(strings.Split(exporter, ","), "otlp") {
 			t.ignore("OTEL_TRACES_EXPORTER", exporter, "otlp or none")
 		}
 	}
-	t.On, t.Headers = true, c.Headers
 	t.GRPC = c.Protocol == "grpc"
 	if c.Protocol == "http" {
-		t.protocol(get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"))
+		t.protocol(first("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"))
+	}
+	if t.Endpoint == "" && !isEndpoint(to, t.GRPC) { // not quoted: it may have a password in it
+		t.Ignored = append(t.Ignored, variable+" is no URL of a collector, such as http://10.0.0.9:4318, and not taken: requests are not traced")
+		return t
+	}
+	t.On, t.Headers = true, c.Headers
+	if name, v := first("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"); v != "" && v != "gzip" && v != "none" {
+		t.ignore(name, v, "gzip and none")
 	}
 	if !t.GRPC && t.Endpoint != "" && !strings.HasSuffix(t.Endpoint, otlpPath) {
 		t.Endpoint = strings.TrimRight(t.Endpoint, "/") + otlpPath
 	}
-	t.Sampler, t.Ratio = c.Sampler, c.Ratio
+	t.Sampler, t.Ratio, t.Content = c.Sampler, c.Ratio, c.Content
 	if c.Sampler == "parent" && c.Ratio == 1 {
 		t.sampler(get("OTEL_TRACES_SAMPLER"), get("OTEL_TRACES_SAMPLER_ARG"))
 	}
@@ -75,14 +89,21 @@ func (t *Traces) ignore(name, value, wants string) {
 	t.Ignored = append(t.Ignored, fmt.Sprintf("%s is %s, and not taken: Kvasir knows %s", name, wording.Quote(value), wants))
 }
 
-// protocol takes what OTEL_EXPORTER_OTLP_PROTOCOL says; "": nothing.
-func (t *Traces) protocol(v string) {
+// isEndpoint says whether the exporter understands a variable's endpoint: else it would send to a port
+// of this host. Over gRPC it may be host:port, which is TLS.
+func isEndpoint(raw string, grpc bool) bool {
+	u, err := url.Parse(raw)
+	return err == nil && (u.Host != "" || grpc && u.Opaque != "")
+}
+
+// protocol takes what a variable says; "": nothing. The exporter itself tells the two of HTTP apart.
+func (t *Traces) protocol(name, v string) {
 	switch v {
-	case "", "http/protobuf":
+	case "", "http/protobuf", "http/json":
 	case "grpc":
 		t.GRPC = true
 	default:
-		t.ignore("OTEL_EXPORTER_OTLP_PROTOCOL", v, "http/protobuf and grpc")
+		t.ignore(name, v, "http/protobuf, http/json and grpc")
 	}
 }
 
@@ -97,7 +118,7 @@ func (t *Traces) sampler(v, arg string) {
 			ratio = n
 		}
 	}
-	switch cmp.Or(v, "parentbased_always_on") {
+	switch cmp.Or(strings.ToLower(v), "parentbased_always_on") {
 	case "parentbased_always_on":
 	case "parentbased_always_off":
 		t.Ratio = 0

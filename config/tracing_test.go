@@ -39,7 +39,22 @@ func TestTraces(t *testing.T) {
 		{otlp + " OTEL_TRACES_EXPORTER=zipkin", `"" http parent 1 OTEL_TRACES_EXPORTER`},
 		{otlp + " " + grpc, `"" grpc parent 1`},
 		{otlp + " " + grpc + " OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf", `"" http parent 1`},
-		{otlp + " OTEL_EXPORTER_OTLP_PROTOCOL=http/json", `"" http parent 1 OTEL_EXPORTER_OTLP_PROTOCOL`},
+		{otlp + " OTEL_EXPORTER_OTLP_PROTOCOL=http/json", `"" http parent 1`},
+		{otlp + " OTEL_EXPORTER_OTLP_PROTOCOL=http/xml", `"" http parent 1 OTEL_EXPORTER_OTLP_PROTOCOL`},
+		{otlp + " OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=x", `"" http parent 1 OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=c:4318", "off OTEL_EXPORTER_OTLP_ENDPOINT"}, // the exporter would send to this host
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=user:secret@10.0.0.9:4318", "off OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=c:4317 " + grpc, `"" grpc parent 1`},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=10.0.0.9:4317 " + grpc, "off OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{at + " OTEL_EXPORTER_OTLP_ENDPOINT=c:4318", `"http://c:4318/v1/traces" http parent 1`},
+		{otlp + " OTEL_EXPORTER_OTLP_COMPRESSION=gzip OTEL_EXPORTER_OTLP_TIMEOUT=5000 OTEL_EXPORTER_OTLP_INSECURE=true OTEL_EXPORTER_OTLP_HEADERS=a=b", `"" http parent 1`},
+		{otlp + " OTEL_EXPORTER_OTLP_COMPRESSION=none", `"" http parent 1`},
+		{otlp + " OTEL_EXPORTER_OTLP_COMPRESSION=zstd", `"" http parent 1 OTEL_EXPORTER_OTLP_COMPRESSION`},
+		{otlp + " OTEL_TRACES_EXPORTER=console,otlp", `"" http parent 1`},
+		{otlp + " OTEL_TRACES_SAMPLER=Always_Off", `"" http never 1`},
+		{otlp + " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true", `"" http parent 1`},
+		{otlp + " tracing.content=true", `"" http parent 1 content`},
+		{"tracing.content=true", "off"},
 		{at + " " + always, `"http://c:4318/v1/traces" http always 1`},
 		{at + " " + always + " tracing.sampler=ratio", `"http://c:4318/v1/traces" http ratio 1`},
 		{at + " " + always + " tracing.ratio=0.5", `"http://c:4318/v1/traces" http parent 0.5`},
@@ -68,9 +83,14 @@ func TestTraces(t *testing.T) {
 		got := "off"
 		if tr := g.Tracing; tr.On {
 			got = fmt.Sprintf("%q %s %s %v", tr.Endpoint, map[bool]string{false: "http", true: "grpc"}[tr.GRPC], tr.Sampler, tr.Ratio)
-			for _, text := range tr.Ignored {
-				name, _, _ := strings.Cut(text, " ")
-				got += " " + name
+			if tr.Content {
+				got += " content"
+			}
+		}
+		for _, text := range g.Tracing.Ignored {
+			name, _, _ := strings.Cut(text, " ")
+			if got += " " + name; strings.Contains(text, "secret") {
+				t.Errorf("it says %s", text)
 			}
 		}
 		if got != c.want {

@@ -305,6 +305,7 @@ func TestTracesByEachWay(t *testing.T) {
 		{"grpc", plain, fmt.Sprintf(`{endpoint: "http://%s", protocol: grpc}`, plain.grpc), nil},
 		{"https", secret, fmt.Sprintf(`{endpoint: "https://%s", %s}`, secret.http, tls), nil},
 		{"grpcs", secret, fmt.Sprintf(`{endpoint: "https://%s", protocol: grpc, %s}`, secret.grpc, tls), nil},
+		{"json", plain, fmt.Sprintf(`{endpoint: "http://%s", content: true}`, plain.http), []string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip"}},
 		{"variables", plain, "{}", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + plain.http}},
 		{"variables-grpcs", secret, "{}", append(variables, "OTEL_EXPORTER_OTLP_ENDPOINT=https://"+secret.grpc, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc")},
 	} {

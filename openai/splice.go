@@ -144,6 +144,27 @@ func (s *Splices) AppendTo(dst, body []byte) []byte {
 	return append(dst, body[from:]...)
 }
 
+// AppendSpan appends what the new body has in the place of at, most bytes of it or a little more:
+// what is put in comes whole. No edit may reach over the border of at.
+func (s *Splices) AppendSpan(dst, body []byte, at Span, most int) []byte {
+	cuts, from, full := s.settled(body), int(at.Start), len(dst)+most
+	first, _ := slices.BinarySearchFunc(cuts, from, func(c cut, from int) int { return cmp.Compare(c.start, from) })
+	for _, c := range cuts[first:] {
+		if c.start >= int(at.End) || len(dst) >= full {
+			break
+		}
+		dst = append(dst, body[from:min(c.start, from+full-len(dst))]...)
+		if len(dst) < full {
+			dst = append(dst, c.with...)
+		}
+		from = c.end
+	}
+	if len(dst) < full {
+		dst = append(dst, body[from:min(int(at.End), from+full-len(dst))]...)
+	}
+	return dst
+}
+
 func appendSegment(dst [][]byte, piece []byte) [][]byte {
 	if len(piece) == 0 {
 		return dst

@@ -163,3 +163,39 @@ func TestSplicesTable(t *testing.T) {
 		})
 	}
 }
+
+// AppendSpan gives the part of the new body that stands in the place of a span: what Segments gives for
+// all of it, cut at a length, with what is put in whole.
+func TestAppendSpan(t *testing.T) {
+	body := []byte(`{"a":"one SECRET two SECRET","b":"SECRET","c":"three"}`)
+	var s Splices
+	for at := 0; ; {
+		n := bytes.Index(body[at:], []byte("SECRET"))
+		if n < 0 {
+			break
+		}
+		s.Replace(Span{int32(at + n), int32(at + n + 6)}, []byte("[X]"))
+		at += n + 6
+	}
+	for _, c := range []struct {
+		part string
+		most int
+		want string
+	}{
+		{`one SECRET two SECRET`, 100, `one [X] two [X]`},
+		{`one SECRET two SECRET`, 2, `on`},
+		{`one SECRET two SECRET`, 4, `one `},
+		{`one SECRET two SECRET`, 5, `one [X]`},
+		{`one SECRET two SECRET`, 12, `one [X] two `},
+		{`"SECRET"`, 100, `"[X]"`},
+		{`"SECRET"`, 1, `"`},
+		{`three`, 100, `three`},
+		{`three`, 0, ``},
+		{string(body), 1000, `{"a":"one [X] two [X]","b":"[X]","c":"three"}`},
+	} {
+		at := int32(bytes.Index(body, []byte(c.part)))
+		if got := s.AppendSpan([]byte("- "), body, Span{at, at + int32(len(c.part))}, c.most); string(got) != "- "+c.want {
+			t.Errorf("%d bytes of %s are %q, want %q", c.most, c.part, got, "- "+c.want)
+		}
+	}
+}

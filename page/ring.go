@@ -96,6 +96,7 @@ func (s *slot) take(r *record.Record) {
 	types, denied := old.Judgement.Types[:0], old.Judgement.Denied[:0]
 	s.is = *r
 	s.is.WorkerID = nil // the next request's memory
+	s.is.Content = nil  // is for traces alone
 	s.is.Steps = append(steps, r.Steps...)
 	s.takeLegs()
 	few := r.Placement.Candidates[:min(len(r.Placement.Candidates), mostCandidates)]

@@ -29,6 +29,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("a new one has %d and dropped %d", kept, dropped)
 	}
 	r := ended()
+	r.Content = &record.Content{Input: "what was asked"}
 	for i := range mostKept + 500 {
 		r.Status, r.Steps[1].Leg.Worker, r.Placement.Candidates[0].Cost = i, fmt.Sprint(i), float64(i)
 		k.add(r)
@@ -42,7 +43,7 @@ func TestRing(t *testing.T) {
 	}
 	k.each(math.MaxInt64, func(seq uint64, r *record.Record) bool {
 		i := int(seq) - 1
-		if r.Status != i || r.Steps[1].Leg.Worker != fmt.Sprint(i) || r.Placement.Candidates[0].Cost != float64(i) || r.WorkerID != nil {
+		if r.Status != i || r.Steps[1].Leg.Worker != fmt.Sprint(i) || r.Placement.Candidates[0].Cost != float64(i) || r.WorkerID != nil || r.Content != nil {
 			t.Fatalf("number %d is %+v", seq, r)
 		}
 		return true

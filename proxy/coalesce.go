@@ -11,6 +11,7 @@ import (
 	"kvasir/coalesce"
 	"kvasir/openai"
 	"kvasir/openai/answer"
+	"kvasir/tracing/traceparent"
 )
 
 // A coalesceKey names what is asked. Requests with the same key may have the
@@ -20,14 +21,23 @@ type coalesceKey struct {
 	question [16]byte    // of a SHA-256
 }
 
-// The coalesced calls of a proxy. What comes of one is an answer, as far as the
-// leader's recorder has it.
+// A made is what comes of a coalesced call: an answer, as far as the leader's recorder has it, and
+// the trace of the request that makes it.
+type made struct {
+	answer.Answer
+	by traceparent.Link
+}
+
+// The coalesced calls of a proxy.
 type (
-	coalesceGroup    = coalesce.Group[coalesceKey, answer.Answer]
-	coalesceLeader   = coalesce.Leader[coalesceKey, answer.Answer]
-	coalesceFollower = coalesce.Follower[coalesceKey, answer.Answer]
-	coalesceSnapshot = coalesce.Snapshot[answer.Answer]
+	coalesceGroup    = coalesce.Group[coalesceKey, made]
+	coalesceLeader   = coalesce.Leader[coalesceKey, made]
+	coalesceFollower = coalesce.Follower[coalesceKey, made]
+	coalesceSnapshot = coalesce.Snapshot[made]
 )
+
+// made is what the recorder r has by now.
+func (x *exchange) made(r *answer.Recorder) made { return made{*r.Answer(), x.trace.Link()} }
 
 // coalesceKeyOf gives two requests the same key where the cache would take their
 // texts for equal. White space that counts there counts here.
@@ -47,32 +57,32 @@ func mayCoalesce(rule *cacheRule, r *openai.Request, o *CacheOptions) bool {
 }
 
 // share hands what has come of the answer to the followers, before the leader's
-// own client is sent it: a slow client need not hold the others up. l is nil
-// where the request leads no call, r where nothing is recorded.
-func share(l *coalesceLeader, r *answer.Recorder) {
+// own client is sent it: a slow client need not hold the others up.
+func (x *exchange) share() {
+	l, r := x.recipients.leader, x.recorder // nil: it leads no call, nothing is recorded
 	switch {
 	case l == nil:
 	case r == nil || r.Flaw() != "" && r.Flaw() != answer.FlawError:
 		l.Abandon()
 	default:
-		l.Update(*r.Answer())
+		l.Update(x.made(r))
 	}
 }
 
 // shareWhole ends the recording, and the call if there is one: the answer has
 // come to its right end, as its framing tells. Followers need not wait until the
 // leader's own client has been sent all of it.
-func shareWhole(l *coalesceLeader, r *answer.Recorder) {
+func (x *exchange) shareWhole(r *answer.Recorder) {
 	if r == nil {
 		return
 	}
 	r.Seal()
-	switch {
+	switch l := x.recipients.leader; {
 	case l == nil:
 	case r.Faithful():
-		l.Complete(*r.Answer())
+		l.Complete(x.made(r))
 	case r.Flaw() == "" && r.Answer().Finish != "":
-		l.CompleteForStarted(*r.Answer())
+		l.CompleteForStarted(x.made(r))
 	case r.Flaw() != answer.FlawError:
 		l.Abandon()
 	}
@@ -110,7 +120,7 @@ func (x *exchange) endCall() {
 	}
 	switch {
 	case r != nil && r.Faithful():
-		l.Complete(*r.Answer())
+		l.Complete(x.made(r))
 		return
 	case mayNextSucceed(&x.facts, &x.plan, r):
 		l.Fail()

@@ -47,7 +47,7 @@ var groups = map[string]string{
 
 // added are the headers of replies that Kvasir adds, where there is something to say.
 var added = []string{
-	"x-request-id", "x-kvasir-worker", "x-kvasir-overhead-us", "x-kvasir-cache", "x-kvasir-redacted", "x-kvasir-fallback",
+	"x-request-id", "x-kvasir-worker", "x-kvasir-overhead-us", "x-kvasir-cache", "x-kvasir-redacted", "x-kvasir-fallback", traceHeader,
 	"x-vsr-response-path", "x-vsr-selected-category", "x-vsr-selected-decision", "x-vsr-selected-model", "x-vsr-selected-reasoning",
 	"x-vsr-cache-hit", "x-vsr-pii-violation", "x-vsr-pii-types", "x-vsr-jailbreak-blocked",
 }

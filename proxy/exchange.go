@@ -16,6 +16,7 @@ import (
 	"kvasir/openai/answer"
 	"kvasir/proxy/record"
 	"kvasir/proxy/respond"
+	"kvasir/tracing/content"
 	"kvasir/tracing/traceparent"
 	"kvasir/upstream"
 )
@@ -48,6 +49,8 @@ type exchange struct {
 	facts  facts
 	trace  traceparent.Context // zero: the request is not traced
 	span   traceparent.SpanID  // of the leg that the exchange itself asks for
+	link   traceparent.Link    // the request whose answer it was given
+	talk   *content.Talk       // what is asked and answered, for the trace; nil: nobody wants it
 	trail  record.Trail
 	priced []record.Candidate // of the last placement, while the trail is on; memory
 	head   []byte             // of the request to the worker; memory
@@ -120,7 +123,9 @@ func (x *exchange) release() {
 	x.account, x.cacheRule, x.recipients, x.recorder, x.making = tokenAccount{}, cacheRule{}, recipients{}, nil, madeForAll{}
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]
-	x.trace, x.span = traceparent.Context{}, traceparent.SpanID{}
+	x.trace, x.span, x.link = traceparent.Context{}, traceparent.SpanID{}, traceparent.Link{}
+	x.talk.Release()
+	x.talk = nil
 	x.trail.Forget()
 	x.priced = emptied(x.priced, record.MaxCandidates)
 	exchanges.Put(x)

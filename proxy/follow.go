@@ -10,6 +10,7 @@ import (
 	"kvasir/openai"
 	"kvasir/openai/answer"
 	"kvasir/proxy/record"
+	"kvasir/tracing/traceparent"
 )
 
 // A follower is a request that follows a coalesced call. It decides what its
@@ -20,6 +21,7 @@ type follower struct {
 	client *edge.Conn
 	stream bool          // the client wants events
 	answer answer.Answer // as far as it was seen
+	by     traceparent.Link
 	replay answer.Replay // of answer
 
 	first time.Duration // how long the leader may be silent before the client was sent anything
@@ -51,6 +53,10 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 	x.trail.Next(record.Follow)
 	defer f.leave()
 	answered, err = x.followToTheEnd(f)
+	if x.facts.cache.result == cacheWait {
+		x.talk.Told(&f.answer) // as far as its client was sent it
+		x.link = f.by
+	}
 	m.followed.WithLabelValues(endOfFollowing(&x.facts, answered, x.recipients.leader != nil, err)).Inc()
 	return answered, err
 }
@@ -174,7 +180,7 @@ func (f *follower) next(s *coalesceSnapshot) (step followStep, events []byte) {
 	case s.Phase == coalesce.Leaderless:
 		return followTakeOver, nil
 	}
-	f.answer = s.Value
+	f.answer, f.by = s.Value.Answer, s.Value.by
 	switch {
 	case s.Phase == coalesce.Completed && !f.began:
 		return followWhole, nil

@@ -308,7 +308,7 @@ func TestFollowerSteps(t *testing.T) {
 	} {
 		f := tt.f
 		f.replay = answer.NewReplay(&f.answer, openai.KindChat, answer.NewID(), 0, false)
-		step, events := f.next(&coalesceSnapshot{Phase: tt.phase, Attempt: 1, Value: answer.Answer{Model: "m", Text: []byte(tt.text), Finish: "stop"}})
+		step, events := f.next(&coalesceSnapshot{Phase: tt.phase, Attempt: 1, Value: made{Answer: answer.Answer{Model: "m", Text: []byte(tt.text), Finish: "stop"}}})
 		if step != tt.want || !strings.Contains(string(events), tt.sent) || (len(events) > 0) != (tt.sent != "") {
 			t.Errorf("%s: step %d, want %d; %q", tt.name, step, tt.want, events)
 		}

@@ -63,6 +63,7 @@ func (x *exchange) guard() (answered bool, err *openai.Error) {
 		return false, &openai.Error{Status: status, Type: "invalid_request_error", Code: "content_filter", Message: r.refusal.Text}
 	}
 	say := r.refusal.Replay(x.plan.route.Kind, x.arrived().Unix(), x.plan.req.Usage.Include)
+	x.talk.Told(say.Answer())
 	x.tell(&say)
 	return true, nil
 }

@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"encoding/hex"
 	"net"
 	"strconv"
 	"time"
@@ -53,6 +54,10 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 		dst = append(dst, "x-kvasir-overhead-us: "...)
 		dst = strconv.AppendInt(dst, x.facts.overhead.Microseconds(), 10)
 		dst = append(dst, "\r\n"...)
+		if x.trace.Sampled { // else nobody finds it
+			dst = hex.AppendEncode(append(dst, traceHeader+": "...), x.trace.Trace[:])
+			dst = append(dst, "\r\n"...)
+		}
 	}
 	dst = appendVSR(dst, &x.plan, &x.facts.cache, x.facts.status)
 	dst = appendLimits(dst, &x.plan, time.Now())
@@ -66,13 +71,16 @@ func (x *exchange) appendOwnHeaders(dst []byte) []byte {
 	return dst
 }
 
+// traceHeader has the id of the request's trace, for a client that complains.
+const traceHeader = "x-kvasir-trace-id"
+
 func appendHeader(dst []byte, name, value string) []byte {
 	dst = append(append(dst, name...), ": "...)
 	return append(append(dst, value...), "\r\n"...)
 }
 
 // setOwnHeaders sets what is told with an error of our own, which fasthttp writes: the
-// request's id, the overhead, x-vsr-* and the limits. Of the worker, its placement and
+// request's id, the overhead, the trace's id, x-vsr-* and the limits. Of the worker, its placement and
 // the cache it says nothing. A new header that errors shall have, too, is added here as
 // well.
 func (x *exchange) setOwnHeaders() {
@@ -80,6 +88,9 @@ func (x *exchange) setOwnHeaders() {
 	h.Set("X-Request-Id", x.facts.id)
 	if x.plan.state.settings.ReplyHeaders {
 		h.Set("x-kvasir-overhead-us", strconv.FormatInt(x.facts.overhead.Microseconds(), 10))
+		if x.trace.Sampled {
+			h.Set(traceHeader, x.trace.Trace.String())
+		}
 	}
 	for lines := appendLimits(appendVSR(nil, &x.plan, &x.facts.cache, x.facts.status), &x.plan, time.Now()); len(lines) > 0; {
 		var line []byte

@@ -129,6 +129,8 @@ func (x *exchange) fill(r *record.Record) {
 		Prompt: -1, Completion: -1, CachedTokens: -1,
 		Judgement: pl.judgement.record(r.Judgement.Matched[:0], f.judged),
 		Cache:     f.cache.record(),
+		Link:      x.link,
+		Content:   x.content(),
 		Placement: f.placed.record(x.priced),
 	}
 	if pl.key != nil {

@@ -69,6 +69,7 @@ func (x *exchange) answer() (err *openai.Error) {
 		}
 	}
 	trail.Next(record.Guard)
+	x.keepPrompt()
 	if answered, err := x.guard(); answered || err != nil { // may it pass; the ruling is in plan.judgement
 		return err
 	}

@@ -49,8 +49,10 @@ func (r *relay) retell() *upstream.Failure {
 	}
 	if record := r.recording(); record != nil {
 		record.Body(body)
-		shareWhole(r.x.recipients.leader, record)
+		r.x.shareWhole(record)
 	}
+	r.x.talk.Begin()
+	r.x.talk.Body(body) // not what is shown: hidden values are back in it
 	r.x.facts.usage = answer.UsageOf(r.x.plan.route.Kind, body)
 	r.x.spend(r.x.facts.usage.Total())
 	r.x.facts.streamed = true

@@ -28,6 +28,7 @@ import (
 	"kvasir/proxy/health"
 	"kvasir/proxy/record"
 	"kvasir/proxy/tokens"
+	"kvasir/tracing/content"
 )
 
 // A Proxy serves the OpenAI API and forwards it to workers.
@@ -44,6 +45,7 @@ type Proxy struct {
 
 	bodies      edge.Budget
 	descriptors edge.Descriptors
+	talks       content.Budget // prompts and answers of traced requests
 
 	coalesced  coalesceGroup   // calls for equal requests
 	tokenizers *tokens.Sources // where models' tokens come from

@@ -113,6 +113,7 @@ func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered boo
 	x.plan.judgement.path, x.facts.saved = pathCache, a.Usage()
 	x.facts.streamed = x.plan.req.Stream
 	say := answer.NewReplay(a, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
+	x.talk.Told(a)
 	x.tell(&say)
 	return true
 }

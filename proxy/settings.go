@@ -71,6 +71,10 @@ type Settings struct {
 	// Tracing gives each request its part in a trace, and says which are sampled; nil: it is off, and
 	// what clients say of their traces goes on to workers as it came. Spans are made by an observer.
 	Tracing *traceparent.Sampler
+
+	// TraceContent has the records of sampled requests hold what was asked and answered, for their
+	// spans.
+	TraceContent bool
 }
 
 // Timeouts are the clocks of one request. None runs over a whole stream.

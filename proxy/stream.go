@@ -85,10 +85,11 @@ func (r *relay) body() error {
 	limit := holdLimit
 	json := header.HasPrefix(c.Head.ContentType, "application/json")
 	record := r.recording()
+	r.x.talk.Begin()
 	switch {
 	case json && r.x.plan.unveil != nil:
 		limit = answer.UnveilLimit
-	case json && record != nil:
+	case json && (record != nil || r.x.talk != nil):
 		limit = answer.RecordLimit
 	case c.Head.Length < 0 && !json:
 		limit = 1
@@ -109,7 +110,12 @@ func (r *relay) body() error {
 		} else {
 			record.Spoil(answer.FlawData)
 		}
-		shareWhole(r.x.recipients.leader, r.x.recorder)
+		r.x.shareWhole(r.x.recorder)
+	}
+	if json && whole {
+		r.x.talk.Body(payload)
+	} else {
+		r.x.talk.Unread()
 	}
 	if whole {
 		if json && r.x.plan.unveil != nil {
@@ -170,6 +176,8 @@ func (r *relay) stream() (*upstream.Failure, error) {
 	*s = answer.NewFlow(r.x.plan.route.Kind, r.x.plan.hidesUsage, upstream.IsUnknown)
 	r.x.facts.meter = nil // what another worker sent before it failed is before none of these events
 	s.Recorder = r.recording()
+	r.x.talk.Begin()
+	s.Tap = r.x.talk.Tap()
 	for {
 		f, err := r.passEvents()
 		if f != nil || err != nil {
@@ -214,7 +222,7 @@ func (r *relay) passEvents() (*upstream.Failure, error) {
 			return nil, nil
 		}
 		if pass+skip > 0 || !s.Opened {
-			share(r.x.recipients.leader, r.x.recorder)
+			r.x.share()
 		}
 		if pass+skip == 0 {
 			return nil, nil
@@ -314,7 +322,7 @@ func (r *relay) endEvents() (*upstream.Failure, error) {
 	if s.Failed {
 		r.x.facts.why = "worker_error"
 	} else {
-		shareWhole(r.x.recipients.leader, r.x.recorder)
+		r.x.shareWhole(r.x.recorder)
 	}
 	err := r.x.reply.send(r.stillHeld())
 	if err == nil {

@@ -56,6 +56,9 @@ func TestUntracedContextPasses(t *testing.T) {
 	if got, want := w.sent(t), []string{"00-" + clientTrace + "-" + clientSpan + "-01", "what ever", ""}; !slices.Equal(got, want) {
 		t.Errorf("the worker got %q, want %q", got, want)
 	}
+	if a := p.ask(t, "/v1/chat/completions", plainChat); a.Header.Get(traceHeader) != "" {
+		t.Errorf("the client is told of the trace %q", a.Header.Get(traceHeader))
+	}
 	if strings.Contains(p.log.String(), "trace_id") {
 		t.Errorf("the log has a trace: %s", p.log.String())
 	}
@@ -120,6 +123,13 @@ func TestTraceContext(t *testing.T) {
 				if got := p.exemplar(t, name); got != want {
 					t.Errorf("the exemplar of %s is %q, want %q", name, got, want)
 				}
+			}
+			told := ""
+			if sampled {
+				told = r.Trace.Trace.String()
+			}
+			if refused := p.ask(t, "/v1/chat/completions", `{"model":"nobodys"}`, tc.headers...); a.Header.Get(traceHeader) != told || (len(refused.Header.Get(traceHeader)) == 32) != sampled {
+				t.Errorf("the client is told of %q, with an error of %q", a.Header.Get(traceHeader), refused.Header.Get(traceHeader))
 			}
 		})
 	}

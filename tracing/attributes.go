@@ -49,6 +49,13 @@ func clean(s string) string {
 	return strings.Clone(s) // not to hold on to what was cut off
 }
 
+// json adds a text that has a bound of its own and is valid UTF-8.
+func (l *list) json(key attribute.Key, v string) {
+	if v != "" {
+		*l = append(*l, key.String(v))
+	}
+}
+
 // count adds a number, unless it is below least.
 func (l *list) count(key attribute.Key, v, least int) {
 	if v >= least {
@@ -115,6 +122,20 @@ func rootAttributes(r *record.Record) []attribute.KeyValue {
 	if r.FirstByte > 0 {
 		l.count("kvasir.overhead_us", int(r.Overhead.Microseconds()), 0)
 	}
+	return l
+}
+
+// contentAttributes are what was asked and answered, if the trace is to have that: as JSON, which
+// every collector takes, where few take the maps that the conventions would rather have.
+func contentAttributes(c *record.Content) []attribute.KeyValue {
+	if c == nil {
+		return nil
+	}
+	l := make(list, 0, 4)
+	l.json("gen_ai.system_instructions", c.System)
+	l.json("gen_ai.input.messages", c.Input)
+	l.json("gen_ai.output.messages", c.Output)
+	l.text("kvasir.content.left_out", c.LeftOut)
 	return l
 }
 

@@ -28,6 +28,13 @@ import (
 // maxWaiting bounds the spans of which the collector does not have the word yet: some 600 traces.
 const maxWaiting = 8192
 
+// maxContent bounds the bytes of prompts and answers in these, maxBatch in one batch: collectors take
+// messages of 4 MiB over gRPC.
+const (
+	maxContent = 32 << 20
+	maxBatch   = 2 << 20
+)
+
 // A pipeline takes spans to one collector.
 type pipeline struct {
 	sdktrace.SpanExporter // to the collector
@@ -38,6 +45,7 @@ type pipeline struct {
 	tracer  trace.Tracer
 
 	waiting atomic.Int64 // spans that were begun, and are neither exported nor dropped
+	content atomic.Int64 // bytes of prompts and answers in them
 	missed  atomic.Bool  // some were dropped for want of room since the last export
 
 	hurry  context.Context // done: exports under way end now
@@ -138,31 +146,72 @@ func (p *pipeline) observe(r *record.Record) {
 		p.tracing.trouble.is(p, "it takes them more slowly than they come")
 		return
 	}
-	p.emit(r)
+	p.emit(r, p.roomFor(r.Content))
 	if p.gone.Load() { // meanwhile
 		p.countLeft()
 	}
 }
 
+// full is content that is left out for want of room.
+var full = &record.Content{LeftOut: "queue_full"}
+
+// roomFor is the content, or if there is no room for it what says so.
+func (p *pipeline) roomFor(c *record.Content) *record.Content {
+	n := int64(c.Size())
+	if n > 0 && p.content.Add(n) > maxContent {
+		p.content.Add(-n)
+		return full
+	}
+	return c
+}
+
 // ExportSpans is sdktrace.SpanExporter's. It is called by one goroutine of the SDK, which has no use
-// for the error.
+// for the error. What a batch has of content goes out in messages that collectors take.
 func (p *pipeline) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.hurry, cancel)()
+	for from, size, n := 0, 0, 0; n < len(spans); {
+		more := contentOf(spans[n])
+		if n++; n < len(spans) && size+more < maxBatch {
+			size += more
+			continue
+		}
+		p.export(ctx, spans[from:n])
+		p.content.Add(-int64(size + more))
+		from, size = n, 0
+	}
+	return nil
+}
+
+// contentOf is how many bytes of prompts and answers a span has.
+func contentOf(s sdktrace.ReadOnlySpan) (n int) {
+	if s.SpanKind() != trace.SpanKindServer {
+		return 0
+	}
+	for _, a := range s.Attributes() {
+		switch a.Key {
+		case "gen_ai.system_instructions", "gen_ai.input.messages", "gen_ai.output.messages":
+			n += len(a.Value.AsString())
+		}
+	}
+	return n
+}
+
+// export sends spans in one message.
+func (p *pipeline) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) {
 	err := p.SpanExporter.ExportSpans(ctx, spans)
 	p.waiting.Add(-int64(len(spans)))
 	n, t := float64(len(spans)), p.tracing
 	if err != nil {
 		t.failed.Add(n)
 		t.trouble.is(p, p.options.why(err))
-		return nil
+		return
 	}
 	t.exported.Add(n)
 	if !p.missed.Swap(false) && t.now.Load() == p {
 		t.trouble.over()
 	}
-	return nil
 }
 
 // Shutdown is sdktrace.SpanExporter's: the last that the SDK's goroutine calls.

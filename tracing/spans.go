@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"kvasir/proxy/record"
@@ -55,11 +56,17 @@ func spansOf(r *record.Record) int {
 	return n
 }
 
-// emit makes the spans of a request, spansOf of them.
-func (p *pipeline) emit(r *record.Record) {
+// emit makes the spans of a request, spansOf of them, with content.
+func (p *pipeline) emit(r *record.Record, content *record.Content) {
 	ctx := under(remote(&r.Trace), r.Trace.Trace, r.Trace.Span)
 	_, root := p.tracer.Start(ctx, spanName(r), trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...))
+		trace.WithTimestamp(r.Began), trace.WithAttributes(rootAttributes(r)...), trace.WithAttributes(contentAttributes(content)...), trace.WithLinks(links(r)...))
+	if s, ok := root.(sdktrace.ReadOnlySpan); ok { // the limits of OTEL_SPAN_* may have cut it
+		p.content.Add(int64(contentOf(s) - content.Size()))
+	}
+	if content != nil && content.LeftOut != "" {
+		p.tracing.leftOut.WithLabelValues(content.LeftOut).Inc()
+	}
 	below := trace.ContextWithSpan(context.Background(), root)
 	for rest := r.Steps; len(rest) > 0; {
 		var s part
@@ -101,6 +108,17 @@ func (p *pipeline) leg(below context.Context, r *record.Record, s *part) {
 		span.SetStatus(codes.Error, failure)
 	}
 	span.End(trace.WithTimestamp(r.Began.Add(end)))
+}
+
+// links are those of the request's span: to the equal request whose answer it was given.
+func links(r *record.Record) []trace.Link {
+	if r.Link == (traceparent.Link{}) {
+		return nil
+	}
+	return []trace.Link{{
+		SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID(r.Link.Trace), SpanID: trace.SpanID(r.Link.Span), TraceFlags: trace.FlagsSampled}),
+		Attributes:  []attribute.KeyValue{attribute.String("kvasir.link", "leader")},
+	}}
 }
 
 // remote is a context with the client's span, if it named one.

@@ -11,7 +11,8 @@
 //
 // A request waits for no collector: its spans go into a queue of at most maxWaiting spans, those
 // under way to the collector among them. What does not fit is dropped, a trace as a whole. Whatever
-// does not arrive is counted, once. No text of requests, of answers or of keys is in a span.
+// does not arrive is counted, once. No text of requests, of answers or of keys is in a span, unless a
+// record has content.
 package tracing
 
 import (
@@ -68,6 +69,7 @@ type Tracing struct {
 	failed    prometheus.Counter
 	dropped   *prometheus.CounterVec
 	waiting   prometheus.GaugeFunc
+	leftOut   *prometheus.CounterVec // content
 
 	trouble trouble
 }
@@ -87,6 +89,10 @@ func New(log zerolog.Logger, reason func(key, text string)) *Tracing {
 		}
 		return 0
 	})
+	t.leftOut = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kvasir_trace_content_left_out_total", Help: "Requests whose prompt or answer is not in their trace though it should be, by why."}, []string{"reason"})
+	for _, why := range []string{"unjudged", "too_much", full.LeftOut, "unreadable", "bug"} { // as in tracing/content
+		t.leftOut.WithLabelValues(why)
+	}
 	t.trouble.tracing = t
 	// Both are the process's. What the SDK says here is of no request, or was counted already.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Debug().Err(err).Msg("tracing") }))
@@ -151,6 +157,7 @@ func (t *Tracing) Describe(out chan<- *prometheus.Desc) {
 	t.exported.Describe(out)
 	t.dropped.Describe(out)
 	t.waiting.Describe(out)
+	t.leftOut.Describe(out)
 }
 
 // Collect is prometheus.Collector's.
@@ -158,6 +165,7 @@ func (t *Tracing) Collect(out chan<- prometheus.Metric) {
 	t.exported.Collect(out)
 	t.dropped.Collect(out)
 	t.waiting.Collect(out)
+	t.leftOut.Collect(out)
 }
 
 // reasonKey is the key of the standing reason.

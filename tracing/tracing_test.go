@@ -3,6 +3,7 @@
 package tracing
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -36,12 +37,20 @@ type collector struct {
 	spans []*tracepb.Span
 	from  map[string]string // the resource that sent them
 	asked []http.Header
+
+	longest int // bytes of the longest message, unpacked
 }
 
 func startCollector(t testing.TB) *collector {
 	c := &collector{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
+		in := io.Reader(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			if z, err := gzip.NewReader(in); err == nil {
+				in = z
+			}
+		}
+		body, err := io.ReadAll(in)
 		var m v1.ExportTraceServiceRequest
 		if err != nil || proto.Unmarshal(body, &m) != nil || r.URL.Path != "/v1/traces" {
 			http.Error(w, "what?", http.StatusBadRequest)
@@ -50,6 +59,7 @@ func startCollector(t testing.TB) *collector {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.asked = append(c.asked, r.Header)
+		c.longest = max(c.longest, len(body))
 		for _, rs := range m.ResourceSpans {
 			c.from = attributesOf(rs.Resource.Attributes)
 			for _, s := range rs.ScopeSpans {
@@ -210,6 +220,10 @@ func written(spans []*tracepb.Span) string {
 			fmt.Fprintf(&b, "  at %v %s\n", at(e.TimeUnixNano), e.Name)
 			lines(&b, "    ", e.Attributes)
 		}
+		for _, l := range s.Links {
+			fmt.Fprintf(&b, "  link %x-%x\n", l.TraceId[:1], l.SpanId[:1])
+			lines(&b, "    ", l.Attributes)
+		}
 	}
 	return b.String()
 }
@@ -220,7 +234,7 @@ func lines(b *strings.Builder, indent string, list []*commonpb.KeyValue) {
 	}
 }
 
-const handedOverText = `"chat qwen" server 0s-90ms id 02 under 09 state vendor=x
+var handedOverText = `"chat qwen" server 0s-90ms id 02 under 09 state vendor=x
   gen_ai.operation.name=chat
   gen_ai.provider.name=kvasir
   gen_ai.request.model=auto
@@ -264,54 +278,26 @@ const handedOverText = `"chat qwen" server 0s-90ms id 02 under 09 state vendor=x
 "read" internal 1ms-2ms under 02
 "judge" internal 2ms-3ms under 02
 "place" internal 3ms-4ms under 02
-"prefill qwen" client 4ms-10ms id 03 under 02
-  gen_ai.operation.name=chat
-  gen_ai.provider.name=vllm
-  gen_ai.request.model=qwen
-  http.request.method=POST
-  http.route=/v1/chat/completions
-  http.response.status_code=200
-  server.address=p1
-  server.port=8000
-  kvasir.worker=p1
-  kvasir.leg=prefill
-"chat qwen" client 10ms-12ms id 04 under 02 STATUS_CODE_ERROR: reset
-  gen_ai.operation.name=chat
-  gen_ai.provider.name=vllm
-  gen_ai.request.model=qwen
-  http.request.method=POST
-  http.route=/v1/chat/completions
-  server.address=d1
-  server.port=8000
-  error.type=reset
-  kvasir.worker=d1
-  kvasir.leg=decode
-"place" internal 12ms-13ms under 02
+` + legText("prefill qwen", "4ms-10ms id 03", "p1", "prefill", "") +
+	legText("chat qwen", "10ms-12ms id 04", "d1", "decode", "reset") +
+	`"place" internal 12ms-13ms under 02
 "queue" internal 13ms-15ms under 02
-"prefill qwen" client 15ms-20ms id 05 under 02
-  gen_ai.operation.name=chat
-  gen_ai.provider.name=vllm
-  gen_ai.request.model=qwen
-  http.request.method=POST
-  http.route=/v1/chat/completions
-  http.response.status_code=200
-  server.address=p1
-  server.port=8000
-  kvasir.worker=p1
-  kvasir.leg=prefill
-"chat qwen" client 20ms-89ms id 06 under 02
-  gen_ai.operation.name=chat
-  gen_ai.provider.name=vllm
-  gen_ai.request.model=qwen
-  http.request.method=POST
-  http.route=/v1/chat/completions
-  http.response.status_code=200
-  server.address=d2
-  server.port=8000
-  kvasir.worker=d2
-  kvasir.leg=decode
-  at 30ms first_byte
-`
+` + legText("prefill qwen", "15ms-20ms id 05", "p1", "prefill", "") +
+	legText("chat qwen", "20ms-89ms id 06", "d2", "decode", "") +
+	"  at 30ms first_byte\n"
+
+// legText is the span of one leg as written has it.
+func legText(name, when, worker, leg, failure string) string {
+	failed, status, why := "", "  http.response.status_code=200\n", ""
+	if failure != "" {
+		failed, status, why = " STATUS_CODE_ERROR: "+failure, "", "  error.type="+failure+"\n"
+	}
+	return fmt.Sprintf("%q client %s under 02%s\n", name, when, failed) +
+		"  gen_ai.operation.name=chat\n  gen_ai.provider.name=vllm\n  gen_ai.request.model=qwen\n" +
+		"  http.request.method=POST\n  http.route=/v1/chat/completions\n" + status +
+		"  server.address=" + worker + "\n  server.port=8000\n" + why +
+		"  kvasir.worker=" + worker + "\n  kvasir.leg=" + leg + "\n"
+}
 
 func TestSpans(t *testing.T) {
 	c := startCollector(t)
@@ -359,6 +345,9 @@ func TestRoots(t *testing.T) {
 		{"a cache hit", func(r *record.Record) {
 			r.Worker, r.Cache = "", record.Cache{Result: "hit", Entry: "e1", Similarity: 0.97}
 		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=cache kvasir.cache=hit kvasir.cache.entry=e1 kvasir.cache.similarity=0.97`},
+		{"an equal request's answer", func(r *record.Record) {
+			r.Worker, r.Cache, r.Link = "", record.Cache{Result: "wait"}, traceparent.Link{Trace: traceparent.TraceID{0: 7}, Span: traceparent.SpanID{0: 8}}
+		}, `"chat m" server 0s-1ms id 02 under ; kvasir.outcome=cache kvasir.cache=wait link_07-08 kvasir.link=leader`},
 		{"blocked", func(r *record.Record) {
 			r.Worker, r.Path, r.End = "", "blocked", "blocked"
 		}, `"chat" server 0s-1ms id 02 under ; kvasir.outcome=blocked error.type=blocked`},
@@ -384,7 +373,7 @@ func TestRoots(t *testing.T) {
 				t.Errorf("got %s, want %s", got, first)
 			}
 			for _, a := range strings.Fields(attributes) {
-				if !strings.Contains(rest, "  "+a+"\n") {
+				if !strings.Contains(rest, "  "+strings.ReplaceAll(a, "_0", " 0")+"\n") {
 					t.Errorf("%s is not there:\n%s", a, rest)
 				}
 			}

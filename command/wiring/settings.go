@@ -37,6 +37,7 @@ func Settings(g *config.Generation) *proxy.Settings {
 		Compatible:   c.Metrics.Compatible,
 		Currency:     c.Metrics.Currency,
 		Tracing:      sampler(&g.Tracing),
+		TraceContent: g.Tracing.On && g.Tracing.Content,
 	}
 	for i := range c.Workers {
 		s.Workers = append(s.Workers, worker(&c.Workers[i], &g.Workers[i]))

@@ -20,7 +20,7 @@ const (
 //	pass = f.Last(payload)        // when the worker has ended the stream
 //
 // Its exported fields, which others only read, say what has come so far; only
-// Recorder is set from outside, before the first Scan.
+// Recorder and Tap are set from outside, before the first Scan.
 //
 //  1. Before Opened, nothing may be passed on: another worker may still be asked.
 //  2. Done, finished and Failed are set and never unset.
@@ -34,6 +34,7 @@ type Flow struct {
 	Contents int       // events with content
 	Usage    Usage     // of all events
 	Recorder *Recorder // takes the events down; nil: nobody wants them
+	Tap      Tap       // is told of them, too; nil: nobody is
 
 	scanner   openai.EventScanner
 	kind      openai.Kind
@@ -44,6 +45,10 @@ type Flow struct {
 	finished bool // a finish_reason has come
 	pieces   int  // how many parts of an event that is not whole yet were passed on
 }
+
+// A Tap is told of each event, as the worker sent it. It keeps no part of its bytes. An event too
+// long to be held, of which a part has gone on, it is not told of.
+type Tap interface{ Event(event []byte) }
 
 // NewFlow is a flow at its beginning. With hideUsage the event that has nothing
 // but the usage is dropped: the client did not ask for it. unknown says whether
@@ -118,6 +123,9 @@ func (f *Flow) look(event []byte) meaning {
 			f.Recorder.Spoil("length") // this is the end of an event whose beginning went on
 		}
 		f.Recorder.Event(event)
+	}
+	if f.Tap != nil && f.pieces == 0 {
+		f.Tap.Event(event)
 	}
 	return m
 }

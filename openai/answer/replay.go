@@ -71,6 +71,9 @@ func NewID() string {
 	return string(strconv.AppendUint(id, rand.Uint64()|1<<63, 16))
 }
 
+// Answer is what is told.
+func (r *Replay) Answer() *Answer { return r.of.answer }
+
 // AppendTo appends the whole reply: a body, or all events of a stream.
 func (r *Replay) AppendTo(dst []byte, stream bool) []byte {
 	switch {

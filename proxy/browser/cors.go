@@ -15,7 +15,7 @@ const (
 		"x-stainless-runtime-version, x-stainless-timeout, x-stainless-read-timeout, x-stainless-helper-method"
 	corsExposed = "x-request-id, retry-after, retry-after-ms, x-ratelimit-limit-requests, x-ratelimit-limit-tokens, " +
 		"x-ratelimit-remaining-requests, x-ratelimit-remaining-tokens, x-ratelimit-reset-requests, x-ratelimit-reset-tokens, " +
-		"x-kvasir-worker, x-kvasir-overhead-us, x-kvasir-redacted, x-vsr-response-path, x-vsr-selected-category, x-vsr-selected-decision, " +
+		"x-kvasir-worker, x-kvasir-overhead-us, x-kvasir-redacted, x-kvasir-trace-id, x-vsr-response-path, x-vsr-selected-category, x-vsr-selected-decision, " +
 		"x-vsr-selected-model, x-vsr-selected-reasoning, x-vsr-pii-violation, x-vsr-pii-types, x-vsr-jailbreak-blocked"
 )
 

@@ -1,7 +1,8 @@
 // What is kept of a request that has ended: how it went, for those who look at it.
 
 // Package record says how one request went, step by step: what the page shows of it and what
-// traces are made of. No text of the request, of its answer or of its key is in it.
+// traces are made of. No text of the request, of its answer or of its key is in it, but for Content,
+// which is there only where tracing.content asks for it.
 //
 //	trail.Start(arrived)          // of a request under way
 //	trail.Next(record.Judge)      // ends the step before
@@ -53,6 +54,24 @@ type Record struct {
 	Judgement Judgement
 	Cache     Cache
 	Placement Placement
+
+	Link    traceparent.Link // the equal request whose answer this one was given; zero: none, or it is not sampled
+	Content *Content         // nil: it is not asked for. For traces alone: nobody else keeps or shows it
+}
+
+// Content is what a request asked and was answered, as JSON in the form of OpenTelemetry's conventions.
+// Strings of what there is not are empty.
+type Content struct {
+	System, Input, Output string
+	LeftOut               string // why something is missing as a whole
+}
+
+// Size is how many bytes it has; none of nil.
+func (c *Content) Size() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.System) + len(c.Input) + len(c.Output)
 }
 
 // An Outcome is the word for how a request ended.

@@ -41,6 +41,20 @@ type Context struct {
 // On says whether the request has a part in a trace.
 func (c *Context) On() bool { return c.Trace != TraceID{} }
 
+// A Link names a request of another trace. The zero value names none.
+type Link struct {
+	Trace TraceID
+	Span  SpanID
+}
+
+// Link is how others name the request; zero: nobody finds it, because it is not sampled.
+func (c *Context) Link() Link {
+	if !c.Sampled {
+		return Link{}
+	}
+	return Link{c.Trace, c.Span}
+}
+
 // The flags of a traceparent.
 const (
 	flagSampled = 1
