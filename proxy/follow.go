@@ -49,6 +49,9 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 	m.followers.Inc()
 	defer m.followers.Dec()
 	x.trail.Next(record.Follow)
+	if f.stream {
+		call.Hurry()
+	}
 	defer f.leave()
 	answered, err = x.followToTheEnd(f)
 	m.followed.WithLabelValues(endOfFollowing(&x.facts, answered, x.recipients.leader != nil, err)).Inc()
