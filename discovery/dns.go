@@ -31,10 +31,14 @@ var dnsKind = kind{
 }
 
 func labelDNS(e *Entry) string {
-	if e.Port == 0 {
-		return e.Name
+	label := e.Name
+	if e.Port != 0 {
+		label += fmt.Sprintf(":%d", e.Port)
 	}
-	return fmt.Sprintf("%s:%d", e.Name, e.Port)
+	if e.Server != "" {
+		label += " at " + e.Server
+	}
+	return label
 }
 
 func checkDNS(e *Entry) (key, wrong string) {
@@ -85,7 +89,7 @@ func resolverAt(server string) *net.Resolver {
 }
 
 func runDNS(src *source) {
-	d := &lookup{name: src.called(), timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
+	d := &lookup{timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -95,7 +99,8 @@ func runDNS(src *source) {
 		case <-src.again:
 		case <-next.C:
 		}
-		if d.entry = src.now(); d.entry.Server != "" {
+		d.entry, d.name = src.now(), src.called()
+		if d.entry.Server != "" {
 			d.resolver = resolverAt(d.entry.Server)
 		} else {
 			d.resolver = cmp.Or(src.set.o.Resolver, resolver)

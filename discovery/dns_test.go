@@ -364,4 +364,7 @@ func TestDNSServer(t *testing.T) {
 	e.Server = b.conn.LocalAddr().String()
 	set.Follow([]Entry{e})
 	w.until("another server", "10.0.0.6:8000", "")
+	if found := set.Found()[0]; found.Workers[0].From != found.Source || !strings.HasSuffix(found.Source, " at "+e.Server) {
+		t.Errorf("%+v", found)
+	}
 }
