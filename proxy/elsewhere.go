@@ -110,14 +110,13 @@ func (x *exchange) waitElsewhere(c *cache.Cache, q *cache.Query, e *peering.Else
 	m := &x.p.metrics.coalesced
 	m.followers.Inc()
 	defer m.followers.Dec()
-	whole := x.plan.state.settings.Timeouts.FirstByte / wholePart
-	stream := min(whole, streamPatience)
-	clock, hurried := time.NewTimer(whole), x.recipients.leader.Hurried()
-	defer clock.Stop()
+	patience, hurried := x.plan.state.settings.Timeouts.FirstByte/wholePart, x.recipients.leader.Hurried()
+	stream := min(patience, streamPatience)
 	if x.plan.req.Stream {
-		clock.Reset(stream)
-		hurried = nil
+		patience, hurried = stream, nil
 	}
+	clock := time.NewTimer(patience - x.facts.waited) // it may have followed one that left
+	defer clock.Stop()
 	for waits := true; waits; {
 		select {
 		case <-e.Done():
