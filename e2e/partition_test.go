@@ -150,6 +150,28 @@ func allowed(t *testing.T, key string, long time.Duration, at ...*kvasir) (n int
 	return n
 }
 
+// streamOn has a stream that goes on until the test ends, and is read: Kvasir would take the client for lost. It is begun
+// when it returns.
+func streamOn(t *testing.T, k *kvasir) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	response, err := http1.Transport.RoundTrip(newPost(t, k.url+"/v1/chat/completions", chat(true, 20000), bobKey).WithContext(ctx)) // the client would end it after a minute
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.Discard, response.Body)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		_ = response.Body.Close()
+	})
+}
+
 // TestReplicasPartition: no request fails when one of four is killed, nor when one is cut off from the others and comes
 // back. While it is cut off each side lets a key have as much as one Kvasir would, and no more; then what either side
 // let through counts for both, and each knows again what the others have under way.
@@ -218,13 +240,9 @@ workers: %s
 		}
 	}
 	know(3, 0, 1, 2, 3)
-	stream := func(i int) *liveStream {
-		s := open(t, all[i].url+"/v1/chat/completions", chat(true, 20000), bobKey)
-		s.skip(t, 1)
-		return s
-	}
-	streams := []*liveStream{stream(0), stream(3)}
-	stream(2) // it dies with its Kvasir
+	streamOn(t, all[0])
+	streamOn(t, all[3])
+	streamOn(t, all[2]) // it dies with its Kvasir
 	load := startDividedLoad(t, all)
 	load.goesOn()
 
@@ -244,7 +262,8 @@ workers: %s
 	cut := time.Now()
 	know(1, 0, 1)
 	know(0, 3)
-	streams = append(streams, stream(1), stream(3))
+	streamOn(t, all[1])
+	streamOn(t, all[3])
 	var a, b, before int
 	carol := time.Now()
 	var sides sync.WaitGroup
@@ -276,16 +295,20 @@ workers: %s
 	load.goesOn()
 	load.end()
 	for i, n := range map[int]float64{0: 3, 1: 3, 3: 2} { // of the others' streams
+		var legs, requests float64
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%d knew of %v legs and %v requests of the others, of %v", i, legs, requests, n)
+			}
+		})
 		eventually(t, patience, fmt.Sprintf("%d knows what the others have under way", i), func() bool {
 			page := all[i].admin + "/metrics"
-			return metric(t, page, "kvasir_peers_legs_active") == n && metric(t, page, "kvasir_peers_worker_requests_active") == n
+			legs, requests = metric(t, page, "kvasir_peers_legs_active"), metric(t, page, "kvasir_peers_worker_requests_active")
+			return legs == n && requests == n
 		})
 		if n := metric(t, all[i].admin+"/metrics", "kvasir_peers_bad_messages_total"); n != 0 {
 			t.Errorf("%d: %v bad messages", i, n)
 		}
-	}
-	for _, s := range streams {
-		s.cancel()
 	}
 	t.Logf("%d, %d, %d and %d requests; while cut off one side let alice have %d, the other %d; carol had %d at the one, and %d at the other after it",
 		load.sent[0].Load(), load.sent[1].Load(), load.sent[2].Load(), load.sent[3].Load(), a, b, before, after)
