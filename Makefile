@@ -4,6 +4,7 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 DATE     := $(shell git log -1 --format=%cI 2>/dev/null)
 FUZZTIME ?= 20s
 SOAKTIME ?= 30m
+FLAPTIME ?= 1m
 SOAKRATE ?= 500
 DATA     ?= ../shared/data
 export FUZZTIME
@@ -13,7 +14,7 @@ HELPER := gpu/inside/helper-linux-$(GOARCH).gz
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help build install run test test-real hostile soak image deb release-snapshot cast plots pictures bench profile train eval heldout second lint fmt fuzz vulns clean
+.PHONY: help build install run test test-real hostile soak soak-sources image deb release-snapshot cast plots pictures bench profile train eval heldout second lint fmt fuzz vulns clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 20
@@ -42,8 +43,11 @@ test-real: build ## the heavy real parts: vLLM on CPU, Dynamo, Kubernetes' API s
 hostile: build ## the attacks alone, each by name; make test runs them too (HOSTILE='Smuggl|Tenants': only those)
 	@scripts/hostile.sh '$(HOSTILE)'
 
-soak: build ## clients of every kind, reloads, dying workers and such that come and go for SOAKTIME (30m), SOAKRATE (500) requests a second; a minute of it is in make test
-	cd e2e && KVASIR_SOAK=$(SOAKTIME) KVASIR_SOAK_RATE=$(SOAKRATE) go test -run '^TestSoak(Flapping)?$$' -v -count=1 -timeout 0 .
+soak: build ## clients of every kind, reloads and dying workers for SOAKTIME (30m), SOAKRATE (500) requests a second; a minute of it is in make test
+	cd e2e && KVASIR_SOAK=$(SOAKTIME) KVASIR_SOAK_RATE=$(SOAKRATE) go test -run '^TestSoak$$' -v -count=1 -timeout 0 .
+
+soak-sources: build ## workers that come and go by each kind of source in turn, SOAKRATE (500) requests a second for FLAPTIME (1m), and as long without; some seconds of it are in make test, Kubernetes in make test-real REAL=kube
+	cd e2e && KVASIR_SOAK_SOURCES=$(FLAPTIME) KVASIR_SOAK_RATE=$(SOAKRATE) go test -run '^TestSoakFlapping$$' -v -count=1 -timeout 0 .
 
 image: ## the container image kvasir, with Docker (BASE=scratch: another base)
 	docker build --file deploy/Dockerfile --tag kvasir --build-arg VERSION=$(VERSION) $(if $(BASE),--build-arg BASE=$(BASE)) \

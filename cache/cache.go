@@ -125,6 +125,14 @@ func (c *Cache) Lookup(q *Query) Result {
 	return c.semantic(q, until, now)
 }
 
+// Identity is that of its store, where that is Identified; else "", true.
+func (c *Cache) Identity() (id string, known bool) {
+	if s, ok := c.o.Store.(Identified); ok {
+		return s.Identity()
+	}
+	return "", true
+}
+
 // Normal returns the normalised Text: questions count as equal when it is equal.
 func (q *Query) Normal() []byte {
 	if q.Embed == nil || q.Literal() != "" {

@@ -39,6 +39,13 @@ type Getter interface {
 	Get(id ID) (*Entry, error)
 }
 
+// An Identified is a Store that several Caches may use, each through a Store of its own.
+type Identified interface {
+	// Identity is the same for Stores that keep their entries in one place, and for no others. It is
+	// false where that is not known now.
+	Identity() (id string, known bool)
+}
+
 // A Candidate is an entry, and the cosine between the embeddings of its question and of the
 // query.
 type Candidate struct {

@@ -35,6 +35,8 @@ type call[K comparable, V any] struct {
 	clientLost bool          // the leader's own client left before the value was complete
 	conn       io.Closer     // connection of the call; nil: nothing to close
 	signs      uint64        // number of signs of life of the leader: updates, heartbeats and changes of phase
+	hurries    bool          // a follower asked the leader to hurry
+	hurried    chan struct{} // closed when one does; nil: the leader does not look
 	signed     chan struct{} // closed at the next sign; nil: no follower waits for it
 	turned     chan struct{} // closed at the next change of phase; nil: no follower waits for it
 }

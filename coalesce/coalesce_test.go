@@ -138,3 +138,34 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A follower that uses parts has the leader hurry, whichever comes first, and whoever takes over.
+func TestHurry(t *testing.T) {
+	var g Group[string, int]
+	hurries := func(l *Leader[string, int]) bool {
+		select {
+		case <-l.Hurried():
+			return true
+		default:
+			return false
+		}
+	}
+	leader, _ := g.Join("a", 0)
+	if _, follower := g.Join("a", 0); hurries(leader) {
+		t.Error("nobody has asked for it")
+	} else if follower.Hurry(); !hurries(leader) {
+		t.Error("it does not know")
+	} else if follower.Hurry(); !hurries(leader) {
+		t.Error("it was asked once more")
+	}
+	leader.Fail()
+	_, follower := g.Join("a", 0)
+	if !hurries(follower.TakeOver()) {
+		t.Error("who takes over does not know")
+	}
+	leader, _ = g.Join("b", 0)
+	_, follower = g.Join("b", 0)
+	if follower.Hurry(); !hurries(leader) {
+		t.Error("it looks later")
+	}
+}

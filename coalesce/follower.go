@@ -34,6 +34,18 @@ func (f *Follower[K, V]) Look(parts bool) Snapshot[V] {
 	return Snapshot[V]{c.phase, c.attempt, c.value, c.signs, *changed}
 }
 
+// Hurry asks the leader, and whoever takes over from it, not to wait for long for a value that comes as a whole: the
+// follower uses parts.
+func (f *Follower[K, V]) Hurry() {
+	c := f.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hurries && c.hurried != nil {
+		close(c.hurried)
+	}
+	c.hurries = true
+}
+
 // TakeOver makes the follower the leader of a Leaderless call; it is then no longer a follower.
 // It returns nil if the call has a leader, because another follower was faster, or if it has
 // ended.

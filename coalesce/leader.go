@@ -101,6 +101,20 @@ func (l *Leader[K, V]) Abandon() {
 	g.forget(c)
 }
 
+// Hurried returns a channel that is closed when a follower has asked the leader to hurry, also before.
+func (l *Leader[K, V]) Hurried() <-chan struct{} {
+	c := l.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hurried == nil {
+		c.hurried = make(chan struct{})
+		if c.hurries {
+			close(c.hurried)
+		}
+	}
+	return c.hurried
+}
+
 // Bind sets the connection to close when no request wants the value any more.
 func (l *Leader[K, V]) Bind(conn io.Closer) {
 	c := l.call

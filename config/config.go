@@ -170,6 +170,7 @@ type Discovery struct {
 	Kubeconfig   Path          `koanf:"kubeconfig"`
 	Scheme       string        `koanf:"scheme" default:"http" oneof:"http https"`
 	Refresh      time.Duration `koanf:"refresh" default:"5s" min:"1s" max:"1h"`
+	Server       string        `koanf:"server"`
 	Endpoints    []string      `koanf:"endpoints"`
 	Prefix       string        `koanf:"prefix" default:"kvasir/workers/"`
 	Frontend     string        `koanf:"frontend"`

@@ -19,7 +19,7 @@ import (
 // Entry is the source as it looks for workers, without what these are told.
 func (d *Discovery) Entry() discovery.Entry {
 	e := discovery.Entry{
-		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Scheme: d.Scheme, Refresh: d.Refresh, Grace: d.Grace,
+		Kind: d.Kind, Path: string(d.Path), Name: d.Name, Scheme: d.Scheme, Refresh: d.Refresh, Server: d.Server, Grace: d.Grace,
 		Namespace: d.Namespace, Selector: d.Selector, InferencePool: d.Pool, Kubeconfig: string(d.Kubeconfig),
 		Etcd: etcd.Options{Endpoints: d.Endpoints, User: d.User}, Prefix: d.Prefix, Frontend: d.Frontend,
 	}

@@ -36,6 +36,7 @@ type Entry struct {
 	Port    int           // of the workers; 0: not given as a number
 	Scheme  string        // of kinds dns and kubernetes: http or https
 	Refresh time.Duration // of kind dns: from one look to the next
+	Server  string        // of kind dns: host:port of the one to ask; "": those of the system
 	Grace   time.Duration // how long there must be no worker at all before that is believed
 
 	// Of kind kubernetes:
@@ -65,7 +66,7 @@ type ReadWorker func(value []byte) (upstream.Settings, error)
 
 // same says whether a source of e can go on as one of o.
 func (e *Entry) same(o *Entry) bool {
-	return e.at() == o.at() && e.Scheme == o.Scheme && e.Refresh == o.Refresh && e.Grace == o.Grace &&
+	return e.at() == o.at() && e.Scheme == o.Scheme && e.Refresh == o.Refresh && e.Server == o.Server && e.Grace == o.Grace &&
 		e.Frontend == o.Frontend && e.Etcd.Same(&o.Etcd) &&
 		e.Worker.Same(&o.Worker) && e.Worker.MaxRequests == o.Worker.MaxRequests
 }

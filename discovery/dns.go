@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,17 +24,21 @@ const dnsTimeout = 30 * time.Second
 
 var dnsKind = kind{
 	name:  "dns",
-	keys:  []string{"name", "port", "refresh", "scheme"},
+	keys:  []string{"name", "port", "refresh", "scheme", "server"},
 	label: labelDNS,
 	check: checkDNS,
 	run:   runDNS,
 }
 
 func labelDNS(e *Entry) string {
-	if e.Port == 0 {
-		return e.Name
+	label := e.Name
+	if e.Port != 0 {
+		label += fmt.Sprintf(":%d", e.Port)
 	}
-	return fmt.Sprintf("%s:%d", e.Name, e.Port)
+	if e.Server != "" {
+		label += " at " + e.Server
+	}
+	return label
 }
 
 func checkDNS(e *Entry) (key, wrong string) {
@@ -49,9 +54,20 @@ func checkDNS(e *Entry) (key, wrong string) {
 	case !isSRV(e.Name) && e.Port == 0:
 		return "port", "is missing; give the port of the workers, such as 8000, or a name of SRV records, _service._proto.NAME"
 	case e.Port != 0:
-		return wrongPort(e)
+		if key, wrong := wrongPort(e); wrong != "" {
+			return key, wrong
+		}
+	}
+	if e.Server != "" && !isServer(e.Server) {
+		return "server", "is no address of a DNS server with its port, such as 127.0.0.1:8600"
 	}
 	return "", ""
+}
+
+func isServer(at string) bool {
+	host, port, err := net.SplitHostPort(at)
+	n, bad := strconv.Atoi(port)
+	return err == nil && host != "" && bad == nil && !isNoPort(n)
 }
 
 // isSRV says whether a name is one of SRV records: _service._proto.name (RFC 2782).
@@ -65,8 +81,15 @@ func isSRV(name string) bool {
 // "no such name", which takes all workers away.
 var resolver = &net.Resolver{PreferGo: true, StrictErrors: true}
 
+// resolverAt asks one server instead of those of resolv.conf, whose search list holds nevertheless.
+func resolverAt(server string) *net.Resolver {
+	return &net.Resolver{PreferGo: true, StrictErrors: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, server)
+	}}
+}
+
 func runDNS(src *source) {
-	d := &lookup{name: src.called(), resolver: cmp.Or(src.set.o.Resolver, resolver), timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
+	d := &lookup{timeout: cmp.Or(src.set.o.dnsTime, dnsTimeout)}
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -76,7 +99,12 @@ func runDNS(src *source) {
 		case <-src.again:
 		case <-next.C:
 		}
-		d.entry = src.now()
+		d.entry, d.name = src.now(), src.called()
+		if d.entry.Server != "" {
+			d.resolver = resolverAt(d.entry.Server)
+		} else {
+			d.resolver = cmp.Or(src.set.o.Resolver, resolver)
+		}
 		// Give or take a tenth, so that the replicas of a gateway do not ask together.
 		wait := time.Duration(float64(d.entry.Refresh) * (0.9 + 0.2*rand.Float64()))
 		if soon := src.tell(d.look(src.ctx)); soon > 0 {

@@ -349,3 +349,22 @@ func TestDNSGraceEnds(t *testing.T) {
 	set.Follow([]Entry{e})
 	w.until("the grace is over", "", "")
 }
+
+// TestDNSServer: an entry may name the server that is asked, and another one by a reload.
+func TestDNSServer(t *testing.T) {
+	a, b := startDNS(t), startDNS(t)
+	a.says("10.0.0.5")
+	b.says("10.0.0.6")
+	set := Start(Options{Log: zerolog.Nop(), Changed: func() {}})
+	t.Cleanup(set.Close)
+	e := Entry{Kind: "dns", Name: dnsName, Port: 8000, Scheme: "http", Refresh: time.Hour, Server: a.conn.LocalAddr().String()}
+	set.Follow([]Entry{e})
+	w := &watched{t, set}
+	w.until("started", "10.0.0.5:8000", "")
+	e.Server = b.conn.LocalAddr().String()
+	set.Follow([]Entry{e})
+	w.until("another server", "10.0.0.6:8000", "")
+	if found := set.Found()[0]; found.Workers[0].From != found.Source || !strings.HasSuffix(found.Source, " at "+e.Server) {
+		t.Errorf("%+v", found)
+	}
+}

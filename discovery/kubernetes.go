@@ -105,31 +105,13 @@ func runKubernetes(src *source) {
 	e := src.now()
 	k := startKube(src.called(), &e)
 	defer k.close()
-	again, rest := time.NewTimer(time.Hour), time.NewTimer(0)
-	defer again.Stop()
-	defer rest.Stop()
-	for {
-		select {
-		case <-src.ctx.Done():
-			return
-		case <-rest.C:
-		}
-		select {
-		case <-src.ctx.Done():
-			return
-		case <-src.again:
-		case <-k.news:
-		case <-again.C:
-		}
-		began := time.Now()
+	lookOn(src, k.news, time.Hour, func(bool) time.Duration { // its watches have news before
 		e = src.now()
 		if r, known := k.look(&e); known {
-			if soon := src.tell(r); soon > 0 {
-				again.Reset(soon)
-			}
+			return src.tell(r)
 		}
-		rest.Reset(restAfter(time.Since(began)))
-	}
+		return 0
+	})
 }
 
 // A kube is what a source of this kind keeps: the watches that run, and what they have.

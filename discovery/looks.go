@@ -1,4 +1,4 @@
-// Looks: how sources that read files go on, look after look.
+// Looks: how sources go on, look after look: those that read files, and those that watch.
 
 package discovery
 
@@ -19,8 +19,26 @@ type looks struct {
 func watchFiles(src *source, l *looks) {
 	w := filewatch.Start(filewatch.Notes())
 	defer w.Close()
-	again, rest := time.NewTimer(0), time.NewTimer(0)
-	defer again.Stop()
+	lookOn(src, w.C, 0, func(anew bool) time.Duration {
+		if anew {
+			l.anew()
+		}
+		now, e := time.Now(), src.now()
+		w.Note(l.around(&e)) // before the look, so that what changes during it is noted
+		r, soon := l.look(now)
+		if told := src.tell(r); soon == 0 {
+			soon = told
+		}
+		return soon
+	})
+}
+
+// lookOn has a source look when there is news, when its entry has changed (anew), and within first, until the source is
+// stopped, with a rest after each look. again is within how long it has to look once more, whatever happens; 0: it
+// need not.
+func lookOn(src *source, news <-chan struct{}, first time.Duration, look func(anew bool) (again time.Duration)) {
+	next, rest := time.NewTimer(first), time.NewTimer(0)
+	defer next.Stop()
 	defer rest.Stop()
 	for {
 		select {
@@ -28,22 +46,18 @@ func watchFiles(src *source, l *looks) {
 			return
 		case <-rest.C:
 		}
+		anew := false
 		select {
 		case <-src.ctx.Done():
 			return
-		case <-w.C:
-		case <-again.C:
+		case <-news:
+		case <-next.C:
 		case <-src.again:
-			l.anew()
+			anew = true
 		}
-		began, e := time.Now(), src.now()
-		w.Note(l.around(&e)) // before the look, so that what changes during it is noted
-		r, soon := l.look(began)
-		if told := src.tell(r); soon == 0 {
-			soon = told
-		}
-		if soon > 0 {
-			again.Reset(soon)
+		began := time.Now()
+		if again := look(anew); again > 0 {
+			next.Reset(again)
 		}
 		rest.Reset(restAfter(time.Since(began)))
 	}

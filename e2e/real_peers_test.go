@@ -9,6 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +73,30 @@ func TestRealReplicasTTFT(t *testing.T) {
 	if means[2] < means[1] {
 		t.Errorf("those who do not know of each other do better")
 	}
+}
+
+// TestRealReplicasInside is TestReplicasPartition with the NATS server that is built in with its tag: one that is killed
+// takes it along.
+func TestRealReplicasInside(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "kvasir")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "nats_server", "-o", program, ".")
+	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cannot build: %v\n%s", err, out)
+	}
+	t.Setenv("KVASIR_BIN", program)
+	cluster, between := clusterAddresses(t)
+	token := t.TempDir() + "/token"
+	if err := os.WriteFile(token, []byte("let-me-in"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	partitioned(t, between, func(i int) string {
+		routes := ""
+		for _, to := range cluster[i].routes {
+			routes += fmt.Sprintf("%q, ", "nats://"+to)
+		}
+		return fmt.Sprintf("{token_file: %s, embed: {listen: %q, routes: [%s]}}", token, cluster[i].listen, routes)
+	})
 }
 
 // play sends 600 requests at random moments of 40 s, each to one of them, and returns how long the

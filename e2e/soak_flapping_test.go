@@ -30,13 +30,16 @@ type flapper struct {
 	list  func(t *testing.T, now []bool) // has the workers be those that are true
 }
 
-// flappers are the kinds of sources that may find others ten times a second. Names of DNS are looked up each refresh,
-// a second at the least.
-var flappers = []struct {
+// A flapperKind is a kind of source whose workers may come and go.
+type flapperKind struct {
 	name  string
 	start func(t *testing.T, workers []string) flapper
-}{
+}
+
+// flappers are all kinds but that of Kubernetes, which takes an API server (TestRealKubeFlapping).
+var flappers = []flapperKind{
 	{"file", flappingFile},
+	{"dns", flappingDNS}, // looked up once a second
 	{"etcd", flappingEtcd},
 	{"dynamo in etcd", flappingDynamo},
 	{"dynamo in files", flappingDynamoFiles},
@@ -45,7 +48,7 @@ var flappers = []struct {
 // flappingFile is one file that is written anew.
 func flappingFile(t *testing.T, workers []string) flapper {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "workers.json")
+	file, before := filepath.Join(dir, "workers.json"), ""
 	return flapper{"kind: file, path: '" + dir + "'", func(t *testing.T, now []bool) {
 		var found []map[string]any
 		for i, url := range workers {
@@ -57,7 +60,10 @@ func flappingFile(t *testing.T, workers []string) flapper {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeWhole(t, file, text)
+		if string(text) != before {
+			writeWhole(t, file, text)
+			before = string(text)
+		}
 	}}
 }
 
@@ -157,73 +163,93 @@ func flappingDynamoFiles(t *testing.T, workers []string) flapper {
 	}}
 }
 
-// TestSoakFlapping has a hundred workers of which every tenth of a second another half is there.
+// TestSoakFlapping has a hundred workers of which every tenth of a second another half is there. All kinds have some
+// seconds at once in make test; with KVASIR_SOAK_SOURCES each has as long as it says, one after the other.
 func TestSoakFlapping(t *testing.T) {
 	t.Parallel()
-	for i, f := range flappers {
+	for _, f := range flappers {
 		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			long := 8 * time.Second // make soak has as long as for the rest
-			if i > 0 {
-				long = 3 * time.Second
+			if !soaksSources() {
+				t.Parallel()
 			}
-			if os.Getenv("KVASIR_SOAK") != "" {
-				long = soakTime(t)
-			}
-			soakFlapping(t, f.start, long)
+			soakFlapping(t, f)
 		})
 	}
 }
 
-func soakFlapping(t *testing.T, start func(*testing.T, []string) flapper, long time.Duration) {
+func soaksSources() bool { return os.Getenv("KVASIR_SOAK_SOURCES") != "" }
+
+// mostForSources is how much of a core workers that come and go may cost, in percent. It is measured where nothing
+// else is: in a soak.
+const mostForSources = 5
+
+// soakFlapping measures what Kvasir takes while nothing happens, while workers come and go, while requests come, and
+// while both happen. No request may fail.
+func soakFlapping(t *testing.T, f flapperKind) {
+	long := 3 * time.Second
+	if soaksSources() {
+		long = soakTime(t, "KVASIR_SOAK_SOURCES")
+	}
 	var all []string
 	for range flapping {
 		worker := httptest.NewServer(http.HandlerFunc(soakAnswer))
 		t.Cleanup(worker.Close)
 		all = append(all, worker.URL)
 	}
-	f := start(t, all)
+	source := f.start(t, all)
 	now := make([]bool, flapping)
 	for i := range now {
 		now[i] = i%2 == 0
 	}
 	list := func() {
 		mathrand.Shuffle(len(now), func(i, j int) { now[i], now[j] = now[j], now[i] })
-		f.list(t, now)
+		source.list(t, now)
 	}
 	list()
-	s := &soaking{k: serve(t, "cache: {store: 'off'}\nmodels: [{name: m, default: true, tokenizer: none}]\ndiscovery: [{"+f.entry+"}]\n", "m")}
-	spent := func() float64 { return metric(t, s.k.admin+"/metrics", "process_cpu_seconds_total") }
-	flap := func(ctx context.Context) (lists int) {
+	s := &soaking{k: serve(t, "cache: {store: 'off'}\nmodels: [{name: m, default: true, tokenizer: none}]\ndiscovery: [{"+source.entry+"}]\n", "m")}
+	value := func(name string) float64 { return metric(t, s.k.admin+"/metrics", name) }
+	lists := 0
+	// during returns the share of a core that Kvasir takes, in percent.
+	during := func(long time.Duration, flaps, asks bool) float64 {
+		ctx, cancel := context.WithTimeout(t.Context(), long)
+		defer cancel()
+		began, before := time.Now(), value("process_cpu_seconds_total")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if asks {
+				s.askAll(ctx, soakRate(t))
+			}
+		}()
 		tick := time.NewTicker(flapEvery)
 		defer tick.Stop()
 		for ; ctx.Err() == nil; <-tick.C {
-			list()
-			lists++
+			if flaps {
+				list()
+				lists++
+			} else {
+				source.list(t, now) // what is there has to be kept
+			}
 		}
-		return lists
+		<-done
+		return 100 * (value("process_cpu_seconds_total") - before) / time.Since(began).Seconds()
 	}
-	alone, cancel := context.WithTimeout(t.Context(), long/2)
-	defer cancel()
-	idle := spent()
-	flap(alone)
-	t.Logf("without requests %.1f %% of a core", 100*(spent()-idle)/(long/2).Seconds())
-
-	ctx, cancel := context.WithTimeout(t.Context(), long)
-	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.askAll(ctx, soakRate(t))
-	}()
-	lists := flap(ctx)
-	<-done
-	t.Logf("%d requests over %d lists: %d whole, %d refused, %d interrupted, %d lost, %d mixed; %v seconds of CPU",
-		s.sent.Load(), lists, s.whole.Load(), s.refused.Load(), s.interrupted.Load(), s.lost.Load(), s.mixed.Load(), spent())
+	quiet := during(long/4, false, false)
+	alone := during(long/2, true, false)
+	steady := during(long/4, false, true)
+	asked := s.sent.Load()
+	both := during(long, true, true)
+	t.Logf("of a core %.1f %% in quiet, %.1f while workers come and go; with requests %.1f and %.1f, of them the last for %d requests, %.0f a second, over %d lists in all",
+		quiet, alone, steady, both, s.sent.Load()-asked, float64(s.sent.Load()-asked)/long.Seconds(), lists)
+	t.Logf("%d requests: %d whole, %d refused, %d interrupted, %d lost, %d mixed; %v changes seen, %v retries", s.sent.Load(),
+		s.whole.Load(), s.refused.Load(), s.interrupted.Load(), s.lost.Load(), s.mixed.Load(), value("kvasir_discovery_changes_total"), value("kvasir_retries_total"))
 	if s.whole.Load() < s.sent.Load() || s.sent.Load() == 0 {
 		t.Errorf("of %d requests %d were answered whole; the first that was not: %s", s.sent.Load(), s.whole.Load(), s.first)
 	}
-	if changes := metric(t, s.k.admin+"/metrics", "kvasir_discovery_changes_total"); changes < 5 {
+	if changes := value("kvasir_discovery_changes_total"); changes < 3 {
 		t.Errorf("%v changes were seen of %d lists", changes, lists)
+	}
+	if soaksSources() && alone-quiet >= mostForSources {
+		t.Errorf("workers that come and go cost %.1f %% of a core", alone-quiet)
 	}
 }

@@ -53,23 +53,18 @@ func (c cacheCollector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	stats := s.settings.Cache.Stats()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	counter := func(d *prometheus.Desc, v uint64, why string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), why)
-	}
+	to := told(out)
 	if stats.Entries >= 0 {
-		gauge(cacheEntries, float64(stats.Entries))
+		to.gauge(cacheEntries, float64(stats.Entries))
 	}
-	gauge(cacheBytes, float64(stats.Bytes))
+	to.gauge(cacheBytes, float64(stats.Bytes))
 	if stats.Breaker != "" {
-		gauge(cacheBreaker, 1, stats.Breaker)
+		to.gauge(cacheBreaker, 1, stats.Breaker)
 	}
-	counter(cacheGone, stats.Evicted, "evicted")
-	counter(cacheGone, stats.Expired, "expired")
-	counter(cacheGone, stats.Deleted, "deleted")
-	counter(cacheLost, stats.Dropped, "dropped")
-	counter(cacheLost, stats.Failed, "failed")
-	counter(cacheLost, stats.Corrupt, "corrupt")
+	to.counter(cacheGone, stats.Evicted, "evicted")
+	to.counter(cacheGone, stats.Expired, "expired")
+	to.counter(cacheGone, stats.Deleted, "deleted")
+	to.counter(cacheLost, stats.Dropped, "dropped")
+	to.counter(cacheLost, stats.Failed, "failed")
+	to.counter(cacheLost, stats.Corrupt, "corrupt")
 }

@@ -9,14 +9,18 @@ import (
 
 	"kvasir/cache"
 	"kvasir/kvroute/peering"
+	"kvasir/openai"
 	"kvasir/peers"
 	"kvasir/proxy/record"
 )
 
 const (
 	// streamPatience is how long a client that wants a stream waits for an answer of which nothing
-	// comes before it is whole.
+	// comes before it is whole. Others wait for a part of timeouts.first_byte, which is how long they
+	// are willing to wait for a worker: most answers have come by then, and if that one hangs they
+	// have not lost much.
 	streamPatience = 500 * time.Millisecond
+	wholePart      = 4
 
 	// storePatience is how long an answer is looked for after it was given to the cache, which
 	// writes it beside the requests.
@@ -25,13 +29,24 @@ const (
 	lastLook      = 160 * time.Millisecond
 )
 
-// peerKey is what a coalesced call is called between Kvasirs. Its scope says who asks, so that
-// nobody waits for another tenant's answer; the cache looks at the whole of it.
-func (k *coalesceKey) peerKey() uint64 {
+// peerKey is what a coalesced call is called between Kvasirs whose caches are one. Its scope says who
+// asks, so that nobody waits for another tenant's answer; the cache looks at the whole of it. The store
+// is part of it, so that nobody waits for an answer that comes to another store. It is false where
+// nothing can be shared: there are no others, or there is no such cache, or not now.
+func (x *exchange) peerKey(key *coalesceKey) (k uint64, shared bool) {
+	s := x.plan.state.settings
+	if s.Peers == nil || !s.CacheOptions.Shared {
+		return 0, false
+	}
+	store, known := s.Cache.Identity()
+	if !known {
+		return 0, false
+	}
 	var h xxh3.Hasher
-	_, _ = h.Write(k.scope[:])
-	_, _ = h.Write(k.question[:])
-	return h.Sum64()
+	_, _ = h.Write(key.scope[:])
+	_, _ = h.Write(key.question[:])
+	_, _ = h.WriteString(store)
+	return h.Sum64(), true
 }
 
 // A madeForAll is the answer that a request makes for all Kvasirs. The zero value is none.
@@ -41,13 +56,9 @@ type madeForAll struct {
 }
 
 // makeForAll tells other Kvasirs that this request makes the answer that equal ones wait for.
-func (x *exchange) makeForAll(key *coalesceKey) {
-	s := x.plan.state.settings
-	if !s.CacheOptions.Shared {
-		return
-	}
-	if k := key.peerKey(); s.Peers.Making(k) {
-		x.making = madeForAll{s.Peers, k}
+func (x *exchange) makeForAll(k uint64) {
+	if p := x.plan.state.settings.Peers; p.Making(k) {
+		x.making = madeForAll{p, k}
 	}
 }
 
@@ -59,69 +70,83 @@ func (m *madeForAll) end(stored bool) {
 	}
 }
 
-// isMadeElsewhere says whether another Kvasir makes the answer.
-func (x *exchange) isMadeElsewhere(key *coalesceKey) bool {
-	s := x.plan.state.settings
-	return s.CacheOptions.Shared && s.Peers.Elsewhere(key.peerKey()) != nil
-}
-
-// awaitElsewhere waits for the answer that another Kvasir is making, if one is. It returns false where
-// the client is lost, or everything ends. It returns true for all else: the answer is in the cache
-// then, or this request has to ask a worker; for the latter nothing was lost but the time. Nothing of
-// it waits for NATS: if that goes, so do the answers that are known to be made.
-func (x *exchange) awaitElsewhere(c *cache.Cache, q *cache.Query, key *coalesceKey) bool {
-	e := x.plan.state.settings.Peers.Elsewhere(key.peerKey())
+// awaitElsewhere waits for the answer that another Kvasir is making, if one is, and answers with it: the client, and all
+// that follow, who look for nothing themselves. It returns false where the request has to ask a worker after all; nothing
+// was lost then but the time. Nothing of it waits for NATS: if that goes, so do the answers that are known to be made.
+func (x *exchange) awaitElsewhere(c *cache.Cache, q *cache.Query, k uint64) (answered bool, err *openai.Error) {
+	e := x.plan.state.settings.Peers.Elsewhere(k)
 	if e == nil {
-		return true
+		return false, nil
 	}
 	x.trail.Next(record.Follow)
 	begin := time.Now()
-	end := x.waitElsewhere(c, q, e)
+	r, end := x.waitElsewhere(c, q, e)
 	x.facts.waited += time.Since(begin)
 	x.trail.Next(record.Reuse)
 	x.p.metrics.coalesced.followed.WithLabelValues(end).Inc()
-	return end != whyGone
+	l := x.recipients.leader
+	if end == whyGone {
+		l.Fail() // one of those that follow waits on
+		x.recipients.leader = nil
+		return x.endFollowing(waitGone)
+	}
+	if !r.Hit {
+		l.Heartbeat()
+		return false, nil
+	}
+	a := x.recall(&r)
+	if a == nil { // it cannot be told here
+		return false, nil
+	}
+	x.recipients.leader = nil
+	l.Complete(*a)
+	l.Retire(true)
+	x.tellCached(a)
+	return true, nil
 }
 
-// waitElsewhere waits, and says how that ended, as a label.
-func (x *exchange) waitElsewhere(c *cache.Cache, q *cache.Query, e *peering.Elsewhere) string {
+// waitElsewhere waits, and returns what was found and how that ended, as a label.
+func (x *exchange) waitElsewhere(c *cache.Cache, q *cache.Query, e *peering.Elsewhere) (r cache.Result, end string) {
 	m := &x.p.metrics.coalesced
 	m.followers.Inc()
 	defer m.followers.Dec()
-	t, r := &x.plan.state.settings.Timeouts, &x.plan.state.settings.Routing
-	patience := t.FirstByte
-	if r.Queue {
-		patience += r.QueueTimeout
-	}
+	patience, hurried := x.plan.state.settings.Timeouts.FirstByte/wholePart, x.recipients.leader.Hurried()
+	stream := min(patience, streamPatience)
 	if x.plan.req.Stream {
-		patience = streamPatience
+		patience, hurried = stream, nil
 	}
-	clock := time.NewTimer(patience)
+	clock := time.NewTimer(patience - x.facts.waited) // it may have followed one that left
 	defer clock.Stop()
-	select {
-	case <-e.Done():
-	case <-clock.C:
-		return "elsewhere_late"
-	case <-x.conn.WhenGone():
-		return whyGone
+	for waits := true; waits; {
+		select {
+		case <-e.Done():
+			waits = false
+		case <-hurried: // one of those that follow wants a stream
+			hurried = nil
+			clock.Reset(stream)
+		case <-clock.C:
+			return r, "elsewhere_late"
+		case <-x.conn.WhenGone():
+			return r, whyGone
+		}
 	}
 	if !e.Stored() {
-		return "elsewhere_failed"
+		return r, "elsewhere_failed"
 	}
 	clock.Reset(storePatience)
 	look := time.NewTicker(firstLook)
 	defer look.Stop()
 	for every := firstLook; ; every = min(2*every, lastLook) {
-		if lookUp(c, q, &x.p.bugs).Hit {
-			return "elsewhere"
+		if r = lookUp(c, q, &x.p.bugs); r.Hit {
+			return r, "elsewhere"
 		}
 		look.Reset(every)
 		select {
 		case <-look.C:
 		case <-clock.C:
-			return "elsewhere_late"
+			return r, "elsewhere_late"
 		case <-x.conn.WhenGone():
-			return whyGone
+			return r, whyGone
 		}
 	}
 }

@@ -3,32 +3,64 @@
 package proxy
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"kvasir/cache"
+	"kvasir/cache/embedded"
 	"kvasir/kvroute"
 )
+
+// A sharedStore is a store that two proxies use, each by a value of its own.
+type sharedStore struct {
+	cache.Store
+	id    string // "": it is not known now
+	looks atomic.Int64
+}
+
+func (s *sharedStore) Identity() (string, bool) { return s.id, s.id != "" }
+
+func (s *sharedStore) Equal(scope cache.Scope, text []byte, until time.Time) (*cache.Entry, error) {
+	s.looks.Add(1)
+	return s.Store.Equal(scope, text, until)
+}
 
 // twoOfOneCache starts two proxies before one worker that know of each other and have one cache.
 func twoOfOneCache(t *testing.T, url string, keys ...Key) (a, b *testProxy) {
 	t.Helper()
+	a, b, _ = twoOfStores(t, url, [2]string{"one", "one"}, keys...)
+	return a, b
+}
+
+// twoOfStores is twoOfOneCache, where the stores are called so.
+func twoOfStores(t *testing.T, url string, ids [2]string, keys ...Key) (a, b *testProxy, ofB *sharedStore) {
+	t.Helper()
 	nats := startNATS(t)
-	cached := cachedSettings(t, url)
-	start := func(name string) *testProxy {
+	kept, err := embedded.Open(embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() })
+	start := func(name, id string) (*testProxy, *sharedStore) {
 		s := settingsFor(url)
-		s.Cache, s.CacheOptions = cached.Cache, cached.CacheOptions
-		s.CacheOptions.Shared = true
+		store := &sharedStore{Store: kept, id: id}
+		s.Cache = cache.New(cache.Options{Store: store, Verifier: onlyEqual{}, Threshold: 0.9, TTL: time.Hour})
+		s.CacheOptions = CacheOptions{MaxTemperature: 1, Shared: true}
 		s.Peers, s.Routing.Policy = startPeers(t, name, nats), kvroute.LeastLoaded
 		if len(keys) > 0 {
 			s = keyed(s, keys...)
 		}
-		return startProxy(t, s)
+		return startProxy(t, s), store
 	}
-	a, b = start("a"), start("b")
+	a, _ = start("a", ids[0])
+	b, ofB = start("b", ids[1])
 	waitUntil(t, "they know each other", func() bool {
 		return len(a.state.Load().settings.Peers.Status().Peers) == 1 && len(b.state.Load().settings.Peers.Status().Peers) == 1
 	})
-	return a, b
+	return a, b, ofB
 }
 
 // hears waits until a proxy knows of so many answers that the other one makes.
@@ -43,30 +75,126 @@ func (p *testProxy) waits(t *testing.T, want string) {
 	waitUntil(t, "they wait", func() bool { return strings.Contains(p.metricsPage(t), "kvasir_coalesced_followers "+want+"\n") })
 }
 
+// Of those that wait at one proxy the first looks for the answer, and the others get it from there.
 func TestEqualRequestsAtTwo(t *testing.T) {
+	const others = 20
 	w := startGated(t)
-	a, b := twoOfOneCache(t, w.url)
+	a, b, store := twoOfStores(t, w.url, [2]string{"one", "one"})
 	leader := a.send(t, chatPath, plainChat)
 	s := w.step(t)
 	b.hears(t, 1)
-	var others []*client
-	for _, body := range []string{plainChat, plainChat, strings.Replace(plainChat, "{", `{"stream":true,`, 1)} {
-		others = append(others, b.send(t, chatPath, body))
+	clients := []*client{b.send(t, chatPath, plainChat)}
+	b.waits(t, "1")
+	looked := store.looks.Load()
+	for range others {
+		clients = append(clients, b.send(t, chatPath, plainChat))
 	}
-	b.waits(t, "3")
+	b.waits(t, fmt.Sprint(1+others))
+	if n := store.looks.Load(); n != looked {
+		t.Errorf("those that follow have looked %d times", n-looked)
+	}
 	s.say(httpReply(200, "application/json", chatReply))
 	leader.answer(t)
-	for i, o := range others {
-		if got := o.answer(t); got.StatusCode != 200 || got.Header.Get("x-kvasir-cache") != "hit" {
+	how := map[string]int{}
+	for i, o := range clients {
+		got := o.answer(t)
+		if got.StatusCode != 200 {
 			t.Errorf("%d: %d %v %s", i, got.StatusCode, got.Header, got.body)
 		}
+		how[got.Header.Get("x-kvasir-cache")]++
+	}
+	if how["hit"] != 1 || how["wait"] != others {
+		t.Errorf("they were answered by %v", how)
 	}
 	b.hears(t, 0)
 	if n := len(w.seen()); n != 1 {
 		t.Errorf("the worker was asked %d times", n)
 	}
-	if page := b.metricsPage(t); !strings.Contains(page, `kvasir_coalesced_requests_total{end="elsewhere"} 3`) {
-		t.Error("they are not counted")
+	page := b.metricsPage(t)
+	for _, want := range []string{`{end="elsewhere"} 1`, fmt.Sprintf(`{end="answered"} %d`, others)} {
+		if !strings.Contains(page, "kvasir_coalesced_requests_total"+want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if got := b.send(t, chatPath, plainChat).answer(t); got.Header.Get("x-kvasir-cache") != "hit" {
+		t.Errorf("a later one: %v", got.Header)
+	}
+}
+
+// A client that wants a stream does not wait for long behind one that does not: that one asks the worker, for both.
+func TestEqualRequestHurries(t *testing.T) {
+	w := startGated(t)
+	a, b := twoOfOneCache(t, w.url)
+	leader := a.send(t, chatPath, plainChat)
+	first := w.step(t)
+	b.hears(t, 1)
+	patient := b.send(t, chatPath, plainChat)
+	b.waits(t, "1")
+	stream := b.send(t, chatPath, strings.Replace(plainChat, "{", `{"stream":true,`, 1))
+	second := w.step(t)
+	for _, s := range []*step{second, first} {
+		s.say(httpReply(200, "application/json", chatReply))
+	}
+	for _, c := range []*client{patient, stream, leader} {
+		if got := c.answer(t); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
+	if n := len(w.seen()); n != 2 {
+		t.Errorf("the worker was asked %d times", n)
+	}
+}
+
+// Who waits for all that follow may leave: the next one waits on, and nobody asks the worker for that.
+func TestEqualRequestThatWaitsLeaves(t *testing.T) {
+	w := startGated(t)
+	a, b := twoOfOneCache(t, w.url)
+	leader := a.send(t, chatPath, plainChat)
+	s := w.step(t)
+	b.hears(t, 1)
+	gone := b.send(t, chatPath, plainChat)
+	b.waits(t, "1")
+	next := []*client{b.send(t, chatPath, plainChat), b.send(t, chatPath, plainChat)}
+	b.waits(t, "3")
+	_ = gone.Close()
+	b.waits(t, "2")
+	s.say(httpReply(200, "application/json", chatReply))
+	for _, c := range append(next, leader) {
+		if got := c.answer(t); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
+	if n := len(w.seen()); n != 1 {
+		t.Errorf("the worker was asked %d times", n)
+	}
+}
+
+// Nobody waits for an answer that comes to another store, nor while his own cannot be asked.
+func TestEqualRequestsOfTwoStores(t *testing.T) {
+	for name, ids := range map[string][2]string{"two stores": {"one", "two"}, "his is away": {"one", ""}, "the other's is away": {"", "one"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := startGated(t)
+			a, b, _ := twoOfStores(t, w.url, ids)
+			leader := a.send(t, chatPath, plainChat)
+			first := w.step(t)
+			if ids[0] != "" {
+				b.hears(t, 1)
+			}
+			other := b.send(t, chatPath, plainChat)
+			second := w.step(t) // while the first is under way
+			for _, s := range []*step{first, second} {
+				s.say(httpReply(200, "application/json", chatReply))
+			}
+			for _, c := range []*client{leader, other} {
+				if got := c.answer(t); got.StatusCode != 200 {
+					t.Errorf("%d %s", got.StatusCode, got.body)
+				}
+			}
+			if page := b.metricsPage(t); strings.Contains(page, `end="elsewhere`) {
+				t.Error("it has waited")
+			}
+		})
 	}
 }
 

@@ -51,6 +51,9 @@ func (x *exchange) follow(call *coalesceFollower) (answered bool, err *openai.Er
 	m.followers.Inc()
 	defer m.followers.Dec()
 	x.trail.Next(record.Follow)
+	if f.stream {
+		call.Hurry()
+	}
 	defer f.leave()
 	answered, err = x.followToTheEnd(f)
 	if x.facts.cache.result == cacheWait {

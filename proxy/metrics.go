@@ -150,6 +150,17 @@ func native(name, help string, buckets []float64) prometheus.HistogramOpts {
 	}
 }
 
+// told are metrics that are read when they are asked for.
+type told chan<- prometheus.Metric
+
+func (to told) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (to told) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
 // A kvIndexCollector reads the index of KV blocks when it is asked for.
 type kvIndexCollector struct{ p *Proxy }
 
@@ -170,9 +181,10 @@ func (c kvIndexCollector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	held := s.pool.Index()
-	out <- prometheus.MustNewConstMetric(kvIndexBytes, prometheus.GaugeValue, float64(held.Bytes))
-	out <- prometheus.MustNewConstMetric(kvIndexBlocks, prometheus.GaugeValue, float64(held.Blocks), "events")
-	out <- prometheus.MustNewConstMetric(kvIndexBlocks, prometheus.GaugeValue, float64(held.Predicted), "predicted")
+	to := told(out)
+	to.gauge(kvIndexBytes, float64(held.Bytes))
+	to.gauge(kvIndexBlocks, float64(held.Blocks), "events")
+	to.gauge(kvIndexBlocks, float64(held.Predicted), "predicted")
 }
 
 // peers are the workers of the configuration that is served; nil before the first.

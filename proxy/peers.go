@@ -64,32 +64,27 @@ func (c peerCollector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	st := s.settings.Peers.Status()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-	}
+	to := told(out)
 	connected := 1.0
 	if st.Problem != "" {
 		connected = 0
 	}
-	gauge(peersConnected, connected)
-	gauge(peersKnown, float64(len(st.Peers)))
-	gauge(peersLegs, float64(st.Legs))
+	to.gauge(peersConnected, connected)
+	to.gauge(peersKnown, float64(len(st.Peers)))
+	to.gauge(peersLegs, float64(st.Legs))
 	for _, b := range s.ordered {
-		gauge(peersAway, float64(b.Away()), b.Name())
+		to.gauge(peersAway, float64(b.Away()), b.Name())
 	}
-	counter(peersMessages, st.In, "in")
-	counter(peersMessages, st.Out, "out")
-	counter(peersBytes, st.InBytes, "in")
-	counter(peersBytes, st.OutBytes, "out")
-	counter(peersDropped, st.Dropped, "queue")
-	counter(peersDropped, st.Unserved, "nats")
-	counter(peersDropped, st.Slow, "slow")
-	counter(peersBad, st.Malformed, "malformed")
-	counter(peersBad, st.Foreign, "version")
-	counter(peersGaps, st.Gaps)
-	counter(peersSnapshots, st.Snapshots)
-	counter(peersUnknown, st.Ignored)
+	to.counter(peersMessages, st.In, "in")
+	to.counter(peersMessages, st.Out, "out")
+	to.counter(peersBytes, st.InBytes, "in")
+	to.counter(peersBytes, st.OutBytes, "out")
+	to.counter(peersDropped, st.Dropped, "queue")
+	to.counter(peersDropped, st.Unserved, "nats")
+	to.counter(peersDropped, st.Slow, "slow")
+	to.counter(peersBad, st.Malformed, "malformed")
+	to.counter(peersBad, st.Foreign, "version")
+	to.counter(peersGaps, st.Gaps)
+	to.counter(peersSnapshots, st.Snapshots)
+	to.counter(peersUnknown, st.Ignored)
 }

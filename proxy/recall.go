@@ -61,33 +61,36 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 	if !mayCoalesce(&x.cacheRule, &x.plan.req, o) {
 		return x.answerFromCache(c, query), nil
 	}
-	for key, asked := coalesceKeyOf(query), false; ; {
+	for key := coalesceKeyOf(query); ; {
 		mark := calls.Mark()
 		x.facts.cache = recalled{result: cacheMiss}
-		if !calls.Joinable(key) { // the leader of a call that can be joined has looked
-			if x.answerFromCache(c, query) {
-				return true, nil
-			}
-			if !asked && x.isMadeElsewhere(&key) {
-				asked = true
-				if !x.awaitElsewhere(c, query, &key) {
-					return x.endFollowing(waitGone)
-				}
-				continue // to look again; or another request leads by now
-			}
+		if !calls.Joinable(key) && x.answerFromCache(c, query) { // the leader of a call that can be joined has looked
+			return true, nil
 		}
 		switch leader, follower := calls.Join(key, mark); {
 		case leader != nil:
 			x.recipients.leader = leader
-			x.makeForAll(&key)
-			return false, nil
+			return x.lead(c, query, &key)
 		case follower != nil:
 			if answered, err = x.follow(follower); x.recipients.leader != nil { // the leader has failed, and it goes on
-				x.makeForAll(&key)
+				return x.lead(c, query, &key)
 			}
 			return answered, err
 		}
 	}
+}
+
+// lead goes on as the leader of a call: with the answer that another Kvasir makes, where one does and it comes, else to
+// a worker, and other Kvasirs are told. Nothing of it is for a cache that is this Kvasir's alone.
+func (x *exchange) lead(c *cache.Cache, q *cache.Query, key *coalesceKey) (answered bool, err *openai.Error) {
+	k, shared := x.peerKey(key)
+	if !shared {
+		return false, nil
+	}
+	if answered, err = x.awaitElsewhere(c, q, k); !answered {
+		x.makeForAll(k)
+	}
+	return answered, err
 }
 
 // guardOutcome is what the guards did with the request.
@@ -106,26 +109,36 @@ func (x *exchange) scopeInput() scopeInput {
 
 // answerFromCache answers from the cache if it can.
 func (x *exchange) answerFromCache(c *cache.Cache, q *cache.Query) (answered bool) {
-	a, was := recall(c, q, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls, &x.p.metrics.cache, &x.p.bugs)
-	if x.facts.cache = was; was.result != cacheHit {
-		return false
+	start := time.Now()
+	r := lookUp(c, q, &x.p.bugs)
+	x.p.metrics.cache.lookup.Observe(time.Since(start).Seconds())
+	a := x.recall(&r)
+	if a != nil {
+		x.tellCached(a)
 	}
+	return a != nil
+}
+
+// tellCached answers with an answer of the cache.
+func (x *exchange) tellCached(a *answer.Answer) {
 	x.plan.judgement.path, x.facts.saved = pathCache, a.Usage()
 	x.facts.streamed = x.plan.req.Stream
 	say := answer.NewReplay(a, x.plan.route.Kind, answer.NewID(), x.arrived().Unix(), x.plan.req.Usage.Include)
 	x.talk.Told(a)
 	x.tell(&say)
-	return true
 }
 
-// recall looks for an answer in the cache, counts what it finds, and says what
-// that was. Of a hit it returns the answer. It is a miss where the answer cannot
-// be told on a route of the kind, or where it calls a tool and such answers are
-// not kept: this one was, under another configuration.
-func recall(c *cache.Cache, q *cache.Query, k openai.Kind, toolCalls bool, m *cacheMetrics, b *bugs) (*answer.Answer, recalled) {
-	start := time.Now()
-	r := lookUp(c, q, b)
-	m.lookup.Observe(time.Since(start).Seconds())
+// recall counts what a look into the cache has found, and notes it in x.facts. Of a hit it returns the answer; nil: a miss.
+func (x *exchange) recall(r *cache.Result) (a *answer.Answer) {
+	a, x.facts.cache = recall(r, x.plan.route.Kind, x.plan.state.settings.CacheOptions.ToolCalls, &x.p.metrics.cache)
+	return a
+}
+
+// recall counts what was found, and says what that was. Of a hit it returns the
+// answer. It is a miss where the answer cannot be told on a route of the kind, or
+// where it calls a tool and such answers are not kept: this one was, under another
+// configuration.
+func recall(r *cache.Result, k openai.Kind, toolCalls bool, m *cacheMetrics) (*answer.Answer, recalled) {
 	if r.Hit {
 		switch a, err := answer.Parse(r.Entry.Answer); {
 		case err != nil || !a.Fits(k):

@@ -98,15 +98,16 @@ func (c sourceCollector) Collect(out chan<- prometheus.Metric) {
 	if s == nil || s.settings.Sources == nil {
 		return
 	}
+	to := told(out)
 	for _, src := range s.settings.Sources() {
 		stale := 0.0
 		if src.Problem != "" {
 			stale = 1
 		}
-		out <- prometheus.MustNewConstMetric(sourceWorkers, prometheus.GaugeValue, float64(src.Workers), src.Source)
-		out <- prometheus.MustNewConstMetric(sourceStale, prometheus.GaugeValue, stale, src.Source)
-		out <- prometheus.MustNewConstMetric(sourceErrors, prometheus.CounterValue, float64(src.Errors), src.Source)
-		out <- prometheus.MustNewConstMetric(sourceChanges, prometheus.CounterValue, float64(src.Changes), src.Source)
+		to.gauge(sourceWorkers, float64(src.Workers), src.Source)
+		to.gauge(sourceStale, stale, src.Source)
+		to.counter(sourceErrors, src.Errors, src.Source)
+		to.counter(sourceChanges, src.Changes, src.Source)
 	}
-	out <- prometheus.MustNewConstMetric(sourceConflicts, prometheus.GaugeValue, float64(s.settings.Disagree))
+	to.gauge(sourceConflicts, float64(s.settings.Disagree))
 }

@@ -33,6 +33,7 @@ type double struct {
 	query   func(context.Context, *milvuspb.QueryRequest) (*milvuspb.QueryResults, error)
 	search  func(context.Context) (*milvuspb.SearchResults, error)
 	upsert  func(*milvuspb.UpsertRequest) *commonpb.Status
+	id      int64 // of the collection
 
 	mu      sync.Mutex // guards upserts, and is held while upsert answers
 	upserts []*milvuspb.UpsertRequest
@@ -52,7 +53,7 @@ func (d *double) Connect(ctx context.Context, _ *milvuspb.ConnectRequest) (*milv
 
 func (d *double) DescribeCollection(_ context.Context, r *milvuspb.DescribeCollectionRequest) (*milvuspb.DescribeCollectionResponse, error) {
 	schema := schemaOf(r.CollectionName, "", true).ProtoMessage()
-	return &milvuspb.DescribeCollectionResponse{Status: &commonpb.Status{}, Schema: schema, CollectionName: r.CollectionName}, nil
+	return &milvuspb.DescribeCollectionResponse{Status: &commonpb.Status{}, Schema: schema, CollectionName: r.CollectionName, CollectionID: d.id}, nil
 }
 
 func (d *double) HasCollection(context.Context, *milvuspb.HasCollectionRequest) (*milvuspb.BoolResponse, error) {

@@ -80,8 +80,9 @@ type Store struct {
 }
 
 var (
-	_ cache.Store  = (*Store)(nil)
-	_ cache.Getter = (*Store)(nil)
+	_ cache.Store      = (*Store)(nil)
+	_ cache.Getter     = (*Store)(nil)
+	_ cache.Identified = (*Store)(nil)
 )
 
 // IsCollection reports whether Milvus accepts name as the beginning of a collection name.
@@ -125,6 +126,17 @@ func Open(o Options) (*Store, error) {
 
 // Collection returns the name of the collection, which includes the embedding's version.
 func (s *Store) Collection() string { return s.name }
+
+// Identity implements cache.Identified: the collection's name, with the number that Milvus gave it when it was made, so
+// that two collections of one name at two servers, or of two databases, differ. The address is no part of it: replicas
+// may reach one server by several.
+func (s *Store) Identity() (id string, known bool) {
+	on := s.session.Load()
+	if on == nil {
+		return "", false
+	}
+	return on.identity, true
+}
 
 // CheckAddress refuses an address that cannot be dialled; whether the host exists shows later.
 func CheckAddress(address string) error {

@@ -258,3 +258,26 @@ func TestCloseWithoutServer(t *testing.T) {
 		t.Errorf("counted %d dropped", got)
 	}
 }
+
+// TestIdentity: it is that of the collection, however it is reached, and not known without Milvus.
+func TestIdentity(t *testing.T) {
+	d := &double{id: 7}
+	identity := func(s *Store) string {
+		t.Helper()
+		id, known := s.Identity()
+		if !known {
+			t.Fatal("it is not known")
+		}
+		return id
+	}
+	one := identity(connected(t, d))
+	if two := identity(connected(t, d)); two != one { // at another address
+		t.Errorf("%q and %q are one", one, two)
+	}
+	if other := identity(connected(t, &double{id: 8})); other == one {
+		t.Errorf("%q of two collections", other)
+	}
+	if id, known := open(t, Options{Address: "127.0.0.1:1"}).Identity(); known {
+		t.Errorf("%q without Milvus", id)
+	}
+}

@@ -26,6 +26,8 @@ type session struct {
 	name   string           // of the collection
 	index  entity.IndexType // of the embeddings
 	lite   bool             // the server is a Milvus Lite
+
+	identity string // of the collection among all others
 }
 
 // dial returns a client that has not sent a byte yet.
@@ -138,6 +140,7 @@ func (on *session) prepare(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
+	on.identity = fmt.Sprintf("%s %d", on.name, have.ID)
 	if err := checkSchema(schemaOf(on.name, version, false), have.Schema); err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func TestFullFile(t *testing.T) {
 	wantSources := []discovery.Entry{
 		{Kind: "file", Path: "../../testdata/config/good/workers.d", Scheme: "http", Refresh: 5 * time.Second, Grace: time.Second, Prefix: prefix,
 			Worker: proxy.Worker{Engine: "sglang", Role: "prefill", Models: []string{"qwen"}, MaxRequests: 9, Headers: map[string]string{"Authorization": "Bearer sk-bob"}}},
-		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
+		{Kind: "dns", Name: "vllm.example", Port: 8000, Scheme: "https", Refresh: 2 * time.Second, Server: "10.0.0.53:53", Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
 		{Kind: "kubernetes", Namespace: "team", Selector: "app in (vllm, sglang)", PortName: "http", Kubeconfig: "../../testdata/config/good/kube.yaml",
 			Scheme: "https", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
 		{Kind: "kubernetes", InferencePool: "main", Scheme: "http", Refresh: 5 * time.Second, Grace: 10 * time.Second, Prefix: prefix, Worker: proxy.Worker{Role: "both"}},
