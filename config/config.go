@@ -444,6 +444,18 @@ type Planner struct {
 	Memory         Size          `koanf:"memory" default:"16MiB" min:"64KiB" max:"16GiB"`
 	Command        []string      `koanf:"command"`
 	CommandTimeout time.Duration `koanf:"command_timeout" default:"1m" min:"1s" max:"1h"`
+
+	Kubernetes PlannerKubernetes `koanf:"kubernetes"`
+}
+
+// PlannerKubernetes is what the planner scales in Kubernetes: the targets of roles, as planner/scale reads them.
+type PlannerKubernetes struct {
+	Both       string `koanf:"both"`
+	Prefill    string `koanf:"prefill"`
+	Decode     string `koanf:"decode"`
+	Namespace  string `koanf:"namespace"`
+	Kubeconfig Path   `koanf:"kubeconfig"`
+	Lease      string `koanf:"lease"`
 }
 
 // Metrics says which other systems' names metrics have beside their own, and what prices are in.

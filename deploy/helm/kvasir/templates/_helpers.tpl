@@ -20,7 +20,7 @@ releases that differ only at their ends have names of their own.
 
 {{/* Refuses null where the chart reads what is inside. Every template asks for the name, and so comes through here. */}}
 {{- define "kvasir.sections" -}}
-{{- range list "image" "frontend" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
+{{- range list "image" "frontend" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "planner" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
   {{- if not (kindIs "map" (index $.Values .)) -}}
     {{- fail (printf "%s: null takes its defaults away, and the chart needs them; leave it out, or set the values in it" .) -}}
   {{- end -}}
@@ -101,7 +101,13 @@ since the image sets that, too.
   {{- end -}}
   {{- $_ := set $derived "cache" (dict "store" "milvus" "milvus" $milvus) -}}
 {{- end -}}
+{{- if ne .Values.planner.mode "off" -}}
+  {{- $_ := set $derived "planner" (dict "mode" .Values.planner.mode "kubernetes" (include "kvasir.ownTargets" (dict "root" . "own" $own) | fromJson)) -}}
+{{- end -}}
 {{- $config := mergeOverwrite $derived (deepCopy $own) -}}
+{{- if and (dig "planner" "kubernetes" dict $config) (not (dig "planner" "kubernetes" "lease" "" $config)) -}}
+  {{- $_ := set $config.planner.kubernetes "lease" (printf "%s-planner" $name) -}}
+{{- end -}}
 {{- $sources := list -}}
 {{- if .Values.workers -}}
   {{- /* All that the pods of workers have, as in an umbrella chart the pods of others are of the same instance. */}}
@@ -129,6 +135,44 @@ there}. An entry with a kubeconfig looks into another cluster, with the rights t
   {{- end -}}
 {{- end -}}
 {{- toJson $watched -}}
+{{- end }}
+
+{{/*
+What the planner scales of this chart's own workers, as JSON like config.planner.kubernetes: the one worker that does
+both, or the one of prefill and the one of decode. Nothing where the values name targets.
+*/}}
+{{- define "kvasir.ownTargets" -}}
+{{- $named := dig "planner" "kubernetes" dict .own -}}
+{{- $targets := dict -}}
+{{- if not (or $named.both $named.prefill $named.decode) -}}
+  {{- range include "kvasir.workers" .root | fromJsonArray -}}
+    {{- if hasKey $targets .role -}}{{- fail (printf "planner: there are several workers of type %s; name the one to scale in config.planner.kubernetes.%s, such as deployment/%s, and what it serves in config.planner.model" .role .role .service) -}}{{- end -}}
+    {{- $_ := set $targets .role (printf "deployment/%s" .service) -}}
+  {{- end -}}
+  {{- if and $targets.both (or $targets.prefill $targets.decode) -}}{{- fail "planner: some workers do both and some do not; name those to scale in config.planner.kubernetes" -}}{{- end -}}
+  {{- if not $targets -}}{{- fail "planner: there is no worker to scale; name targets in config.planner.kubernetes" -}}{{- end -}}
+{{- end -}}
+{{- toJson $targets -}}
+{{- end }}
+
+{{/*
+What the planner does in this cluster, as JSON: {namespace, lease, deployments, statefulsets, dynamographdeployments}.
+Empty where it does nothing, or has a kubeconfig, and so the rights that it has by that.
+*/}}
+{{- define "kvasir.planned" -}}
+{{- $planned := dict -}}
+{{- $planner := (include "kvasir.config" . | fromYaml).planner | default dict -}}
+{{- $k := $planner.kubernetes | default dict -}}
+{{- if and $k (ne (toString $planner.mode) "off") (not $k.kubeconfig) -}}
+  {{- $planned = dict "namespace" ($k.namespace | default .Release.Namespace) "lease" $k.lease "apply" (eq (toString $planner.mode) "apply") -}}
+  {{- range compact (list $k.both $k.prefill $k.decode) -}}
+    {{- $parts := splitList "/" . -}}
+    {{- if lt (len $parts) 2 -}}{{- fail (printf "config.planner.kubernetes: %q is no target such as deployment/vllm" .) -}}{{- end -}}
+    {{- $plural := printf "%ss" (first $parts) -}}
+    {{- $_ := set $planned $plural (append (get $planned $plural | default list) (index $parts 1) | uniq) -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $planned -}}
 {{- end }}
 
 {{/* Secrets that are mounted, each once, as JSON. */}}
