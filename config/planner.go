@@ -3,6 +3,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"time"
 
@@ -74,10 +75,39 @@ func (v *validation) plannerKubernetes(k *PlannerKubernetes) {
 	}
 }
 
+// keda checks the listener for KEDA.
+func (v *validation) keda(c *Config) {
+	const at = "planner.keda."
+	k := &c.Planner.KEDA
+	v.pair(at+"tls", k.TLS.Cert, k.TLS.Key)
+	if k.TLS.ClientCA != "" && k.TLS.Cert == "" {
+		v.add("needs planner.keda.tls.cert and planner.keda.tls.key", at+"tls.client_ca")
+	}
+	if k.Listen == "" {
+		if k.TLS != (TLS{}) {
+			v.add("has no listener; set planner.keda.listen, such as :9091", at+"tls")
+		}
+		return
+	}
+	if err := CheckListen(k.Listen); err != nil {
+		v.add(err.Error(), at+"listen")
+		return
+	}
+	for path, other := range map[string]string{"server.listen": c.Server.Listen, "server.admin": c.Server.Admin} {
+		if other != "" && sameListen(k.Listen, other) {
+			v.add(fmt.Sprintf("%s is the address of %s, too", wording.Quote(k.Listen), path), at+"listen", path)
+		}
+	}
+	if c.PlannerMode() == "off" {
+		v.add("answers by the plan, and planner.mode is off", at+"listen", "planner.mode")
+	}
+}
+
 // planner finds bounds that contradict each other, and a command that is missing or never run.
 func (v *validation) planner(c *Config) {
 	p := &c.Planner
 	v.plannerKubernetes(&p.Kubernetes)
+	v.keda(c)
 	if p.Min > p.Max {
 		v.add("must not be above planner.max_workers", "planner.min_workers", "planner.max_workers")
 	}

@@ -13,7 +13,7 @@ func TestPlannerMode(t *testing.T) {
 	for _, c := range []struct{ yaml, mode string }{
 		{"", "off"}, {"planner: {}", "off"}, {"planner: {mode: off, target_ttft_ms: 300}", "off"}, {"planner: {target_ttft_ms: 300}", "advise"},
 		{"planner: {mode: advise}", "advise"}, {"planner: {model: qwen}", "advise"}, {"planner: {command: []}", "off"},
-		{"planner: {mode: apply, command: [x]}", "apply"}, {"planner: {kubernetes: {lease: kvasir}}", "advise"},
+		{"planner: {mode: apply, command: [x]}", "apply"}, {"planner: {kubernetes: {lease: kvasir}}", "advise"}, {"planner: {keda: {listen: ':9091'}}", "advise"},
 		{"planner: {mode: apply, kubernetes: {prefill: deployment/p, decode: dynamographdeployment/g/VllmDecodeWorker}}", "apply"},
 	} {
 		g, _, err := (&Layers{BuiltIn: []byte("simulate: [{}]\n" + c.yaml)}).Load()
@@ -44,6 +44,12 @@ func TestPlannerMode(t *testing.T) {
 		"planner: {kubernetes: {namespace: A, lease: x}}":                        "planner.kubernetes.namespace: is no name of Kubernetes",
 		"planner: {kubernetes: {namespace: a}}":                                  "planner.kubernetes: names nothing to scale",
 		"planner: {mode: apply, command: [x], kubernetes: {both: deployment/a}}": "planner.command: stands beside targets of planner.kubernetes",
+		"planner: {keda: {listen: nowhere}}":                                     "planner.keda.listen: ",
+		"planner: {keda: {listen: ':9090'}}\nserver: {admin: ':9090'}":           "planner.keda.listen: \":9090\" is the address of server.admin, too",
+		"planner: {keda: {tls: {cert: a, key: b}}}":                              "planner.keda.tls: has no listener",
+		"planner: {keda: {listen: ':9091', tls: {cert: a}}}":                     "planner.keda.tls",
+		"planner: {keda: {listen: ':9091', tls: {client_ca: a}}}":                "planner.keda.tls.client_ca: needs",
+		"planner: {mode: off, keda: {listen: ':9091'}}":                          "planner.keda.listen: answers by the plan, and planner.mode is off",
 		"planner: {mode: apply, kubernetes: {lease: a}}":                         "planner.mode: apply runs planner.command, or scales",
 		"planner: {target_ttft_ms: 0}":                                           "planner.target_ttft_ms",
 		"planner: {share: 1}":                                                    "planner.share",

@@ -201,9 +201,12 @@ func TestRealKubeChartValues(t *testing.T) {
 		{"no planner", nil, nil, []string{"kind: Lease", "planner:", "resourceNames"}},
 		{"a planner for both", []string{"--set=planner.mode=apply", "--set=config.planner.max_workers=8"},
 			[]string{"both: deployment/kvasir-bothworker0\n", "lease: kvasir-planner\n", "max_workers: 8\n", "mode: apply\n", "kind: Lease",
-				`resources: [deployments/scale], resourceNames: ["kvasir-bothworker0"], verbs: [patch]`, `resources: [leases], resourceNames: ["kvasir-planner"], verbs: [get, patch]`}, []string{"create]", "ClusterRole"}},
+				`resources: [deployments/scale], resourceNames: ["kvasir-bothworker0"], verbs: [patch]`, `resources: [leases], resourceNames: ["kvasir-planner"], verbs: [get, patch]`}, []string{"create]", "ClusterRole\n"}},
 		{"a planner of its own targets", []string{"--set=planner.mode=advise", "--set=config.planner.kubernetes.prefill=dynamographdeployment/g/P", "--set=config.planner.kubernetes.decode=dynamographdeployment/g/D", "--set=config.planner.kubernetes.namespace=there"},
 			[]string{`resources: [dynamographdeployments], resourceNames: ["g"], verbs: [get, patch]`, "namespace: \"there\"\n"}, []string{"both: deployment", "deployments/scale"}},
+		{"KEDA asks the planner", []string{"--set=planner.mode=keda", "--set=config.planner.max_workers=8", "--set=config.planner.model=m", first + "workerType=prefill", "--set=workers[1].workerType=decode"},
+			[]string{"listen: :9091\n", "mode: advise\n", "kind: ScaledObject", "scalerAddress: kvasir-keda.llm.svc:9091", "role: decode\n", "role: prefill\n", `model: "m"`, "maxReplicaCount: 8\n", "name: keda, containerPort: 9091",
+				"kubernetes.io/metadata.name: keda", "{port: keda}", "lease: kvasir-planner"}, []string{"deployments/scale"}},
 		{"a planner with a kubeconfig", []string{"--set=config.planner.mode=apply", "--set=config.planner.kubernetes.both=deployment/x", "--set=config.planner.kubernetes.kubeconfig=/secrets/there/config"}, []string{"both: deployment/x"}, []string{"kind: Lease", "resourceNames"}},
 		{"no account and no rights", []string{"--set=serviceAccount.create=false", "--set=rbac.create=false"}, nil, []string{"kind: Role"}},
 		{"a capability beside the chart's", []string{first + "securityContext.capabilities.add={IPC_LOCK}", first + "securityContext.runAsUser=1000"},
@@ -262,6 +265,8 @@ func TestRealKubeChartValues(t *testing.T) {
 		{"--set-json=planner=null", "planner: null takes its defaults away"},
 		{`--set-json=workers=[{"name":"a"},{"name":"b"}],planner={"mode":"apply"}`, "several workers of type both"},
 		{`--set-json=workers=[{"name":"a"},{"name":"b","workerType":"decode"}],planner={"mode":"apply"}`, "some workers do both and some do not"},
+		{"--set=workers[0].name=keda", "workers[0].name: keda is the name of the Service"},
+		{"--set=planner.mode=keda,config.planner.mode=apply", "are the chart's with planner.mode: keda"},
 		{`--set-json=workers=[],planner={"mode":"apply"}`, "there is no worker to scale"},
 		{"--set=config.planner.kubernetes.both=vllm", `"vllm" is no target such as deployment/vllm`},
 		{"--set=nameOverride=a b", "nameOverride"},
@@ -438,7 +443,7 @@ func (c *cluster) otherValues(t *testing.T) {
 			`--set-json=topologySpreadConstraints=[{"topologyKey":"zone","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}]`, `--set-json=tolerations=[{"operator":"Exists"}]`},
 		{"--set-json=workers=[]", "--set=serviceAccount.create=false", "--set=podDisruptionBudget.maxUnavailable=25%", "--set=networkPolicy.enabled=false", "--set=frontend.httpPort=80"},
 		{`--set-json=config.discovery=[{"kind":"kubernetes","namespace":"others","inference_pool":"p"}]`, "--set=rbac.dynamoGraphDeployments=true"},
-		{"--set=planner.mode=apply"}, {"--set=planner.mode=advise", "--set=config.planner.kubernetes.decode=dynamographdeployment/g/D", "--set=config.planner.kubernetes.prefill=statefulset/p"},
+		{"--set=planner.mode=keda"}, {"--set=planner.mode=apply"}, {"--set=planner.mode=advise", "--set=config.planner.kubernetes.decode=dynamographdeployment/g/D", "--set=config.planner.kubernetes.prefill=statefulset/p"},
 	} {
 		for _, m := range manifests(t, mustHelm(t, c.kubeconfig, append([]string{"template", "kvasir", chartDir, "--validate", "--namespace", "others"}, args...)...)) {
 			c.dryRun(t, m, "others")

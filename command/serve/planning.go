@@ -19,6 +19,7 @@ import (
 	"kvasir/config"
 	"kvasir/kvroute/replay"
 	"kvasir/planner"
+	"kvasir/planner/keda"
 	"kvasir/proxy"
 )
 
@@ -50,8 +51,8 @@ type planning struct {
 	report planner.Report // what was said last
 }
 
-// startPlanning begins to plan where the configuration asks for it; nil where not.
-func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planning {
+// startPlanning begins to plan where the configuration asks for it; nil where not. k is told of plans, unless it is nil.
+func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy, k *keda.Server) *planning {
 	mode := c.PlannerMode()
 	if mode == "off" {
 		return nil
@@ -60,6 +61,13 @@ func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planni
 	g := &planning{
 		log: log, config: c.Planner, mode: mode, several: c.Peers.On() && !c.Planner.Kubernetes.On(), recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
 		report: planner.Report{Mode: mode, Model: c.Planner.Model, State: "the first plan is made after " + c.Planner.Interval.String()},
+	}
+	if k != nil {
+		g.show = func(r *planner.Report) {
+			p.Planned(r)
+			k.Tell(r)
+		}
+		k.Tell(&g.report)
 	}
 	g.scaling = newScaling(log, &g.config, mode)
 	p.Record(g.recorder, c.Planner.Model)

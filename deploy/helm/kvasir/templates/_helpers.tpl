@@ -101,7 +101,12 @@ since the image sets that, too.
   {{- end -}}
   {{- $_ := set $derived "cache" (dict "store" "milvus" "milvus" $milvus) -}}
 {{- end -}}
-{{- if ne .Values.planner.mode "off" -}}
+{{- if eq .Values.planner.mode "keda" -}}
+  {{- $_ := set $derived "planner" (dict "mode" "advise" "keda" (dict "listen" ":9091") "kubernetes" (dict "lease" (printf "%s-planner" $name))) -}}
+  {{- if or (dig "planner" "mode" "" $own) (dig "planner" "keda" "listen" "" $own) (dig "planner" "kubernetes" dict $own) -}}
+    {{- fail "config.planner: mode, keda.listen and kubernetes are the chart's with planner.mode: keda" -}}
+  {{- end -}}
+{{- else if ne .Values.planner.mode "off" -}}
   {{- $_ := set $derived "planner" (dict "mode" .Values.planner.mode "kubernetes" (include "kvasir.ownTargets" (dict "root" . "own" $own) | fromJson)) -}}
 {{- end -}}
 {{- $config := mergeOverwrite $derived (deepCopy $own) -}}
@@ -155,6 +160,18 @@ both, or the one of prefill and the one of decode. Nothing where the values name
 {{- toJson $targets -}}
 {{- end }}
 
+{{/* The Deployments of the chart that others than Helm scale, as JSON: their replicas are kept. */}}
+{{- define "kvasir.scaledByOthers" -}}
+{{- $planned := include "kvasir.planned" . | fromJson -}}
+{{- $names := list -}}
+{{- if eq .Values.planner.mode "keda" -}}
+  {{- range $role, $target := include "kvasir.ownTargets" (dict "root" . "own" dict) | fromJson -}}{{- $names = append $names (trimPrefix "deployment/" $target) -}}{{- end -}}
+{{- else if and $planned.apply (eq $planned.namespace .Release.Namespace) -}}
+  {{- $names = $planned.deployments | default list -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
 {{/*
 What the planner does in this cluster, as JSON: {namespace, lease, deployments, statefulsets, dynamographdeployments}.
 Empty where it does nothing, or has a kubeconfig, and so the rights that it has by that.
@@ -190,6 +207,7 @@ Empty where it does nothing, or has a kubeconfig, and so the rights that it has 
   {{- $role := $w.workerType | default "both" -}}
   {{- $name := $w.name | default (printf "%sworker%d" $role $i) -}}
   {{- if eq $name "admin" -}}{{- fail (printf "workers[%d].name: admin is the name of the Service that Kvasir's metrics are on; choose another" $i) -}}{{- end -}}
+  {{- if eq $name "keda" -}}{{- fail (printf "workers[%d].name: keda is the name of the Service that KEDA asks; choose another" $i) -}}{{- end -}}
   {{- if hasKey $names $name -}}{{- fail (printf "workers[%d]: another worker is called %s, too" $i $name) -}}{{- end -}}
   {{- $_ := set $names $name true -}}
   {{- $service := printf "%s-%s" $full $name -}}
