@@ -6,41 +6,20 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"kvasir/transcripttest"
 )
 
-var update = flag.Bool("update", false, "write the answers into testdata/*.txt")
-
-// A transcript is a row of blocks, with a blank line between two: commands, a
-// line of four dashes, what they answer. Lines with # are comments.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := (&script{t: t}).replay(string(want))
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s\n--- want\n%s\n--- got\n%s", file, want, got)
-			}
-		})
-	}
+	transcripttest.Run(t, "testdata/*.txt", func(t *testing.T, text string) string {
+		s := &script{t: t}
+		return transcripttest.Replay(text, s.tell, s.told)
+	})
 }
 
 // A script is the state behind one transcript.
@@ -52,29 +31,10 @@ type script struct {
 	c       *Classifier
 }
 
-func (s *script) replay(text string) []byte {
-	var all bytes.Buffer
-	answers := false // the old ones, which are left out
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		switch {
-		case answers:
-			if answers = line != ""; !answers {
-				all.WriteString("\n")
-			}
-		case line == "----":
-			answers = true
-			all.WriteString("----\n" + s.out.String())
-			s.out.Reset()
-			s.request = Request{}
-		default:
-			all.WriteString(line + "\n")
-			if line != "" && line[0] != '#' {
-				s.tell(line)
-			}
-		}
-	}
-	return append(bytes.TrimRight(all.Bytes(), "\n"), '\n')
+// told is what was answered since the last time; the next request is another.
+func (s *script) told() string {
+	defer func() { s.out.Reset(); s.request = Request{} }()
+	return s.out.String()
 }
 
 func (s *script) say(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }

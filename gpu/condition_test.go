@@ -4,12 +4,8 @@
 package gpu
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,58 +13,22 @@ import (
 	"time"
 
 	"kvasir/gpu/snapshot"
+	"kvasir/transcripttest"
 )
 
-var update = flag.Bool("update", false, "write the answers into testdata/*.txt")
-
-// retell plays a transcript: blocks of commands, a line of four dashes, their answers, a blank
-// line. Lines with # are comments.
+// retell plays transcripts, each in a time of its own. What tell answers ends its line.
 func retell(t *testing.T, pattern string, begin func(t *testing.T) (tell func(words []string) string)) {
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []byte
-			synctest.Test(t, func(t *testing.T) { got = played(string(want), begin(t)) })
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s\n--- want\n%s\n--- got\n%s", file, want, got)
-			}
+	t.Helper()
+	transcripttest.Run(t, pattern, func(t *testing.T, text string) (got string) {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			tell := begin(t)
+			got = transcripttest.Replay(text,
+				func(line string) { said.WriteString(tell(strings.Fields(line))) },
+				func() string { defer said.Reset(); return said.String() })
 		})
-	}
-}
-
-func played(text string, tell func(words []string) string) []byte {
-	var out bytes.Buffer
-	said, old := "", false // answers so far; whether the line is an old answer
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case old:
-			if old = line != ""; !old {
-				out.WriteString("\n")
-			}
-		case line == "----":
-			old = true
-			out.WriteString("----\n" + said)
-			said = ""
-		default:
-			out.WriteString(line + "\n")
-			if line != "" && line[0] != '#' {
-				said += tell(strings.Fields(line))
-			}
-		}
-	}
-	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n')
+		return got
+	})
 }
 
 func TestConditions(t *testing.T) {

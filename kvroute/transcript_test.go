@@ -3,13 +3,9 @@
 package kvroute
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,34 +13,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"kvasir/transcripttest"
 )
 
-var update = flag.Bool("update", false, "write the answers into testdata/*.txt")
-
-// A transcript is a row of blocks, with a blank line between two: commands,
-// a line of four dashes, what they answer. Lines with # are comments.
 func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []byte
-			synctest.Test(t, func(t *testing.T) { got = newStory(t).retell(string(want)) })
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s\n--- want\n%s\n--- got\n%s", file, want, got)
-			}
-		})
-	}
+	transcripttest.Run(t, "testdata/*.txt", func(t *testing.T, text string) (got string) {
+		synctest.Test(t, func(t *testing.T) { got = newStory(t).retell(text) })
+		return got
+	})
 }
 
 // A story is the state behind one transcript. Its clock is the bubble's.
@@ -81,33 +58,14 @@ func seeded(seed uint64) func() uint64 {
 	}
 }
 
-func (s *story) retell(text string) []byte {
-	var out bytes.Buffer
-	answers := false // the old ones, which are left out
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case answers:
-			if answers = line != ""; !answers {
-				out.WriteString("\n")
-			}
-		case line == "----":
-			answers = true
-			out.WriteString("----\n")
-			out.WriteString(s.told())
-		default:
-			out.WriteString(line + "\n")
-			if line != "" && line[0] != '#' {
-				s.tell(line)
-			}
-		}
-	}
+func (s *story) retell(text string) string {
+	got := transcripttest.Replay(text, s.tell, s.told)
 	for id, gone := range s.gone { // whoever still waits
 		close(gone)
 		delete(s.gone, id)
 	}
 	synctest.Wait()
-	return append(bytes.TrimRight(out.Bytes(), "\n"), '\n')
+	return got
 }
 
 func (s *story) say(format string, args ...any) {

@@ -4,7 +4,6 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 
 	"kvasir/admin"
 	"kvasir/kvroute"
+	"kvasir/logtest"
 )
 
 // Every goroutine is waited for, but for four of fasthttp's that end by
@@ -60,24 +60,7 @@ type testProxy struct {
 	addr  string
 	admin string
 	tls   bool
-	log   *syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	log   *logtest.Buffer
 }
 
 func startProxy(t testing.TB, s *Settings) *testProxy {
@@ -95,7 +78,7 @@ func startTLSProxy(t testing.TB, s *Settings) *testProxy {
 
 func startProxyOn(t testing.TB, s *Settings, conf *tls.Config) *testProxy {
 	t.Helper()
-	log := &syncBuffer{}
+	log := &logtest.Buffer{}
 	p, err := New(zerolog.New(log).Level(zerolog.DebugLevel), "test")
 	if err != nil {
 		t.Fatal(err)

@@ -88,9 +88,7 @@ func BenchmarkPlacement(b *testing.B) {
 	}
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			p.log.mu.Lock()
-			p.log.b.Reset()
-			p.log.mu.Unlock()
+			p.log.Reset()
 			pl := new(plan)
 			var located, placed []time.Duration
 			for i := 0; b.Loop(); i++ {

@@ -3,33 +3,13 @@
 package upstream
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 )
 
 var testTimeouts = Timeouts{Connect: 2 * time.Second, FirstByte: 30 * time.Second, Idle: 30 * time.Second, Write: 30 * time.Second}
-
-// logLines is a log that may be read while it is written.
-type logLines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 const patience = 25 * time.Second
 

@@ -16,14 +16,15 @@ import (
 	"kvasir/kvroute"
 	"kvasir/kvroute/holdings"
 	"kvasir/kvroute/kvindex"
+	"kvasir/logtest"
 	"kvasir/sim"
 	"kvasir/sim/simtest"
 )
 
 // unasked is a worker that no goroutine asks: the test does.
-func unasked(t *testing.T, s Settings) (*watch, *logLines) {
+func unasked(t *testing.T, s Settings) (*watch, *logtest.Buffer) {
 	t.Helper()
-	log := &logLines{}
+	log := &logtest.Buffer{}
 	w, err := NewWorker(s, testTimeouts)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"kvasir/classify"
 	"kvasir/wording"
@@ -32,18 +33,9 @@ type router struct {
 	root  *value
 	shape string
 
-	families map[string]string          // Kvasir's family of reasoning, by theirs
-	real     map[string]string          // what a worker calls a model, by the file's name for it
-	domains  map[string][]string        // categories, by the name of a domain
-	made     map[classify.Kind]renaming // signals of ours, by kind and their name
-	pii      map[string][]string        // what a signal for personal data looks for, by its name
-	lacking  map[string]string          // why a model is asked of no worker, by its name
-
-	expressions int // bytes of regular expressions in signals
+	families map[string]string // Kvasir's family of reasoning, by theirs
+	real     map[string]string // what a worker calls a model, by the file's name for it
 }
-
-// A renaming is ours of a name of theirs.
-type renaming map[string]string
 
 func fromSemanticRouter(doc *doc, root *value, d *draft) error {
 	shape := root.get("version").text()
@@ -59,15 +51,14 @@ func fromSemanticRouter(doc *doc, root *value, d *draft) error {
 		return unlike(doc, "Semantic Router", keys, root)
 	}
 	doc.lost = routerLost
-	r := &router{doc: doc, d: d, root: root, shape: shape, families: map[string]string{}, real: map[string]string{},
-		domains: map[string][]string{}, made: map[classify.Kind]renaming{}, pii: map[string][]string{}, lacking: map[string]string{}}
+	r := &router{doc: doc, d: d, root: root, shape: shape, families: map[string]string{}, real: map[string]string{}}
 	r.listeners()
 	r.readFamilies()
-	r.readModels()
-	r.readSignals()
-	r.readDecisions()
-	r.readGuards()
-	r.readCache()
+	modelReader{r}.read()
+	signals := readSignals(r)
+	decisionReader{r, signals}.read()
+	guardReader{r}.read()
+	cacheReader{r}.read()
 	r.noWorker()
 	return nil
 }
@@ -106,8 +97,8 @@ func (r *router) defaults() *value {
 	return r.root
 }
 
-// signals are those of a kind, by its name since v0.1 and the one before.
-func (r *router) signals(kind, flat string) []*value {
+// signalsOf are those of a kind, by its name since v0.1 and the one before.
+func (r *router) signalsOf(kind, flat string) []*value {
 	switch r.shape {
 	case shapeV03:
 		return r.root.get("routing", "signals", kind).items()
@@ -177,6 +168,45 @@ func (r *router) familyOf(v *value) string {
 	return ""
 }
 
+// modelNamed is the model that the file calls so, which need not be described in it.
+func (r *router) modelNamed(at *value, name string) *model {
+	return r.d.modelFor(at, either(r.real[name], name))
+}
+
+// last adds a decision below all others.
+func (r *router) last(d decision) *decision {
+	for _, other := range r.d.decisions {
+		d.priority = min(d.priority, other.priority-1)
+	}
+	r.d.decide(d)
+	return &r.d.decisions[len(r.d.decisions)-1]
+}
+
+// types are ours of the types of personal data in a list.
+func (r *router) types(v *value) []string {
+	list := []string{}
+	for _, e := range v.items() {
+		name := strings.ToUpper(e.text())
+		if len(name) > 2 && name[1] == '-' {
+			name = name[2:] // B-US_SSN
+		}
+		switch {
+		case !known(classify.KindPII, name):
+			r.doc.note(e, wording.Quote(name)+" is no type of personal data here"+wording.DidYouMean(name, classify.Values(classify.KindPII)))
+		case !slices.Contains(list, name):
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// scale notes a threshold that cannot be taken over.
+func (r *router) scale(v *value, text string) {
+	if v.text() != "" {
+		r.doc.note(v, text+", so it is left out; try it with kvasir explain")
+	}
+}
+
 // noWorker puts a worker to be filled in where the file names none, and says which models none has.
 func (r *router) noWorker() {
 	d := r.d
@@ -193,7 +223,7 @@ func (r *router) noWorker() {
 	}
 	for _, m := range d.models {
 		if !slices.ContainsFunc(d.workers, func(w *worker) bool { return slices.Contains(w.models, m.name) }) {
-			r.doc.note(m.at, "no endpoint serves the model "+wording.Quote(m.name)+either(r.lacking[m.name], "")+"; add it to the models of a worker")
+			r.doc.note(m.at, "no endpoint serves the model "+wording.Quote(m.name)+"; add it to the models of a worker")
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"kvasir/classify"
 	"kvasir/wording"
 )
 
@@ -17,7 +16,13 @@ type piiPolicy struct {
 	allowed []string
 }
 
-func (r *router) readDecisions() {
+// A decisionReader takes over the decisions, whose rules ask for signals.
+type decisionReader struct {
+	*router
+	signals *signalReader
+}
+
+func (r decisionReader) read() {
 	r.d.order = "priority"
 	strategy := r.first(path("routing", "strategy"), path("global", "router", "strategy"), path("strategy"))
 	if s := strategy.text(); s != "" && s != "priority" {
@@ -50,7 +55,7 @@ func (r *router) readDecisions() {
 // personalData: the guard denies every type as soon as one decision is to deny any. Others allow what
 // they did, and one more allows what passes where none of them holds. Requests that name a model meet
 // the same decisions there, but none here, so in them only what each of the policies allows may pass.
-func (r *router) personalData(decisions []decision, policies []piiPolicy) {
+func (r decisionReader) personalData(decisions []decision, policies []piiPolicy) {
 	g := &r.d.guards
 	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) && !r.aModelDenies() {
 		return
@@ -82,7 +87,7 @@ func (r *router) personalData(decisions []decision, policies []piiPolicy) {
 }
 
 // everywhereAllowed are the types that every policy allows which denies any.
-func (r *router) everywhereAllowed(policies []piiPolicy) []string {
+func (r decisionReader) everywhereAllowed(policies []piiPolicy) []string {
 	all := append(slices.Clone(policies), r.standardPolicy())
 	for _, m := range r.root.get("model_config").entries() {
 		all = append(all, r.modelPolicy(m.key))
@@ -102,7 +107,7 @@ func (r *router) everywhereAllowed(policies []piiPolicy) []string {
 
 // standardPolicy is that of the model that answers where no category is found. Decisions have their
 // own policies, and nothing is denied where none holds.
-func (r *router) standardPolicy() piiPolicy {
+func (r decisionReader) standardPolicy() piiPolicy {
 	if r.decisions().there() {
 		return piiPolicy{}
 	}
@@ -110,29 +115,20 @@ func (r *router) standardPolicy() piiPolicy {
 }
 
 // aModelDenies says whether any model has a policy, which counts where no decision is there.
-func (r *router) aModelDenies() bool {
+func (r decisionReader) aModelDenies() bool {
 	return r.shape == shapeFlat && !r.decisions().there() && slices.ContainsFunc(r.root.get("model_config").entries(), func(m *value) bool {
 		return r.modelPolicy(m.key).on
 	})
 }
 
 // modelPolicy is which personal data a model may be sent, in the files before there were decisions.
-func (r *router) modelPolicy(name string) piiPolicy {
+func (r decisionReader) modelPolicy(name string) piiPolicy {
 	v := r.root.get("model_config", name, "pii_policy")
 	return piiPolicy{on: v.there() && !v.get("allow_by_default").is(false), allowed: r.types(v.get("pii_types_allowed"))}
 }
 
-// last adds a decision below all others.
-func (r *router) last(d decision) *decision {
-	for _, other := range r.d.decisions {
-		d.priority = min(d.priority, other.priority-1)
-	}
-	r.d.decide(d)
-	return &r.d.decisions[len(r.d.decisions)-1]
-}
-
 // decision reads one; ok is false where it is left out.
-func (r *router) decision(v *value) (piiPolicy, bool) {
+func (r decisionReader) decision(v *value) (piiPolicy, bool) {
 	name := v.get("name").text()
 	d := decision{name: name, about: v.get("description").text(), at: v}
 	if n, ok := v.get("priority").within(-1e9, 1e9); ok {
@@ -142,7 +138,7 @@ func (r *router) decision(v *value) (piiPolicy, bool) {
 		d.priority -= int(tier) * 1_000_000
 		r.doc.note(v.get("tier"), "Kvasir has no tiers, so the priority is lowered by a million for each")
 	}
-	when, always, why := r.condition(v.get("rules"), 0)
+	when, always, why := r.signals.condition(v.get("rules"), 0)
 	if why != "" {
 		v.drop("the decision " + wording.Quote(name) + " is left out: " + why)
 		return piiPolicy{}, false
@@ -165,7 +161,7 @@ func (r *router) decision(v *value) (piiPolicy, bool) {
 
 // refuses lets a decision that refuses do so to requests that name a model, too, as plugins do there.
 // One without a condition would refuse all of these, even those that another decision takes there.
-func (r *router) refuses(d *decision, v *value) {
+func (r decisionReader) refuses(d *decision, v *value) {
 	switch {
 	case d.refuse == "":
 	case d.when != nil:
@@ -180,7 +176,7 @@ func hasPlugin(v *value, names ...string) bool {
 }
 
 // answerBy takes the first of the models that a decision names.
-func (r *router) answerBy(d *decision, refs []*value) {
+func (r decisionReader) answerBy(d *decision, refs []*value) {
 	if len(refs) == 0 {
 		return
 	}
@@ -211,7 +207,7 @@ func (r *router) answerBy(d *decision, refs []*value) {
 // efforts are those that a decision may ask for.
 var efforts = []string{"minimal", "low", "medium", "high", "xhigh"}
 
-func (r *router) think(d *decision, ref *value, m *model) {
+func (r decisionReader) think(d *decision, ref *value, m *model) {
 	use, effort := ref.get("use_reasoning"), ref.get("reasoning_effort")
 	standard := r.defaults().get("default_reasoning_effort").text()
 	wanted := either(effort.text(), standard)
@@ -232,7 +228,7 @@ func (r *router) think(d *decision, ref *value, m *model) {
 }
 
 // plugin takes over what one does; one that is not enabled does nothing.
-func (r *router) plugin(d *decision, p *piiPolicy, v *value) {
+func (r decisionReader) plugin(d *decision, p *piiPolicy, v *value) {
 	kind := v.get("type").text()
 	c := v.get("configuration")
 	if c.has("enabled") && !c.get("enabled").is(true) && kind != "pii" && !strings.Contains(kind, "cache") {
@@ -277,7 +273,7 @@ func (r *router) plugin(d *decision, p *piiPolicy, v *value) {
 	}
 }
 
-func (r *router) pluginCache(d *decision, c *value) {
+func (r decisionReader) pluginCache(d *decision, c *value) {
 	if !c.get("enabled").is(false) {
 		d.cacheOff = true
 		c.done()
@@ -290,13 +286,13 @@ func (r *router) pluginCache(d *decision, c *value) {
 }
 
 // category reads one that decides by itself: the files before there were decisions.
-func (r *router) category(v *value) (piiPolicy, bool) {
+func (r decisionReader) category(v *value) (piiPolicy, bool) {
 	name := v.get("name").text()
 	scores := slices.Clone(v.get("model_scores").items())
 	if len(scores) == 0 {
 		return piiPolicy{}, false
 	}
-	when, why := r.leaf("domain", name)
+	when, why := r.signals.leaf("domain", name)
 	if why != "" {
 		v.drop("the category is left out: " + why)
 		return piiPolicy{}, false
@@ -328,15 +324,4 @@ func (r *router) category(v *value) (piiPolicy, bool) {
 	}
 	r.d.decide(d)
 	return p, true
-}
-
-// asks says whether the condition of a decision asks for a kind of signal.
-func (r *router) asks(kind classify.Kind) bool {
-	return slices.ContainsFunc(r.d.decisions, func(d decision) bool { return d.when != nil && asksFor(d.when, kind) })
-}
-
-func asksFor(c *classify.Condition, kind classify.Kind) bool {
-	nested := func(n classify.Condition) bool { return asksFor(&n, kind) }
-	return slices.ContainsFunc(c.Is, func(i classify.Is) bool { return i.Kind == kind }) ||
-		slices.ContainsFunc(c.All, nested) || slices.ContainsFunc(c.Any, nested) || c.Not != nil && asksFor(c.Not, kind)
 }

@@ -1,17 +1,18 @@
-// Semantic Router's guards, thresholds and cache to ours.
+// Semantic Router's guards and thresholds to ours.
 
 package convert
 
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"kvasir/classify"
 )
 
-func (r *router) readGuards() {
+// A guardReader takes over the guards and their thresholds.
+type guardReader struct{ *router }
+
+func (r guardReader) read() {
 	g := &r.d.guards
 	category := r.first(path("global", "model_catalog", "modules", "classifier", "domain"), path("classifier", "category_model"))
 	if n, ok := category.get("threshold").within(0.001, 1); ok {
@@ -42,7 +43,7 @@ func (r *router) readGuards() {
 }
 
 // high notes a threshold by which less is found than by our own.
-func (r *router) high(at *value, threshold float64) {
+func (r guardReader) high(at *value, threshold float64) {
 	if threshold > usual {
 		r.doc.note(at, fmt.Sprintf("the threshold is taken over, but was of another classifier, and is above Kvasir's own, %g: less is found. Leave it out unless you have tried it with kvasir explain", usual))
 	}
@@ -52,12 +53,12 @@ func (r *router) high(at *value, threshold float64) {
 const usual = 0.7
 
 // attacks: since v0.3 only decisions act on them, before that the guard does.
-func (r *router) attacks(g *guards, guard *value) {
+func (r guardReader) attacks(g *guards, guard *value) {
 	if g.jailbreakAt == nil {
 		g.jailbreakAt = guard
 	}
 	switch {
-	case r.shape == shapeV03 && g.jailbreak == "" && r.asks(classify.KindJailbreak):
+	case r.shape == shapeV03 && g.jailbreak == "" && r.d.asks(classify.KindJailbreak):
 		g.jailbreak, g.jailbreakComment = "annotate", "decisions say what follows"
 	case r.shape == shapeV03 && g.jailbreak == "":
 		g.jailbreak, g.jailbreakComment = "off", "no decision asks for attacks"
@@ -80,10 +81,10 @@ func (r *router) attacks(g *guards, guard *value) {
 }
 
 // personalGuard: where no decision denies any, none is looked for.
-func (r *router) personalGuard(g *guards, pii *value) {
+func (r guardReader) personalGuard(g *guards, pii *value) {
 	switch {
 	case g.pii != "":
-	case r.asks(classify.KindPII):
+	case r.d.asks(classify.KindPII):
 		g.pii, g.piiComment = "annotate", "decisions say what follows"
 	default:
 		g.pii, g.piiComment = "off", "no decision denies personal data"
@@ -93,90 +94,13 @@ func (r *router) personalGuard(g *guards, pii *value) {
 	}
 }
 
-func (r *router) readCache() {
-	c := &r.d.cache
-	v := r.first(path("global", "stores", "response_cache"), path("global", "stores", "semantic_cache"), path("response_cache"), path("semantic_cache"))
-	c.at = v
-	cached := slices.ContainsFunc(r.d.decisions, func(d decision) bool { return !d.alias && !d.cacheOff && d.refuse == "" })
-	switch {
-	case !v.get("enabled").is(r.shape != shapeFlat):
-		c.comment = "not enabled there"
-	case r.shape == shapeV03 && !cached:
-		c.comment = "no decision has it"
-	}
-	if c.comment != "" {
-		c.store = "off"
-		for i := range r.d.decisions {
-			r.d.decisions[i].cacheOff, r.d.decisions[i].cacheAbove = false, 0
-		}
-		v.done()
-		return
-	}
-	if r.shape == shapeV03 { // only decisions that have it are cached
-		for i := range r.d.decisions {
-			d := &r.d.decisions[i]
-			d.cacheOff = d.cacheOff || d.alias || d.at == nil && !d.all // one of ours
-		}
-		r.last(decision{name: "uncached", about: "where no other decision holds, and for requests that name a model", all: true, cacheOff: true})
-	}
-	c.threshold, _ = v.get("similarity_threshold").within(0.001, 1)
-	if c.threshold == 0 {
-		c.threshold, _ = r.root.get("bert_model", "threshold").within(0.001, 1)
-	}
-	if c.threshold == 0 && r.shape != shapeFlat {
-		c.threshold = 0.8 // what Semantic Router takes
-	}
-	if c.threshold > 0 || len(r.d.decisions) > 0 {
-		r.doc.note(v, "thresholds of the cache are taken over, but mean another score here: whether two questions mean the same, not how near they are; docs/cache.md has what each finds")
-	}
-	c.ttl, _ = v.get("ttl_seconds").within(1, 87600*3600)
-	c.maxEntries, _ = v.get("max_entries").within(1, 100_000_000)
-	r.store(c, v)
-	v.quiet("redis", "valkey", "qdrant", "use_hnsw", "hnsw_m", "hnsw_ef_construction", "embedding_model", "mode", "scope")
-	if policy := v.get("eviction_policy").text(); policy != "" && policy != "lru" {
-		r.doc.note(v.get("eviction_policy"), "the entries that were least used go first here")
-	}
+// asks says whether the condition of any decision asks for a kind of signal.
+func (d *draft) asks(kind classify.Kind) bool {
+	return slices.ContainsFunc(d.decisions, func(of decision) bool { return of.when != nil && asksFor(of.when, kind) })
 }
 
-// store is where the entries are kept.
-func (r *router) store(c *cache, v *value) {
-	switch backend := either(v.get("backend_type").text(), "memory"); backend {
-	case "memory":
-		c.store = "embedded"
-	case "milvus", "hybrid":
-		c.store = "milvus"
-		connection := v.get("milvus", "connection")
-		m := &milvus{address: "127.0.0.1:19530"}
-		if host := connection.get("host").text(); strings.ContainsAny(host, "@/? ") {
-			connection.get("host").drop("is no host name; put the address into cache.milvus.address")
-			connection.get("port").done()
-		} else if host != "" {
-			port, ok := connection.get("port").within(1, 65535)
-			if !ok {
-				port = 19530
-			}
-			m.address = hostPort(host, int(port))
-			if db := connection.get("database").text(); db != "" && db != "default" {
-				m.address += "/" + db
-			}
-			if connection.get("tls", "enabled").is(false) {
-				m.address = "https://" + m.address
-			}
-		} else {
-			r.doc.note(v, "the file of Milvus is not read; put its address into cache.milvus.address")
-		}
-		if connection.get("auth", "enabled").is(false) {
-			password := r.d.secret(connection.get("auth", "password"), "MILVUS_PASSWORD")
-			m.token = strings.ReplaceAll(connection.get("auth", "username").text(), "${", "$${") + ":" + password
-		}
-		connection.get("auth").done()
-		connection.get("tls").quiet("enabled")
-		c.milvus = m
-		v.quiet("backend_config_path", "max_memory_entries")
-		c.comment = r.d.from(v.get("backend_type"))
-	default:
-		c.store = "embedded"
-		r.doc.note(v.get("backend_type"), "Kvasir keeps answers in the process or in Milvus, not in "+strconv.Quote(oneLine(backend)))
-		v.quiet(backend, "backend_config_path")
-	}
+func asksFor(c *classify.Condition, kind classify.Kind) bool {
+	nested := func(n classify.Condition) bool { return asksFor(&n, kind) }
+	return slices.ContainsFunc(c.Is, func(i classify.Is) bool { return i.Kind == kind }) ||
+		slices.ContainsFunc(c.All, nested) || slices.ContainsFunc(c.Any, nested) || c.Not != nil && asksFor(c.Not, kind)
 }

@@ -30,8 +30,11 @@ func durationOf(v *value) float64 {
 	return d.Seconds()
 }
 
-// readModels makes workers and models of what the file has of them.
-func (r *router) readModels() {
+// A modelReader takes over the endpoints and the models.
+type modelReader struct{ *router }
+
+// read makes workers and models of what the file has of them.
+func (r modelReader) read() {
 	if r.shape == shapeFlat {
 		r.flatModels()
 	} else {
@@ -48,13 +51,8 @@ func (r *router) readModels() {
 	}
 }
 
-// modelNamed is the model that the file calls so, which need not be described in it.
-func (r *router) modelNamed(at *value, name string) *model {
-	return r.d.modelFor(at, either(r.real[name], name))
-}
-
 // flatModels reads vllm_endpoints and model_config.
-func (r *router) flatModels() {
+func (r modelReader) flatModels() {
 	type endpoint struct {
 		name, url string
 		at        *value
@@ -109,7 +107,7 @@ func (r *router) flatModels() {
 }
 
 // pricing of all models is in one currency here, that of the first.
-func (r *router) pricing(m *model, v *value) {
+func (r modelReader) pricing(m *model, v *value) {
 	if !v.there() {
 		return
 	}
@@ -125,7 +123,7 @@ func (r *router) pricing(m *model, v *value) {
 }
 
 // adapter is one of LoRA, which engines serve as a model of its own.
-func (r *router) adapter(w *worker, lora *value) {
+func (r modelReader) adapter(w *worker, lora *value) {
 	if name := lora.get("name").text(); name != "" && r.d.modelFor(lora, name) != nil {
 		w.serves(name)
 	}
@@ -133,7 +131,7 @@ func (r *router) adapter(w *worker, lora *value) {
 }
 
 // adapters reads those of routing.modelCards, whose workers have the model of the card.
-func (r *router) adapters() {
+func (r modelReader) adapters() {
 	for _, card := range r.root.get("routing", "modelCards").items() {
 		name := card.get("name").text()
 		for _, lora := range card.get("loras").items() {
@@ -148,7 +146,7 @@ func (r *router) adapters() {
 
 // endpointURL is the address of an element of vllm_endpoints; "" where it has none that could be
 // asked, which is noted.
-func (r *router) endpointURL(e *value) string {
+func (r modelReader) endpointURL(e *value) string {
 	address, port := e.get("address").text(), 0
 	if p, ok := e.get("port").within(1, 65535); ok {
 		port = int(p)
@@ -161,7 +159,7 @@ func (r *router) endpointURL(e *value) string {
 }
 
 // address is the URL of a worker; the scheme is for one that has none.
-func (r *router) address(at *value, scheme, raw string) string {
+func (r modelReader) address(at *value, scheme, raw string) string {
 	if raw == "" {
 		return ""
 	}
@@ -180,7 +178,7 @@ func (r *router) address(at *value, scheme, raw string) string {
 var foreign = []string{"azure-openai", "azure", "bedrock", "vertex", "vertex-ai", "vertex_ai", "gemini"}
 
 // provider reads an element of providers.models.
-func (r *router) provider(p *value) {
+func (r modelReader) provider(p *value) {
 	name := p.get("name").text()
 	if name == "" {
 		p.drop("has no name, so it is left out")
@@ -209,7 +207,7 @@ func (r *router) provider(p *value) {
 }
 
 // weights notes endpoints of one model that shall get different shares.
-func (r *router) weights(refs []*value) {
+func (r modelReader) weights(refs []*value) {
 	weights := map[string]bool{}
 	for _, b := range refs {
 		weights[either(b.get("weight").text(), "1")] = true
@@ -220,7 +218,7 @@ func (r *router) weights(refs []*value) {
 }
 
 // backend makes a worker of one of a model's backends.
-func (r *router) backend(b, p *value, model string) {
+func (r modelReader) backend(b, p *value, model string) {
 	name := b.get("name").text()
 	if provider := strings.ToLower(b.get("provider").text()); slices.Contains(foreign, provider) || b.has("api_version") && provider != "openai" {
 		b.drop("this provider's API has other routes than OpenAI's, so it can be no worker; put a server before it that speaks OpenAI's API")
@@ -247,7 +245,7 @@ func (r *router) backend(b, p *value, model string) {
 }
 
 // backendHeaders are the key and other headers that go to a backend.
-func (r *router) backendHeaders(b, p *value, owner string) (headers []header) {
+func (r modelReader) backendHeaders(b, p *value, owner string) (headers []header) {
 	key := ""
 	switch {
 	case b.has("api_key_env"):

@@ -16,12 +16,12 @@ const deepest = 15
 // condition is ours of a node of rules. always: it holds for every request. why says what keeps it
 // from being one: a part of an OR that is none is left out and noted, but a condition that lost a
 // part of an AND, or anything below a NOT, would hold where the file's does not.
-func (r *router) condition(v *value, depth int) (c *classify.Condition, always bool, why string) {
+func (r *signalReader) condition(v *value, depth int) (c *classify.Condition, always bool, why string) {
 	return r.conditionOf(v, depth, false)
 }
 
 // conditionOf is condition; whole: nothing of it may be left out.
-func (r *router) conditionOf(v *value, depth int, whole bool) (c *classify.Condition, always bool, why string) {
+func (r *signalReader) conditionOf(v *value, depth int, whole bool) (c *classify.Condition, always bool, why string) {
 	if depth > deepest {
 		return nil, false, "it nests too deep"
 	}
@@ -43,7 +43,7 @@ func (r *router) conditionOf(v *value, depth int, whole bool) (c *classify.Condi
 	}
 }
 
-func (r *router) all(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
+func (r *signalReader) all(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
 	var list []classify.Condition
 	for _, p := range parts {
 		c, always, why := r.conditionOf(p, depth+1, whole)
@@ -69,7 +69,7 @@ func (r *router) all(parts []*value, depth int, whole bool) (*classify.Condition
 	return &classify.Condition{All: list}, false, ""
 }
 
-func (r *router) any(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
+func (r *signalReader) any(parts []*value, depth int, whole bool) (*classify.Condition, bool, string) {
 	var list []classify.Condition
 	var left []func()
 	reason := "it asks for nothing"
@@ -110,7 +110,7 @@ func (r *router) any(parts []*value, depth int, whole bool) (*classify.Condition
 	return &classify.Condition{Any: list}, false, ""
 }
 
-func (r *router) not(parts []*value, depth int) (*classify.Condition, bool, string) {
+func (r *signalReader) not(parts []*value, depth int) (*classify.Condition, bool, string) {
 	if len(parts) != 1 {
 		return nil, false, "a NOT has one part"
 	}

@@ -18,29 +18,43 @@ import (
 // becomes ours.
 type kindOfSignal struct {
 	name, flat string
-	read       func(r *router, v *value, name string)
+	read       func(r *signalReader, v *value, name string)
 }
 
 // kindsOfSignal are those that have a counterpart; routerLost says something of the others.
 func kindsOfSignal() []kindOfSignal {
 	return []kindOfSignal{
-		{"domains", "categories", (*router).domain},
-		{"keywords", "keyword_rules", (*router).keywords},
-		{"embeddings", "embedding_rules", (*router).embedding},
-		{"context", "context_rules", (*router).context},
-		{"structure", "structure_rules", (*router).structure},
-		{"conversation", "conversation_rules", (*router).conversation},
-		{"reasks", "reask_rules", (*router).reask},
-		{"language", "language_rules", (*router).language},
-		{"complexity", "complexity_rules", (*router).complexity},
-		{"jailbreak", "jailbreak", (*router).jailbreak},
-		{"pii", "pii", (*router).personal},
+		{"domains", "categories", (*signalReader).domain},
+		{"keywords", "keyword_rules", (*signalReader).keywords},
+		{"embeddings", "embedding_rules", (*signalReader).embedding},
+		{"context", "context_rules", (*signalReader).context},
+		{"structure", "structure_rules", (*signalReader).structure},
+		{"conversation", "conversation_rules", (*signalReader).conversation},
+		{"reasks", "reask_rules", (*signalReader).reask},
+		{"language", "language_rules", (*signalReader).language},
+		{"complexity", "complexity_rules", (*signalReader).complexity},
+		{"jailbreak", "jailbreak", (*signalReader).jailbreak},
+		{"pii", "pii", (*signalReader).personal},
 	}
 }
 
-func (r *router) readSignals() {
+// A signalReader takes over the signals, and knows afterwards what rules may ask for.
+type signalReader struct {
+	*router
+	domains map[string][]string        // categories, by the name of a domain
+	made    map[classify.Kind]renaming // signals of ours, by kind and their name
+	pii     map[string][]string        // what a signal for personal data looks for, by its name
+
+	expressions int // bytes of regular expressions
+}
+
+// A renaming is ours of a name of theirs.
+type renaming map[string]string
+
+func readSignals(of *router) *signalReader {
+	r := &signalReader{router: of, domains: map[string][]string{}, made: map[classify.Kind]renaming{}, pii: map[string][]string{}}
 	for _, kind := range kindsOfSignal() {
-		for _, v := range r.signals(kind.name, kind.flat) {
+		for _, v := range r.signalsOf(kind.name, kind.flat) {
 			name := v.either("name", "category").text()
 			if name == "" {
 				v.drop("has no name, so no decision can ask for it")
@@ -50,6 +64,7 @@ func (r *router) readSignals() {
 			kind.read(r, v, name)
 		}
 	}
+	return r
 }
 
 // Bounds of what the classifier is asked whether it takes it: signals, and bytes of their regular
@@ -60,7 +75,7 @@ const (
 )
 
 // make adds a signal of ours, if the classifier takes it.
-func (r *router) make(v *value, name string, o classify.SignalOptions) {
+func (r *signalReader) make(v *value, name string, o classify.SignalOptions) {
 	if len(r.d.signals) == mostSignals {
 		v.drop(fmt.Sprintf("is left out: there are %d signals already", mostSignals))
 		return
@@ -88,7 +103,7 @@ func (r *router) make(v *value, name string, o classify.SignalOptions) {
 }
 
 // domain: what a decision asks for under this name are categories.
-func (r *router) domain(v *value, name string) {
+func (r *signalReader) domain(v *value, name string) {
 	asked := v.get("mmlu_categories").texts()
 	if len(asked) == 0 {
 		asked = []string{name}
@@ -104,7 +119,7 @@ func (r *router) domain(v *value, name string) {
 	}
 }
 
-func (r *router) keywords(v *value, name string) {
+func (r *signalReader) keywords(v *value, name string) {
 	o := classify.SignalOptions{Kind: classify.KindKeyword, Keywords: v.get("keywords").texts(), CaseSensitive: v.get("case_sensitive").is(false)}
 	o.Operator = map[string]string{"AND": "all", "NOR": "none"}[strings.ToUpper(v.get("operator").text())]
 	method := strings.ToLower(v.get("method").text())
@@ -134,14 +149,7 @@ func (r *router) keywords(v *value, name string) {
 	r.make(v, name, o)
 }
 
-// scale notes a threshold that cannot be taken over.
-func (r *router) scale(v *value, text string) {
-	if v.text() != "" {
-		r.doc.note(v, text+", so it is left out; try it with kvasir explain")
-	}
-}
-
-func (r *router) embedding(v *value, name string) {
+func (r *signalReader) embedding(v *value, name string) {
 	if modality := v.get("query_modality").text(); modality != "" && modality != "text" {
 		v.drop("Kvasir embeds texts alone, so this signal is left out")
 		return
@@ -169,7 +177,7 @@ func tokensOf(v *value) (float64, bool) {
 	return math.Floor(n * scale), text != ""
 }
 
-func (r *router) context(v *value, name string) {
+func (r *signalReader) context(v *value, name string) {
 	f := classify.Feature{Name: "tokens"}
 	f.Min, _ = tokensOf(v.get("min_tokens"))
 	if most, ok := tokensOf(v.get("max_tokens")); ok && most > 0 {
@@ -179,7 +187,7 @@ func (r *router) context(v *value, name string) {
 }
 
 // measured makes a signal of bounds, if there are any.
-func (r *router) measured(v *value, name string, kind classify.Kind, f classify.Feature) {
+func (r *signalReader) measured(v *value, name string, kind classify.Kind, f classify.Feature) {
 	if f.Min <= 0 && f.Max == nil {
 		v.drop("bounds nothing, so it is left out")
 		return
@@ -188,7 +196,7 @@ func (r *router) measured(v *value, name string, kind classify.Kind, f classify.
 }
 
 // bounds are those of a predicate; one that is missing asks for one at least.
-func (r *router) bounds(v *value, f *classify.Feature) {
+func (r *signalReader) bounds(v *value, f *classify.Feature) {
 	p := v.get("predicate")
 	if !p.there() {
 		f.Min = 1
@@ -210,7 +218,7 @@ func (r *router) bounds(v *value, f *classify.Feature) {
 }
 
 // structure: what is counted by an expression has no counterpart, but for whether it is there.
-func (r *router) structure(v *value, name string) {
+func (r *signalReader) structure(v *value, name string) {
 	kind, of := v.get("feature", "type").text(), v.get("feature", "source", "type").text()
 	pattern := v.get("feature", "source", "pattern")
 	switch {
@@ -231,7 +239,7 @@ func (r *router) structure(v *value, name string) {
 }
 
 // inherit lets conditions that ask for one kind get a signal of another.
-func (r *router) inherit(from, to classify.Kind, name string) {
+func (r *signalReader) inherit(from, to classify.Kind, name string) {
 	if ours := r.made[from][name]; ours != "" {
 		if r.made[to] == nil {
 			r.made[to] = renaming{}
@@ -240,7 +248,7 @@ func (r *router) inherit(from, to classify.Kind, name string) {
 	}
 }
 
-func (r *router) conversation(v *value, name string) {
+func (r *signalReader) conversation(v *value, name string) {
 	source := v.get("feature", "source", "type").text()
 	role := v.get("feature", "source", "role").text()
 	kind := v.get("feature", "type").text()
@@ -257,7 +265,7 @@ func (r *router) conversation(v *value, name string) {
 	r.measured(v, name, classify.KindConversation, f)
 }
 
-func (r *router) reask(v *value, name string) {
+func (r *signalReader) reask(v *value, name string) {
 	f := classify.Feature{Name: "reask", Min: 0.8}
 	if n, ok := v.get("threshold").within(0.001, 1); ok {
 		f.Min = n
@@ -268,19 +276,19 @@ func (r *router) reask(v *value, name string) {
 	r.measured(v, name, classify.KindReask, f)
 }
 
-func (r *router) language(v *value, _ string) {
+func (r *signalReader) language(v *value, _ string) {
 	if n, ok := v.get("threshold").number(); ok && n > 0 {
 		r.doc.note(v.get("threshold"), "the language is the most likely one here, without a threshold")
 	}
 }
 
-func (r *router) complexity(v *value, _ string) {
+func (r *signalReader) complexity(v *value, _ string) {
 	r.doc.note(v, "conditions ask for Kvasir's own easy, medium and hard instead, which is one measure for all requests; its examples are left out")
 	v.done()
 }
 
 // jailbreak: the guard has one threshold, so the lowest of all holds.
-func (r *router) jailbreak(v *value, _ string) {
+func (r *signalReader) jailbreak(v *value, _ string) {
 	g := &r.d.guards
 	if n, ok := v.get("threshold").within(0.001, 1); ok && (g.jailbreakAbove == 0 || n < g.jailbreakAbove) {
 		g.jailbreakAbove, g.jailbreakAt = n, v
@@ -293,7 +301,7 @@ func (r *router) jailbreak(v *value, _ string) {
 }
 
 // personal: what a decision asks for under this name are all types but those that may pass.
-func (r *router) personal(v *value, name string) {
+func (r *signalReader) personal(v *value, name string) {
 	g := &r.d.guards
 	if n, ok := v.get("threshold").within(0.001, 1); ok && (g.piiAbove == 0 || n < g.piiAbove) {
 		g.piiAbove, g.piiAt = n, v
@@ -308,26 +316,8 @@ func (r *router) personal(v *value, name string) {
 	v.quiet("include_history")
 }
 
-// types are ours of the types of personal data in a list.
-func (r *router) types(v *value) []string {
-	list := []string{}
-	for _, e := range v.items() {
-		name := strings.ToUpper(e.text())
-		if len(name) > 2 && name[1] == '-' {
-			name = name[2:] // B-US_SSN
-		}
-		switch {
-		case !known(classify.KindPII, name):
-			r.doc.note(e, wording.Quote(name)+" is no type of personal data here"+wording.DidYouMean(name, classify.Values(classify.KindPII)))
-		case !slices.Contains(list, name):
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
 // leaf is the condition that asks for one signal; why says what keeps it from being one.
-func (r *router) leaf(kind, name string) (c *classify.Condition, why string) {
+func (r *signalReader) leaf(kind, name string) (c *classify.Condition, why string) {
 	ours := func(k classify.Kind) (*classify.Condition, string) {
 		made := r.made[k][name]
 		if other, signal, ok := strings.Cut(made, " "); ok {

@@ -3,12 +3,10 @@
 package hardware
 
 import (
-	"bytes"
 	"fmt"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"kvasir/gpu"
 	"kvasir/gpu/snapshot"
 	"kvasir/kvroute"
+	"kvasir/logtest"
 	"kvasir/proxy/hardware/hardwaretest"
 )
 
@@ -31,30 +30,13 @@ type watched struct {
 	settings Settings
 	workers  []Worker
 	registry *prometheus.Registry
-	log      *syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	log      *logtest.Buffer
 }
 
 // watching is a Watch over two workers, each with the GPU of its number, that looks all
 // the time once it follows.
 func watching(t testing.TB, m *hardwaretest.Fleet) *watched {
-	w := &watched{registry: prometheus.NewRegistry(), log: &syncBuffer{}}
+	w := &watched{registry: prometheus.NewRegistry(), log: &logtest.Buffer{}}
 	log := zerolog.New(w.log)
 	w.Watch = New(log, w.registry, func(fault any, what string) { t.Errorf("%s: %v", what, fault) })
 	t.Cleanup(w.Close)

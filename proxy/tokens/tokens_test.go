@@ -3,7 +3,6 @@
 package tokens
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"kvasir/kvroute"
+	"kvasir/logtest"
 	"kvasir/proxy/health"
 	"kvasir/upstream"
 )
@@ -34,24 +33,7 @@ type found struct {
 	*Sources
 	worker  *upstream.Worker
 	reasons health.Reasons
-	log     syncBuffer
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	log     logtest.Buffer
 }
 
 // finding looks for the tokens of m on a worker that answers by reply, and waits until

@@ -1,0 +1,100 @@
+// Semantic Router's cache to ours.
+
+package convert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A cacheReader takes over the cache: where answers are kept, and from which similarity they answer.
+type cacheReader struct{ *router }
+
+func (r cacheReader) read() {
+	c := &r.d.cache
+	v := r.first(path("global", "stores", "response_cache"), path("global", "stores", "semantic_cache"), path("response_cache"), path("semantic_cache"))
+	c.at = v
+	cached := slices.ContainsFunc(r.d.decisions, func(d decision) bool { return !d.alias && !d.cacheOff && d.refuse == "" })
+	switch {
+	case !v.get("enabled").is(r.shape != shapeFlat):
+		c.comment = "not enabled there"
+	case r.shape == shapeV03 && !cached:
+		c.comment = "no decision has it"
+	}
+	if c.comment != "" {
+		c.store = "off"
+		for i := range r.d.decisions {
+			r.d.decisions[i].cacheOff, r.d.decisions[i].cacheAbove = false, 0
+		}
+		v.done()
+		return
+	}
+	if r.shape == shapeV03 { // only decisions that have it are cached
+		for i := range r.d.decisions {
+			d := &r.d.decisions[i]
+			d.cacheOff = d.cacheOff || d.alias || d.at == nil && !d.all // one of ours
+		}
+		r.last(decision{name: "uncached", about: "where no other decision holds, and for requests that name a model", all: true, cacheOff: true})
+	}
+	c.threshold, _ = v.get("similarity_threshold").within(0.001, 1)
+	if c.threshold == 0 {
+		c.threshold, _ = r.root.get("bert_model", "threshold").within(0.001, 1)
+	}
+	if c.threshold == 0 && r.shape != shapeFlat {
+		c.threshold = 0.8 // what Semantic Router takes
+	}
+	if c.threshold > 0 || len(r.d.decisions) > 0 {
+		r.doc.note(v, "thresholds of the cache are taken over, but mean another score here: whether two questions mean the same, not how near they are; docs/cache.md has what each finds")
+	}
+	c.ttl, _ = v.get("ttl_seconds").within(1, 87600*3600)
+	c.maxEntries, _ = v.get("max_entries").within(1, 100_000_000)
+	r.store(c, v)
+	v.quiet("redis", "valkey", "qdrant", "use_hnsw", "hnsw_m", "hnsw_ef_construction", "embedding_model", "mode", "scope")
+	if policy := v.get("eviction_policy").text(); policy != "" && policy != "lru" {
+		r.doc.note(v.get("eviction_policy"), "the entries that were least used go first here")
+	}
+}
+
+// store is where the entries are kept.
+func (r cacheReader) store(c *cache, v *value) {
+	switch backend := either(v.get("backend_type").text(), "memory"); backend {
+	case "memory":
+		c.store = "embedded"
+	case "milvus", "hybrid":
+		c.store = "milvus"
+		connection := v.get("milvus", "connection")
+		m := &milvus{address: "127.0.0.1:19530"}
+		if host := connection.get("host").text(); strings.ContainsAny(host, "@/? ") {
+			connection.get("host").drop("is no host name; put the address into cache.milvus.address")
+			connection.get("port").done()
+		} else if host != "" {
+			port, ok := connection.get("port").within(1, 65535)
+			if !ok {
+				port = 19530
+			}
+			m.address = hostPort(host, int(port))
+			if db := connection.get("database").text(); db != "" && db != "default" {
+				m.address += "/" + db
+			}
+			if connection.get("tls", "enabled").is(false) {
+				m.address = "https://" + m.address
+			}
+		} else {
+			r.doc.note(v, "the file of Milvus is not read; put its address into cache.milvus.address")
+		}
+		if connection.get("auth", "enabled").is(false) {
+			password := r.d.secret(connection.get("auth", "password"), "MILVUS_PASSWORD")
+			m.token = strings.ReplaceAll(connection.get("auth", "username").text(), "${", "$${") + ":" + password
+		}
+		connection.get("auth").done()
+		connection.get("tls").quiet("enabled")
+		c.milvus = m
+		v.quiet("backend_config_path", "max_memory_entries")
+		c.comment = r.d.from(v.get("backend_type"))
+	default:
+		c.store = "embedded"
+		r.doc.note(v.get("backend_type"), "Kvasir keeps answers in the process or in Milvus, not in "+strconv.Quote(oneLine(backend)))
+		v.quiet(backend, "backend_config_path")
+	}
+}
