@@ -116,7 +116,8 @@ func (g *planning) run(ctx context.Context) {
 func (g *planning) step(ctx context.Context, now time.Time) {
 	r, began := g.Report(), time.Now()
 	r.At, r.Problem = now, ""
-	if err := g.plan(ctx, now, r); err != nil && ctx.Err() == nil {
+	err := g.plan(ctx, now, r)
+	if err != nil && ctx.Err() == nil {
 		r.State, r.Problem = "there is no plan", err.Error()
 		r.Failures[planner.PlanFailed]++
 		g.log.Warn().Str("problem", err.Error()).Msg("cannot plan the number of workers")
@@ -128,7 +129,7 @@ func (g *planning) step(ctx context.Context, now time.Time) {
 	if r.Wanted == nil || ctx.Err() != nil || !g.scaling.leads(now) {
 		return
 	}
-	if g.scaling != nil {
+	if g.scaling != nil && err == nil { // what an older plan wanted is not for what is there now
 		g.scaling.apply(ctx, now, *r.Wanted, r)
 		g.tell(r)
 	}

@@ -13,6 +13,7 @@ import (
 	"kvasir/kvroute/replay"
 	"kvasir/planner"
 	"kvasir/planner/scale/scaletest"
+	"kvasir/proxy"
 )
 
 const (
@@ -94,6 +95,12 @@ func TestScaling(t *testing.T) {
 	r.there.Fleet.Workers = 0
 	if r.minute(1); api.Replicas(vllmPath) != 1 {
 		t.Errorf("from nothing: %d replicas", api.Replicas(vllmPath))
+	}
+	// Without a plan of now nothing is written.
+	api.Put(vllmPath, scaletest.Deployment(4, 4))
+	r.sizes = func(string) proxy.Sizes { panic("BUG: made up") }
+	if p := r.minute(1); api.Replicas(vllmPath) != 4 || p.Failures[planner.PlanFailed] != 1 {
+		t.Errorf("without a plan: %d replicas; %+v", api.Replicas(vllmPath), p)
 	}
 }
 

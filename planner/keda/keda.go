@@ -34,6 +34,7 @@ const (
 	mostBytes       = 1 << 16 // of a request
 	mostHeader      = 1 << 14 // of its metadata in HTTP/2
 	handshake       = 10 * time.Second
+	mostIdle        = 5 * time.Minute // of a connection that nothing is asked on; KEDA asks every 30 s, and dials again
 )
 
 // A Server answers KEDA.
@@ -53,7 +54,7 @@ func New(conf *tls.Config) *Server {
 		grpc.ForceServerCodec(codec{}), grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(mostStreams), grpc.MaxHeaderListSize(mostHeader),
 		grpc.ConnectionTimeout(handshake),
 		// One that is gone without a word is found out, and one that asks for signs of life all the time is not answered.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: mostIdle, Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
 	if conf != nil {

@@ -206,8 +206,11 @@ func (s *Scaler) readLease(ctx context.Context) (*leaseObject, error) {
 		return nil, err
 	}
 	var o leaseObject
-	if err := json.Unmarshal(body, &o); err != nil || o.Metadata.ResourceVersion == "" {
-		return nil, fmt.Errorf("cannot read Lease %s: the answer is no object: %v", s.options.Lease, err)
+	if err := json.Unmarshal(body, &o); err != nil {
+		return nil, fmt.Errorf("cannot read Lease %s: %w", s.options.Lease, err)
+	}
+	if o.Metadata.ResourceVersion == "" {
+		return nil, fmt.Errorf("cannot read Lease %s: the answer is no object", s.options.Lease)
 	}
 	return &o, nil
 }
