@@ -51,6 +51,45 @@ func TestReleaseBuild(t *testing.T) {
 	}
 }
 
+// TestReleasePages: what README and the pages of an archive link to is in the archive, too, but for the source. README links
+// to nothing that is not.
+func TestReleasePages(t *testing.T) {
+	t.Parallel()
+	var f releaseFile
+	do(t, yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &f))
+	packed := map[string]bool{}
+	for _, file := range f.Archives[0].Files {
+		if strings.HasPrefix(file.Src, "bin/extras/") {
+			continue
+		}
+		do(t, filepath.WalkDir(file.Src, func(path string, _ os.DirEntry, err error) error {
+			packed[path] = true // folders as well
+			return err
+		}))
+	}
+	links := 0
+	for page := range packed {
+		if filepath.Ext(page) != ".md" || page == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, page), ""), -1) {
+			to, _, _ := strings.Cut(m[1], "#")
+			if outside.MatchString(m[1]) {
+				continue
+			}
+			links++
+			to = filepath.Join(filepath.Dir(page), to)
+			root, _, _ := strings.Cut(to, "/")
+			if source := page != "README.md" && (root == "scripts" || root == "classify"); !packed[to] && !source {
+				t.Errorf("%s links to %s, which is in no archive", page, to)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
 // TestReleaseFile has GoReleaser read its file, where make release-snapshot has built it.
 func TestReleaseFile(t *testing.T) {
 	t.Parallel()

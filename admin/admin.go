@@ -127,7 +127,7 @@ func plan(report func() *planner.Report) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		report := report()
 		if report == nil {
-			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "Nobody plans the number of workers: set planner.mode to advise"})
+			respond.Error(ctx, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "not_found", Message: "The planner is off: set planner.mode to advise"})
 			return
 		}
 		respond.JSON(ctx, report, nil, "")

@@ -31,7 +31,7 @@ func (o *Options) checkKey(ctx *fasthttp.RequestCtx) *openai.Error {
 	}
 	return &openai.Error{
 		Status: fasthttp.StatusUnauthorized, Type: "invalid_request_error", Code: "invalid_admin_key",
-		Message: "The admin listener asks for its key: send Authorization: Bearer and what stands in server.admin_key_file",
+		Message: "The admin listener requires its key: send Authorization: Bearer with the content of server.admin_key_file",
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *signal) checkFeatures(features []Feature) error {
 			return err
 		}
 		if f.Max != nil && (*f.Max < 0 || *f.Max < f.Min) {
-			return fmt.Errorf("the bounds of %s, %v to %v, hold for nothing", f.Name, f.Min, *f.Max)
+			return fmt.Errorf("the bounds of %s, %v to %v, match no value", f.Name, f.Min, *f.Max)
 		}
 		if s.limit > 0 && f.Min > s.limit {
 			return fmt.Errorf("the least %s, %v, is above %v: nothing would reach it", f.Name, f.Min, s.limit)

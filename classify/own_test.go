@@ -280,7 +280,7 @@ func TestOwnRefused(t *testing.T) {
 		{KindJailbreak, OwnModel{Dir: dir("bert-tokens")}, "it gives a label for each token, and one label for a text is needed"},
 		{KindPII, OwnModel{Dir: dir("bert")}, "it gives one label for a text, and a label for each token is needed"},
 		{KindSentence, OwnModel{Dir: dir("bert")}, "it gives one label for a text, and an embedding is needed"},
-		{KindCategory, OwnModel{Dir: dir("bert")}, "it is not known what benign, INJECTION and JAILBREAK mean"},
+		{KindCategory, OwnModel{Dir: dir("bert")}, "the meaning of benign, INJECTION and JAILBREAK is not known"},
 		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTON": "jailbreak"}}, `the model has no label "INJECTON"; it has benign, INJECTION and JAILBREAK`},
 		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTION": "bad"}}, `no meaning of a label "bad"`},
 		{KindJailbreak, OwnModel{Dir: dir("bert"), Labels: map[string]string{"INJECTION": "benign", "JAILBREAK": "benign"}}, "none of them means an attack"},

@@ -40,7 +40,7 @@ func meanings[T any](labels []string, mapped map[string]string, meaning func(nam
 		}
 	}
 	if len(open) > 0 {
-		return nil, fmt.Errorf("labels: it is not known what %s mean; say it of each: %s", wording.List(open, "and"), wording.List(known, "or"))
+		return nil, fmt.Errorf("labels: the meaning of %s is not known; give each one of: %s", wording.List(open, "and"), wording.List(known, "or"))
 	}
 	if len(unused) > 0 {
 		return nil, fmt.Errorf("labels: the model has no label %q; it has %s", slices.Sorted(maps.Keys(unused))[0], wording.List(labels, "and"))

@@ -159,7 +159,7 @@ func TestExitCodes(t *testing.T) {
 		{"help", "", 0, `(?s)Examples:.*Usage:.*Commands:.*simulate.*Flags:.*--config file`, ``},
 		{"help check", "", 0, `(?s)Examples:.*kvasir check --config config\.yaml --live.*Usage:\n  kvasir check \[flags\]`, ``},
 		{"help nothing", "", 2, ``, usage + `there is no command "nothing"`},
-		{"simulate --help", "", 0, `(?s)Examples:.*Usage:.*--max-batched-tokens int +tokens of one pass \(default 8192\)`, ``},
+		{"simulate --help", "", 0, `(?s)Examples:.*Usage:.*--max-batched-tokens int +most tokens in a pass \(default 8192\)`, ``},
 		{"version", "", 0, `^kvasir v0\.0\.1-test of 2026-11-28T00:00:00Z\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nweights: [0-9a-f]{12}\nnvml helper: ` + helperInside() + `\n$`, ``},
 		{"version --json", "", 0, `(?s)^\{\n  "version": "v0\.0\.1-test",\n  "date": "2026-11-28T00:00:00Z",\n  "go": "\S+",\n  "platform": "\S+/\S+",\n.*"weights": "[0-9a-f]{12}"`, ``},
 		{"--version", "", 0, `^kvasir v0\.0\.1-test\n$`, ``},

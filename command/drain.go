@@ -105,7 +105,7 @@ func drain(ctx context.Context, admin, keyFile, worker string, undo bool) (strin
 		Error    struct{ Message string }
 	}
 	if json.Unmarshal(text, &said) != nil || said.Worker == "" && said.Error.Message == "" {
-		return "", fmt.Errorf("who answers at %s is no Kvasir that can drain workers: %s", wording.Quote(admin), resp.Status)
+		return "", fmt.Errorf("what answers at %s is not a Kvasir that can drain workers: %s", wording.Quote(admin), resp.Status)
 	}
 	switch {
 	case said.Error.Message != "":

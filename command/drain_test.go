@@ -61,7 +61,7 @@ func TestDrainCommand(t *testing.T) {
 		return strings.Contains(body, `"status":"ready"`)
 	})
 	admin := "--admin=" + p.admin
-	askDrain(t, 1, `kvasir: The admin listener asks for its key: .*`, "decode-0", admin)
+	askDrain(t, 1, `kvasir: The admin listener requires its key: .*`, "decode-0", admin)
 	askDrain(t, 1, `kvasir: there is no worker "decode-O", did you mean "decode-0"\?`, "decode-O", admin, "--key-file", key)
 	askDrain(t, 0, `decode-0 gets nothing new; 0 requests under way there`, "decode-0", admin, "--key-file", key)
 	if code, body := asked("/reload", "sk-admin"); code != 200 {

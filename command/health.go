@@ -140,7 +140,7 @@ func (l listenerAt) alive(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case code != http.StatusOK || said.Status != "ok":
-		return "", fmt.Errorf("who answers at %s is no Kvasir: %d for /livez", l, code)
+		return "", fmt.Errorf("what answers at %s is not Kvasir: it says %d for /livez", l, code)
 	}
 	return "alive at " + l.String(), nil
 }
@@ -151,7 +151,7 @@ func (l listenerAt) ready(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if said.Status == "" {
-		return "", fmt.Errorf("who answers at %s is no Kvasir: %d for /readyz", l, code)
+		return "", fmt.Errorf("what answers at %s is not Kvasir: it says %d for /readyz", l, code)
 	}
 	why := said.Reasons
 	if len(why) == 0 && said.Problems > 0 {

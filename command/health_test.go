@@ -128,8 +128,8 @@ func TestHealthOfStrangers(t *testing.T) {
 		return "--admin=" + ln.Addr().String()
 	}
 	stranger := serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
-	wantHealth(t, 1, `kvasir: who answers at server\.admin .* is no Kvasir: 200 for /livez`, stranger)
-	wantHealth(t, 1, `kvasir: who answers at server\.admin .* is no Kvasir: 200 for /readyz`, stranger, "--ready")
+	wantHealth(t, 1, `kvasir: what answers at server\.admin .* is not Kvasir: it says 200 for /livez`, stranger)
+	wantHealth(t, 1, `kvasir: what answers at server\.admin .* is not Kvasir: it says 200 for /readyz`, stranger, "--ready")
 	silent := serve(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	wantHealth(t, 1, `kvasir: no Kvasir answers at server\.admin .* within 3s`, silent)
 }

@@ -37,15 +37,15 @@ const (
 
 // registerHelp says what each key of a worker's value does; a test asks for all.
 var registerHelp = map[string]string{
-	"url":          "where Kvasir reaches the worker, such as http://10.0.0.5:8000 (needed)",
-	"name":         "its name, and that of its key; default: host:port of --url",
-	"engine":       "vllm, sglang, trtllm, dynamo, llamacpp or openai; default: found out",
+	"url":          "where Kvasir reaches the worker, such as http://10.0.0.5:8000 (required)",
+	"name":         "its name, which is also the key's; default: host:port of --url",
+	"engine":       "vllm, sglang, trtllm, dynamo, llamacpp or openai; default: detected",
 	"role":         "both, prefill or decode",
-	"models":       "models it serves; default: asked of it",
-	"max_requests": "requests under way at once; 0: no limit",
-	"kv_events":    "`address` of its KV events, such as tcp://10.0.0.5:5557; default: asked of it",
-	"kv_replay":    "`address` where missed KV events are asked again",
-	"instance":     "what x-worker-instance-id may call it besides its name",
+	"models":       "models that it serves; default: the worker is asked",
+	"max_requests": "most requests under way at once; 0: no limit",
+	"kv_events":    "`address` of its KV events, such as tcp://10.0.0.5:5557; default: the worker is asked",
+	"kv_replay":    "`address` where it repeats events that were missed",
+	"instance":     "another name for it in x-worker-instance-id",
 	"gpus":         "NVML indices or UUIDs of its GPUs, if it runs beside Kvasir",
 }
 
@@ -63,9 +63,9 @@ func registerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "register",
 		Short: "Keep a worker's key in etcd while it runs",
-		Long: `Writes a worker into etcd, where every Kvasir with such a source finds it
-(discovery: [{kind: etcd, ...}]), and keeps it there by a lease. SIGTERM and
-SIGINT remove it at once. Run it beside an engine that does not know etcd.
+		Long: `Writes a worker into etcd, where every Kvasir with an etcd source finds it
+(discovery: [{kind: etcd, ...}]), and keeps it there by a lease. On SIGTERM and
+SIGINT it is removed at once. Run it beside an engine that does not know etcd.
 
 It waits until the worker answers before it registers it. From then on Kvasir
 itself watches whether the worker is well. If this program is killed or cannot
@@ -84,8 +84,8 @@ answers.`,
 	}
 	fs := cmd.Flags()
 	s := &r.source
-	fs.StringSliceVar(&s.Endpoints, "etcd", nil, "`URLs` of etcd's servers, http or https (needed)")
-	fs.StringVar(&s.Prefix, "prefix", config.Find("discovery").Elem.Defaults()["prefix"].(string), "of the key, as the source has it")
+	fs.StringSliceVar(&s.Endpoints, "etcd", nil, "`URLs` of etcd's servers, http or https (required)")
+	fs.StringVar(&s.Prefix, "prefix", config.Find("discovery").Elem.Defaults()["prefix"].(string), "prefix of the key, the same as the source has")
 	for _, key := range config.ValueKeys() {
 		name := strings.ReplaceAll(key.Name, "_", "-")
 		if key.Kind == config.KindList {
@@ -97,9 +97,9 @@ answers.`,
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(key.OneOf, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
-	fs.DurationVar(&r.lease, "lease", 10*time.Second, "how long the key outlives this program if that is killed")
+	fs.DurationVar(&r.lease, "lease", 10*time.Second, "how long the key stays if this program is killed")
 	fs.BoolVar(&r.noProbe, "no-probe", false, "register at once, whether the worker answers or not")
-	fs.StringVar(&s.User, "user", "", "of etcd, where it asks for one")
+	fs.StringVar(&s.User, "user", "", "user name at etcd, if it asks for one")
 	for _, f := range []struct {
 		path *config.Path
 		name string
@@ -107,7 +107,7 @@ answers.`,
 	}{
 		{&s.PasswordFile, "password-file", "`file` with the user's password"},
 		{&s.TLS.CA, "ca", "PEM `file` of authorities for etcd's certificates; default: the system's"},
-		{&s.TLS.Cert, "cert", "PEM `file` of our certificate, if etcd asks for one"},
+		{&s.TLS.Cert, "cert", "PEM `file` of a client certificate, if etcd asks for one"},
 		{&s.TLS.Key, "key", "PEM `file` of its key"},
 	} {
 		fs.StringVar((*string)(f.path), f.name, "", f.help)

@@ -43,8 +43,8 @@ func replayCommand() *cobra.Command {
 		Use:   "replay --trace F",
 		Short: "Play a trace against simulated workers, to compare policies",
 		Long: `Plays a trace of requests against simulated workers in virtual time and says how
-long they waited. The code that places requests is the proxy's own: its index
-of blocks, its prices, its queue. Only engines and clock are simulated. The
+long they waited. The proxy's own code places the requests: its index of blocks,
+its prices, its queue. Only engines and clock are simulated. The
 engines schedule as vLLM does, with the timing that Dynamo's mocker has for an
 H100. The same trace, flags and seed give the same figures.
 
@@ -52,7 +52,7 @@ A trace is a file of Mooncake's JSON lines (timestamp in ms, input_length,
 output_length, hash_ids of 512-token blocks), of Azure's CSV
 (TIMESTAMP,ContextTokens,GeneratedTokens), or the JSON log of Kvasir's own
 requests (log.format: json). The last two only have lengths, so their prompts
-have no beginning in common.`,
+share nothing.`,
 		Example: `  kvasir replay --trace conversation.jsonl --workers 8 --speed 6
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy round_robin
   kvasir replay --trace conversation.jsonl --workers 8 --speed 6 --policy kv --prefill-load-scale 40 --overlap-credit 7
@@ -74,15 +74,15 @@ have no beginning in common.`,
 		},
 	}
 	o, fs := &f.options, cmd.Flags()
-	fs.StringVar(&f.trace, "trace", "", "the trace, a `file`")
-	fs.IntVar(&o.Workers, "workers", 4, "workers there are")
-	fs.IntVar(&o.Prefill, "prefill", 0, "with --decode, instead of --workers: workers that compute prompts for others")
-	fs.IntVar(&o.Decode, "decode", 0, "workers that answer what the --prefill ones computed")
+	fs.StringVar(&f.trace, "trace", "", "`file` with the trace")
+	fs.IntVar(&o.Workers, "workers", 4, "number of workers")
+	fs.IntVar(&o.Prefill, "prefill", 0, "with --decode, instead of --workers: number of workers that compute prompts")
+	fs.IntVar(&o.Decode, "decode", 0, "with --prefill: number of workers that answer")
 	f.targets.add(fs)
 	f.addEngine(cmd)
-	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: the GPU of worker W (from 0) is hot and N times slower for a while; may be repeated")
-	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: somebody else takes the share S of its time; may be repeated")
-	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement hears what the drivers of the GPUs of --slow and --neighbour would tell; off")
+	fs.StringArrayVar(&f.slow, "slow", nil, "`W:FROM-TO:N`: from FROM to TO the GPU of worker W (from 0) is hot and N times slower; may be repeated")
+	fs.StringArrayVar(&f.neighbour, "neighbour", nil, "`W:FROM-TO:S`: from FROM to TO somebody else takes the share S of its time; may be repeated")
+	fs.StringVar(&f.telemetry, "telemetry", "on", "on: placement learns of --slow and --neighbour what GPU telemetry would report; off: nothing")
 	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	f.plot.add(cmd, fs)
 	_ = cmd.RegisterFlagCompletionFunc("telemetry", cobra.FixedCompletions([]string{"on", "off"}, cobra.ShellCompDirectiveNoFileComp))
@@ -93,25 +93,25 @@ have no beginning in common.`,
 func (f *replayFlags) addEngine(cmd *cobra.Command) {
 	o, fs := &f.options, cmd.Flags()
 	fs.StringVar(&o.Policy, "policy", "predict", "`policy`: "+wording.List(replay.Policies(), "or"))
-	fs.DurationVar(&f.spread, "spread", 0, "requests that have the same time in the trace arrive spread over so much `time`; 3s for Mooncake's conversations, which are stamped every 3 s")
-	fs.IntVar(&o.Replicas, "replicas", 1, "routers before the workers; each request comes to one of them, drawn at random")
+	fs.DurationVar(&f.spread, "spread", 0, "requests with the same time in the trace are spread over this `time`; use 3s for Mooncake's conversations, which are stamped every 3 s")
+	fs.IntVar(&o.Replicas, "replicas", 1, "number of routers before the workers; each request comes to a random one")
 	fs.StringVar(&f.sync, "sync", "5ms", "with --replicas: `time` until the other routers know of a placement; off: they never do")
 	fs.StringVar(&f.queue, "queue", "auto", "auto: with policy predict, requests wait at the router while no worker has room; off: never")
-	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: with policy predict the decode worker computes a prompt itself where that is faster; always: a prefill worker computes every prompt")
+	fs.StringVar(&f.disaggregate, "disaggregate", "auto", "with --prefill: auto: with policy predict the decode worker computes a prompt itself if that is faster; always: a prefill worker computes every prompt")
 	fs.StringVar(&f.engine, "engine", "vllm", "`engine` whose scheduler is simulated: vllm")
-	fs.IntVar(&o.BlockSize, "block-size", 64, "`tokens` of one KV block")
+	fs.IntVar(&o.BlockSize, "block-size", 64, "`tokens` in a KV block")
 	fs.IntVar(&o.Blocks, "blocks", 16384, "KV blocks of a worker")
-	fs.IntVar(&o.MaxBatchedTokens, "max-batched-tokens", 8192, "`tokens` of one pass")
-	fs.IntVar(&o.MaxSeqs, "max-seqs", 256, "sequences of a worker at once")
+	fs.IntVar(&o.MaxBatchedTokens, "max-batched-tokens", 8192, "most `tokens` in a pass")
+	fs.IntVar(&o.MaxSeqs, "max-seqs", 256, "most sequences of a worker at once")
 	fs.Float64Var(&o.Speed, "speed", 1, "2: requests arrive twice as fast as in the trace")
-	fs.Uint64Var(&o.Seed, "seed", 0, "`number` that begins what is drawn at random")
+	fs.Uint64Var(&o.Seed, "seed", 0, "`number` that seeds random choices")
 	standard := cost.DefaultKV()
-	fs.Float64Var(&f.prefillLoadScale, "prefill-load-scale", standard.PrefillLoadScale, "policy kv: `price` of prompt tokens to compute against blocks in use")
-	fs.Float64Var(&f.overlapCredit, "overlap-credit", standard.DeviceCredit, "policy kv: `price` of a block that a worker holds already")
-	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 a worker that costs more is chosen now and then, as by a softmax")
+	fs.Float64Var(&f.prefillLoadScale, "prefill-load-scale", standard.PrefillLoadScale, "policy kv: `weight` of prompt tokens to compute against blocks in use")
+	fs.Float64Var(&f.overlapCredit, "overlap-credit", standard.DeviceCredit, "policy kv: `credit` for a block that a worker already holds")
+	fs.Float64Var(&o.Temperature, "temperature", 0, "policies kv and predict: above 0 dearer workers are sometimes chosen, as by a softmax")
 	fs.Float64Var(&o.Bandwidth, "kv-bandwidth", 0, "with --prefill: `GB/s` at which a prompt's blocks go from worker to worker; 0: they take no time")
 	fs.IntVar(&o.BytesPerToken, "kv-bytes-per-token", 131072, "with --prefill: `bytes` of KV of one token")
-	fs.Float64Var(&o.Pace, "pace", 1, "2: passes take twice as long as on the engine that is simulated")
+	fs.Float64Var(&o.Pace, "pace", 1, "2: passes take twice as long as on the simulated engine")
 	_ = cmd.MarkFlagFilename("trace", "jsonl", "csv", "log")
 	for name, values := range map[string][]string{
 		"policy": replay.Policies(), "queue": {"auto", "off"}, "disaggregate": {"auto", "always"}, "engine": {"vllm"},

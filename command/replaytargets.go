@@ -25,9 +25,9 @@ type targetFlags struct {
 
 func (f *targetFlags) add(fs *pflag.FlagSet) {
 	f.addTargets(fs)
-	fs.DurationVar(&f.from, "target-from", 0, "`time` from the start within which requests do not count for the targets")
+	fs.DurationVar(&f.from, "target-from", 0, "requests that arrive before this `time` do not count for the targets")
 	fs.StringVar(&f.scale, "scale", "", "change the number of workers at these times: `T:N,T:N`, such as 10m:6,25m:4, or with --prefill and --decode 10m:2+4")
-	fs.DurationVar(&f.start, "start-time", time.Minute, "with --scale: `time` from when a worker is wanted until it takes requests")
+	fs.DurationVar(&f.start, "start-time", time.Minute, "with --scale: `time` that a new worker takes to start")
 }
 
 func (f *targetFlags) addTargets(fs *pflag.FlagSet) {

@@ -22,19 +22,19 @@ import (
 
 // simulateHelp says what each key of `simulate` does; a test asks for all.
 var simulateHelp = map[string]string{
-	"name":               "its name, said in its answers",
-	"engine":             "vllm, sglang or trtllm: whose HTTP form it speaks",
+	"name":               "its name, which its answers mention",
+	"engine":             "vllm, sglang or trtllm: the engine whose API it imitates",
 	"role":               "both, prefill or decode",
 	"model":              "the model it serves",
-	"block_size":         "tokens of one KV block",
-	"blocks":             "KV blocks there are",
-	"max_batched_tokens": "tokens of one pass",
-	"max_seqs":           "sequences at once",
-	"max_model_len":      "tokens of prompt and answer",
+	"block_size":         "tokens in a KV block",
+	"blocks":             "number of KV blocks",
+	"max_batched_tokens": "most tokens in a pass",
+	"max_seqs":           "most sequences at once",
+	"max_model_len":      "most tokens of prompt and answer",
 	"speedup":            "2: twice as fast as the GPU it imitates",
-	"seed":               "of its text",
+	"seed":               "seed of its made-up text",
 	"faults":             "requests may ask it to fail, with x-sim-fault",
-	"gpus":               "GPUs whose telemetry stands for its own",
+	"gpus":               "GPUs whose telemetry counts as its own",
 	"events":             "publish KV events at this `address`, such as tcp://127.0.0.1:5557",
 }
 

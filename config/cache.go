@@ -35,11 +35,11 @@ func (v *validation) caching(c *Cache) {
 		v.add("must begin with a letter or _ and have at most 200 letters, digits and _", "cache.milvus.collection")
 	}
 	if m.Token != "" && m.KeyFile != "" {
-		v.add("stands beside token; there is one of the two", "cache.milvus.key_file")
+		v.add("is set together with token; set only one of the two", "cache.milvus.key_file")
 	}
 	v.pair("cache.milvus.tls", m.TLS.Cert, m.TLS.Key)
 	if m.TLS.Insecure && m.TLS.CA != "" {
-		v.add("skips the check that tls.ca is for; there is one of the two", "cache.milvus.tls.insecure")
+		v.add("turns off the check that tls.ca is for; set only one of the two", "cache.milvus.tls.insecure")
 	}
 }
 

@@ -140,7 +140,7 @@ func (v *validation) classify(c *Config) {
 		v.label(path+".name", d.Name, names, "is the name of another decision")
 		v.types(path+".pii.allow", d.PII.Allow)
 		if d.Model != "" && len(models) > 0 && !slices.Contains(models, d.Model) {
-			v.add(fmt.Sprintf("%s is no model here%s; add it to models, or to the models of a worker", wording.Quote(d.Model), hint(d.Model, models)), path+".model")
+			v.add(fmt.Sprintf("%s is not a model of this configuration%s; add it to models, or to the models of a worker", wording.Quote(d.Model), hint(d.Model, models)), path+".model")
 		}
 		v.condition(path+".when", &d.When, byKind)
 	}

@@ -50,7 +50,7 @@ func (v *validation) discovery(sources []Discovery) {
 		v.modelNames(path+".models", d.Models, false)
 		v.pair(path+".tls", d.TLS.Cert, d.TLS.Key)
 		if d.TLS.Insecure && d.TLS.CA != "" {
-			v.add("skips the check that tls.ca is for; there is one of the two", path+".tls.insecure")
+			v.add("turns off the check that tls.ca is for; set only one of the two", path+".tls.insecure")
 		}
 		if d.TLS != (PeerTLS{}) && slices.Contains(discovery.Keys(d.Kind), "scheme") && d.Scheme == "http" {
 			v.add("has no effect on workers that are asked by http; set scheme: https", path+".tls")
@@ -69,7 +69,7 @@ func (d *Discovery) ofEtcd() bool {
 // etcd checks how a source reaches etcd.
 func (v *validation) etcd(path string, d *Discovery) {
 	if d.TLS != (PeerTLS{}) && !slices.ContainsFunc(d.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https:") }) {
-		v.add("is for etcd, which no endpoint asks by https", path+".tls")
+		v.add("has no effect, because no endpoint begins with https://", path+".tls")
 	}
 	switch {
 	case d.User != "" && d.PasswordFile == "":

@@ -106,6 +106,9 @@ var hotOrNot = regexp.MustCompile(`^\[(hot|restart)\] ?`)
 // mark that the other columns have.
 func meaning(k *Key, descriptions map[string]string) string {
 	text := hotOrNot.ReplaceAllString(descriptions[k.path], "")
+	if text == "" && k.Kind == KindFloat { // bounds of measures, which config.yaml names together
+		text = map[string]string{"min": "at least", "max": "at most; -1: no bound"}[k.Name]
+	}
 	if len(k.OneOf) > 0 {
 		text = strings.TrimLeft(strings.TrimPrefix(text, strings.Join(k.OneOf, " | ")), ";: ")
 	}

@@ -61,7 +61,7 @@ func (v *validation) peers(p *Peers) {
 		return
 	}
 	if embed && len(p.Servers) > 0 {
-		v.add("stands beside peers.embed; there is one of the two", "peers.servers")
+		v.add("is set together with peers.embed; set only one of the two", "peers.servers")
 	}
 	v.natsURLs("peers.servers", p.Servers)
 	v.natsURLs("peers.embed.routes", p.Embed.Routes)
@@ -76,7 +76,7 @@ func (v *validation) peers(p *Peers) {
 	}
 	v.pair("peers.tls", p.TLS.Cert, p.TLS.Key)
 	if p.TLS.Insecure && p.TLS.CA != "" {
-		v.add("skips the check that tls.ca is for; there is one of the two", "peers.tls.insecure")
+		v.add("turns off the check that tls.ca is for; set only one of the two", "peers.tls.insecure")
 	}
 	if embed {
 		v.embed(p)
@@ -93,7 +93,7 @@ func (v *validation) embed(p *Peers) {
 		v.add("names a creds_file or nkey_file, which are for servers of your own; the one inside takes a token_file", "peers")
 	}
 	if p.TokenFile == "" && !IsLoopback(p.Embed.Listen) {
-		v.add("lets everybody in who reaches "+wording.Quote(p.Embed.Listen)+"; set peers.token_file, the same at all replicas", "peers.embed.listen")
+		v.add("can be used by everybody who reaches "+wording.Quote(p.Embed.Listen)+"; set peers.token_file, the same at all replicas", "peers.embed.listen")
 	}
 	if p.TLS != (PeerTLS{}) && (p.TLS.Cert == "" || p.TLS.CA == "") {
 		v.add("of the server inside takes cert, key and ca, which all replicas show to each other", "peers.tls")

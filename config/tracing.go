@@ -118,7 +118,7 @@ func (t *Traces) sampler(v, arg string) {
 func (v *validation) tracing(t *Tracing) {
 	v.pair("tracing.tls", t.TLS.Cert, t.TLS.Key)
 	if t.TLS.Insecure && t.TLS.CA != "" {
-		v.add("skips the check that tls.ca is for; there is one of the two", "tracing.tls.insecure")
+		v.add("turns off the check that tls.ca is for; set only one of the two", "tracing.tls.insecure")
 	}
 	v.headers("tracing.headers.", knownKeys.child("tracing").child("headers"), t.Headers, func(string, string) {})
 	if t.Endpoint == "" {

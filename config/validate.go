@@ -158,7 +158,7 @@ func (v *validation) keys(keys []APIKey) {
 		}
 		switch {
 		case k.SHA256 != "" && k.KeyFile != "":
-			v.add("stands beside sha256; a key has one of the two", path+".key_file")
+			v.add("is set together with sha256; set only one of the two", path+".key_file")
 		case k.SHA256 == "" && k.KeyFile == "":
 			v.add("is missing; give the SHA-256 of the key in hex, or key_file", path+".sha256")
 		case k.SHA256 != "":
@@ -193,7 +193,7 @@ func (v *validation) workers(c *Config) {
 			v.add("has no effect on a worker whose url begins with http://", path+".tls")
 		}
 		if w.TLS.Insecure && w.TLS.CA != "" {
-			v.add("skips the check that tls.ca is for; a worker has one of the two", path+".tls.insecure")
+			v.add("turns off the check that tls.ca is for; set only one of the two", path+".tls.insecure")
 		}
 	}
 	for i, s := range c.Simulate {
@@ -209,7 +209,7 @@ func (v *validation) workers(c *Config) {
 	for i, w := range c.Workers {
 		if path := fmt.Sprintf("workers[%d].instance", i); w.Instance != "" {
 			v.name(path, w.Instance, wording.Quote(w.Instance))
-			v.once(names, w.Instance, path, fmt.Sprintf("%s is how another worker is called, or this one already", wording.Quote(w.Instance)))
+			v.once(names, w.Instance, path, fmt.Sprintf("%s is already the name of another worker, or of this one", wording.Quote(w.Instance)))
 		}
 	}
 	if !canAnswer && len(c.Workers)+len(c.Simulate) > 0 && len(c.Discovery) == 0 {
@@ -257,7 +257,7 @@ func (v *validation) workerHeaders(path string, w *Worker) {
 	key := knownKeys.child("workers").Elem.child("headers")
 	v.headers(path+".headers.", key, w.Headers, func(name, at string) {
 		if name == "authorization" && w.KeyFile != "" {
-			v.add("is what key_file sends, too; a worker has one of the two", at)
+			v.add("is also sent by key_file; set only one of the two", at)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func (v *validation) fallbacks(models []Model, known map[string]bool) {
 				v.add("is the model itself", path)
 			case !known[f]:
 				names := slices.Sorted(maps.Keys(known))
-				v.add(fmt.Sprintf("%s is no model here%s; add it to models, or to the models of a worker", wording.Quote(f), strings.TrimSuffix(wording.DidYouMean(f, names), "?")), path)
+				v.add(fmt.Sprintf("%s is not a model of this configuration%s; add it to models, or to the models of a worker", wording.Quote(f), strings.TrimSuffix(wording.DidYouMean(f, names), "?")), path)
 			case leadsTo(next, f, m.Name, map[string]bool{}):
 				v.add(fmt.Sprintf("%s falls back to %s again", wording.Quote(f), wording.Quote(m.Name)), path)
 			}

@@ -38,7 +38,7 @@ func ReadWorker(entry *Discovery, value []byte) (Worker, error) {
 	}
 	for name := range object {
 		if knownKeys.child(workersPath).Elem.child(name) != nil && valueKey.child(name) == nil {
-			return Worker{}, fmt.Errorf("%s: is not for who registers a worker to set; the source's entry has what all its workers are told", name)
+			return Worker{}, fmt.Errorf("%s: cannot be set by whoever registers a worker; set it in the source's entry", name)
 		}
 	}
 	here := func(*yaml.Node) place { return place{} }

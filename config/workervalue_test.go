@@ -47,9 +47,9 @@ func TestBadWorkerValues(t *testing.T) {
 		`{"url":"http://a:1","max_requests":-1}`: `max_requests: must not be negative, is -1`,
 		`{"url":"http://a:1","kv_events":"a:5557"}`:          `kv_events: "a:5557" is no address such as tcp://10.0.0.5:5557, did you mean "tcp://a:5557"?`,
 		`{"url":"http://a:1","kv_events":"ipc:///run/sock"}`: `kv_events: must be at an address of the network, such as tcp://10.0.0.5:5557`,
-		`{"url":"http://a:1","key_file":"/etc/passwd"}`:      `key_file: is not for who registers a worker to set; the source's entry has what all its workers are told`,
-		`{"url":"http://a:1","headers":{"X-A":"b"}}`:         `headers: is not for who registers a worker to set; the source's entry has what all its workers are told`,
-		`{"url":"http://a:1","tls":{"insecure":true}}`:       `tls: is not for who registers a worker to set; the source's entry has what all its workers are told`,
+		`{"url":"http://a:1","key_file":"/etc/passwd"}`:      `key_file: cannot be set by whoever registers a worker; set it in the source's entry`,
+		`{"url":"http://a:1","headers":{"X-A":"b"}}`:         `headers: cannot be set by whoever registers a worker; set it in the source's entry`,
+		`{"url":"http://a:1","tls":{"insecure":true}}`:       `tls: cannot be set by whoever registers a worker; set it in the source's entry`,
 		`{"url":"http://a b","role":"x"}`:                    `role: must be both, prefill or decode, not "x"; url: "http://a b" has blanks or control characters`,
 	} {
 		_, err := ReadWorker(&Discovery{Kind: "etcd"}, []byte(value))

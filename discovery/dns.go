@@ -43,7 +43,7 @@ func checkDNS(e *Entry) (key, wrong string) {
 	case strings.ContainsAny(e.Name, ":/ @?#") || len(e.Name) > 253:
 		return "name", "is no name of DNS such as vllm-headless.default.svc; port and scheme have keys of their own"
 	case isSRV(e.Name) && e.Port != 0:
-		return "port", "stands beside a name of SRV records, which say the port"
+		return "port", "is set together with a name of SRV records, which have their own port"
 	case e.PortName != "":
 		return "port", fmt.Sprintf("must be a number from 1 to 65535, not %s", wording.Quote(e.PortName))
 	case !isSRV(e.Name) && e.Port == 0:

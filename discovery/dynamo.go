@@ -56,7 +56,7 @@ func (e *Entry) dynamoNamespace() string { return cmp.Or(e.Namespace, defaultNam
 func checkDynamo(e *Entry) (key, wrong string) {
 	switch {
 	case e.Path != "" && len(e.Etcd.Endpoints) > 0:
-		return "path", "stands beside endpoints; Dynamo registers its workers in one of the two"
+		return "path", "is set together with endpoints; set the one where Dynamo registers its workers"
 	case e.Path == "" && len(e.Etcd.Endpoints) == 0:
 		return "endpoints", "is missing; give the URLs of etcd's servers, such as [http://10.0.0.1:2379], or path, the directory of Dynamo's file backend (DYN_FILE_KV)"
 	case strings.ContainsAny(e.Namespace, "/ "):

@@ -53,9 +53,9 @@ func checkKubernetes(e *Entry) (key, wrong string) {
 	case e.Selector == "" && e.InferencePool == "":
 		return "selector", "is missing; give the labels of the workers' pods, such as app=vllm, or name an inference_pool"
 	case e.Selector != "" && e.InferencePool != "":
-		return "selector", "stands beside inference_pool, which has a selector of its own"
+		return "selector", "is set together with inference_pool, which has a selector of its own"
 	case e.InferencePool != "" && (e.Port != 0 || e.PortName != ""):
-		return "port", "stands beside inference_pool, which says the ports"
+		return "port", "is set together with inference_pool, which has ports of its own"
 	case e.InferencePool != "" && !isKubeName(e.InferencePool, 253):
 		return "inference_pool", "is no name of an InferencePool, such as vllm-pool"
 	case e.Namespace != "" && !isKubeName(e.Namespace, 63):

@@ -284,7 +284,7 @@ func TestCheckKubernetes(t *testing.T) {
 		{Entry{Selector: "app in (vllm, sglang),!old", Port: 8000, Namespace: "team-a"}, "", ""},
 		{Entry{InferencePool: "vllm-pool"}, "", ""},
 		{Entry{PortName: "http"}, "selector", "is missing"},
-		{Entry{Selector: "app=vllm", InferencePool: "p"}, "selector", "stands beside"},
+		{Entry{Selector: "app=vllm", InferencePool: "p"}, "selector", "is set together with"},
 		{Entry{Selector: "app=", Port: 1}, "", ""}, // the label without a value
 		{Entry{Selector: "app==a b", Port: 1}, "selector", "is no label selector"},
 		{Entry{Selector: " ", Port: 1}, "selector", "means every pod"},
@@ -292,7 +292,7 @@ func TestCheckKubernetes(t *testing.T) {
 		{Entry{Selector: "app=vllm", Port: 65536}, "port", "must be from 1"},
 		{Entry{Selector: "app=vllm", PortName: "HTTP"}, "port", "must be a number"},
 		{Entry{Selector: "app=vllm", PortName: "a-very-long-name"}, "port", "must be a number"},
-		{Entry{InferencePool: "p", Port: 8000}, "port", "stands beside"},
+		{Entry{InferencePool: "p", Port: 8000}, "port", "is set together with"},
 		{Entry{InferencePool: "ns/p"}, "inference_pool", "is no name"},
 		{Entry{Selector: "app=vllm", Port: 1, Namespace: "*"}, "namespace", "is no name"},
 	} {

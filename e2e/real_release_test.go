@@ -33,7 +33,8 @@ func TestRealRelease(t *testing.T) {
 			folder := t.TempDir()
 			command(t, "tar", "--extract", "--strip-components=1", "--file", files[0], "--directory", folder)
 			for _, name := range []string{
-				"LICENSE", "NOTICE", "README.md", "config.yaml", "licences.tar.gz", "man/man1/kvasir.1", "man/man1/kvasir-serve.1",
+				"LICENSE", "NOTICE", "README.md", "docs/README.md", "docs/pictures/kvasir.svg", "deploy/helm/kvasir/Chart.yaml",
+				"config.yaml", "licences.tar.gz", "man/man1/kvasir.1", "man/man1/kvasir-serve.1",
 				"completions/kvasir.bash", "completions/_kvasir", "completions/kvasir.fish",
 			} {
 				if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {

@@ -32,7 +32,7 @@ var ErrNoRoom = errors.New("no memory left for bodies")
 func NoRoom() *openai.Error {
 	return &openai.Error{
 		Status: 503, Type: "server_error", Code: "overloaded", RetryAfter: 2 * time.Second,
-		Message: "the gateway holds as many request bodies as it has memory for (server.body_memory); try again later, or send a smaller body",
+		Message: "the memory for request bodies is full (server.body_memory); try again later, or send a smaller body",
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 func checkRequest(h *fasthttp.RequestHeader) *openai.Error {
 	switch proto := h.Protocol(); {
 	case !bytes.Equal(proto, []byte("HTTP/1.1")) && !bytes.Equal(proto, []byte("HTTP/1.0")):
-		return &openai.Error{Status: 505, Type: "invalid_request_error", Message: "Only HTTP/1.1 and HTTP/1.0 are spoken here"}
+		return &openai.Error{Status: 505, Type: "invalid_request_error", Message: "Only HTTP/1.1 and HTTP/1.0 are supported"}
 	case !isMethod(h.Method()):
 		return openai.Invalid("", "The request method is not valid")
 	}

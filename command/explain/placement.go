@@ -52,7 +52,7 @@ func placementOf(c *config.Config, route string, body []byte, v *classify.Verdic
 func askPlacement(server *config.Server, route string, body []byte) (*proxy.PlacementExplained, error) {
 	admin := server.Admin
 	if admin == "" {
-		return nil, fmt.Errorf("server.admin is off: nobody can be asked what workers hold")
+		return nil, fmt.Errorf("cannot ask what workers hold: server.admin is off")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
@@ -78,11 +78,11 @@ func askPlacement(server *config.Server, route string, body []byte) (*proxy.Plac
 			Error struct{ Message string }
 		}
 		_ = json.Unmarshal(text, &refusal)
-		return nil, fmt.Errorf("who answers at server.admin %s says %d %s", wording.Quote(admin), resp.StatusCode, refusal.Error.Message)
+		return nil, fmt.Errorf("server.admin %s answers %d %s", wording.Quote(admin), resp.StatusCode, refusal.Error.Message)
 	}
 	found := &proxy.PlacementExplained{}
 	if err := json.Unmarshal(text, found); err != nil {
-		return nil, fmt.Errorf("who answers at server.admin %s is no Kvasir, or another version", wording.Quote(admin))
+		return nil, fmt.Errorf("what answers at server.admin %s is not Kvasir, or another version of it", wording.Quote(admin))
 	}
 	return found, nil
 }

@@ -145,8 +145,8 @@ func CheckAdmin(ctx *fasthttp.RequestCtx, names []string) *openai.Error {
 	}
 	h := &ctx.Request.Header
 	if host := hostOf(h.Host()); !isOwnHost(host, names) {
-		return forbidden("host_not_allowed", "The admin listener does not answer to the name "+shown(host)+", as any web page could come by a name of its own. "+
-			"Ask by an IP address or as localhost, or add the name to server.admin_hosts, as a Prometheus needs that scrapes by name")
+		return forbidden("host_not_allowed", "The admin listener does not accept the name "+shown(host)+", because a web page could make a name of its own lead here. "+
+			"Use an IP address or localhost, or add the name to server.admin_hosts; a Prometheus that scrapes by name needs this")
 	}
 	if origin := h.Peek("Origin"); len(origin) > 0 {
 		from := originHost(origin)
@@ -171,7 +171,7 @@ func isLink(ctx *fasthttp.RequestCtx) bool {
 func CheckChange(ctx *fasthttp.RequestCtx) *openai.Error {
 	h := &ctx.Request.Header
 	if len(h.Peek(AdminHeader)) == 0 {
-		return forbidden("admin_header_missing", "What changes something here asks for a header that no web page can send unasked: add `"+AdminHeader+": 1`, as in curl -H '"+AdminHeader+": 1'")
+		return forbidden("admin_header_missing", "A request that changes something needs a header that no web page can send by itself: add `"+AdminHeader+": 1`, as in curl -H '"+AdminHeader+": 1'")
 	}
 	switch site := string(h.Peek("Sec-Fetch-Site")); site {
 	case "", "same-origin", "none":
@@ -192,8 +192,8 @@ func CheckAPI(ctx *fasthttp.RequestCtx, hosts, origins []string) *openai.Error {
 	}
 	h := &ctx.Request.Header
 	if host := hostOf(h.Host()); !isOwnHost(host, hosts) && !isLocalName(host) && !slices.Contains(hosts, "*") {
-		return forbidden("host_not_allowed", "Without keys and on a loopback address this gateway does not answer to the name "+shown(host)+
-			", as any web page could come by a name of its own. Ask by an IP address or as localhost, or add the name to server.hosts, as a reverse proxy needs that passes Host on")
+		return forbidden("host_not_allowed", "Without keys, on a loopback address, this gateway does not accept the name "+shown(host)+
+			", because a web page could make a name of its own lead here. Use an IP address or localhost, or add the name to server.hosts; a reverse proxy that passes Host on needs this")
 	}
 	if !ctx.IsPost() || isPlainJSON(h.ContentType()) || openai.IsJSON(h.ContentType()) {
 		return nil // what else a page sends across sites comes after a preflight
@@ -204,14 +204,14 @@ func CheckAPI(ctx *fasthttp.RequestCtx, hosts, origins []string) *openai.Error {
 		if allowsOrigin(origins, string(origin)) || isSite(from, h) || isOwnPage(hostOf(from), hosts) {
 			return nil
 		}
-		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; name them in server.cors if they shall")
+		return forbidden("origin_not_allowed", "Web pages of "+shown(origin)+" may not ask this gateway; add them to server.cors to allow it")
 	case isForm(h.ContentType()):
 		return nil // a browser would have said of which page
 	}
 	return &openai.Error{
 		Status: fasthttp.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "content_type_not_allowed",
-		Message: "Without keys and on a loopback address this gateway takes JSON only where the head says so, since a web page could send anything else unasked: add `Content-Type: application/json`, not " +
-			shown(h.ContentType()),
+		Message: "Send `Content-Type: application/json`, not " + shown(h.ContentType()) +
+			": without keys, on a loopback address, this gateway refuses other bodies, because any web page could send them through a browser",
 	}
 }
 
