@@ -13,13 +13,14 @@
 //	kvasir plan --trace F ...
 //	kvasir simulate --listen A ...
 //	kvasir register --etcd URL --url URL ...
-//	kvasir drain WORKER [--undo]
+//	kvasir drain WORKER [--wait | --undo]
 //	kvasir gpu [--watch] [--json]
 //	kvasir health [--config F]
 //	kvasir version
 //	kvasir help [--man] COMMAND
 //
-// Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.
+// Exit codes: 0 good, 1 failed, 2 wrong usage or configuration, 3 a worker that drains has not ended in
+// time what it has.
 //
 //	os.Exit(command.Main(os.Args[1:], command.Program{Version: version, Config: builtIn}))
 package command
@@ -68,7 +69,11 @@ func Main(args []string, p Program) int {
 	}
 	var bad config.Problems
 	var usage usageError
+	var busy busyError
 	switch {
+	case errors.As(err, &busy):
+		fmt.Fprintln(os.Stderr, "kvasir: "+busy.Error())
+		return 3
 	case errors.As(err, &bad):
 		fmt.Fprintln(os.Stderr, bad.Error())
 		return 2

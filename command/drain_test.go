@@ -3,6 +3,9 @@
 package command
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,7 +66,7 @@ func TestDrainCommand(t *testing.T) {
 	admin := "--admin=" + p.admin
 	askDrain(t, 1, `kvasir: The admin listener requires its key: .*`, "decode-0", admin)
 	askDrain(t, 1, `kvasir: there is no worker "decode-O", did you mean "decode-0"\?`, "decode-O", admin, "--key-file", key)
-	askDrain(t, 0, `decode-0 gets nothing new; 0 requests under way there`, "decode-0", admin, "--key-file", key)
+	askDrain(t, 0, `decode-0 gets nothing new until --undo, or until this Kvasir is started anew; 0 requests under way there`, "decode-0", admin, "--key-file", key)
 	if code, body := asked("/reload", "sk-admin"); code != 200 {
 		t.Errorf("reload: %d %s", code, body)
 	}
@@ -115,4 +118,63 @@ func TestDrainCommand(t *testing.T) {
 			t.Errorf("the key's file is shown as %+v", v)
 		}
 	}
+}
+
+// TestDrainWaits: with --wait the command ends when nothing is under way at the worker: with 0, with 3 when there still
+// is something in the end, with 1 when it was put back meanwhile.
+func TestDrainWaits(t *testing.T) {
+	t.Parallel()
+	p := run(t, nil, append(anywhere, "--set", "simulate=[{name: only}]", "--set", "server.drain.timeout=1s")...)
+	ready := func() bool {
+		code, body := get(plainClient, p.admin+"/readyz")
+		return code == 200 && strings.Contains(body, `"status":"ready"`)
+	}
+	p.until("the worker to be up", ready)
+	admin := "--admin=" + p.admin
+	stream := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.api+"/v1/chat/completions", strings.NewReader(`{"model":"auto","stream":true,"ignore_eos":true,"max_tokens":4000,"messages":[{"role":"user","content":"hi"}]}`))
+		do(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := plainClient.Do(req)
+		do(t, err)
+		t.Cleanup(func() { cancel(); resp.Body.Close() })
+		return cancel
+	}
+	end := stream()
+	askDrain(t, 3, `only gets nothing new until --undo, or until this Kvasir is started anew; 1 request under way there
+kvasir: after 1ms still 1 request under way at "only"; it stays drained`, "only", admin, "--wait", "--timeout", "1ms")
+
+	ended := make(chan string, 1)
+	wait := command(t, nil, "drain", "only", admin, "--wait")
+	out, err := wait.StdoutPipe()
+	do(t, err)
+	do(t, wait.Start())
+	lines := bufio.NewScanner(out)
+	lines.Scan() // it waits now
+	go func() { lines.Scan(); ended <- lines.Text() }()
+	end()
+	if got := <-ended; got != "nothing is under way there any more" {
+		t.Errorf("it ends with %q", got)
+	}
+	do(t, wait.Wait())
+	askDrain(t, 0, `only gets nothing new until --undo, or until this Kvasir is started anew; 0 requests under way there`, "only", admin, "--wait")
+
+	askDrain(t, 0, `only gets requests again`, "only", admin, "--undo")
+	p.until("it to take requests", ready)
+	stream()
+	var said bytes.Buffer
+	wait = command(t, nil, "drain", "only", admin, "--wait")
+	wait.Stderr = &said
+	out, err = wait.StdoutPipe()
+	do(t, err)
+	do(t, wait.Start())
+	lines = bufio.NewScanner(out)
+	lines.Scan()
+	askDrain(t, 0, `only gets requests again`, "only", admin, "--undo")
+	if err := wait.Wait(); wait.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "put \"only\" back meanwhile") {
+		t.Errorf("put back meanwhile: %v %s", err, said.String())
+	}
+	askDrain(t, 2, `kvasir: --wait and --undo cannot both be meant
+.*`, "only", admin, "--wait", "--undo")
 }

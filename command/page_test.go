@@ -9,11 +9,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"kvasir/config/certtest"
 	"kvasir/proxy/browser"
 )
 
@@ -233,5 +235,19 @@ func TestTriedRequestEnds(t *testing.T) {
 	<-p.ended
 	if took := time.Since(begin); took > patience/2 || strings.Contains(p.said(), "cannot close") {
 		t.Errorf("stopping took %v: %s", took, p.said())
+	}
+}
+
+// TestTryNeedsNoCertificate: where clients of the API have to show a certificate the page sends nothing, and says why.
+func TestTryNeedsNoCertificate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certtest.Write(t, filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem"), "localhost", nil)
+	file := filepath.Join(dir, "config.yaml")
+	write(t, file, goodConfig+"server: {tls: {cert: c.pem, key: k.pem, client_ca: c.pem}}\n")
+	p := operator{run(t, nil, append(anywhere, "--config", file)...), map[string]string{browser.AdminHeader: "1"}}
+	code, body := p.ask(http.MethodPost, "/api/try/v1/chat/completions", fmt.Sprintf(aChat, false, 2, "hi"))
+	if code != 501 || !strings.Contains(body, `"code":"client_certificate_needed"`) || !strings.Contains(body, "server.tls.client_ca") || !strings.Contains(body, "--cert") {
+		t.Errorf("it is %d %s", code, body)
 	}
 }

@@ -195,6 +195,11 @@ func (d *decoder) scalar(k *Key, path string, n *yaml.Node) (any, bool) {
 		d.problem(n, path, "%v", err)
 		return nil, false
 	}
+	if replaced {
+		at := d.places[path]
+		at.written = n.Value
+		d.places[path] = at
+	}
 	isBool := n.ShortTag() == "!!bool" && !replaced
 	if isBool && (k.Kind == KindText || k.Kind == KindPath) && len(k.OneOf) == 0 {
 		d.problem(n, path, "must be a string, is a boolean; put it in quotes")

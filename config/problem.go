@@ -15,6 +15,7 @@ type place struct {
 	layer     int    // files come before variables, those before flags
 	source    string // "config.yaml", "KVASIR_LOG_LEVEL", "--set log.level"
 	line, col int    // 0 outside files
+	written   string // what stands there, if a variable is part of it; else ""
 }
 
 const (

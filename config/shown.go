@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"kvasir/classify"
@@ -16,7 +18,7 @@ import (
 // A Value is one key of a configuration in force.
 type Value struct {
 	Key    string `json:"key"`          // with indices: workers[0].url
-	Value  any    `json:"value"`        // as it would be written in the file
+	Value  any    `json:"value"`        // as it would be written in the file; with ${VAR} where that stands there
 	From   string `json:"from"`         // default, file, environment, flag
 	At     string `json:"at,omitempty"` // file:line:column, or the name of the variable or flag
 	Secret bool   `json:"secret"`       // what is set is not shown
@@ -90,8 +92,49 @@ func (w *valueWriter) add(path string, value any, secret, empty bool) {
 	}
 	if secret && !empty {
 		v.Value = hidden
+	} else {
+		v.Value = w.asWritten(path, path, value)
 	}
 	w.values = append(w.values, v)
+}
+
+// asWritten is what is shown at a path of the value of key, with the variables that stand there
+// instead of what they put in: somebody may have thought it a secret, whatever the key is.
+func (w *valueWriter) asWritten(key, path string, shown any) any {
+	switch shown := shown.(type) {
+	case []string:
+		for i := range shown {
+			shown[i], _ = w.asWritten(key, fmt.Sprintf("%s[%d]", path, i), shown[i]).(string)
+		}
+		return shown
+	case []any:
+		for i := range shown {
+			shown[i] = w.asWritten(key, fmt.Sprintf("%s[%d]", path, i), shown[i])
+		}
+		return shown
+	case map[string]any:
+		for name := range shown {
+			shown[name] = w.asWritten(key, join(path, shorten(name)), shown[name])
+		}
+		return shown
+	}
+	if text := w.written(key, path); text != "" {
+		return urlPassword.ReplaceAllString(text, "://$1:xxxxx@")
+	}
+	return shown
+}
+
+// urlPassword is one as it stands in a text that is no URL yet.
+var urlPassword = regexp.MustCompile(`://([^/?#@:]*):([^/?#]*)@`)
+
+// written is what stands at a path, unless a later layer has set the key or the list that it is in.
+func (w *valueWriter) written(key, path string) string {
+	at := w.at[path]
+	list, _, inList := strings.Cut(path, "[")
+	if w.at[key].layer != at.layer || inList && w.at[list].layer != at.layer {
+		return ""
+	}
+	return at.written
 }
 
 // shownValue is a value as JSON has it.
@@ -109,6 +152,12 @@ func shownValue(v any) any {
 			list = append(list, withoutPassword(text))
 		}
 		return list
+	case map[string]string:
+		m := make(map[string]any, len(v))
+		for name, text := range v {
+			m[name] = withoutPassword(text)
+		}
+		return m
 	case map[string]any:
 		m := make(map[string]any, len(v))
 		for name, inside := range v {
@@ -139,7 +188,7 @@ func withoutPassword(text string) string {
 func shownCondition(c *classify.Condition) any {
 	m := map[string]any{}
 	for _, is := range c.Is {
-		m[string(is.Kind)] = is.Values
+		m[string(is.Kind)] = slices.Clone(is.Values)
 	}
 	list := func(of []classify.Condition) (all []any) {
 		for i := range of {

@@ -92,3 +92,50 @@ func TestValuesAreJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestValuesOfVariables: where ${VAR} stands, that is shown and not what it puts in, in lists, maps and conditions too;
+// what a flag sets instead is shown as it is.
+func TestValuesOfVariables(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "kvasir.yaml")
+	do(t, os.WriteFile(file, []byte(`server:
+  hosts: ["${HOST}.example", plain.example]
+  max_body: ${BODY}
+  admin_hosts: ["${HOST}"]
+workers:
+  - {url: "http://${HOST}:8000", models: ["${MODEL:-m}", n, "x://user:hunter2@${HOST}/m"]}
+  - {url: "http://10.0.0.1:8001", headers: {X-A: "${HOST}"}}
+decisions:
+  - {name: maths, when: {any: [{category: ["math", "${CATEGORY}"]}, {not: {language: "${LANGUAGE}"}}]}, model: n}
+models: [{name: n}]
+`), 0o600))
+	l := &Layers{File: file, Environ: []string{"HOST=hidden-host", "BODY=3MiB", "CATEGORY=physics", "LANGUAGE=de"},
+		Flags: []FlagValue{{Flag: "--set server.admin_hosts", Path: "server.admin_hosts", Text: "[shown-host]"}}}
+	g, _, err := l.Load()
+	do(t, err)
+	shown := map[string]string{}
+	for _, v := range g.Values() {
+		text, err := json.Marshal(v.Value)
+		do(t, err)
+		shown[v.Key] = string(text)
+	}
+	for key, want := range map[string]string{
+		"server.hosts":       `["${HOST}.example","plain.example"]`,
+		"server.max_body":    `"${BODY}"`,
+		"server.admin_hosts": `["shown-host"]`,
+		"workers[0].url":     `"http://${HOST}:8000"`,
+		"workers[0].models":  `["${MODEL:-m}","n","x://user:xxxxx@${HOST}/m"]`,
+		"workers[1].headers": `"hidden"`,
+		"decisions[0].when":  `{"any":[{"category":["math","${CATEGORY}"]},{"not":{"language":["${LANGUAGE}"]}}]}`,
+	} {
+		if shown[key] != want {
+			t.Errorf("%s is shown as %s, want %s", key, shown[key], want)
+		}
+	}
+	if all := fmt.Sprint(shown); strings.Contains(all, "hidden-host") || strings.Contains(all, "hunter2") || strings.Contains(all, "physics") {
+		t.Errorf("a value is shown: %s", all)
+	}
+	if len(g.Config.Workers) != 2 || g.Config.Workers[0].Models[0] != "m" || g.Config.Server.Hosts[0] != "hidden-host.example" || g.Config.Decisions[0].When.Any[0].Is[0].Values[1] != "physics" {
+		t.Errorf("the configuration itself was changed: %+v", g.Config)
+	}
+}

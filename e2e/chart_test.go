@@ -118,7 +118,7 @@ func TestChartRefuses(t *testing.T) {
 		"workers: [{workerType: Both}]", "workers: [{replicas: -1}]", "workers: [{model: {gpuMemoryUtilization: 0}}]", "workers: [{model: {gpuMemoryUtilization: \"1.5\"}}]",
 		"workers: [{extraArgs: --dtype=half}]", "workers: [{gpuDevice: -1}]", "workers: [{gpuDevice: first}]", "workers: {}", "engine: trtllm", "config: []", "secrets: [{name: a}]",
 		"autoscaling: {kind: vpa}", "autoscaling: {cpu: 101}", "nameOverride: a b", "nameOverride: A", "config: {server: yes}", "config: {gpu: off}", "config: {discovery: [null]}",
-		"config: {cache: {milvus: m:19530}}", "podLabels: {app.kubernetes.io/component: worker}", "podLabels: {app.kubernetes.io/name: x}", "huggingface: {token: hf_abc}", "service: {type: ExternalName}", "frontend: {httpPort: 0}",
+		"config: {cache: {milvus: m:19530}}", "admin: {existingSecret: A_b}", "admin: {key: secret}", "podLabels: {app.kubernetes.io/component: worker}", "podLabels: {app.kubernetes.io/name: x}", "huggingface: {token: hf_abc}", "service: {type: ExternalName}", "frontend: {httpPort: 0}",
 	} {
 		if err := schema.Validate(decodeValues(t, []byte(values))); err == nil {
 			t.Errorf("%s is taken", values)
@@ -127,7 +127,7 @@ func TestChartRefuses(t *testing.T) {
 	for _, values := range []string{
 		"workers: [{connector: null}]", "workers: [{connector: \"null\"}]", "workers: [{gpuDevice: 0}]", "workers: [{gpuDevice: \"0,1\"}]", "workers: [{gpuDevice: null}]",
 		"workers: [{gpuDevice: GPU-8c4a2a54-91b7-4b0e-9f3d-3c2b6f6d1a20}]", "workers: [{model: {gpuMemoryUtilization: \"0.85\"}}]", "workers: null", "global: {x: y}",
-		"podDisruptionBudget: {maxUnavailable: 25%}", "nameOverride: a-b", "nameOverride: ''", "podLabels: {team: llm}", "secrets: null",
+		"podDisruptionBudget: {maxUnavailable: 25%}", "admin: {existingSecret: kvasir-admin}", "nameOverride: a-b", "nameOverride: ''", "podLabels: {team: llm}", "secrets: null",
 		"config: {gpu: null, server: {drain: null}, discovery: null, keys: []}", "frontend: {routerMode: round-robin}",
 	} {
 		if err := schema.Validate(decodeValues(t, []byte(values))); err != nil {

@@ -38,22 +38,22 @@ server: {drain: {delay: 0s, timeout: 5s}, admin_key_file: "`+filepath.Join(dir, 
 keys: [{name: alice, key_file: "`+filepath.Join(dir, "alice")+`"}]
 workers: [{name: a, url: "`+a.url()+`"}]
 `)
-	inChromium(t, "../scripts/page/check.mjs", "KVASIR_LOCKED="+locked.admin,
+	inChromium(t, "../scripts/page/check.mjs", nil, "KVASIR_LOCKED="+locked.admin,
 		"KVASIR_API="+k.url, "KVASIR_ADMIN="+k.admin, "KVASIR_CONFIG="+k.file, "KVASIR_DOOMED="+strconv.Itoa(b.cmd.Process.Pid))
 }
 
 func TestPageOfOddThings(t *testing.T) {
 	t.Parallel()
 	part(t, "chromium")
-	inChromium(t, "../scripts/page/odd.mjs")
+	inChromium(t, "../scripts/page/odd.mjs", nil)
 }
 
 // inChromium runs a script of scripts/page.
-func inChromium(t *testing.T, script string, env ...string) {
+func inChromium(t *testing.T, script string, args []string, env ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "node", script)
+	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	checks(t, cmd, func(t *testing.T, verdict, why string) { t.Errorf("%s %s", verdict, why) })
 }

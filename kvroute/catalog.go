@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // A Served is a model name that requests may ask for, and who answers it.
@@ -23,6 +24,7 @@ type Served struct {
 type catalog struct {
 	version uint64 // of the line when this was built
 	served  map[string]*served
+	names   []string // of served, sorted
 	unsure  []string // names of workers that have not said what they serve
 }
 
@@ -42,7 +44,7 @@ type served struct {
 func (p *Pool) Models() []Served {
 	c := p.catalog()
 	list := make([]Served, 0, len(c.served))
-	for _, name := range slices.Sorted(maps.Keys(c.served)) {
+	for _, name := range c.names {
 		list = append(list, c.served[name].Served)
 	}
 	return list
@@ -52,7 +54,31 @@ func (p *Pool) Models() []Served {
 // serves.
 func (p *Pool) ServedNames() (names []string, sure bool) {
 	c := p.catalog()
-	return slices.Sorted(maps.Keys(c.served)), len(c.unsure) == 0
+	return slices.Clone(c.names), len(c.unsure) == 0
+}
+
+// First is the first model by name that a worker which is well serves; none is: the first one that
+// any serves, or "".
+func (p *Pool) First(now time.Time) string {
+	c := p.catalog()
+	for _, name := range c.names {
+		for _, w := range c.served[name].workers {
+			if w.well(now) {
+				return name
+			}
+		}
+	}
+	if len(c.names) == 0 {
+		return ""
+	}
+	return c.names[0]
+}
+
+// well says whether the worker may be asked, whatever it has to do.
+func (w *Worker) well(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.health.state(now).TakesRequests()
 }
 
 // Serves says whether a worker is known to serve the model, up or not.
@@ -116,6 +142,7 @@ func newCatalog(workers []*Worker, version uint64) *catalog {
 			}
 		}
 	}
+	c.names = slices.Sorted(maps.Keys(c.served))
 	return c
 }
 

@@ -88,7 +88,11 @@ type drainAnswer struct {
 	Worker   string `json:"worker"`
 	Draining bool   `json:"draining"`
 	Requests int    `json:"requests"` // under way there
+	Until    string `json:"until,omitempty"`
 }
+
+// drainedUntil is how long a drained worker stays so.
+const drainedUntil = "it is undrained, or this Kvasir is started anew"
 
 // drain makes the route that takes a worker out, or puts it back.
 func (p *Page) drain(drains bool) fasthttp.RequestHandler {
@@ -98,7 +102,11 @@ func (p *Page) drain(drains bool) fasthttp.RequestHandler {
 		if err != nil {
 			return nil, &openai.Error{Status: 404, Type: "invalid_request_error", Code: "worker_not_found", Param: "name", Message: err.Error()}
 		}
-		return drainAnswer{name, drains, requests}, nil
+		answer := drainAnswer{Worker: name, Draining: drains, Requests: requests}
+		if drains {
+			answer.Until = drainedUntil
+		}
+		return answer, nil
 	})
 }
 

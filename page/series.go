@@ -31,6 +31,16 @@ const (
 	numCounts
 )
 
+// The times that are kept, each of other requests: what a worker generates and what comes from the
+// cache differ by a factor of thousands, and would hide each other.
+const (
+	firstBytes = iota
+	betweenTokens
+	wholeAnswers
+	hitTimes
+	numTimes
+)
+
 // A Sample is what went on over some seconds. All but the gauges is a second's worth.
 type Sample struct {
 	Time         int64   `json:"t"` // when they ended, seconds since 1970
@@ -45,8 +55,10 @@ type Sample struct {
 	Queue    int `json:"queue"`     // requests that wait for a worker, at the end
 	InFlight int `json:"in_flight"` // requests under way, those that wait among them
 
-	FirstByte *Quantiles `json:"ttfb_ms"` // null: no request had one
-	Between   *Quantiles `json:"itl_ms"`  // between tokens of streams
+	FirstByte *Quantiles `json:"ttfb_ms"`  // of streams of workers; null: none began
+	Between   *Quantiles `json:"itl_ms"`   // between tokens of these
+	Whole     *Quantiles `json:"whole_ms"` // workers' answers that were not streamed, to their end
+	Hits      *Quantiles `json:"hit_ms"`   // answers from the cache, and equal requests' ones
 }
 
 // A series counts requests and keeps samples of them. Requests are counted in stripes, one of them
@@ -62,16 +74,16 @@ type series struct {
 }
 
 type stripe struct {
-	counts             [numCounts]atomic.Uint64
-	firstByte, between histogram
-	_                  [64]byte
+	counts [numCounts]atomic.Uint64
+	times  [numTimes]histogram
+	_      [64]byte
 }
 
 // A reading is the sum of the stripes at a time.
 type reading struct {
-	at                 time.Time
-	counts             [numCounts]uint64
-	firstByte, between [buckets]uint32
+	at     time.Time
+	counts [numCounts]uint64
+	times  [numTimes][buckets]uint32
 }
 
 // start begins the series.
@@ -92,12 +104,24 @@ func (s *series) note(r *record.Record) {
 	t.add(tokensIn, r.Prompt)
 	t.add(tokensOut, r.Completion)
 	t.add(tokensCached, r.CachedTokens)
-	if r.FirstByte <= 0 {
-		return
+	if r.FirstByte > 0 {
+		t.noteTimes(r)
 	}
-	t.firstByte.note(r.FirstByte)
-	if r.Streamed && r.Completion > 1 && r.Path == "upstream" {
-		t.between.note((r.Total - r.FirstByte) / time.Duration(r.Completion-1))
+}
+
+func (t *stripe) noteTimes(r *record.Record) {
+	switch {
+	case r.Outcome() == record.FromCache:
+		t.times[hitTimes].note(r.FirstByte)
+	case r.Path != "upstream" || r.Status >= 400:
+		// A refusal, a block, or an error: none of them is an answer.
+	case !r.Streamed:
+		t.times[wholeAnswers].note(r.Total)
+	default:
+		t.times[firstBytes].note(r.FirstByte)
+		if r.Completion > 1 {
+			t.times[betweenTokens].note((r.Total - r.FirstByte) / time.Duration(r.Completion-1))
+		}
 	}
 }
 
@@ -115,9 +139,10 @@ func (s *series) sum(into *reading, now time.Time) {
 		for k := range t.counts {
 			into.counts[k] += t.counts[k].Load()
 		}
-		for k := range t.firstByte {
-			into.firstByte[k] += t.firstByte[k].Load()
-			into.between[k] += t.between[k].Load()
+		for k := range t.times {
+			for at := range t.times[k] {
+				into.times[k][at] += t.times[k][at].Load()
+			}
 		}
 	}
 }
@@ -181,10 +206,11 @@ func (s *series) before() reading {
 func between(from, to *reading) Sample {
 	seconds := max(to.at.Sub(from.at).Seconds(), 0.001)
 	rate := func(what int) float64 { return rounded(float64(to.counts[what]-from.counts[what]) / seconds) }
+	times := func(what int) *Quantiles { return quantilesOf(&from.times[what], &to.times[what]) }
 	return Sample{
 		Time: to.at.Unix(), Requests: rate(allRequests), Errors: rate(failedRequests), Blocked: rate(blockedRequests), CacheHits: rate(cacheHits),
 		TokensIn: rate(tokensIn), TokensOut: rate(tokensOut), TokensCached: rate(tokensCached),
-		FirstByte: quantilesOf(&from.firstByte, &to.firstByte), Between: quantilesOf(&from.between, &to.between),
+		FirstByte: times(firstBytes), Between: times(betweenTokens), Whole: times(wholeAnswers), Hits: times(hitTimes),
 	}
 }
 

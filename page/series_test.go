@@ -62,6 +62,40 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// TestTimesAreApart: what workers stream, what they answer at once and what the cache answers are measured each by
+// itself, and what is no answer not at all.
+func TestTimesAreApart(t *testing.T) {
+	begin := time.Unix(1_800_000_000, 0)
+	for name, tc := range map[string]struct {
+		change func(*record.Record)
+		want   [numTimes]float64 // p50 in milliseconds; 0: nothing was measured
+	}{
+		"a stream":       {func(*record.Record) {}, [numTimes]float64{20, 10, 0, 0}},
+		"one token":      {func(r *record.Record) { r.Completion = 1 }, [numTimes]float64{20, 0, 0, 0}},
+		"a whole answer": {func(r *record.Record) { r.Streamed = false }, [numTimes]float64{0, 0, 1020, 0}},
+		"a hit":          {func(r *record.Record) { r.Cache.Result, r.Path = "hit", "cache" }, [numTimes]float64{0, 0, 0, 20}},
+		"a follower":     {func(r *record.Record) { r.Cache.Result = "wait" }, [numTimes]float64{0, 0, 0, 20}},
+		"a block":        {func(r *record.Record) { r.Path, r.End = "blocked", "blocked" }, [numTimes]float64{}},
+		"an error":       {func(r *record.Record) { r.Status = 400 }, [numTimes]float64{}},
+		"our error":      {func(r *record.Record) { r.Path, r.Status = "error", 502 }, [numTimes]float64{}},
+		"no first byte":  {func(r *record.Record) { r.FirstByte, r.End = 0, "client_gone" }, [numTimes]float64{}},
+		"left on its way": {func(r *record.Record) { r.End, r.Completion = "client_gone", -1 },
+			[numTimes]float64{20, 0, 0, 0}},
+	} {
+		var s series
+		s.start(begin)
+		r := ended()
+		tc.change(r)
+		s.note(r)
+		q := s.minute(begin.Add(time.Second))
+		for i, got := range [numTimes]*Quantiles{q.FirstByte, q.Between, q.Whole, q.Hits} {
+			if want := tc.want[i]; (got == nil) != (want == 0) || got != nil && (got.P50 < want*0.94 || got.P50 > want*1.06) {
+				t.Errorf("%s: time %d is %+v, want %v", name, i, got, want)
+			}
+		}
+	}
+}
+
 // TestLastMinute is over a minute, however long the series is, and over less at the beginning.
 func TestLastMinute(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)

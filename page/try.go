@@ -41,6 +41,10 @@ func (p *Page) try(ctx *fasthttp.RequestCtx) {
 	defer watching.Wait()
 	defer cancel()
 	reply, err := p.options.Ask(asking, path, triedHeader(ctx), bytes.Clone(ctx.Request.Body())) // the client may read it for longer than it is ours
+	if errors.As(err, &refused) {
+		respond.Error(ctx, refused)
+		return
+	}
 	if err != nil {
 		respond.Error(ctx, &openai.Error{Status: 502, Type: "server_error", Code: "not_reached", Message: "The API of this Kvasir cannot be asked: " + err.Error()})
 		return

@@ -165,7 +165,7 @@ func identify(ring *keyring, h headerPeeker) (*keyState, *openai.Error) {
 func invalidKey() *openai.Error {
 	return &openai.Error{
 		Status: 401, Type: "authentication_error", Code: "invalid_api_key",
-		Message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`",
+		Message: "The API key is missing or not valid; send it as `Authorization: Bearer KEY`, or as `X-Api-Key: KEY`",
 	}
 }
 

@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 		if a.StatusCode != tc.status {
 			t.Errorf("%s: %d %q", tc.name, a.StatusCode, a.body)
 		}
-		if a.StatusCode == 401 && !strings.Contains(a.body, `"type":"authentication_error"`) {
+		if a.StatusCode == 401 && (!strings.Contains(a.body, `"type":"authentication_error"`) || !strings.Contains(a.body, "Authorization: Bearer KEY") || !strings.Contains(a.body, "X-Api-Key: KEY")) {
 			t.Errorf("%s: %q", tc.name, a.body)
 		}
 		if a.StatusCode >= 400 {

@@ -147,7 +147,7 @@ func (p *Proxy) DrainWorker(name string, drains bool) (requests int, err error) 
 		delete(p.drained, name)
 	}
 	if b.SetDraining(drains) {
-		text := "worker is drained: it gets nothing new, what it has goes on"
+		text := "worker is drained until it is undrained or Kvasir is started anew: it gets nothing new, what it has goes on"
 		if !drains {
 			text = "worker is no longer drained"
 		}

@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"time"
+
 	"kvasir/classify"
 	"kvasir/kvroute"
 	"kvasir/proxy/hardware"
@@ -23,7 +25,7 @@ type state struct {
 	classifier *classify.Classifier
 	deciding   *classify.Classifier // of texts on the admin listener
 	handsOver  bool                 // there is a prefill worker
-	standard   string               // what MoM and auto stand for; "": the first model served
+	standard   string               // what MoM and auto stand for; "": the first model that a worker which is well serves
 }
 
 // isAutoModel recognises the names that leave the choice to us.
@@ -265,8 +267,8 @@ func (s *state) defaultModel() string {
 	if s.standard != "" {
 		return s.standard
 	}
-	if served := s.pool.Models(); len(served) > 0 {
-		return served[0].Name
+	if first := s.pool.First(time.Now()); first != "" {
+		return first
 	}
 	if len(s.settings.Models) > 0 {
 		return s.settings.Models[0].Name

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"kvasir/classify"
+	"kvasir/kvroute"
 )
 
 func TestUnserved(t *testing.T) {
@@ -111,5 +113,24 @@ func TestDecidedModelFallsBack(t *testing.T) {
 		if a := p.ask(t, "/v1/chat/completions", plainChat); a.StatusCode == 200 {
 			t.Errorf("%s: a client that named its model was answered by %q", decided, a.Header.Get("x-kvasir-fallback"))
 		}
+	}
+}
+
+// TestAutoIsServed: without a default model auto is one that a worker which is well serves, not the first by name whose
+// workers are down; and asking for it allocates nothing.
+func TestAutoIsServed(t *testing.T) {
+	w := goodWorker(t)
+	s := settingsFor(w.url)
+	s.Models = nil
+	s.Workers = append([]Worker{{Name: "dead", URL: "http://127.0.0.1:1", Models: []string{"a-dead-one"}}}, s.Workers...)
+	p := startProxy(t, s)
+	dead := p.state.Load().byName()["dead"]
+	waitUntil(t, "the dead worker is known as such", func() bool { return dead.Status(time.Now()).State == kvroute.Down })
+	if a := p.ask(t, "/v1/chat/completions", strings.Replace(plainChat, `"m"`, `"auto"`, 1)); a.StatusCode != 200 {
+		t.Errorf("auto is answered with %d %s", a.StatusCode, a.body)
+	}
+	state := p.state.Load()
+	if n := testing.AllocsPerRun(100, func() { state.defaultModel() }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -22,7 +22,7 @@ func TestNotHere(t *testing.T) {
 		{"POST", "/v1/v1/chat/completions", 404, "/v1 is there twice"},
 		{"POST", "/v1/messages/", 404, "did you mean /v1/messages?"},
 		{"GET", "/metrics", 404, "server.admin in the configuration"},
-		{"GET", "/favicon.ico", 404, "Unknown request URL: GET /favicon.ico; the README lists the routes"},
+		{"GET", "/favicon.ico", 404, "Unknown request URL: GET /favicon.ico; GET /openapi.json lists the routes"},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), row.method, "http://"+p.addr+row.path, http.NoBody)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"kvasir/command/listener"
 	"kvasir/config"
+	"kvasir/openai"
 	"kvasir/page"
 	"kvasir/proxy/roster"
 )
@@ -50,10 +51,20 @@ func (s *server) thresholds() page.Thresholds {
 	}
 }
 
+// noCertificate is why a request cannot be tried where clients have to show a certificate. It is not sent another way
+// either: whoever reaches the page would be let past what the API asks of everybody else.
+var noCertificate = &openai.Error{
+	Status: http.StatusNotImplemented, Type: "invalid_request_error", Code: "client_certificate_needed",
+	Message: "The API asks each client for a certificate (server.tls.client_ca), and the page has none to show. Send the request yourself with yours, as by curl --cert FILE --key FILE; Explain works without",
+}
+
 // askAPI sends a request to the API of this server, as one of its clients.
 func (s *server) askAPI(ctx context.Context, path string, header http.Header, body []byte) (*http.Response, error) {
 	scheme, conf := "http", (*tls.Config)(nil)
 	if s.tls != nil {
+		if s.tls.now.Load().ClientAuth == tls.RequireAndVerifyClientCert {
+			return nil, noCertificate
+		}
 		// It is asked over the host itself, where its certificate may name no such host.
 		scheme, conf = "https", &tls.Config{InsecureSkipVerify: true}
 	}

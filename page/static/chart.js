@@ -7,14 +7,16 @@ const WIDE = 300, HIGH = 84; // units of the drawing
 const SPANS = [120, 300, 900]; // seconds: the shortest that has all there is
 
 // lineChart draws lines over time. lines are { label, of: sample -> number or null, format, tone: a colour }; the
-// numbers stand beside as text, those of the moment under the pointer while there is one.
-export function lineChart({ title, lines, floor = 1 }) {
+// numbers stand beside as text, those of the moment under the pointer while there is one. also are values of the same
+// form that would break the scale: they stand below as text alone.
+export function lineChart({ title, lines, also = [], floor = 1 }) {
   const paths = lines.map((line) => s("path", { class: `line tone${line.tone}`, "vector-effect": "non-scaling-stroke" }));
   const cursor = s("path", { class: "cursor", "vector-effect": "non-scaling-stroke" });
   const name = s("title", null, title), desc = s("desc");
   const svg = s("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img" }, name, desc,
     s("path", { class: "grid", d: `M0 ${HIGH - 0.5}H${WIDE}M0 ${HIGH / 2}H${WIDE}M0 .5H${WIDE}`, "vector-effect": "non-scaling-stroke" }), paths, cursor);
   const values = lines.map(() => h("span", { class: "num" }, NONE));
+  const others = also.map(() => h("span", { class: "num" }, NONE));
   const top = h("span", { class: "axis scale" });
   const when = h("span", { class: "when dim" }, "now");
   const begin = h("span", null, "15 min ago");
@@ -23,7 +25,8 @@ export function lineChart({ title, lines, floor = 1 }) {
     h("figcaption", null, h("span", { class: "title" }, title), when),
     h("div", { class: "legend" }, lines.map((line, i) => h("span", { class: `key tone${line.tone}` }, h("span", { class: "label" }, line.label), values[i]))),
     plot,
-    h("div", { class: "axis under", "aria-hidden": "true" }, begin, h("span", null, "now")));
+    h("div", { class: "axis under", "aria-hidden": "true" }, begin, h("span", null, "now")),
+    also.length > 0 && h("p", { class: "also" }, also.map((one, i) => h("span", null, `${one.label} `, others[i]))));
 
   let samples = [], until = 0, span = 900, pointed = null;
   const x = (t) => (WIDE * (t - until + span)) / span;
@@ -32,6 +35,7 @@ export function lineChart({ title, lines, floor = 1 }) {
     const at = pointed === null ? samples.at(-1) : nearest(samples, until - span + pointed * span);
     text(when, pointed === null || !at ? "now" : time(at.t));
     lines.forEach((line, i) => text(values[i], at ? show(line, line.of(at)) : NONE));
+    also.forEach((one, i) => text(others[i], at ? show(one, one.of(at)) : NONE));
     cursor.setAttribute("d", pointed === null || !at ? "" : `M${x(at.t).toFixed(1)} 0V${HIGH}`);
   }
   plot.addEventListener("pointermove", (e) => {

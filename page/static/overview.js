@@ -5,7 +5,7 @@ import { h, put, text } from "./dom.js";
 import { count, ms, rate, since } from "./format.js";
 import { lineChart } from "./chart.js";
 import { fleet } from "./fleet.js";
-import { merge } from "./series.js";
+import { merge, upToNow } from "./series.js";
 import { stateOf } from "./store.js";
 
 const perSecond = (n) => `${rate(n)}/s`;
@@ -19,7 +19,10 @@ export function overview({ live, later }) {
   const figures = ["Workers up", "Under way", "Queued", "Running for"].map((name) => ({ name, value: h("dd", null, "–") }));
   const charts = [
     lineChart({ title: "Requests", lines: [{ label: "that ended", of: (x) => x.requests, format: perSecond, tone: 0 }] }),
-    lineChart({ title: "Time to first byte", lines: quantiles("ttfb_ms"), floor: 10 }),
+    lineChart({
+      title: "Time to first byte", lines: quantiles("ttfb_ms"), floor: 10,
+      also: [["hits, p50", "hit_ms"], ["not streamed, p50", "whole_ms"]].map(([label, member]) => ({ label, of: (sample) => sample[member]?.p50 ?? null, format: ms })),
+    }),
     lineChart({ title: "Time between tokens", lines: quantiles("itl_ms"), floor: 10 }),
     lineChart({
       title: "Hits, blocks and errors",
@@ -76,7 +79,7 @@ export function overview({ live, later }) {
   }
   async function load() {
     const o = await get("api/overview");
-    [samples, step] = [o.series.samples, o.series.step_s];
+    [samples, step] = [upToNow(o), o.series.step_s];
     tell(o);
     draw();
   }

@@ -35,13 +35,14 @@ func Systems() (names []string) {
 //
 //  1. Series of from that come to have the same labels are added up. Gauges among them are numbers
 //     of things, or alone.
-//  2. A histogram keeps the buckets of from, in the unit of the name. One in which nothing was
-//     observed is left out.
+//  2. A histogram has those of the buckets of from that are named, in the unit of the name; all of
+//     them if none are. One in which nothing was observed is left out.
 type row struct {
 	name, help string
 	from       string
 	kind       dto.MetricType // of name; it may be a counter where from is a histogram, of which it then is the count
 	scale      float64        // from the unit of from to that of name; 0: the same
+	buckets    []float64      // in the unit of from, which has them among its own
 	labels     []string
 	values     func(series) []string // of labels, for one series of from; nil: it is left out. No function: labels are those of from
 }
@@ -135,7 +136,7 @@ func (r *row) add(sum, m *dto.Metric) {
 	}
 	switch {
 	case r.kind == dto.MetricType_HISTOGRAM:
-		addHistogram(sum, m.Histogram, scale)
+		addHistogram(sum, m.Histogram, r.buckets, scale)
 	case r.kind == dto.MetricType_GAUGE:
 		sum.Gauge = &dto.Gauge{Value: new(sum.GetGauge().GetValue() + scale*m.GetGauge().GetValue())}
 	case r.kind == dto.MetricType_UNTYPED:
@@ -147,28 +148,45 @@ func (r *row) add(sum, m *dto.Metric) {
 	}
 }
 
-// addHistogram adds the buckets of h, which are the same in all series of a family. The one without a
-// bound, which a series has only if an exemplar fell into it, is the count.
-func addHistogram(sum *dto.Metric, h *dto.Histogram, scale float64) {
+// addHistogram adds the buckets of h, which are the same in all series of a family.
+func addHistogram(sum *dto.Metric, h *dto.Histogram, buckets []float64, scale float64) {
+	bounds := boundsOf(h, buckets)
 	if sum.Histogram == nil {
 		sum.Histogram = &dto.Histogram{SampleCount: new(uint64(0)), SampleSum: new(0.0)}
-		for _, b := range bounds(h) {
+		for _, b := range bounds {
 			sum.Histogram.Bucket = append(sum.Histogram.Bucket, &dto.Bucket{UpperBound: new(b.GetUpperBound() * scale), CumulativeCount: new(uint64(0))})
 		}
 	}
 	*sum.Histogram.SampleCount += h.GetSampleCount()
 	*sum.Histogram.SampleSum += h.GetSampleSum() * scale
-	for i, b := range bounds(h) {
+	for i, b := range bounds {
 		*sum.Histogram.Bucket[i].CumulativeCount += b.GetCumulativeCount()
 	}
 }
 
-// bounds are the buckets of h that have one.
-func bounds(h *dto.Histogram) []*dto.Bucket {
-	if n := len(h.Bucket); n > 0 && math.IsInf(h.Bucket[n-1].GetUpperBound(), 1) {
-		return h.Bucket[:n-1]
+// boundsOf are those buckets of h, or all; but for the one without a bound, which a series has only
+// if an exemplar fell into it, and which is the count.
+func boundsOf(h *dto.Histogram, buckets []float64) []*dto.Bucket {
+	bounds := make([]*dto.Bucket, 0, len(h.Bucket))
+	for _, b := range h.Bucket {
+		if at := b.GetUpperBound(); !math.IsInf(at, 1) && (buckets == nil || slices.Contains(buckets, at)) {
+			bounds = append(bounds, b)
+		}
 	}
-	return h.Bucket
+	return bounds
+}
+
+// Buckets are those of what is counted by this name: of all who tell it, each of which has its own.
+func Buckets(counted string) (all []float64) {
+	for _, s := range systems {
+		for i := range s.rows {
+			if s.rows[i].from == counted {
+				all = append(all, s.rows[i].buckets...)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 const (

@@ -69,7 +69,8 @@ func told(t *testing.T, names []string, counted ...*dto.MetricFamily) string {
 	return regexp.MustCompile(`(?m)^#.*\n`).ReplaceAllString(text.String(), "")
 }
 
-// TestUnits: seconds become milliseconds, shares per cent, and what comes to the same labels is added up.
+// TestUnits: seconds become milliseconds, shares per cent, what comes to the same labels is added up, and of buckets
+// those are told that the name has there.
 func TestUnits(t *testing.T) {
 	got := told(t, []string{"dynamo"},
 		family(PrefillSeconds, histogram, times(3, 0.25, "worker", "p0"), times(2, 0.5, "worker", "p1")),
@@ -79,13 +80,11 @@ func TestUnits(t *testing.T) {
 		family(FirstSeconds, histogram, times(3, 1, "model", "m", "route", "/v1/chat/completions"), times(5, 2, "model", "m", "route", "/v1/completions"),
 			times(0, 0, "model", "idle", "route", "/v1/embeddings")))
 	want := `dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="0.01"} 6
-dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="0.5"} 8
 dynamo_component_router_time_to_first_token_seconds_bucket{dynamo_component="router",le="+Inf"} 8
 dynamo_component_router_time_to_first_token_seconds_sum{dynamo_component="router"} 3
 dynamo_component_router_time_to_first_token_seconds_count{dynamo_component="router"} 8
 dynamo_frontend_router_queue_pending_requests{worker_type="decode"} 7
 dynamo_frontend_time_to_first_token_seconds_bucket{model="m",le="0.01"} 6
-dynamo_frontend_time_to_first_token_seconds_bucket{model="m",le="0.5"} 8
 dynamo_frontend_time_to_first_token_seconds_bucket{model="m",le="+Inf"} 8
 dynamo_frontend_time_to_first_token_seconds_sum{model="m"} 3
 dynamo_frontend_time_to_first_token_seconds_count{model="m"} 8
@@ -195,5 +194,44 @@ func TestNamesAreApart(t *testing.T) {
 	}
 	if len(Append(nil, nil, Systems())) != 0 {
 		t.Error("there is something of nothing")
+	}
+}
+
+// TestBuckets: each system's histograms have the buckets that it has itself, in order, and those that several tell have
+// all of them.
+func TestBuckets(t *testing.T) {
+	want := map[string][]float64{
+		"dynamo_frontend_request_duration_seconds":              {0, 2, 4, 8, 16, 32, 64, 130, 260, 510},
+		"dynamo_frontend_time_to_first_token_seconds":           {0, 0.0022, 0.0047, 0.01, 0.022, 0.047, 0.1, 0.22, 0.47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480},
+		"dynamo_frontend_inter_token_latency_seconds":           {0, 0.0019, 0.0035, 0.0067, 0.013, 0.024, 0.045, 0.084, 0.16, 0.3, 0.56, 1.1, 2},
+		"dynamo_frontend_output_sequence_tokens":                {0, 100, 210, 430, 880, 1800, 3700, 7600, 16000, 32000},
+		"llm_prompt_tokens_per_request":                         {0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384},
+		"llm_model_ttft_seconds":                                {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		"gen_ai_client_token_usage":                             {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864},
+		"gen_ai_client_operation_duration_seconds":              {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92},
+		"gen_ai_client_operation_time_to_first_chunk_seconds":   {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92},
+		"gen_ai_client_operation_time_per_output_chunk_seconds": {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92},
+	}
+	for _, s := range systems {
+		for i := range s.rows {
+			r := &s.rows[i]
+			counted := Buckets(r.from)
+			h := &dto.Histogram{SampleCount: new(uint64(1)), SampleSum: new(1.0)}
+			for _, bound := range counted {
+				h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: &bound, CumulativeCount: new(uint64(1))})
+			}
+			sum := &dto.Metric{}
+			addHistogram(sum, h, r.buckets, 1)
+			var got []float64
+			for _, b := range sum.Histogram.Bucket {
+				got = append(got, b.GetUpperBound())
+			}
+			if !slices.IsSorted(r.buckets) || r.buckets != nil && !slices.Equal(got, r.buckets) {
+				t.Errorf("%s has %v, of %v", r.name, got, counted)
+			}
+			if of, named := want[r.name]; named && !slices.Equal(got, of) {
+				t.Errorf("%s has %v, want %v", r.name, got, of)
+			}
+		}
 	}
 }

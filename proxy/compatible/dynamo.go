@@ -3,7 +3,11 @@
 
 package compatible
 
-import "strings"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 // endpoints are Dynamo's names of routes.
 var endpoints = map[string]string{
@@ -134,17 +138,38 @@ var (
 	router   = constant("router")
 )
 
+// The buckets that Dynamo has by default.
+var (
+	dynamoSeconds = logarithmic(1, 512, 10)
+	dynamoFirst   = logarithmic(0.001, 480, 18)
+	dynamoBetween = logarithmic(0.001, 2, 13)
+	dynamoPrompt  = logarithmic(50, 128_000, 12)
+	dynamoAnswer  = logarithmic(50, 32_000, 10)
+)
+
+// logarithmic are bounds as Dynamo spaces them: 0 in place of the least one, then up to the most in
+// equal ratios, rounded to two figures.
+func logarithmic(least, most float64, n int) []float64 {
+	bounds := []float64{0}
+	for i := 1; i < n; i++ {
+		x := least * math.Pow(most/least, float64(i)/float64(n-1))
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 1, 64), 64)
+		bounds = append(bounds, rounded)
+	}
+	return bounds
+}
+
 var dynamo = []row{
 	{name: "dynamo_frontend_requests_total", help: "Requests answered.", kind: counter, from: Requests,
 		labels: []string{"model", "endpoint", "request_type", "status", "error_type"}, values: dynamoRequest},
 	{name: "dynamo_frontend_active_requests", help: "Requests under way, of all models.", kind: gauge, from: "kvasir_requests_in_flight"},
 	{name: "dynamo_frontend_inflight_requests", help: "Requests under way, of all models.", kind: gauge, from: "kvasir_requests_in_flight"},
-	{name: "dynamo_frontend_request_duration_seconds", help: "From the request to the end of its answer.", kind: histogram, from: Seconds, labels: byModel},
-	{name: "dynamo_frontend_time_to_first_token_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, labels: byModel},
-	{name: "dynamo_frontend_inter_token_latency_seconds", help: "From one event of a stream to the next.", kind: histogram, from: ChunkSeconds, labels: byModel},
-	{name: "dynamo_frontend_input_sequence_tokens", help: "Tokens of a prompt.", kind: histogram, from: Tokens, labels: byModel, values: only("type", "prompt", "model")},
-	{name: "dynamo_frontend_output_sequence_tokens", help: "Tokens of an answer.", kind: histogram, from: Tokens, labels: byModel, values: only("type", "completion", "model")},
-	{name: "dynamo_frontend_cached_tokens", help: "Tokens of a prompt that the worker had cached.", kind: histogram, from: Tokens, labels: byModel, values: only("type", "cached", "model")},
+	{name: "dynamo_frontend_request_duration_seconds", help: "From the request to the end of its answer.", kind: histogram, from: Seconds, buckets: dynamoSeconds, labels: byModel},
+	{name: "dynamo_frontend_time_to_first_token_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, buckets: dynamoFirst, labels: byModel},
+	{name: "dynamo_frontend_inter_token_latency_seconds", help: "From one event of a stream to the next.", kind: histogram, from: ChunkSeconds, buckets: dynamoBetween, labels: byModel},
+	{name: "dynamo_frontend_input_sequence_tokens", help: "Tokens of a prompt.", kind: histogram, from: Tokens, buckets: dynamoPrompt, labels: byModel, values: only("type", "prompt", "model")},
+	{name: "dynamo_frontend_output_sequence_tokens", help: "Tokens of an answer.", kind: histogram, from: Tokens, buckets: dynamoAnswer, labels: byModel, values: only("type", "completion", "model")},
+	{name: "dynamo_frontend_cached_tokens", help: "Tokens of a prompt that the worker had cached.", kind: histogram, from: Tokens, buckets: dynamoPrompt, labels: byModel, values: only("type", "cached", "model")},
 	{name: "dynamo_frontend_output_tokens_total", help: "Tokens of answers.", kind: counter, from: "kvasir_tokens_total", labels: byModel, values: only("type", "completion", "model")},
 	{name: "dynamo_frontend_model_cancellation_total", help: "Requests whose client left before the end.", kind: counter, from: Requests,
 		labels: []string{"model", "endpoint", "request_type"}, values: dynamoEnded("client_gone")},
@@ -159,9 +184,9 @@ var dynamo = []row{
 	{name: "dynamo_frontend_model_kv_cache_block_size", help: "Tokens of a KV block.", kind: gauge, from: EngineBlock, labels: byModel},
 
 	{name: "dynamo_component_router_requests_total", help: "Requests placed by what workers hold.", kind: counter, from: "kvasir_placement_seconds", labels: byRouter, values: router},
-	{name: "dynamo_component_router_time_to_first_token_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, labels: byRouter, values: router},
-	{name: "dynamo_component_router_input_sequence_tokens", help: "Tokens of a prompt.", kind: histogram, from: Tokens, labels: byRouter, values: routerTokens("prompt")},
-	{name: "dynamo_component_router_output_sequence_tokens", help: "Tokens of an answer.", kind: histogram, from: Tokens, labels: byRouter, values: routerTokens("completion")},
+	{name: "dynamo_component_router_time_to_first_token_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, buckets: dynamoFirst, labels: byRouter, values: router},
+	{name: "dynamo_component_router_input_sequence_tokens", help: "Tokens of a prompt.", kind: histogram, from: Tokens, buckets: dynamoPrompt, labels: byRouter, values: routerTokens("prompt")},
+	{name: "dynamo_component_router_output_sequence_tokens", help: "Tokens of an answer.", kind: histogram, from: Tokens, buckets: dynamoAnswer, labels: byRouter, values: routerTokens("completion")},
 	{name: "dynamo_component_router_kv_hit_rate", help: "Share of a prompt's blocks that its worker was taken to hold.", kind: histogram, from: ReusedShare, labels: byRouter, values: router},
 	{name: "dynamo_router_overhead_total_ms", help: "Milliseconds to find a prompt's tokens and choose its workers.", kind: histogram, from: "kvasir_placement_seconds", scale: 1000},
 

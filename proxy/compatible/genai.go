@@ -5,10 +5,10 @@ package compatible
 
 import "strings"
 
-// TokenBuckets and SecondBuckets are those of the conventions.
+// The buckets of the conventions.
 var (
-	TokenBuckets  = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
-	SecondBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	genAITokens  = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+	genAISeconds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 )
 
 // operationOf is what the conventions call a request of a route; one that they have no word for is
@@ -62,8 +62,8 @@ func with(labels []string, more string) []string {
 }
 
 var genAI = []row{
-	{name: "gen_ai_client_token_usage", help: "Tokens of a prompt or an answer.", kind: histogram, from: Tokens, labels: with(operation, "gen_ai_token_type"), values: tokenUsage},
-	{name: "gen_ai_client_operation_duration_seconds", help: "From the request to the end of its answer.", kind: histogram, from: Seconds, labels: with(operation, "error_type"), values: ended},
-	{name: "gen_ai_client_operation_time_to_first_chunk_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, labels: operation, values: operationValues},
-	{name: "gen_ai_client_operation_time_per_output_chunk_seconds", help: "From one event of a stream to the next.", kind: histogram, from: ChunkSeconds, labels: operation, values: operationValues},
+	{name: "gen_ai_client_token_usage", help: "Tokens of a prompt or an answer.", kind: histogram, from: Tokens, buckets: genAITokens, labels: with(operation, "gen_ai_token_type"), values: tokenUsage},
+	{name: "gen_ai_client_operation_duration_seconds", help: "From the request to the end of its answer.", kind: histogram, from: Seconds, buckets: genAISeconds, labels: with(operation, "error_type"), values: ended},
+	{name: "gen_ai_client_operation_time_to_first_chunk_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, buckets: genAISeconds, labels: operation, values: operationValues},
+	{name: "gen_ai_client_operation_time_per_output_chunk_seconds", help: "From one event of a stream to the next.", kind: histogram, from: ChunkSeconds, buckets: genAISeconds, labels: operation, values: operationValues},
 }

@@ -90,6 +90,12 @@ func spent(s series) []string {
 	return []string{s.of("model")}
 }
 
+// The buckets of Semantic Router; those of times are the Go client's default ones.
+var (
+	routerTokensOf = []float64{0, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}
+	routerSeconds  = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+)
+
 var semanticRouter = []row{
 	{name: "llm_model_requests_total", help: "Requests that a worker was asked for.", kind: counter, from: Requests, labels: byModel, values: byWorkers},
 	{name: "llm_request_errors_total", help: "Requests that did not end well.", kind: counter, from: Requests, labels: []string{"model", "reason"}, values: errorReason},
@@ -97,11 +103,11 @@ var semanticRouter = []row{
 	{name: "llm_model_tokens_total", help: "Tokens of prompts and answers.", kind: counter, from: "kvasir_tokens_total", labels: byModel, values: spent},
 	{name: "llm_model_prompt_tokens_total", help: "Tokens of prompts.", kind: counter, from: "kvasir_tokens_total", labels: byModel, values: only("type", "prompt", "model")},
 	{name: "llm_model_completion_tokens_total", help: "Tokens of answers.", kind: counter, from: "kvasir_tokens_total", labels: byModel, values: only("type", "completion", "model")},
-	{name: "llm_prompt_tokens_per_request", help: "Tokens of a prompt.", kind: histogram, from: Tokens, labels: byModel, values: only("type", "prompt", "model")},
-	{name: "llm_completion_tokens_per_request", help: "Tokens of an answer.", kind: histogram, from: Tokens, labels: byModel, values: only("type", "completion", "model")},
-	{name: "llm_model_completion_latency_seconds", help: "From a request to the end of a worker's answer.", kind: histogram, from: Seconds, labels: byModel, values: answered},
-	{name: "llm_model_ttft_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, labels: byModel},
-	{name: "llm_model_tpot_seconds", help: "Time of a whole answer for each of its tokens.", kind: histogram, from: TokenSeconds, labels: byModel},
+	{name: "llm_prompt_tokens_per_request", help: "Tokens of a prompt.", kind: histogram, from: Tokens, buckets: routerTokensOf, labels: byModel, values: only("type", "prompt", "model")},
+	{name: "llm_completion_tokens_per_request", help: "Tokens of an answer.", kind: histogram, from: Tokens, buckets: routerTokensOf, labels: byModel, values: only("type", "completion", "model")},
+	{name: "llm_model_completion_latency_seconds", help: "From a request to the end of a worker's answer.", kind: histogram, from: Seconds, buckets: routerSeconds, labels: byModel, values: answered},
+	{name: "llm_model_ttft_seconds", help: "From the request to the first byte of a worker's stream.", kind: histogram, from: FirstSeconds, buckets: routerSeconds, labels: byModel},
+	{name: "llm_model_tpot_seconds", help: "Time of a whole answer for each of its tokens.", kind: histogram, from: TokenSeconds, buckets: routerSeconds, labels: byModel},
 
 	{name: "llm_model_routing_latency_seconds", help: "Time to the first byte that was no waiting for workers.", kind: histogram, from: "kvasir_overhead_seconds"},
 	{name: "llm_model_routing_modifications_total", help: "Requests that went to another model than the one that was asked for.", kind: counter, from: Routed,

@@ -59,7 +59,7 @@ func JSON(ctx *fasthttp.RequestCtx, value any, refused *openai.Error, end string
 // "": that is not known.
 func NotFound(ctx *fasthttp.RequestCtx, hint string) {
 	if hint == "" {
-		hint = "; the README lists the routes"
+		hint = "; GET /openapi.json lists the routes"
 	}
 	ctx.Response.Header.Set("X-Request-Id", RequestID(ctx))
 	Error(ctx, &openai.Error{

@@ -25,8 +25,8 @@ function executable() {
 export const browser = () => chromium.launch({ executablePath: executable(), args: [...(process.getuid?.() === 0 ? ["--no-sandbox"] : []), "--font-render-hinting=none"] });
 
 // open opens a page of its own. problems has what went wrong; answers that a check asks for, such as
-// a reload that fails, are named by expected: patterns of "STATUS PATH".
-export async function open(browser, url, { scheme = "dark", width = 1280, height = 900, scale = 1, hash = "" } = {}) {
+// a reload that fails, are named by expected: patterns of "STATUS PATH". before is called ahead of the first request.
+export async function open(browser, url, { scheme = "dark", width = 1280, height = 900, scale = 1, hash = "", before } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, deviceScaleFactor: scale, reducedMotion: "reduce" });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
@@ -58,6 +58,7 @@ export async function open(browser, url, { scheme = "dark", width = 1280, height
       }
     }).observe({ type: "layout-shift", buffered: true });
   });
+  await before?.(page);
   await page.goto(`${url}${hash}`);
   return { page, problems, expected, close: () => context.close() };
 }

@@ -33,6 +33,7 @@ function sample(t) {
     t, requests: asked, errors: rnd() < 0.05 ? 0.4 : 0, blocked: rnd() < 0.2 ? 0.6 : 0, cache_hits: asked * 0.2, tokens_in: asked * 900, tokens_out: asked * 140, tokens_cached: asked * 400,
     queue: rnd() < 0.1 ? 3 : 0, in_flight: Math.round(30 * wave),
     ttfb_ms: { p50: 60 * wave, p95: 170 * wave, p99: 320 * wave }, itl_ms: { p50: 11 * wave, p95: 18 * wave, p99: 25 * wave },
+    whole_ms: { p50: 900 * wave, p95: 2100 * wave, p99: 3400 * wave }, hit_ms: { p50: 0.3, p95: 0.5, p99: 1.1 },
   };
 }
 

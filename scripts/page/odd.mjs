@@ -42,6 +42,21 @@ const CHECKS = {
     for (const name of readdirSync(dir)) assert.doesNotMatch(readFileSync(new URL(name, dir), "utf8"), /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|style="|onclick="/, name);
   },
 
+  async "the load is that of now"() {
+    await on({}, async ({ page }) => {
+      const told = await page.evaluate(async () => {
+        const { merge, upToNow } = await import("./page/series.js");
+        const at = (t, in_flight, more) => ({ t, in_flight, queue: 0, requests: 2, ...more });
+        const load = (samples) => samples.map(({ t, in_flight, queue }) => [t, in_flight, queue]);
+        const overview = { series: { step_s: 5, samples: [at(95, 1), at(100, 2)] }, now: new Date(103_900).toISOString(), in_flight: 9, queued: 4 };
+        const now = upToNow(overview);
+        return [load(now), load(merge(now, at(104, 11), 5)), load(merge([at(95, 1), at(100, 2)], at(100, 7), 5)), load(upToNow({ ...overview, series: { step_s: 5, samples: [] } }))];
+      });
+      assert.deepEqual(told, [[[95, 1, 0], [100, 2, 0], [103, 9, 4]], [[95, 1, 0], [100, 2, 0], [104, 11, 0]], [[95, 1, 0], [100, 7, 0]], []]);
+      await shows(page, /hits, p50 0\.30 ms\s+not streamed, p50 [\d.]+ m?s/);
+    });
+  },
+
   async "GPUs"() {
     await on({}, async ({ page }) => {
       await go(page, "workers");

@@ -20,7 +20,7 @@ releases that differ only at their ends have names of their own.
 
 {{/* Refuses null where the chart reads what is inside. Every template asks for the name, and so comes through here. */}}
 {{- define "kvasir.sections" -}}
-{{- range list "image" "frontend" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "planner" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
+{{- range list "image" "frontend" "admin" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "planner" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
   {{- if not (kindIs "map" (index $.Values .)) -}}
     {{- fail (printf "%s: null takes its defaults away, and the chart needs them; leave it out, or set the values in it" .) -}}
   {{- end -}}
@@ -94,6 +94,9 @@ since the image sets that, too.
     "drain" (dict "delay" "5s" "timeout" "60s"))
   "routing" (dict "policy" .Values.frontend.routerMode)
   "gpu" (dict "mode" "off") -}}
+{{- with .Values.admin.existingSecret -}}
+  {{- $_ := set $derived.server "admin_key_file" (printf "/secrets/%s/%s" . $.Values.admin.existingSecretKey) -}}
+{{- end -}}
 {{- if .Values.milvus.address -}}
   {{- $milvus := dict "address" .Values.milvus.address -}}
   {{- if .Values.milvus.existingSecret -}}
@@ -194,7 +197,7 @@ Empty where it does nothing, or has a kubeconfig, and so the rights that it has 
 
 {{/* Secrets that are mounted, each once, as JSON. */}}
 {{- define "kvasir.secrets" -}}
-{{- concat (.Values.secrets | default list) (list .Values.milvus.existingSecret) | compact | uniq | toJson -}}
+{{- concat (.Values.secrets | default list) (list .Values.milvus.existingSecret .Values.admin.existingSecret) | compact | uniq | toJson -}}
 {{- end }}
 
 {{/* The workers with their defaults, as JSON. A worker's own values stand beside what is derived of them. */}}
