@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 		stderr string
 	}{
 		{"check", "", 0, `^built-in config\.yaml: ok \(0 workers, 2 simulated, 1 model, 0 keys\)\n$`, ``},
-		{"check --config ../testdata/config/good/full.yaml", "", 0, `full\.yaml: ok \(2 workers, 2 simulated, 6 sources of workers, 2 models, 2 keys\)\nwarning: server\.tls: .*\nwarning: tracing\.content: .*\nwarning: workers\[1\]\.url: .*\nwarning: planner\.mode: .*\n$`, ``},
+		{"check --config ../testdata/config/good/full.yaml", "", 0, `full\.yaml: ok \(2 workers, 2 simulated, 6 sources of workers, 2 models, 2 keys\)\nwarning: server\.tls: .*\nwarning: tracing\.content: .*\nwarning: workers\[1\]\.url: .*\n$`, ``},
 		{"check", "KVASIR_CONFIG=../testdata/config/good/anchors.yaml", 0, `anchors\.yaml: ok \(3 workers, 0 models, 1 key\)\n(warning: workers\[[0-2]\]\.url: .*\n){3}$`, ``},
 		{"check --config ../testdata/config/bad/no-workers.yaml", "KVASIR_CONFIG=../testdata/config/good/full.yaml", 2, ``, `^\.\./testdata/config/bad/no-workers\.yaml:1:1: workers: no worker to ask: .*\n$`},
 		{"serve --config ../testdata/config/bad/models.yaml", "", 2, ``, `^\.\./testdata/config/bad/models\.yaml:2:20: classify\.models: cannot use the weights in .*\n$`},

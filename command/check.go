@@ -112,8 +112,8 @@ func inTraces(c *config.Config) string {
 
 // contradicted says what does not go together, though each is good by itself.
 func contradicted(c *config.Config) (warnings []string) {
-	if c.PlannerMode() == "apply" && c.Peers.On() {
-		warnings = append(warnings, "planner.mode: apply is for a single Kvasir: with peers each replica plans for its part of the requests, and its command would scale to that; use advise, and sum kvasir_planner_workers over the replicas")
+	if c.PlannerMode() == "apply" && c.Peers.On() && !c.Planner.Kubernetes.On() {
+		warnings = append(warnings, "planner.mode: apply is for a single Kvasir: with peers each replica plans for its part of the requests, and its command would scale to that; use advise, and sum kvasir_planner_workers over the replicas, or set planner.kubernetes.lease, by which they plan together")
 	}
 	return warnings
 }

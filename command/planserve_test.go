@@ -12,6 +12,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"kvasir/config/certtest"
 )
 
 // report is what /plan says, as far as tests look at it.
@@ -130,4 +135,46 @@ func TestNoPlan(t *testing.T) {
 	if _, metrics := get(plainClient, p.admin+"/metrics"); strings.Contains(metrics, "kvasir_planner") {
 		t.Error("metrics of a planner that there is not")
 	}
+}
+
+// KEDA is answered over TLS by what is planned, and the listener ends with the program.
+func TestKEDAOfServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config, cert, key := filepath.Join(dir, "kvasir.yaml"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	certtest.Write(t, cert, key, "kvasir-keda", nil)
+	do(t, os.WriteFile(config, []byte(`
+simulate: [{name: a, model: sim}]
+models: [{name: sim, default: true}]
+cache: {store: off}
+planner: {interval: 1s, min_workers: 3, keda: {listen: "127.0.0.1:0", tls: {cert: tls.crt, key: tls.key}}}
+`), 0o600))
+	p := run(t, nil, append(anywhere, "--config", config, "--log-format", "json")...)
+	said := regexp.MustCompile(`"listen":"([^"]+)","tls":true[^\n]*"answering KEDA"`)
+	p.until("the listener", func() bool { return said.MatchString(p.said()) })
+	authority, err := credentials.NewClientTLSFromFile(cert, "")
+	do(t, err)
+	conn, err := grpc.NewClient(said.FindStringSubmatch(p.said())[1], grpc.WithTransportCredentials(authority))
+	do(t, err)
+	t.Cleanup(func() { do(t, conn.Close()) })
+	// A GetMetricsRequest without metadata, and its answer: kvasir-workers-both, 3 as an integer and as a double.
+	const want = "\n\x20\n\x13kvasir-workers-both\x10\x03\x19\x00\x00\x00\x00\x00\x00\x08@"
+	var got []byte
+	p.until("an answer", func() bool {
+		err = conn.Invoke(t.Context(), "/externalscaler.ExternalScaler/GetMetrics", []byte{}, &got, grpc.ForceCodec(rawCodec{}))
+		return err == nil
+	})
+	if string(got) != want {
+		t.Errorf("it answers %q, want %q", got, want)
+	}
+}
+
+// rawCodec sends and takes bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string                  { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (rawCodec) Unmarshal(b []byte, v any) error {
+	*v.(*[]byte) = append([]byte(nil), b...)
+	return nil
 }

@@ -16,23 +16,22 @@ import (
 // of all authorities has about 220 KiB.
 const maxPEMFile = 4 << 20
 
-// serverTLS reads the files of server.tls; nil if it is off or they are bad.
-func (b *loader) serverTLS() *tls.Config {
-	c := b.config.Server.TLS
+// listenerTLS reads the files of the TLS of a listener; nil if it is off or they are bad.
+func (b *loader) listenerTLS(path string, c TLS, protocol string) *tls.Config {
 	if c.Cert == "" {
 		return nil
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{protocol}}
 	cert, _, err := b.certificate(c.Cert, c.Key)
 	if err != nil {
-		b.add("server.tls.cert", err)
+		b.add(path+".cert", err)
 		return nil
 	}
 	conf.Certificates = []tls.Certificate{cert}
 	if c.ClientCA != "" {
 		pool, _, err := b.authorities(c.ClientCA)
 		if err != nil {
-			b.add("server.tls.client_ca", err)
+			b.add(path+".client_ca", err)
 			return nil
 		}
 		conf.ClientCAs, conf.ClientAuth = pool, tls.RequireAndVerifyClientCert

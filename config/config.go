@@ -104,7 +104,7 @@ type Drain struct {
 	Timeout time.Duration `koanf:"timeout" default:"60s" min:"0s" max:"24h"`
 }
 
-// TLS is that of server.listen; without a certificate it is plain HTTP.
+// TLS is that of a listener; without a certificate it is plain HTTP.
 type TLS struct {
 	Cert     Path `koanf:"cert"`
 	Key      Path `koanf:"key"`
@@ -446,6 +446,25 @@ type Planner struct {
 	Memory         Size          `koanf:"memory" default:"16MiB" min:"64KiB" max:"16GiB"`
 	Command        []string      `koanf:"command"`
 	CommandTimeout time.Duration `koanf:"command_timeout" default:"1m" min:"1s" max:"1h"`
+
+	Kubernetes PlannerKubernetes `koanf:"kubernetes"`
+	KEDA       KEDA              `koanf:"keda"`
+}
+
+// KEDA is where the planner answers KEDA, as an external scaler.
+type KEDA struct {
+	Listen string `koanf:"listen"`
+	TLS    TLS    `koanf:"tls"`
+}
+
+// PlannerKubernetes is what the planner scales in Kubernetes: the targets of roles, as planner/scale reads them.
+type PlannerKubernetes struct {
+	Both       string `koanf:"both"`
+	Prefill    string `koanf:"prefill"`
+	Decode     string `koanf:"decode"`
+	Namespace  string `koanf:"namespace"`
+	Kubeconfig Path   `koanf:"kubeconfig"`
+	Lease      string `koanf:"lease"`
 }
 
 // Metrics says which other systems' names metrics have beside their own, and what prices are in.

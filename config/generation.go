@@ -25,6 +25,7 @@ type Generation struct {
 	Peers   PeersSecrets        // of peers
 	Admin   *[sha256.Size]byte  // of the key in server.admin_key_file; nil: none is named
 	TLS     *tls.Config         // of server.tls, for one handshake; nil: it is off
+	KEDA    *tls.Config         // of planner.keda.tls, likewise
 	Tracing Traces              // of tracing and the OTEL_* variables
 
 	env func(string) (string, bool) // of the variables of the environment
@@ -60,7 +61,8 @@ func (l *Layers) Load() (*Generation, Contents, error) {
 	b := &loader{config: cfg, dir: filepath.Dir(l.File), files: read, readFile: ReadBounded}
 	g := &Generation{Config: cfg, KeySums: b.keys(), Workers: b.workers(), Sources: b.sources(), env: l.lookup, at: at}
 	b.tokenizers()
-	g.TLS, g.Milvus, g.Peers, g.Admin = b.serverTLS(), b.milvus(), b.peers(), b.adminKey()
+	g.TLS, g.KEDA = b.listenerTLS("server.tls", b.config.Server.TLS, "http/1.1"), b.listenerTLS("planner.keda.tls", b.config.Planner.KEDA.TLS, "h2")
+	g.Milvus, g.Peers, g.Admin = b.milvus(), b.peers(), b.adminKey()
 	g.Tracing = b.tracing(l.lookup)
 	if bad = bad.with(b.found, at); len(bad) > 0 {
 		return nil, read, bad.hide(put)

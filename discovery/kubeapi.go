@@ -1,4 +1,4 @@
-// The API server of Kubernetes: how it is reached, watches at it, and what its errors say.
+// Watches at the API server of Kubernetes, and what its errors say.
 
 package discovery
 
@@ -7,35 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"net/url"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
+
+	"kvasir/discovery/kubeapi"
 )
 
-const (
-	kubeTimeout = 30 * time.Second // of one list
-
-	// kubeNamespace has the namespace of a pod's service account.
-	kubeNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-)
+const kubeTimeout = 30 * time.Second // of one list
 
 // kubeBackoff is between two tries: an API server that is away is asked every five to eight
 // seconds by each watch of each replica.
@@ -54,11 +42,9 @@ var (
 	kubePools  = kubeResource{schema.GroupVersion{Group: "inference.networking.k8s.io", Version: "v1"}, "inferencepools", "InferencePool", &poolObject{}, &poolObjects{}}
 )
 
-// kubeScheme is made when the first source of this kind starts, which is also when the
-// library is kept from writing to stderr: all that is worth saying is told by the source.
+// kubeScheme is made when the first source of this kind starts.
 var kubeScheme = sync.OnceValue(func() *runtime.Scheme {
-	klog.SetLogger(logr.Discard())
-	s := runtime.NewScheme()
+	s := kubeapi.NewScheme()
 	for _, r := range []*kubeResource{&kubePods, &kubeSlices, &kubePools} {
 		s.AddKnownTypeWithName(r.WithKind(r.kind), r.object)
 		s.AddKnownTypeWithName(r.WithKind(r.kind+"List"), r.list)
@@ -67,120 +53,6 @@ var kubeScheme = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// A kubeAPI is an API server, with the identity that it is asked by.
-type kubeAPI struct {
-	kubeconfig, namespace string // of the entry
-
-	mu  sync.Mutex // guards all below
-	now *kubeClient
-}
-
-// A kubeClient is what is known of the API server until that turns out to be no good.
-type kubeClient struct {
-	config    *rest.Config
-	http      *http.Client
-	namespace string
-}
-
-func newKubeAPI(e *Entry) *kubeAPI { return &kubeAPI{kubeconfig: e.Kubeconfig, namespace: e.Namespace} }
-
-// client is how the API server is reached now.
-func (a *kubeAPI) client() (*kubeClient, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.now != nil {
-		return a.now, nil
-	}
-	scheme := kubeScheme()
-	config, namespace, err := a.load()
-	if err != nil {
-		return nil, err
-	}
-	config.UserAgent = "kvasir"
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.WarningHandler = rest.NoWarnings{}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the credentials for the API server: %w", err)
-	}
-	a.now = &kubeClient{config, client, namespace}
-	return a.now, nil
-}
-
-// load finds out where the API server is: by the file that the entry names, by the
-// service account of the pod that Kvasir runs in, or as kubectl does.
-func (a *kubeAPI) load() (config *rest.Config, namespace string, err error) {
-	namespace = a.namespace
-	if a.kubeconfig == "" {
-		config, err = rest.InClusterConfig()
-		if err == nil {
-			if data, readErr := os.ReadFile(kubeNamespace); namespace == "" && readErr == nil {
-				namespace = strings.TrimSpace(string(data))
-			}
-			return config, orDefault(namespace), nil
-		}
-		if !errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", fmt.Errorf("cannot read the pod's service account: %w", err)
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.kubeconfig
-	rules.WarnIfAllMissing = false
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
-	config, err = loader.ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err) && a.kubeconfig == "":
-		return nil, "", errors.New("there is neither the service account of a pod nor a kubeconfig ($KUBECONFIG, ~/.kube/config); name one by kubeconfig")
-	case clientcmd.IsEmptyConfig(err):
-		return nil, "", fmt.Errorf("cannot use %s: it names no cluster, or no current-context", a.kubeconfig)
-	case err != nil && a.kubeconfig != "":
-		return nil, "", fmt.Errorf("cannot use %s: %w", a.kubeconfig, bare(err))
-	case err != nil:
-		return nil, "", fmt.Errorf("cannot use the kubeconfig: %w", err)
-	}
-	if namespace == "" {
-		namespace, _, _ = loader.Namespace()
-	}
-	return config, orDefault(namespace), nil
-}
-
-func orDefault(namespace string) string {
-	if namespace == "" {
-		return "default"
-	}
-	return namespace
-}
-
-// where is the namespace that is looked at, as far as it is known.
-func (a *kubeAPI) where() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.now != nil {
-		return a.now.namespace
-	}
-	return a.namespace
-}
-
-// doubt has the next call read anew how the API server is reached: credentials are
-// rotated, clusters move.
-func (a *kubeAPI) doubt(c *kubeClient) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.now == c {
-		a.now = nil
-	}
-}
-
-// close lets go of connections.
-func (a *kubeAPI) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.now != nil {
-		utilnet.CloseIdleConnectionsFor(a.now.http.Transport)
-	}
-}
-
 // A kubeWatch keeps what the API server has of one resource, in short. The library lists
 // and watches, lists again after a gap, and waits between tries; it calls Add and the
 // like from its goroutine.
@@ -188,7 +60,7 @@ type kubeWatch[T any] struct {
 	of     *kubeResource
 	narrow metav1.ListOptions // its selectors
 	short  func(object any) (T, error)
-	api    *kubeAPI
+	api    *kubeapi.API
 	wake   func()
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -298,15 +170,15 @@ func (w *kubeWatch[T]) stopped() {
 // ask asks the API server, and notes what goes wrong. What went well is not noted: that
 // objects can be listed does not mean that they can be watched.
 func (w *kubeWatch[T]) ask(o *metav1.ListOptions, verb string, by func(*rest.Request) error) error {
-	c, err := w.api.client()
+	c, err := w.api.Client()
 	if err != nil {
 		w.note(err)
 		return err
 	}
 	o.LabelSelector, o.FieldSelector = w.narrow.LabelSelector, w.narrow.FieldSelector
-	r, err := c.request(w.of)
+	client, err := c.For(w.of.GroupVersion)
 	if err == nil {
-		err = by(r.Namespace(c.namespace).Resource(w.of.plural).VersionedParams(o, metav1.ParameterCodec))
+		err = by(client.Get().Namespace(c.Namespace).Resource(w.of.plural).VersionedParams(o, metav1.ParameterCodec))
 	}
 	// That what was known last is too old is no fault: the library lists anew.
 	if err == nil || errors.Is(err, context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -314,23 +186,10 @@ func (w *kubeWatch[T]) ask(o *metav1.ListOptions, verb string, by func(*rest.Req
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || apierrors.IsUnauthorized(err) {
-		w.api.doubt(c)
+		w.api.Doubt(c)
 	}
 	w.note(w.of.trouble(verb, c, err))
 	return err
-}
-
-func (c *kubeClient) request(of *kubeResource) (*rest.Request, error) {
-	config := rest.CopyConfig(c.config)
-	config.GroupVersion, config.APIPath = &of.GroupVersion, "/apis"
-	if of.Group == "" {
-		config.APIPath = "/api"
-	}
-	client, err := rest.RESTClientForConfigAndClient(config, c.http)
-	if err != nil {
-		return nil, err
-	}
-	return client.Get(), nil
 }
 
 func (w *kubeWatch[T]) note(err error) {
@@ -341,32 +200,23 @@ func (w *kubeWatch[T]) note(err error) {
 }
 
 // trouble says what an error of the API server means, and what to do about it.
-func (r *kubeResource) trouble(verb string, c *kubeClient, err error) error {
-	what := fmt.Sprintf("cannot %s %s in namespace %s", verb, r.plural, c.namespace)
+func (r *kubeResource) trouble(verb string, c *kubeapi.Client, err error) error {
+	what := fmt.Sprintf("cannot %s %s in namespace %s", verb, r.plural, c.Namespace)
 	var outer *url.Error
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf(`%s: the API server forbids it; a Role there needs {apiGroups: [%q], resources: [%s], verbs: [list, watch]}, and a RoleBinding to us. It says: %w`,
 			what, r.Group, r.plural, err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s: the API server at %s does not know us: the token or certificate is not, or no longer, valid there", what, c.config.Host)
+		return fmt.Errorf("%s: the API server at %s does not know us: the token or certificate is not, or no longer, valid there", what, c.Host())
 	case apierrors.IsNotFound(err) && r == &kubePools:
 		return fmt.Errorf("%s: the cluster has no %s of %s; its CRD is not installed", what, r.kind, r.GroupVersion)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: no answer in %v", what, kubeTimeout)
 	case errors.As(err, &outer):
-		return fmt.Errorf("cannot reach the API server at %s: %w", c.config.Host, lasting(outer.Err))
+		return fmt.Errorf("cannot reach the API server at %s: %w", c.Host(), kubeapi.Lasting(outer.Err))
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// lasting is an error of a connection without what differs from try to try.
-func lasting(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return fmt.Errorf("%s: %w", op.Op, op.Err)
-	}
-	return err
 }
 
 // What follows is what the library calls for what it has learned.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"kvasir/discovery/kubeapi"
 	"kvasir/wording"
 )
 
@@ -117,7 +118,7 @@ func runKubernetes(src *source) {
 // A kube is what a source of this kind keeps: the watches that run, and what they have.
 // One goroutine uses it.
 type kube struct {
-	api    *kubeAPI
+	api    *kubeapi.API
 	news   chan struct{} // holds one: a watch has news
 	reader podReader
 
@@ -130,7 +131,7 @@ type kube struct {
 }
 
 func startKube(name string, e *Entry) *kube {
-	k := &kube{api: newKubeAPI(e), news: make(chan struct{}, 1), reader: podReader{source: name}}
+	k := &kube{api: kubeapi.New(e.Kubeconfig, e.Namespace, kubeScheme), news: make(chan struct{}, 1), reader: podReader{source: name}}
 	if e.InferencePool != "" {
 		k.pool = watchKube(k, &kubePools, metav1.ListOptions{FieldSelector: "metadata.name=" + e.InferencePool}, poolOf)
 	} else {
@@ -173,7 +174,7 @@ func (k *kube) close() {
 		k.pods.close()
 	}
 	k.slices.close()
-	k.api.close()
+	k.api.Close()
 }
 
 // follow watches the pods of an aim, if it has another selector than the one before.
@@ -225,7 +226,7 @@ func (k *kube) byPool(e *Entry, pools map[string]pool) error {
 	p, has := pools[e.InferencePool]
 	switch {
 	case !has:
-		return fmt.Errorf("there is no InferencePool %s in namespace %s", e.InferencePool, k.api.where())
+		return fmt.Errorf("there is no InferencePool %s in namespace %s", e.InferencePool, k.api.Where())
 	case len(p.labels) == 0 || len(p.ports) == 0:
 		return fmt.Errorf("InferencePool %s names no labels, or no ports", e.InferencePool)
 	}

@@ -44,6 +44,18 @@ func (o *Options) forecast(l *Load) Forecast {
 	return f
 }
 
+// with is the forecast of ours and of others, so many a second now, who rise and fall as ours do.
+func (f Forecast) with(others float64) Forecast {
+	if others <= 0 {
+		return f
+	}
+	if f.Window == 0 {
+		return Forecast{Rate: max(f.Rate, others), Window: others, Trend: max(f.Trend, others)}
+	}
+	times := (f.Window + others) / f.Window
+	return Forecast{Rate: f.Rate * times, Window: f.Window * times, Trend: f.Trend * times}
+}
+
 func perSecond(arrivals []int) float64 {
 	sum := 0
 	for _, a := range arrivals {

@@ -151,6 +151,9 @@ type Load struct {
 	Done    *replay.Trace
 	Settled time.Duration
 
+	// Others are requests a second that come to others, which the advice is for as well: they are taken to be like ours.
+	Others float64
+
 	// Measured is how those did that were done in the last interval; Requests 0: none was.
 	Measured Measured
 }
@@ -212,7 +215,7 @@ var ErrStopped = errors.New("it took longer than it may")
 func (p *Planner) Advise(l *Load, fleet replay.Fleet, under bool) (*Advice, error) {
 	o := &p.options
 	sample := l.sample(o.Window, o.MostPlayed)
-	a := &Advice{Forecast: o.forecast(l), Needed: o.clamp(replay.Fleet{})}
+	a := &Advice{Forecast: o.forecast(l).with(l.Others), Needed: o.clamp(replay.Fleet{})}
 	a.Formula = o.formula(sample.trace, a.Forecast.Rate, fleet, l.Measured)
 	var err error
 	switch {
@@ -244,6 +247,9 @@ func (p *Planner) Advise(l *Load, fleet replay.Fleet, under bool) (*Advice, erro
 	}
 	return a, nil
 }
+
+// Rate is how many requests a second come now.
+func (p *Planner) Rate(l *Load) float64 { return p.options.forecast(l).Window }
 
 // atLeast has the larger number of each role.
 func atLeast(a, b replay.Fleet) replay.Fleet {

@@ -34,11 +34,33 @@ type Report struct {
 	Pace    float64       `json:"pace"`
 	Took    time.Duration `json:"-"`
 	TookMS  float64       `json:"took_ms"`
-	Applied *replay.Fleet `json:"applied,omitempty"` // what the command was run for and did not refuse
-	Problem string        `json:"problem,omitempty"` // of the last plan or command
+	Applied *replay.Fleet `json:"applied,omitempty"` // what the command was run for and did not refuse, or what Kubernetes has
+	Problem string        `json:"problem,omitempty"` // of the last plan, command, or question to Kubernetes
 
-	Decisions [Useless + 1]uint64       `json:"-"` // by Verdict
-	Failures  [CommandFailed + 1]uint64 `json:"-"`
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+
+	Decisions [Useless + 1]uint64          `json:"-"` // by Verdict
+	Failures  [KubernetesFailed + 1]uint64 `json:"-"`
+}
+
+// Kubernetes is what is known of the targets there, and of the Kvasirs that plan for them.
+type Kubernetes struct {
+	Leads    bool     `json:"leads"`            // this one scales
+	Leader   string   `json:"leader,omitempty"` // who does
+	Replicas int      `json:"replicas"`         // of Kvasir that plan together, with this one
+	Others   float64  `json:"others_arrivals_per_second"`
+	DryRun   bool     `json:"dry_run"` // mode advise
+	Stuck    bool     `json:"stuck"`   // a change takes so long that it is not waited for
+	Targets  []Target `json:"targets"`
+}
+
+// A Target has the replicas of one role.
+type Target struct {
+	Role     string `json:"role"`
+	Target   string `json:"target"`
+	Replicas int    `json:"replicas"` // that it is to have
+	Ready    int    `json:"ready"`
+	Changing string `json:"changing,omitempty"` // what is under way
 }
 
 // A Failure is what did not succeed.
@@ -49,9 +71,10 @@ const (
 	PlanFailed Failure = iota
 	PlanStopped
 	CommandFailed
+	KubernetesFailed
 )
 
-var failures = [...]string{PlanFailed: "plan", PlanStopped: "stopped", CommandFailed: "command"}
+var failures = [...]string{PlanFailed: "plan", PlanStopped: "stopped", CommandFailed: "command", KubernetesFailed: "kubernetes"}
 
 // FailureNames are the names of all.
 func FailureNames() []string { return slices.Clone(failures[:]) }

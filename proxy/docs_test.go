@@ -40,7 +40,7 @@ func TestMetricsPage(t *testing.T) {
 	p := startProxy(t, s)
 	waitUntil(t, "GPUs were looked at", func() bool { return p.slow(t, "w0") > 1 })
 	some := replay.Fleet{Workers: 2}
-	p.Planned(&planner.Report{Wanted: &some, Forecast: &planner.Forecast{}, Predicted: &replay.Kept{}})
+	p.Planned(&planner.Report{Kubernetes: &planner.Kubernetes{}, Wanted: &some, Forecast: &planner.Forecast{}, Predicted: &replay.Kept{}})
 	m := p.metrics
 	m.spending.requests.WithLabelValues("a", "b", "c")
 	for _, counters := range []*prometheus.CounterVec{m.spending.tokens, m.spending.cost, m.spending.saved} {

@@ -99,7 +99,7 @@ func (x *exchange) awaitElsewhere(c *cache.Cache, q *cache.Query, k uint64) (ans
 		return false, nil
 	}
 	x.recipients.leader = nil
-	l.Complete(*a)
+	l.Complete(made{*a, x.trace.Link()})
 	l.Retire(true)
 	x.tellCached(a)
 	return true, nil

@@ -131,7 +131,7 @@ func serves(b *backend, model string) bool {
 type plannerCollector struct{ planning *planning }
 
 var (
-	plannerWorkers   = prometheus.NewDesc("kvasir_planner_workers", "Workers by role: wanted, up, and what the replay and the formula say is needed.", []string{"role", "kind"}, nil)
+	plannerWorkers   = prometheus.NewDesc("kvasir_planner_workers", "Workers by role: wanted, up, what the targets in Kubernetes are to have, and what the replay and the formula say is needed.", []string{"role", "kind"}, nil)
 	plannerRate      = prometheus.NewDesc("kvasir_planner_arrivals_per_second", "Requests a second that are forecast, by how.", []string{"by"}, nil)
 	plannerTTFT      = prometheus.NewDesc("kvasir_planner_predicted_ttft_seconds", "Time to the first token, at the share asked for, that is predicted for what is needed.", nil, nil)
 	plannerITL       = prometheus.NewDesc("kvasir_planner_predicted_itl_seconds", "Time between tokens, at the share asked for, that is predicted for what is needed.", nil, nil)
@@ -139,14 +139,15 @@ var (
 	plannerGoal      = prometheus.NewDesc("kvasir_planner_goal_share", "Share of the requests that is to keep both targets.", nil, nil)
 	plannerPace      = prometheus.NewDesc("kvasir_planner_pace", "How many times longer passes are taken to be than the simulated engine's.", nil, nil)
 	plannerTook      = prometheus.NewDesc("kvasir_planner_plan_seconds", "Time that the last plan took to make.", nil, nil)
+	plannerLeads     = prometheus.NewDesc("kvasir_planner_leads", "1 where this Kvasir is the one that scales what planner.kubernetes names.", nil, nil)
 	plannerDecisions = prometheus.NewDesc("kvasir_planner_decisions_total", "Plans, by what they decided.", []string{"decision"}, nil)
-	plannerFailures  = prometheus.NewDesc("kvasir_planner_failures_total", "What did not succeed: a plan, one that was cut short, the command.", []string{"what"}, nil)
+	plannerFailures  = prometheus.NewDesc("kvasir_planner_failures_total", "What did not succeed: a plan, one that was cut short, the command, a question to Kubernetes.", []string{"what"}, nil)
 )
 
 // Describe is prometheus.Collector's.
 func (c plannerCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		plannerWorkers, plannerRate, plannerTTFT, plannerITL, plannerShare, plannerGoal, plannerPace, plannerTook, plannerDecisions, plannerFailures,
+		plannerWorkers, plannerRate, plannerTTFT, plannerITL, plannerShare, plannerGoal, plannerPace, plannerTook, plannerLeads, plannerDecisions, plannerFailures,
 	} {
 		to <- d
 	}
@@ -172,6 +173,16 @@ func (c plannerCollector) Collect(to chan<- prometheus.Metric) {
 			if n > 0 || r.Apart == (role != "both") {
 				gauge(plannerWorkers, float64(n), role, kind)
 			}
+		}
+	}
+	if k := r.Kubernetes; k != nil {
+		leads := 0.0
+		if k.Leads {
+			leads = 1
+		}
+		gauge(plannerLeads, leads)
+		for _, t := range k.Targets {
+			gauge(plannerWorkers, float64(t.Replicas), t.Role, "target")
 		}
 	}
 	if f := r.Forecast; f != nil {

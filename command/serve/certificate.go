@@ -12,10 +12,10 @@ import (
 type listenerTLS struct{ now atomic.Pointer[tls.Config] }
 
 // config is what the listener is given; it stays the same for its whole life.
-func (l *listenerTLS) config() *tls.Config {
+func (l *listenerTLS) config(protocol string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"},
+		NextProtos: []string{protocol},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return l.now.Load(), nil
 		},

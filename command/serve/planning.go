@@ -19,6 +19,7 @@ import (
 	"kvasir/config"
 	"kvasir/kvroute/replay"
 	"kvasir/planner"
+	"kvasir/planner/keda"
 	"kvasir/proxy"
 )
 
@@ -31,6 +32,7 @@ type planning struct {
 	recorder *planner.Recorder
 	sizes    func(model string) proxy.Sizes
 	show     func(*planner.Report)
+	scaling  *scaling // nil: nothing is done in Kubernetes
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -43,22 +45,31 @@ type planning struct {
 	began   time.Time    // when there was the first plan with requests; zero: there was none
 	useless bool         // what was decided last, which is logged once
 	applied replay.Fleet // what the command has been run for; zero: nothing
+	said    replay.Fleet // what was logged last
 
 	mu     sync.Mutex     // guards below
 	report planner.Report // what was said last
 }
 
-// startPlanning begins to plan where the configuration asks for it; nil where not.
-func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy) *planning {
+// startPlanning begins to plan where the configuration asks for it; nil where not. k is told of plans, unless it is nil.
+func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy, k *keda.Server) *planning {
 	mode := c.PlannerMode()
 	if mode == "off" {
 		return nil
 	}
 	history := planner.Back * c.Planner.Window
 	g := &planning{
-		log: log, config: c.Planner, mode: mode, several: c.Peers.On(), recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
+		log: log, config: c.Planner, mode: mode, several: c.Peers.On() && !c.Planner.Kubernetes.On(), recorder: planner.NewRecorder(int(c.Planner.Memory), history, time.Now()), sizes: p.Sizes, show: p.Planned,
 		report: planner.Report{Mode: mode, Model: c.Planner.Model, State: "the first plan is made after " + c.Planner.Interval.String()},
 	}
+	if k != nil {
+		g.show = func(r *planner.Report) {
+			p.Planned(r)
+			k.Tell(r)
+		}
+		k.Tell(&g.report)
+	}
+	g.scaling = newScaling(log, &g.config, mode)
 	p.Record(g.recorder, c.Planner.Model)
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stop = cancel
@@ -72,6 +83,7 @@ func (g *planning) close() {
 	if g != nil {
 		g.stop()
 		g.done.Wait()
+		g.scaling.close(time.Now())
 	}
 }
 
@@ -102,17 +114,26 @@ func (g *planning) run(ctx context.Context) {
 
 // step makes a plan, and sees to what follows from it.
 func (g *planning) step(ctx context.Context, now time.Time) {
-	r := g.Report()
+	r, began := g.Report(), time.Now()
 	r.At, r.Problem = now, ""
-	if err := g.plan(ctx, now, r); err != nil && ctx.Err() == nil {
+	err := g.plan(ctx, now, r)
+	if err != nil && ctx.Err() == nil {
 		r.State, r.Problem = "there is no plan", err.Error()
 		r.Failures[planner.PlanFailed]++
 		g.log.Warn().Str("problem", err.Error()).Msg("cannot plan the number of workers")
 	}
-	r.Took = time.Since(now)
+	r.Took = time.Since(began)
 	r.TookMS = float64(r.Took) / float64(time.Millisecond)
 	g.tell(r)
-	if g.mode == "apply" && r.Wanted != nil && g.applied != *r.Wanted && ctx.Err() == nil {
+	now = now.Add(time.Since(began))
+	if r.Wanted == nil || ctx.Err() != nil || !g.scaling.leads(now) {
+		return
+	}
+	if g.scaling != nil && err == nil { // what an older plan wanted is not for what is there now
+		g.scaling.apply(ctx, now, *r.Wanted, r)
+		g.tell(r)
+	}
+	if g.mode == "apply" && len(g.config.Command) > 0 && g.applied != *r.Wanted {
 		g.apply(ctx, *r.Wanted, r)
 		g.tell(r)
 	}
@@ -136,17 +157,9 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 	}()
 	there := g.sizes(g.config.Model)
 	r.Up = &there.Fleet
-	if f := there.Fleet; g.planner == nil && f.Workers == 0 && min(f.Prefill, f.Decode) == 0 || f.Total() == 0 {
+	if ready, err := g.prepare(&there.Fleet); err != nil || !ready {
 		r.State = "no worker is up, or only those of one role" // there is nothing to go on from
-		return nil
-	}
-	if apart := there.Fleet.Prefill > 0 && there.Fleet.Decode > 0; g.planner == nil || apart != g.apart && !lacks(there.Fleet, g.apart) {
-		o := wiring.Planner(&g.config)
-		o.Apart = apart
-		if o = o.WithDefaults(); o.Validate() != nil {
-			return o.Validate()
-		}
-		g.planner, g.apart, g.wanted, g.applied, g.began = planner.New(o), apart, replay.Fleet{}, replay.Fleet{}, time.Time{}
+		return err
 	}
 	deadline, asked := time.Now().Add(g.config.Budget), 0
 	g.planner.Engine(engineOf(&there, g.config.Pace), func() bool {
@@ -154,18 +167,14 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 		return asked%16 == 0 && (ctx.Err() != nil || time.Now().After(deadline))
 	})
 	o := g.planner.Options()
-	// Those that still load their models, or were not found yet, are no fewer for that: until it is known what is needed,
-	// what is wanted follows what is there.
-	// One of several would say so for all workers, and their sum would grow by what it brought about.
-	begins := !g.several && (g.began.IsZero() || now.Before(g.began.Add(g.config.DownAfter)))
-	if begins {
-		g.follow(most(there.Fleet, there.Known))
-	} else if g.wanted == (replay.Fleet{}) {
-		g.follow(there.Fleet)
-	}
 	load := g.recorder.Load(now, &o)
+	if g.scaling != nil {
+		g.scaling.look(ctx, now, g.planner.Rate(load), r)
+		load.Others = g.scaling.group.Others
+	}
+	begins := g.goOnFrom(&there, now)
 	// What is wanted is what is said to others, so it goes on from there, not from how many happen to be up.
-	advice, err := g.planner.Advise(load, g.wanted, there.Fleet != g.wanted && now.Before(g.changed.Add(g.config.StartTime)))
+	advice, err := g.planner.Advise(load, g.wanted, g.underWay(&there.Fleet, now))
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -189,12 +198,68 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 				Msg("no number of workers keeps the planner's targets, and more would do no better; raise planner.target_ttft_ms or planner.target_itl_ms")
 		}
 	}
-	if advice.Want != g.wanted {
+	if advice.Want != g.wanted && advice.Want != g.said {
 		g.log.Info().Stringer("wanted", advice.Want).Stringer("before", g.wanted).Stringer("up", there.Fleet).Stringer("formula", advice.Formula.Fleet).
 			Float64("arrivals", advice.Forecast.Rate).Str("why", advice.Reason.String()).Str("mode", g.mode).Msg("another number of workers is wanted")
+	}
+	if advice.Want != g.wanted {
 		g.wanted, g.changed = advice.Want, now
 	}
+	g.said = advice.Want
 	return nil
+}
+
+// prepare makes a planner for the roles that there are, or that have targets. ready is false where there are none.
+func (g *planning) prepare(up *replay.Fleet) (ready bool, err error) {
+	apart := up.Prefill > 0 && up.Decode > 0
+	ofTargets, named := g.scaling.roles()
+	switch {
+	case named:
+		apart = ofTargets
+	case g.planner == nil && up.Workers == 0 && !apart || up.Total() == 0:
+		return false, nil
+	case lacks(*up, g.apart):
+		apart = g.apart
+	}
+	if g.planner != nil && apart == g.apart {
+		return true, nil
+	}
+	o := wiring.Planner(&g.config)
+	o.Apart = apart
+	if o = o.WithDefaults(); o.Validate() != nil {
+		return false, o.Validate()
+	}
+	g.planner, g.apart, g.wanted, g.applied, g.began = planner.New(o), apart, replay.Fleet{}, replay.Fleet{}, time.Time{}
+	return true, nil
+}
+
+// goOnFrom sets what is wanted to what the next plan is to go on from. begins says that so little is known yet that no
+// fewer are to be wanted.
+func (g *planning) goOnFrom(there *proxy.Sizes, now time.Time) (begins bool) {
+	// One of several would say so for all workers, and their sum would grow by what it brought about.
+	begins = !g.several && (g.began.IsZero() || now.Before(g.began.Add(g.config.DownAfter)))
+	switch {
+	case g.scaling != nil && len(g.scaling.seen) > 0:
+		if g.wanted == (replay.Fleet{}) {
+			g.follow(there.Fleet) // a role without a target
+		}
+		g.wanted = g.scaling.has(g.wanted)
+	case begins:
+		// Those that still load their models, or were not found yet, are no fewer for that: until it is known what is
+		// needed, what is wanted follows what is there.
+		g.follow(most(there.Fleet, there.Known))
+	case g.wanted == (replay.Fleet{}):
+		g.follow(there.Fleet)
+	}
+	return begins
+}
+
+// underWay says whether a change of the fleet is.
+func (g *planning) underWay(up *replay.Fleet, now time.Time) bool {
+	if g.scaling != nil && len(g.scaling.seen) > 0 {
+		return g.scaling.underWay()
+	}
+	return *up != g.wanted && now.Before(g.changed.Add(g.config.StartTime))
 }
 
 // follow lets what is wanted be no less than what there is. What is there needs no command, unless it is out of bounds.

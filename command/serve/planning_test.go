@@ -56,7 +56,7 @@ func (r *rehearsal) minute(rate int) *planner.Report {
 
 func TestPlanning(t *testing.T) {
 	r := rehearse("advise", config.Planner{})
-	if p := r.minute(5); p.Wanted != nil || !strings.HasPrefix(p.State, "no worker is up") || p.Failures != [3]uint64{} {
+	if p := r.minute(5); p.Wanted != nil || !strings.HasPrefix(p.State, "no worker is up") || p.Failures != [4]uint64{} {
 		t.Fatalf("without workers: %+v", p)
 	}
 	r.there.Fleet = replay.Fleet{Decode: 2}

@@ -71,6 +71,9 @@ func (s *server) take(g *config.Generation) error {
 	if s.tls != nil && g.TLS != nil {
 		s.tls.now.Store(g.TLS)
 	}
+	if s.kedaTLS != nil && g.KEDA != nil {
+		s.kedaTLS.now.Store(g.KEDA)
+	}
 	setLogLevel(g.Config.Log.Level)
 	s.shutdown.drain.Store(&g.Config.Server.Drain)
 	s.current = g

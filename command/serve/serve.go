@@ -33,6 +33,7 @@ import (
 	"kvasir/gpu"
 	"kvasir/page"
 	"kvasir/peers"
+	"kvasir/planner/keda"
 	"kvasir/proxy"
 	"kvasir/tracing"
 	"kvasir/wording"
@@ -59,6 +60,8 @@ type server struct {
 	admin      net.Listener // nil: switched off
 	page       *page.Page   // of the admin listener; nil: there is none
 	tls        *listenerTLS // nil: plain HTTP
+	keda       *keda.Server // nil: KEDA is not answered
+	kedaTLS    *listenerTLS // nil: without TLS
 	watcher    *watcher
 	files      uint64         // how many may be open; 0: not known
 	serving    sync.WaitGroup // of the listeners
@@ -155,10 +158,13 @@ func (s *server) start() error {
 	if s.current.TLS != nil {
 		s.tls = &listenerTLS{}
 		s.tls.now.Store(s.current.TLS)
-		tlsConf = s.tls.config()
+		tlsConf = s.tls.config("http/1.1")
 	}
 	s.watchFiles()
-	s.planning = startPlanning(s.log, c, p)
+	if err = s.openKEDA(); err != nil {
+		return err
+	}
+	s.planning = startPlanning(s.log, c, p, s.keda)
 	s.greet()
 	s.storeWatch = watchStore(s.log, s.store)
 	s.noReloads = make(chan struct{})
@@ -328,6 +334,9 @@ func (s *server) stop() {
 		s.reloads.Wait()
 	}
 	s.planning.close()
+	if s.keda != nil {
+		s.keda.Close()
+	}
 	if s.discovery != nil {
 		s.discovery.Close()
 	}

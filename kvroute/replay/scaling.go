@@ -30,8 +30,8 @@ func (f Fleet) String() string {
 	return strconv.Itoa(f.Workers)
 }
 
-// of is how many there are of a role.
-func (f *Fleet) of(role kvroute.Role) *int {
+// Of is how many there are of a role.
+func (f *Fleet) Of(role kvroute.Role) *int {
 	switch role {
 	case kvroute.Prefill:
 		return &f.Prefill
@@ -88,7 +88,7 @@ type scaling struct {
 func (f *fleet) beginScaling() {
 	f.scaling = scaling{asks: never, ready: never}
 	for _, role := range []kvroute.Role{kvroute.Both, kvroute.Prefill, kvroute.Decode} {
-		for range *(&Fleet{f.options.Workers, f.options.Prefill, f.options.Decode}).of(role) {
+		for range *(&Fleet{f.options.Workers, f.options.Prefill, f.options.Decode}).Of(role) {
 			f.scaling.slots = append(f.scaling.slots, slot{role: role})
 		}
 	}
@@ -138,7 +138,7 @@ func (f *fleet) want(want Fleet) (drained bool, err error) {
 		return false, fmt.Errorf("cannot change the fleet to %v workers: it must keep one of each role, and have at most %d", want, f.options.Scaling.Most)
 	}
 	for _, role := range []kvroute.Role{kvroute.Both, kvroute.Prefill, kvroute.Decode} {
-		missing := *want.of(role)
+		missing := *want.Of(role)
 		for _, one := range f.scaling.slots {
 			if one.role == role && one.state <= starting {
 				missing--

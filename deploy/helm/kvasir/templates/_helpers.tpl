@@ -20,7 +20,7 @@ releases that differ only at their ends have names of their own.
 
 {{/* Refuses null where the chart reads what is inside. Every template asks for the name, and so comes through here. */}}
 {{- define "kvasir.sections" -}}
-{{- range list "image" "frontend" "admin" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
+{{- range list "image" "frontend" "admin" "milvus" "service" "serviceAccount" "rbac" "autoscaling" "planner" "podDisruptionBudget" "networkPolicy" "serviceMonitor" "prometheusRule" "engineImages" "huggingface" "test" -}}
   {{- if not (kindIs "map" (index $.Values .)) -}}
     {{- fail (printf "%s: null takes its defaults away, and the chart needs them; leave it out, or set the values in it" .) -}}
   {{- end -}}
@@ -104,7 +104,18 @@ since the image sets that, too.
   {{- end -}}
   {{- $_ := set $derived "cache" (dict "store" "milvus" "milvus" $milvus) -}}
 {{- end -}}
+{{- if eq .Values.planner.mode "keda" -}}
+  {{- $_ := set $derived "planner" (dict "mode" "advise" "keda" (dict "listen" ":9091") "kubernetes" (dict "lease" (printf "%s-planner" $name))) -}}
+  {{- if or (dig "planner" "mode" "" $own) (dig "planner" "keda" "listen" "" $own) (dig "planner" "kubernetes" dict $own) -}}
+    {{- fail "config.planner: mode, keda.listen and kubernetes are the chart's with planner.mode: keda" -}}
+  {{- end -}}
+{{- else if ne .Values.planner.mode "off" -}}
+  {{- $_ := set $derived "planner" (dict "mode" .Values.planner.mode "kubernetes" (include "kvasir.ownTargets" (dict "root" . "own" $own) | fromJson)) -}}
+{{- end -}}
 {{- $config := mergeOverwrite $derived (deepCopy $own) -}}
+{{- if and (dig "planner" "kubernetes" dict $config) (not (dig "planner" "kubernetes" "lease" "" $config)) -}}
+  {{- $_ := set $config.planner.kubernetes "lease" (printf "%s-planner" $name) -}}
+{{- end -}}
 {{- $sources := list -}}
 {{- if .Values.workers -}}
   {{- /* All that the pods of workers have, as in an umbrella chart the pods of others are of the same instance. */}}
@@ -134,6 +145,56 @@ there}. An entry with a kubeconfig looks into another cluster, with the rights t
 {{- toJson $watched -}}
 {{- end }}
 
+{{/*
+What the planner scales of this chart's own workers, as JSON like config.planner.kubernetes: the one worker that does
+both, or the one of prefill and the one of decode. Nothing where the values name targets.
+*/}}
+{{- define "kvasir.ownTargets" -}}
+{{- $named := dig "planner" "kubernetes" dict .own -}}
+{{- $targets := dict -}}
+{{- if not (or $named.both $named.prefill $named.decode) -}}
+  {{- range include "kvasir.workers" .root | fromJsonArray -}}
+    {{- if hasKey $targets .role -}}{{- fail (printf "planner: there are several workers of type %s; name the one to scale in config.planner.kubernetes.%s, such as deployment/%s, and what it serves in config.planner.model" .role .role .service) -}}{{- end -}}
+    {{- $_ := set $targets .role (printf "deployment/%s" .service) -}}
+  {{- end -}}
+  {{- if and $targets.both (or $targets.prefill $targets.decode) -}}{{- fail "planner: some workers do both and some do not; name those to scale in config.planner.kubernetes" -}}{{- end -}}
+  {{- if not $targets -}}{{- fail "planner: there is no worker to scale; name targets in config.planner.kubernetes" -}}{{- end -}}
+{{- end -}}
+{{- toJson $targets -}}
+{{- end }}
+
+{{/* The Deployments of the chart that others than Helm scale, as JSON: their replicas are kept. */}}
+{{- define "kvasir.scaledByOthers" -}}
+{{- $planned := include "kvasir.planned" . | fromJson -}}
+{{- $names := list -}}
+{{- if eq .Values.planner.mode "keda" -}}
+  {{- range $role, $target := include "kvasir.ownTargets" (dict "root" . "own" dict) | fromJson -}}{{- $names = append $names (trimPrefix "deployment/" $target) -}}{{- end -}}
+{{- else if and $planned.apply (eq $planned.namespace .Release.Namespace) -}}
+  {{- $names = $planned.deployments | default list -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{/*
+What the planner does in this cluster, as JSON: {namespace, lease, deployments, statefulsets, dynamographdeployments}.
+Empty where it does nothing, or has a kubeconfig, and so the rights that it has by that.
+*/}}
+{{- define "kvasir.planned" -}}
+{{- $planned := dict -}}
+{{- $planner := (include "kvasir.config" . | fromYaml).planner | default dict -}}
+{{- $k := $planner.kubernetes | default dict -}}
+{{- if and $k (ne (toString $planner.mode) "off") (not $k.kubeconfig) -}}
+  {{- $planned = dict "namespace" ($k.namespace | default .Release.Namespace) "lease" $k.lease "apply" (eq (toString $planner.mode) "apply") -}}
+  {{- range compact (list $k.both $k.prefill $k.decode) -}}
+    {{- $parts := splitList "/" . -}}
+    {{- if lt (len $parts) 2 -}}{{- fail (printf "config.planner.kubernetes: %q is no target such as deployment/vllm" .) -}}{{- end -}}
+    {{- $plural := printf "%ss" (first $parts) -}}
+    {{- $_ := set $planned $plural (append (get $planned $plural | default list) (index $parts 1) | uniq) -}}
+  {{- end -}}
+{{- end -}}
+{{- toJson $planned -}}
+{{- end }}
+
 {{/* Secrets that are mounted, each once, as JSON. */}}
 {{- define "kvasir.secrets" -}}
 {{- concat (.Values.secrets | default list) (list .Values.milvus.existingSecret .Values.admin.existingSecret) | compact | uniq | toJson -}}
@@ -149,6 +210,7 @@ there}. An entry with a kubeconfig looks into another cluster, with the rights t
   {{- $role := $w.workerType | default "both" -}}
   {{- $name := $w.name | default (printf "%sworker%d" $role $i) -}}
   {{- if eq $name "admin" -}}{{- fail (printf "workers[%d].name: admin is the name of the Service that Kvasir's metrics are on; choose another" $i) -}}{{- end -}}
+  {{- if eq $name "keda" -}}{{- fail (printf "workers[%d].name: keda is the name of the Service that KEDA asks; choose another" $i) -}}{{- end -}}
   {{- if hasKey $names $name -}}{{- fail (printf "workers[%d]: another worker is called %s, too" $i $name) -}}{{- end -}}
   {{- $_ := set $names $name true -}}
   {{- $service := printf "%s-%s" $full $name -}}

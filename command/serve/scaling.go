@@ -1,0 +1,190 @@
+// Scaling: what the planner wants, given to what has the workers in Kubernetes.
+
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"kvasir/config"
+	"kvasir/kvroute"
+	"kvasir/kvroute/replay"
+	"kvasir/planner"
+	"kvasir/planner/scale"
+)
+
+// scaling is the planning's side of Kubernetes. It belongs to the planning's goroutine.
+type scaling struct {
+	log     zerolog.Logger
+	scaler  *scale.Scaler
+	targets scale.Targets
+	dryRun  bool
+	patient time.Duration // for how long a change is waited for
+
+	group    scale.Group
+	seen     scale.Seen // nil: not known now
+	changing time.Time  // since when a change is under way; zero: none is
+	stuck    bool       // that takes too long to be waited for
+	told     [3]string  // what was logged last, by place
+	tried    replay.Fleet
+}
+
+const (
+	leasePlans = 3                // plans of one that leads that may be missed before another one does
+	leastTerm  = 15 * time.Second // of a lease
+	// leastPatience is for how long a change is waited for at least: by itself a Deployment is given up after that.
+	leastPatience = 10 * time.Minute
+	startTimes    = 3 // likewise, in start_time
+)
+
+// Places in scaling.told.
+const (
+	meeting = iota
+	looking
+	applying
+)
+
+// newScaling is nil where nothing is done in Kubernetes.
+func newScaling(log zerolog.Logger, c *config.Planner, mode string) *scaling {
+	k := &c.Kubernetes
+	if !k.On() {
+		return nil
+	}
+	s := &scaling{log: log, targets: k.Targets(), dryRun: mode != "apply", patient: max(leastPatience, startTimes*c.StartTime)}
+	lease := k.Lease
+	if lease == "" {
+		lease = "kvasir-planner"
+	}
+	s.scaler = scale.New(&scale.Options{
+		Kubeconfig: string(k.Kubeconfig), Namespace: k.Namespace, Targets: s.targets, Lease: lease, Term: max(leastTerm, leasePlans*c.Interval), DryRun: s.dryRun,
+	})
+	return s
+}
+
+// close gives the lease back.
+func (s *scaling) close(now time.Time) {
+	if s == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	if err := s.scaler.Close(ctx, now); err != nil {
+		s.log.Info().Str("problem", err.Error()).Msg("the planner's lease is left to run out")
+	}
+}
+
+// closeGrace is how long giving it back may take.
+const closeGrace = 3 * time.Second
+
+// roles says which roles have targets: those for prefill or decode, or those that do both. named is false where there
+// are none.
+func (s *scaling) roles() (apart, named bool) {
+	if s == nil || len(s.targets) == 0 {
+		return false, false
+	}
+	_, both := s.targets[kvroute.Both]
+	return !both, true
+}
+
+// leads says whether it is for us to apply what is wanted.
+func (s *scaling) leads(now time.Time) bool { return s == nil || s.scaler.Leads(now) }
+
+// look asks what there is, and meets the others, who are told how many requests come here.
+func (s *scaling) look(ctx context.Context, now time.Time, rate float64, r *planner.Report) {
+	var err error
+	if s.group, err = s.scaler.Meet(ctx, now, rate); err != nil {
+		s.tell(r, meeting, err)
+	}
+	seen, lookErr := s.scaler.Look(ctx)
+	if s.seen = seen; lookErr != nil {
+		s.seen = nil
+		s.tell(r, looking, lookErr)
+	}
+	s.watch(now)
+	s.report(r)
+	if err == nil && lookErr == nil && s.told[meeting]+s.told[looking] != "" {
+		s.told[meeting], s.told[looking] = "", ""
+		s.log.Info().Msg("the planner reaches what it scales again")
+	}
+}
+
+// watch notes for how long a change has been under way.
+func (s *scaling) watch(now time.Time) {
+	what := s.seen.Changing()
+	switch {
+	case what == "":
+		s.changing, s.stuck = time.Time{}, false
+	case s.changing.IsZero():
+		s.changing = now
+	case !s.stuck && now.Sub(s.changing) > s.patient:
+		s.stuck = true
+		s.log.Warn().Str("change", what).Str("for", now.Sub(s.changing).Round(time.Second).String()).Msg("a change of the workers takes so long that the planner does not wait for it; see why its pods do not become ready")
+	}
+}
+
+// underWay says whether there is a change that is to be waited for.
+func (s *scaling) underWay() bool { return s.seen.Changing() != "" && !s.stuck }
+
+// has puts what the targets are to have into a fleet; other roles stay as they are.
+func (s *scaling) has(f replay.Fleet) replay.Fleet {
+	for role, state := range s.seen {
+		*f.Of(role) = state.Replicas
+	}
+	return f
+}
+
+// tell says what is wrong, once for as long as it is the same.
+func (s *scaling) tell(r *planner.Report, of int, err error) {
+	r.Problem = "planner.kubernetes: " + err.Error()
+	r.Failures[planner.KubernetesFailed]++
+	if s.told[of] != r.Problem {
+		s.told[of] = r.Problem
+		s.log.Warn().Str("problem", err.Error()).Msg("the planner cannot scale in Kubernetes; it is tried again with each plan")
+	}
+}
+
+// report shows what is known.
+func (s *scaling) report(r *planner.Report) {
+	k := &planner.Kubernetes{Leads: s.group.Leads, Leader: s.group.Leader, Replicas: s.group.Size, Others: s.group.Others, DryRun: s.dryRun, Stuck: s.stuck}
+	for _, role := range []kvroute.Role{kvroute.Both, kvroute.Prefill, kvroute.Decode} {
+		if target, has := s.targets[role]; has {
+			state := s.seen[role]
+			k.Targets = append(k.Targets, planner.Target{Role: role.String(), Target: target.String(), Replicas: state.Replicas, Ready: state.Ready, Changing: state.Changing})
+		}
+	}
+	r.Kubernetes = k
+}
+
+// apply gives the targets what is wanted, if it is for us to do so.
+func (s *scaling) apply(ctx context.Context, now time.Time, want replay.Fleet, r *planner.Report) {
+	has := s.seen.Fleet()
+	want = s.of(want)
+	if s.seen == nil || want == has || s.underWay() || !s.leads(now) {
+		return
+	}
+	if s.dryRun && want == s.tried {
+		return // it was asked what that would do
+	}
+	changed, err := s.scaler.Apply(ctx, s.seen, want)
+	for _, c := range changed {
+		s.log.Info().Str("target", c.Target).Int("from", c.From).Int("to", c.To).Bool("dry_run", s.dryRun).Msg("workers are scaled in Kubernetes")
+	}
+	if err != nil {
+		s.tell(r, applying, err)
+		return
+	}
+	s.told[applying] = ""
+	if s.tried = want; !s.dryRun {
+		r.Applied = &want
+	}
+}
+
+// of is the part of a fleet that has targets.
+func (s *scaling) of(f replay.Fleet) (part replay.Fleet) {
+	for role := range s.targets {
+		*part.Of(role) = *f.Of(role)
+	}
+	return part
+}

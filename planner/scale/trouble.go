@@ -1,0 +1,42 @@
+// Trouble: what an error of the API server means, and what to do about it.
+
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kvasir/discovery/kubeapi"
+)
+
+// A question is what the API server is asked: the object in words, and its resource as a Role names it.
+type question struct {
+	group                schema.GroupVersion
+	verb, resource, what string
+}
+
+// trouble says it in one line that is the same at each try.
+func trouble(ctx context.Context, q *question, c *kubeapi.Client, err error) error {
+	what := fmt.Sprintf("cannot %s %s in namespace %s", q.verb, q.what, c.Namespace)
+	var outer *url.Error
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return err // for who asked
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: the API server forbids it; a Role there needs {apiGroups: [%q], resources: [%s], verbs: [%s]}, and a RoleBinding to us. It says: %w", what, q.group.Group, q.resource, q.verb, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: the API server at %s does not know us: the token or certificate is not, or no longer, valid there", what, c.Host())
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s: there is none: %w", what, err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%s: no answer in %v", what, callTimeout)
+	case errors.As(err, &outer):
+		return fmt.Errorf("cannot reach the API server at %s: %w", c.Host(), kubeapi.Lasting(outer.Err))
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
