@@ -133,6 +133,8 @@ func comments(t *testing.T) map[string]string {
 			parents[len(m[1])/2] = m[2]
 		}
 		switch m := sibling.FindStringSubmatch(line); {
+		case len(m) > 0 && len(m[1]) == 2:
+			found[join(parents[0], m[2])] = m[3]
 		case len(m) > 0 && len(m[1]) == 4:
 			found[join(join(parents[0], parents[1]), m[2])] = m[3]
 		case strings.HasPrefix(line, "# [restart] Engines inside"):
