@@ -51,7 +51,9 @@ func schemaOf(k *Key, descriptions map[string]string) map[string]any {
 	case KindGroup:
 		props := map[string]any{}
 		for _, c := range k.Children {
-			props[c.Name] = schemaOf(c, descriptions)
+			for _, name := range append([]string{c.Name}, c.also...) {
+				props[name] = schemaOf(c, descriptions)
+			}
 		}
 		s["type"], s["properties"], s["additionalProperties"] = []string{"object", "null"}, props, false
 	case KindList:
