@@ -168,7 +168,7 @@ func (l *accessLog) candidates(x *exchange, at *kvroute.Placement) {
 	}
 	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
 		Str("policy", x.plan.state.settings.Routing.Policy.String()).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
-		Array("candidates", list).Msg("placement")
+		Array("candidates", list).Msg("placement, cached blocks: " + strconv.Itoa(x.facts.placed.overlap)) // as Dynamo's router says it
 }
 
 // other writes the line of a request that is not passed on to workers: health, models
