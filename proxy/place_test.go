@@ -470,7 +470,7 @@ func TestReloadChangesPolicy(t *testing.T) {
 	a := p.placed(t, body)
 	p.held(t, a.worker, a.of)
 	b := p.placed(t, body)
-	if line := fmt.Sprintf(`"message":"placement, cached blocks: %d"`, b.overlap); b.overlap == 0 || !strings.Contains(p.log.String(), line) {
+	if line := fmt.Sprintf(`"overlap":"cached blocks: %d"`, b.overlap); b.overlap == 0 || !strings.Contains(p.log.String(), line) {
 		t.Errorf("the log does not say %s", line)
 	}
 	plain := *p.state.Load().settings
