@@ -4,9 +4,9 @@
 // DynamoGraphDeployments. Of several Kvasirs one does it.
 //
 //	s := scale.New(&scale.Options{Targets: targets, Lease: "kvasir-planner", Term: 3 * time.Minute})
-//	group, err := s.Meet(ctx, now, rate) // who does it, and what comes to the others
-//	seen, err := s.Look(ctx)             // what there is
-//	err = s.Apply(ctx, seen, want)       // what is wanted
+//	group, err := s.Meet(ctx, clock, rate)   // who does it, and what comes to the others
+//	seen, err := s.Look(ctx)                 // what there is
+//	changed, err := s.Apply(ctx, seen, want) // what is wanted
 //
 // Nothing is written that the API server has not told us before: each patch names the version of the object that it is
 // for, and the API server refuses it where somebody else was faster.
@@ -89,6 +89,18 @@ func (s Seen) Fleet() (f replay.Fleet) {
 		*f.Of(role) = state.Replicas
 	}
 	return f
+}
+
+// Got is how far the targets have got, all together.
+type Got struct{ Updated, Ready int }
+
+// Got is it.
+func (s Seen) Got() (g Got) {
+	for _, state := range s {
+		g.Updated += state.updated
+		g.Ready += state.Ready
+	}
+	return g
 }
 
 // Changing says what is under way at one of them; "": nothing.

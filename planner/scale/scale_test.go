@@ -146,6 +146,11 @@ func TestChanging(t *testing.T) {
 		"a graph rolls over": {agg, "dynamographdeployment/agg/Decode", "a rolling update is under way", graph(func(o scaletest.Object) {
 			o["status"].(scaletest.Object)["rollingUpdate"] = scaletest.Object{"phase": "InProgress"}
 		})},
+		"a graph of several nodes": {agg, "dynamographdeployment/agg/Decode", "", graph(func(o scaletest.Object) {
+			service := o["status"].(scaletest.Object)["services"].(scaletest.Object)["Decode"].(scaletest.Object)
+			service["availableReplicas"] = service["readyReplicas"]
+			delete(service, "readyReplicas")
+		})},
 		"a graph is not ready": {agg, "dynamographdeployment/agg/Decode", "1 of 3 replicas are ready", graph(func(o scaletest.Object) {
 			o["status"].(scaletest.Object)["services"].(scaletest.Object)["Decode"].(scaletest.Object)["readyReplicas"] = 1
 		})},

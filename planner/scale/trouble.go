@@ -34,7 +34,7 @@ func trouble(ctx context.Context, q *question, c *kubeapi.Client, err error) err
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: there is none: %w", what, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s: no answer in %v", what, callTimeout)
+		return fmt.Errorf("%s: no answer in time, which is %v, or as long as we still lead", what, callTimeout)
 	case errors.As(err, &outer):
 		return fmt.Errorf("cannot reach the API server at %s: %w", c.Host(), kubeapi.Lasting(outer.Err))
 	}
