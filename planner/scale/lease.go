@@ -249,9 +249,13 @@ func (s *Scaler) ours(now time.Time, rate float64) (annotations map[string]any, 
 func (s *Scaler) createLease(ctx context.Context, now time.Time, rate float64) error {
 	annotations, spec := s.ours(now, rate)
 	spec["acquireTime"], spec["leaseTransitions"] = spec["renewTime"], 0
-	return s.sendLease(ctx, "create", map[string]any{
+	return s.sendLease(ctx, "create", s.newLease(annotations, spec), false)
+}
+
+func (s *Scaler) newLease(annotations, spec map[string]any) map[string]any {
+	return map[string]any{
 		"apiVersion": coordination.String(), "kind": "Lease", "metadata": map[string]any{"name": s.options.Lease, "annotations": annotations}, "spec": spec,
-	})
+	}
 }
 
 // writeLease renews what we say and, where we lead, the lease, under the version that was read.
@@ -274,19 +278,23 @@ func (s *Scaler) writeLease(ctx context.Context, o *leaseObject, leads bool, now
 			}
 		}
 	}
-	return s.sendLease(ctx, "patch", patch)
+	return s.sendLease(ctx, "patch", patch, false)
 }
 
-func (s *Scaler) sendLease(ctx context.Context, verb string, object map[string]any) error {
+func (s *Scaler) sendLease(ctx context.Context, verb string, object map[string]any, dry bool) error {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("cannot write Lease %s: %w", s.options.Lease, err)
 	}
 	_, err = s.ask(ctx, s.leaseQuestion(verb), func(r *rest.RESTClient, c *kubeapi.Client) *rest.Request {
+		request := r.Patch(types.MergePatchType).Name(s.options.Lease)
 		if verb == "create" {
-			return r.Post().Namespace(c.Namespace).Resource("leases").Body(body).SetHeader("Content-Type", "application/json")
+			request = r.Post().SetHeader("Content-Type", "application/json")
 		}
-		return r.Patch(types.MergePatchType).Namespace(c.Namespace).Resource("leases").Name(s.options.Lease).Body(body)
+		if dry {
+			request = request.Param("dryRun", metav1.DryRunAll)
+		}
+		return request.Namespace(c.Namespace).Resource("leases").Body(body)
 	})
 	return err
 }
@@ -319,7 +327,7 @@ func (s *Scaler) Close(ctx context.Context, now time.Time) error {
 			}
 		}
 		// The others write what comes to them into the same object.
-		if err := s.sendLease(ctx, "patch", patch); !apierrors.IsConflict(err) {
+		if err := s.sendLease(ctx, "patch", patch, false); !apierrors.IsConflict(err) {
 			return err
 		}
 	}

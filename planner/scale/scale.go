@@ -71,11 +71,14 @@ func New(o *Options) *Scaler {
 	}
 	var mark [4]byte
 	_, _ = rand.Read(mark[:]) // it does not fail
-	s := &Scaler{options: *o, api: kubeapi.New(o.Kubeconfig, o.Namespace, scheme)}
+	s := &Scaler{options: *o, api: kubeapi.New(o.Kubeconfig, o.Namespace, scheme).Bound(mostReply)}
 	s.lease.mark = hex.EncodeToString(mark[:])
 	s.id = host + "_" + s.lease.mark
 	return s
 }
+
+// mostReply bounds an answer, in bytes; etcd takes objects of 1.5 MB.
+const mostReply = 4 << 20
 
 // callTimeout is for one question to the API server.
 const callTimeout = 10 * time.Second
@@ -196,14 +199,14 @@ func (s *Scaler) write(ctx context.Context, t *Target, seen *State, to int, ours
 		case now.Replicas != seen.Replicas:
 			return false, fmt.Errorf("cannot scale %s: somebody else has set %d replicas meanwhile; let one of the two do it alone", t, now.Replicas)
 		}
-		if err = s.patch(ctx, t, now.version, to); !apierrors.IsConflict(err) {
+		if err = s.patch(ctx, t, now.version, to, s.options.DryRun); !apierrors.IsConflict(err) {
 			return err == nil, err
 		}
 	}
 	return false, fmt.Errorf("cannot scale %s: somebody changes it all the time, after %d tries", t, mostTries)
 }
 
-func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int) error {
+func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int, dry bool) error {
 	body, err := json.Marshal(t.kind.patch(t, version, to))
 	if err != nil {
 		return fmt.Errorf("cannot scale %s: %w", t, err)
@@ -213,7 +216,7 @@ func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int) e
 		if t.kind.part != "" {
 			request = request.SubResource(t.kind.part)
 		}
-		if s.options.DryRun {
+		if dry {
 			request = request.Param("dryRun", metav1.DryRunAll)
 		}
 		return request
