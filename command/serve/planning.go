@@ -171,7 +171,7 @@ func (g *planning) plan(ctx context.Context, now time.Time, clock func() time.Ti
 	load := g.recorder.Load(now, &o)
 	if g.scaling != nil {
 		before := time.Now()
-		g.scaling.look(ctx, clock, g.planner.Rate(load), r)
+		g.scaling.look(ctx, now, clock, g.planner.Rate(load), r)
 		load.Others = g.scaling.group.Others
 		deadline = deadline.Add(time.Since(before)) // a slow API server takes nothing of the plan's time
 	}

@@ -87,7 +87,7 @@ func (s *scaling) leadsFor(while time.Duration, now time.Time) bool {
 }
 
 // look asks what there is, and meets the others, who are told how many requests come here.
-func (s *scaling) look(ctx context.Context, clock func() time.Time, rate float64, r *planner.Report) {
+func (s *scaling) look(ctx context.Context, now time.Time, clock func() time.Time, rate float64, r *planner.Report) {
 	var err error
 	if s.group, err = s.scaler.Meet(ctx, clock, rate); err != nil {
 		s.tell(r, meeting, err)
@@ -97,7 +97,7 @@ func (s *scaling) look(ctx context.Context, clock func() time.Time, rate float64
 		s.seen = nil
 		s.tell(r, looking, lookErr)
 	}
-	s.watch(clock())
+	s.watch(now)
 	s.report(r)
 	if err == nil && lookErr == nil && s.told[meeting]+s.told[looking] != "" {
 		s.told[meeting], s.told[looking] = "", ""

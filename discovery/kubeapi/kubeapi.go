@@ -79,7 +79,7 @@ func (a *API) Client() (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "kvasir"
+	config.UserAgent, config.QPS = "kvasir", -1 // nobody here asks often, and a limiter has errors of its own
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.WarningHandler = rest.NoWarnings{}
