@@ -21,6 +21,7 @@ import (
 	"kvasir/config"
 	"kvasir/discovery"
 	"kvasir/kvroute"
+	"kvasir/planner/scale"
 	"kvasir/proxy"
 	"kvasir/tracing"
 	"kvasir/upstream"
@@ -61,7 +62,7 @@ Each problem is one line: file:line:column: key: what is wrong.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store, NATS and the collector of traces; exit code 1 if one does not answer")
+	cmd.Flags().BoolVar(&live, "live", false, "also ask every worker, the cache's store, NATS, what the planner scales and the collector of traces; exit code 1 if one does not answer")
 	return cmd
 }
 
@@ -171,6 +172,7 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 	} else if peersWhat != "" {
 		fmt.Fprintf(out, "peers: ok (%s)\n", peersWhat)
 	}
+	plannerErr := checkPlanner(ctx, out, g.Config)
 	tracesErr := checkTraces(ctx, out, g)
 	if modelErr := checkModels(out, g.Config); modelErr != nil {
 		fmt.Fprintf(out, "classify: failed: %v\n", modelErr)
@@ -190,9 +192,29 @@ func checkLive(ctx context.Context, out io.Writer, g *config.Generation) error {
 		return errors.New("the cache failed")
 	case peersErr != nil:
 		return errors.New("what replicas share by failed")
+	case plannerErr != nil:
+		return errors.New("what the planner scales failed")
 	case tracesErr != nil:
 		return errors.New("the collector of traces failed")
 	}
+	return nil
+}
+
+// checkPlanner asks for what the planner scales in Kubernetes, and whether it may.
+func checkPlanner(ctx context.Context, out io.Writer, c *config.Config) error {
+	mode := c.PlannerMode()
+	o := wiring.Scaling(&c.Planner, mode)
+	if o == nil || mode == "off" {
+		return nil
+	}
+	what, err := scale.New(o).Check(ctx, time.Now())
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(out, "planner: failed: %s\n", strings.TrimSpace(line))
+		}
+		return err
+	}
+	fmt.Fprintf(out, "planner: ok (%s)\n", what)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"kvasir/command/wiring"
 	"kvasir/config"
+	"kvasir/planner/scale/scaletest"
 )
 
 // TestExposed: what stands open to a network is warned of, and nothing on loopback.
@@ -145,4 +147,46 @@ cache: {store: off}`)}
 	if want := `models: failed: model "other" (a fallback of "sim") is served by no worker; served: sim`; !strings.Contains(out.String(), want) || err == nil || err.Error() != "1 name of models that no worker serves" {
 		t.Errorf("it ends with %v and says\n%s", err, out.Bytes())
 	}
+}
+
+// TestCheckLivePlanner: each target and the Lease are asked for, and whether they may be written to; nothing is written.
+func TestCheckLivePlanner(t *testing.T) {
+	api := scaletest.Start(t)
+	const vllm, lease = "/apis/apps/v1/namespaces/team/deployments/vllm", "/apis/coordination.k8s.io/v1/namespaces/team/leases/kvasir-planner"
+	api.Put(vllm, scaletest.Deployment(3, 2))
+	text := fmt.Sprintf("simulate: [{name: sim1, model: sim, events: false}]\nmodels: [{name: sim, default: true}]\nserver: {listen: 127.0.0.1:0}\ncache: {store: 'off'}\nplanner: {kubernetes: {both: deployment/vllm, kubeconfig: %s}}\n", api.Kubeconfig)
+	check := func(bad int, want ...string) {
+		t.Helper()
+		g, _, err := (&config.Layers{BuiltIn: []byte(text)}).Load()
+		do(t, err)
+		var out bytes.Buffer
+		err = checkLive(t.Context(), &out, g)
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) || (err != nil) != (bad == 1) || bad == 1 && err.Error() != "what the planner scales failed" {
+				t.Errorf("%v\n%s\nwant %s", err, out.String(), w)
+			}
+		}
+	}
+	check(0, "planner: ok (Deployment vllm with 2 of 3 replicas ready; Lease kvasir-planner, which will be made)\n")
+	if api.Get(lease) != nil {
+		t.Error("it has made the lease")
+	}
+	api.Put(lease, scaletest.Object{"spec": scaletest.Object{"holderIdentity": "pod_1"}})
+	check(0, "; Lease kvasir-planner of pod_1)\n")
+	for _, asked := range api.Asked() {
+		if !strings.HasPrefix(asked, "GET ") && !strings.HasSuffix(asked, "?dryRun=All") {
+			t.Error(asked)
+		}
+	}
+	api.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch {
+			return false
+		}
+		scaletest.Refuse(w, 403, "Forbidden", "no")
+		return true
+	})
+	check(1, "planner: failed: cannot patch Deployment vllm in namespace team: the API server forbids it; a Role there needs", "planner: failed: cannot patch Lease kvasir-planner in namespace team: the API server forbids it")
+	api.Before(nil)
+	api.Delete(vllm)
+	check(1, "planner: failed: cannot get Deployment vllm in namespace team: there is none")
 }

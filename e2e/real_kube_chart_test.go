@@ -199,6 +199,7 @@ func TestRealKubeChartValues(t *testing.T) {
 		{"rights to list and watch", nil, []string{"resources: [pods], verbs: [list, watch]"}, []string{"verbs: [get"}},
 		{"an account that is there", []string{"--set=serviceAccount.create=false", "--set=serviceAccount.name=mine"}, []string{`{kind: ServiceAccount, name: "mine", namespace: "llm"}`}, []string{"kind: ServiceAccount\n"}},
 		{"no planner", nil, nil, []string{"kind: Lease", "planner:", "resourceNames"}},
+		{"off without quotes, which YAML reads as false", []string{"--set-json=planner.mode=false"}, nil, []string{"kind: Lease", "planner:", "resourceNames"}},
 		{"a planner for both", []string{"--set=planner.mode=apply", "--set=config.planner.max_workers=8"},
 			[]string{"both: deployment/kvasir-bothworker0\n", "lease: kvasir-planner\n", "max_workers: 8\n", "mode: apply\n", "kind: Lease",
 				`resources: [deployments/scale], resourceNames: ["kvasir-bothworker0"], verbs: [patch]`, `resources: [leases], resourceNames: ["kvasir-planner"], verbs: [get, patch]`}, []string{"create]", "ClusterRole\n"}},

@@ -67,7 +67,8 @@ func startPlanning(log zerolog.Logger, c *config.Config, p *proxy.Proxy, k *keda
 			p.Planned(r)
 			k.Tell(r)
 		}
-		k.Tell(&g.report)
+		first := g.report // the other one is written to
+		k.Tell(&first)
 	}
 	g.scaling = newScaling(log, &g.config, mode)
 	p.Record(g.recorder, c.Planner.Model)
@@ -106,8 +107,8 @@ func (g *planning) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-every.C:
-			g.step(ctx, now)
+		case <-every.C:
+			g.step(ctx, time.Now()) // a tick that came while the last plan was made says when that was
 		}
 	}
 }
@@ -115,8 +116,9 @@ func (g *planning) run(ctx context.Context) {
 // step makes a plan, and sees to what follows from it.
 func (g *planning) step(ctx context.Context, now time.Time) {
 	r, began := g.Report(), time.Now()
+	clock := func() time.Time { return now.Add(time.Since(began)) }
 	r.At, r.Problem = now, ""
-	err := g.plan(ctx, now, r)
+	err := g.plan(ctx, now, clock, r)
 	if err != nil && ctx.Err() == nil {
 		r.State, r.Problem = "there is no plan", err.Error()
 		r.Failures[planner.PlanFailed]++
@@ -125,15 +127,14 @@ func (g *planning) step(ctx context.Context, now time.Time) {
 	r.Took = time.Since(began)
 	r.TookMS = float64(r.Took) / float64(time.Millisecond)
 	g.tell(r)
-	now = now.Add(time.Since(began))
-	if r.Wanted == nil || ctx.Err() != nil || !g.scaling.leads(now) {
+	if r.Wanted == nil || ctx.Err() != nil {
 		return
 	}
 	if g.scaling != nil && err == nil { // what an older plan wanted is not for what is there now
-		g.scaling.apply(ctx, now, *r.Wanted, r)
+		g.scaling.apply(ctx, clock(), *r.Wanted, r)
 		g.tell(r)
 	}
-	if g.mode == "apply" && len(g.config.Command) > 0 && g.applied != *r.Wanted {
+	if g.mode == "apply" && len(g.config.Command) > 0 && g.applied != *r.Wanted && g.scaling.leadsFor(g.config.CommandTimeout, clock()) {
 		g.apply(ctx, *r.Wanted, r)
 		g.tell(r)
 	}
@@ -149,7 +150,7 @@ func (g *planning) tell(r *planner.Report) {
 }
 
 // plan makes one plan into the report.
-func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (err error) {
+func (g *planning) plan(ctx context.Context, now time.Time, clock func() time.Time, r *planner.Report) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a bug here is not to end the program
 			err = fmt.Errorf("BUG: %v", fault)
@@ -169,8 +170,10 @@ func (g *planning) plan(ctx context.Context, now time.Time, r *planner.Report) (
 	o := g.planner.Options()
 	load := g.recorder.Load(now, &o)
 	if g.scaling != nil {
-		g.scaling.look(ctx, now, g.planner.Rate(load), r)
+		before := time.Now()
+		g.scaling.look(ctx, now, clock, g.planner.Rate(load), r)
 		load.Others = g.scaling.group.Others
+		deadline = deadline.Add(time.Since(before)) // a slow API server takes nothing of the plan's time
 	}
 	begins := g.goOnFrom(&there, now)
 	// What is wanted is what is said to others, so it goes on from there, not from how many happen to be up.

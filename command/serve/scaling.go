@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/kvroute"
 	"kvasir/kvroute/replay"
@@ -25,16 +26,16 @@ type scaling struct {
 
 	group    scale.Group
 	seen     scale.Seen // nil: not known now
-	changing time.Time  // since when a change is under way; zero: none is
+	changing time.Time  // since when a change is under way, or has got no further; zero: none is
+	furthest scale.Got  // that it has got
 	stuck    bool       // that takes too long to be waited for
 	told     [3]string  // what was logged last, by place
 	tried    replay.Fleet
 }
 
 const (
-	leasePlans = 3                // plans of one that leads that may be missed before another one does
-	leastTerm  = 15 * time.Second // of a lease
-	// leastPatience is for how long a change is waited for at least: by itself a Deployment is given up after that.
+	// leastPatience is for how long a change that gets no further is waited for at least: by itself a Deployment is given
+	// up after that.
 	leastPatience = 10 * time.Minute
 	startTimes    = 3 // likewise, in start_time
 )
@@ -48,19 +49,11 @@ const (
 
 // newScaling is nil where nothing is done in Kubernetes.
 func newScaling(log zerolog.Logger, c *config.Planner, mode string) *scaling {
-	k := &c.Kubernetes
-	if !k.On() {
+	o := wiring.Scaling(c, mode)
+	if o == nil {
 		return nil
 	}
-	s := &scaling{log: log, targets: k.Targets(), dryRun: mode != "apply", patient: max(leastPatience, startTimes*c.StartTime)}
-	lease := k.Lease
-	if lease == "" {
-		lease = "kvasir-planner"
-	}
-	s.scaler = scale.New(&scale.Options{
-		Kubeconfig: string(k.Kubeconfig), Namespace: k.Namespace, Targets: s.targets, Lease: lease, Term: max(leastTerm, leasePlans*c.Interval), DryRun: s.dryRun,
-	})
-	return s
+	return &scaling{log: log, scaler: scale.New(o), targets: o.Targets, dryRun: o.DryRun, patient: max(leastPatience, startTimes*c.StartTime)}
 }
 
 // close gives the lease back.
@@ -88,13 +81,15 @@ func (s *scaling) roles() (apart, named bool) {
 	return !both, true
 }
 
-// leads says whether it is for us to apply what is wanted.
-func (s *scaling) leads(now time.Time) bool { return s == nil || s.scaler.Leads(now) }
+// leadsFor says whether it is for us to apply what is wanted, and stays so for a while.
+func (s *scaling) leadsFor(while time.Duration, now time.Time) bool {
+	return s == nil || s.scaler.Left(now) > while
+}
 
 // look asks what there is, and meets the others, who are told how many requests come here.
-func (s *scaling) look(ctx context.Context, now time.Time, rate float64, r *planner.Report) {
+func (s *scaling) look(ctx context.Context, now time.Time, clock func() time.Time, rate float64, r *planner.Report) {
 	var err error
-	if s.group, err = s.scaler.Meet(ctx, now, rate); err != nil {
+	if s.group, err = s.scaler.Meet(ctx, clock, rate); err != nil {
 		s.tell(r, meeting, err)
 	}
 	seen, lookErr := s.scaler.Look(ctx)
@@ -110,17 +105,20 @@ func (s *scaling) look(ctx context.Context, now time.Time, rate float64, r *plan
 	}
 }
 
-// watch notes for how long a change has been under way.
+// watch notes for how long a change has got no further. One that gets on is waited for, as long as it takes: some models
+// take minutes to load, and a rolling update loads one after the other. Replicas that come and go are no progress.
 func (s *scaling) watch(now time.Time) {
-	what := s.seen.Changing()
+	what, got := s.seen.Changing(), s.seen.Got()
 	switch {
+	case s.seen == nil: // not known now
 	case what == "":
-		s.changing, s.stuck = time.Time{}, false
-	case s.changing.IsZero():
-		s.changing = now
+		s.changing, s.furthest, s.stuck = time.Time{}, scale.Got{}, false
+	case s.changing.IsZero() || got.Updated > s.furthest.Updated || got.Ready > s.furthest.Ready:
+		s.changing, s.stuck = now, false
+		s.furthest = scale.Got{Updated: max(got.Updated, s.furthest.Updated), Ready: max(got.Ready, s.furthest.Ready)}
 	case !s.stuck && now.Sub(s.changing) > s.patient:
 		s.stuck = true
-		s.log.Warn().Str("change", what).Str("for", now.Sub(s.changing).Round(time.Second).String()).Msg("a change of the workers takes so long that the planner does not wait for it; see why its pods do not become ready")
+		s.log.Warn().Str("change", what).Str("for", now.Sub(s.changing).Round(time.Second).String()).Msg("a change of the workers has got no further for so long that the planner does not wait for it; see why its pods do not become ready")
 	}
 }
 
@@ -161,9 +159,12 @@ func (s *scaling) report(r *planner.Report) {
 func (s *scaling) apply(ctx context.Context, now time.Time, want replay.Fleet, r *planner.Report) {
 	has := s.seen.Fleet()
 	want = s.of(want)
-	if s.seen == nil || want == has || s.underWay() || !s.leads(now) {
+	left := s.scaler.Left(now)
+	if s.seen == nil || want == has || s.underWay() || left <= 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, left) // another one may begin after that
+	defer cancel()
 	if s.dryRun && want == s.tried {
 		return // it was asked what that would do
 	}

@@ -4,6 +4,7 @@ package serve
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -179,6 +180,80 @@ func TestScalingIsStuck(t *testing.T) {
 	}
 	if n := api.Replicas(vllmPath); n != 1 || !r.shown.Kubernetes.Stuck || strings.Count(r.log.String(), "see why its pods do not become ready") != 1 {
 		t.Errorf("%d replicas; %+v\n%s", n, r.shown.Kubernetes, r.log.String())
+	}
+}
+
+// A change that gets on is waited for, however long it takes; replicas that come and go are no progress.
+func TestScalingIsSlow(t *testing.T) {
+	api := scaletest.Start(t)
+	r := rehearseScaling(t, api, "apply", config.PlannerKubernetes{}, 0)
+	r.there.Fleet = replay.Fleet{Workers: 6}
+	for updated := range 6 { // a rolling update, of models that take 8 minutes to load
+		o := scaletest.Deployment(6, 6-updated%2)
+		o["status"].(scaletest.Object)["updatedReplicas"] = updated
+		api.Put(vllmPath, o)
+		for range 8 {
+			if r.minute(1); api.Replicas(vllmPath) != 6 {
+				t.Fatalf("%d replicas while %d of 6 are updated", api.Replicas(vllmPath), updated)
+			}
+		}
+	}
+	for i := range 12 { // one crashes again and again
+		api.Put(vllmPath, scaletest.Deployment(6, 5-i%2))
+		r.minute(1)
+		if api.Replicas(vllmPath) == 1 {
+			return
+		}
+	}
+	t.Errorf("%d replicas: one that crashes is waited for without end", api.Replicas(vllmPath))
+}
+
+// What takes longer than the lease is good for is not begun, and what was begun ends with it.
+func TestScalingWithoutTime(t *testing.T) {
+	api := scaletest.Start(t)
+	r := rehearseScaling(t, api, "apply", config.PlannerKubernetes{Prefill: "deployment/p", Decode: "deployment/d"}, 0)
+	api.Put(prefillPath, scaletest.Deployment(1, 1))
+	api.Put(decodePath, scaletest.Deployment(1, 1))
+	r.minute(1)
+	api.Before(func(_ http.ResponseWriter, q *http.Request) bool {
+		if q.Method != http.MethodPatch || !strings.HasPrefix(q.URL.Path, prefillPath) {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, q.Body) // after which the server sees that the client has gone
+		<-q.Context().Done()
+		return true
+	})
+	almost := r.now.Add(r.scaling.scaler.Left(r.now) - time.Millisecond)
+	r.scaling.apply(t.Context(), almost, replay.Fleet{Prefill: 2, Decode: 2}, r.shown)
+	if api.Replicas(decodePath) != 1 || !strings.Contains(r.shown.Problem, "no answer in time") {
+		t.Errorf("%d: %s", api.Replicas(decodePath), r.shown.Problem)
+	}
+	api.Before(nil)
+
+	c := config.Planner{Kubernetes: config.PlannerKubernetes{Lease: "kvasir-planner", Kubeconfig: config.Path(api.Kubeconfig)}, Command: []string{"false"}, CommandTimeout: 2 * time.Minute}
+	command := rehearse("apply", c)
+	command.scaling = newScaling(command.planning.log, &command.config, "apply")
+	command.there.Fleet = replay.Fleet{Workers: 2}
+	api.Delete(leasePath)
+	command.minute(60)
+	ran := command.shown.Failures[planner.CommandFailed]
+	if ran == 0 {
+		t.Fatalf("the command was not run: %+v", command.shown)
+	}
+	api.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		scaletest.Refuse(w, 503, "ServiceUnavailable", "away")
+		return true
+	})
+	for command.scaling.scaler.Left(command.now) > 2*time.Minute {
+		command.minute(60)
+		ran = command.shown.Failures[planner.CommandFailed]
+	}
+	if !command.scaling.scaler.Leads(command.now) {
+		t.Fatal("there is no time left at all")
+	}
+	command.minute(60)
+	if command.shown.Failures[planner.CommandFailed] != ran {
+		t.Error("a command was begun that may go on when another one runs it")
 	}
 }
 

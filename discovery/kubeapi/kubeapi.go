@@ -35,6 +35,7 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 type API struct {
 	kubeconfig, namespace string // as New was told
 	scheme                func() *runtime.Scheme
+	most                  int64 // bytes of a reply; 0: not bounded, as a watch has no end
 
 	mu  sync.Mutex // guards all below
 	now *Client
@@ -51,6 +52,12 @@ type Client struct {
 // scheme has the types of what is read.
 func New(kubeconfig, namespace string, scheme func() *runtime.Scheme) *API {
 	return &API{kubeconfig: kubeconfig, namespace: namespace, scheme: scheme}
+}
+
+// Bound has a reply of more bytes be an error. It is called before anything is asked.
+func (a *API) Bound(most int64) *API {
+	a.most = most
+	return a
 }
 
 // NewScheme returns a scheme without types, and keeps the library from writing to stderr: all that is worth saying is
@@ -72,10 +79,13 @@ func (a *API) Client() (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.UserAgent = "kvasir"
+	config.UserAgent, config.QPS = "kvasir", -1 // nobody here asks often, and a limiter has errors of its own
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.WarningHandler = rest.NoWarnings{}
+	if a.most > 0 {
+		config.Wrap(func(t http.RoundTripper) http.RoundTripper { return &bounded{t, a.most} })
+	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the credentials for the API server: %w", err)

@@ -11,6 +11,7 @@ package keda
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -52,7 +53,7 @@ func New(conf *tls.Config) *Server {
 	s := &Server{told: make(chan struct{})}
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodec(codec{}), grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(mostStreams), grpc.MaxHeaderListSize(mostHeader),
-		grpc.ConnectionTimeout(handshake),
+		grpc.ConnectionTimeout(handshake), grpc.WaitForHandlers(true),
 		// One that is gone without a word is found out, and one that asks for signs of life all the time is not answered.
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: mostIdle, Time: time.Minute, Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -67,7 +68,10 @@ func New(conf *tls.Config) *Server {
 
 // Serve answers on a listener until Close.
 func (s *Server) Serve(l net.Listener) error {
-	return s.grpc.Serve(netutil.LimitListener(l, mostConnections))
+	if err := s.grpc.Serve(netutil.LimitListener(l, mostConnections)); !errors.Is(err, grpc.ErrServerStopped) { // before it began
+		return err
+	}
+	return nil
 }
 
 // Close ends all connections, and waits for what was being answered.

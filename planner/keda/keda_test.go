@@ -273,3 +273,19 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// One that ends before it has begun to serve, as at a mistake in the rest of the start, is no mistake itself.
+func TestCloseBeforeServe(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(nil)
+	s.Close()
+	if err := s.Serve(l); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		t.Error("the listener is open")
+	}
+}

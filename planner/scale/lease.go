@@ -23,8 +23,10 @@ import (
 //
 //  1. Who leads writes its name and the time into it, each time with the version that it has read: of two that write at
 //     once the API server takes one.
-//  2. Clocks are not compared. Another one leads for as long as what it wrote changes within a term, as seen from here,
-//     and we lead until a term after we began to write it. So we stop before anybody else begins.
+//  2. Clocks are not compared. Another one leads for as long as what it wrote changes within a term, as seen from here:
+//     counted from when an answer with it had come to when the next question was sent. We lead until a term after we
+//     began to ask. So we stop before anybody else begins, however slow the API server is. The longer of the terms
+//     counts, ours or the one that the leader wrote: in an update it may have another one.
 //  3. Who cannot reach the API server cannot scale either: a partition has no second leader that could do anything.
 //  4. Each of them writes how many requests come to it as an annotation of its own. What has not changed since we look,
 //     or for a term, is of one that is gone.
@@ -33,10 +35,12 @@ type lease struct {
 	until time.Time // we lead until then
 	beats int       // that we wrote
 
-	leader  string    // whose record it is, and what it said
-	record  string    //
-	since   time.Time // from when on the record is as it is
+	leader  string        // whose record it is, and what it said
+	record  string        //
+	since   time.Time     // from when on the record is as it is
+	term    time.Duration // for how long it is believed
 	members map[string]*member
+	group   Group // as it was known last
 }
 
 // member is another Kvasir, by its annotation.
@@ -65,6 +69,8 @@ type leaseObject struct {
 		HolderIdentity   *string
 		RenewTime        *string
 		LeaseTransitions *int
+
+		LeaseDurationSeconds *int64
 	}
 }
 
@@ -80,47 +86,57 @@ const (
 	mostMembers = 256      // that are listened to
 	mostSaid    = 1024     // bytes of an annotation that is read
 	mostRate    = 10000000 // that is believed
+	mostTerm    = 30 * 24 * time.Hour
 )
 
 var coordination = schema.GroupVersion{Group: "coordination.k8s.io", Version: "v1"}
 
-// Meet tells the others how many requests a second come here, hears what comes to them, and says who leads.
-func (s *Scaler) Meet(ctx context.Context, now time.Time, rate float64) (Group, error) {
+// Meet tells the others how many requests a second come here, hears what comes to them, and says who leads. Where it
+// cannot, the others are those that were known last.
+func (s *Scaler) Meet(ctx context.Context, clock func() time.Time, rate float64) (Group, error) {
+	err := s.meet(ctx, clock, rate)
+	s.lease.group.Leads = s.Leads(clock())
+	return s.lease.group, err
+}
+
+func (s *Scaler) meet(ctx context.Context, clock func() time.Time, rate float64) error {
 	l := &s.lease
 	l.beats++
 	for range mostTries {
-		began := time.Now()
+		asked := clock()
 		o, err := s.readLease(ctx)
 		if apierrors.IsNotFound(err) {
-			if err = s.createLease(ctx, now, rate); apierrors.IsAlreadyExists(err) {
+			if err = s.createLease(ctx, asked, rate); apierrors.IsAlreadyExists(err) {
 				continue
 			}
 			if err == nil {
-				l.until = now.Add(s.options.Term)
-				return Group{Leads: true, Leader: s.id, Size: 1}, nil
+				l.until, l.group = asked.Add(s.options.Term), Group{Leader: s.id, Size: 1}
 			}
+			return err
 		}
 		if err != nil {
-			return Group{Leads: now.Before(l.until)}, err
+			return err
 		}
-		l.hear(o, now, s.options.Term)
-		leads := l.leader == s.id || l.leader == "" || now.Sub(l.since) >= s.options.Term
-		err = s.writeLease(ctx, o, leads, now, rate)
+		l.hear(o, clock(), s.options.Term)
+		leads := l.leader == s.id || l.leader == "" || asked.Sub(l.since) >= l.term
+		if !leads {
+			l.until = time.Time{} // another one does, whatever we were sure of
+		}
+		err = s.writeLease(ctx, o, leads, asked, rate)
 		if apierrors.IsConflict(err) {
 			continue
 		}
 		if err != nil {
-			return Group{Leads: now.Before(l.until)}, err
+			return err
 		}
 		if leads {
-			// From before it was written, by a clock that does not jump.
-			l.until, l.leader = now.Add(s.options.Term-time.Since(began)), s.id
+			l.until, l.leader = asked.Add(s.options.Term), s.id
 		}
-		g := Group{Leads: leads, Leader: l.leader, Size: 1}
-		g.Others, g.Size = l.others(now, s.options.Term)
-		return g, nil
+		l.group = Group{Leader: l.leader}
+		l.group.Others, l.group.Size = l.others(clock(), l.term)
+		return nil
 	}
-	return Group{Leads: now.Before(l.until)}, fmt.Errorf("cannot write Lease %s: others were faster, %d times", s.options.Lease, mostTries)
+	return fmt.Errorf("cannot write Lease %s: others were faster, %d times", s.options.Lease, mostTries)
 }
 
 // hear takes in what the Lease says.
@@ -134,6 +150,10 @@ func (l *lease) hear(o *leaseObject, now time.Time, term time.Duration) {
 	}
 	if record != l.record || l.since.IsZero() {
 		l.leader, l.record, l.since = leader, record, now
+	}
+	l.term = term
+	if n := o.Spec.LeaseDurationSeconds; n != nil && *n > 0 {
+		l.term = max(term, time.Duration(min(*n, int64(mostTerm/time.Second)))*time.Second)
 	}
 	if l.members == nil {
 		l.members = map[string]*member{}
@@ -157,7 +177,7 @@ func (l *lease) hear(o *leaseObject, now time.Time, term time.Duration) {
 		m.rate = rateOf(text)
 	}
 	for mark, m := range l.members {
-		if _, is := o.Metadata.Annotations[annotation+mark]; !is || now.Sub(later(m.changed, m.first)) > forgotten*term {
+		if _, is := o.Metadata.Annotations[annotation+mark]; !is || now.Sub(later(m.changed, m.first)) > forgotten*l.term {
 			delete(l.members, mark)
 		}
 	}
@@ -223,15 +243,19 @@ func (s *Scaler) ours(now time.Time, rate float64) (annotations map[string]any, 
 	text, _ := json.Marshal(said{s.id, math.Round(rate*1000) / 1000, s.lease.beats}) // it holds no value that could fail
 	at := now.UTC().Format(metav1.RFC3339Micro)
 	return map[string]any{annotation + s.lease.mark: string(text)},
-		map[string]any{"holderIdentity": s.id, "leaseDurationSeconds": int(max(s.options.Term/time.Second, 1)), "renewTime": at}
+		map[string]any{"holderIdentity": s.id, "leaseDurationSeconds": int64((s.options.Term + time.Second - 1) / time.Second), "renewTime": at}
 }
 
 func (s *Scaler) createLease(ctx context.Context, now time.Time, rate float64) error {
 	annotations, spec := s.ours(now, rate)
 	spec["acquireTime"], spec["leaseTransitions"] = spec["renewTime"], 0
-	return s.sendLease(ctx, "create", map[string]any{
+	return s.sendLease(ctx, "create", s.newLease(annotations, spec), false)
+}
+
+func (s *Scaler) newLease(annotations, spec map[string]any) map[string]any {
+	return map[string]any{
 		"apiVersion": coordination.String(), "kind": "Lease", "metadata": map[string]any{"name": s.options.Lease, "annotations": annotations}, "spec": spec,
-	})
+	}
 }
 
 // writeLease renews what we say and, where we lead, the lease, under the version that was read.
@@ -254,25 +278,32 @@ func (s *Scaler) writeLease(ctx context.Context, o *leaseObject, leads bool, now
 			}
 		}
 	}
-	return s.sendLease(ctx, "patch", patch)
+	return s.sendLease(ctx, "patch", patch, false)
 }
 
-func (s *Scaler) sendLease(ctx context.Context, verb string, object map[string]any) error {
+func (s *Scaler) sendLease(ctx context.Context, verb string, object map[string]any, dry bool) error {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("cannot write Lease %s: %w", s.options.Lease, err)
 	}
 	_, err = s.ask(ctx, s.leaseQuestion(verb), func(r *rest.RESTClient, c *kubeapi.Client) *rest.Request {
+		request := r.Patch(types.MergePatchType).Name(s.options.Lease)
 		if verb == "create" {
-			return r.Post().Namespace(c.Namespace).Resource("leases").Body(body).SetHeader("Content-Type", "application/json")
+			request = r.Post().SetHeader("Content-Type", "application/json")
 		}
-		return r.Patch(types.MergePatchType).Namespace(c.Namespace).Resource("leases").Name(s.options.Lease).Body(body)
+		if dry {
+			request = request.Param("dryRun", metav1.DryRunAll)
+		}
+		return request.Namespace(c.Namespace).Resource("leases").Body(body)
 	})
 	return err
 }
 
 // Leads says whether we still do.
-func (s *Scaler) Leads(now time.Time) bool { return now.Before(s.lease.until) }
+func (s *Scaler) Leads(now time.Time) bool { return s.Left(now) > 0 }
+
+// Left is for how long we lead from now on, unless the lease is renewed; nothing may be under way after that.
+func (s *Scaler) Left(now time.Time) time.Duration { return max(s.lease.until.Sub(now), 0) }
 
 // Close takes away what we said and, if we lead, lets the next one lead at once.
 func (s *Scaler) Close(ctx context.Context, now time.Time) error {
@@ -280,18 +311,25 @@ func (s *Scaler) Close(ctx context.Context, now time.Time) error {
 	if s.options.Lease == "" || s.lease.beats == 0 {
 		return nil
 	}
-	metadata := map[string]any{"annotations": map[string]any{annotation + s.lease.mark: nil}}
-	patch := map[string]any{"metadata": metadata}
-	if s.Leads(now) {
-		o, err := s.readLease(ctx)
-		if err != nil {
+	led := s.Leads(now)
+	s.lease.until = time.Time{}
+	for range mostTries {
+		metadata := map[string]any{"annotations": map[string]any{annotation + s.lease.mark: nil}}
+		patch := map[string]any{"metadata": metadata}
+		if led {
+			o, err := s.readLease(ctx)
+			if err != nil {
+				return err
+			}
+			if o.Spec.HolderIdentity != nil && *o.Spec.HolderIdentity == s.id {
+				metadata["resourceVersion"] = o.Metadata.ResourceVersion
+				patch["spec"] = map[string]any{"holderIdentity": nil, "renewTime": nil, "acquireTime": nil, "leaseDurationSeconds": nil}
+			}
+		}
+		// The others write what comes to them into the same object.
+		if err := s.sendLease(ctx, "patch", patch, false); !apierrors.IsConflict(err) {
 			return err
 		}
-		if o.Spec.HolderIdentity != nil && *o.Spec.HolderIdentity == s.id {
-			metadata["resourceVersion"] = o.Metadata.ResourceVersion
-			patch["spec"] = map[string]any{"holderIdentity": nil, "renewTime": nil, "acquireTime": nil, "leaseDurationSeconds": nil}
-		}
 	}
-	s.lease.until = time.Time{}
-	return s.sendLease(ctx, "patch", patch)
+	return fmt.Errorf("cannot write Lease %s: others were faster, %d times", s.options.Lease, mostTries)
 }

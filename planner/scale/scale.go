@@ -4,9 +4,9 @@
 // DynamoGraphDeployments. Of several Kvasirs one does it.
 //
 //	s := scale.New(&scale.Options{Targets: targets, Lease: "kvasir-planner", Term: 3 * time.Minute})
-//	group, err := s.Meet(ctx, now, rate) // who does it, and what comes to the others
-//	seen, err := s.Look(ctx)             // what there is
-//	err = s.Apply(ctx, seen, want)       // what is wanted
+//	group, err := s.Meet(ctx, clock, rate)   // who does it, and what comes to the others
+//	seen, err := s.Look(ctx)                 // what there is
+//	changed, err := s.Apply(ctx, seen, want) // what is wanted
 //
 // Nothing is written that the API server has not told us before: each patch names the version of the object that it is
 // for, and the API server refuses it where somebody else was faster.
@@ -71,11 +71,14 @@ func New(o *Options) *Scaler {
 	}
 	var mark [4]byte
 	_, _ = rand.Read(mark[:]) // it does not fail
-	s := &Scaler{options: *o, api: kubeapi.New(o.Kubeconfig, o.Namespace, scheme)}
+	s := &Scaler{options: *o, api: kubeapi.New(o.Kubeconfig, o.Namespace, scheme).Bound(mostReply)}
 	s.lease.mark = hex.EncodeToString(mark[:])
 	s.id = host + "_" + s.lease.mark
 	return s
 }
+
+// mostReply bounds an answer, in bytes; etcd takes objects of 1.5 MB.
+const mostReply = 4 << 20
 
 // callTimeout is for one question to the API server.
 const callTimeout = 10 * time.Second
@@ -89,6 +92,18 @@ func (s Seen) Fleet() (f replay.Fleet) {
 		*f.Of(role) = state.Replicas
 	}
 	return f
+}
+
+// Got is how far the targets have got, all together.
+type Got struct{ Updated, Ready int }
+
+// Got is it.
+func (s Seen) Got() (g Got) {
+	for _, state := range s {
+		g.Updated += state.updated
+		g.Ready += state.Ready
+	}
+	return g
 }
 
 // Changing says what is under way at one of them; "": nothing.
@@ -184,14 +199,14 @@ func (s *Scaler) write(ctx context.Context, t *Target, seen *State, to int, ours
 		case now.Replicas != seen.Replicas:
 			return false, fmt.Errorf("cannot scale %s: somebody else has set %d replicas meanwhile; let one of the two do it alone", t, now.Replicas)
 		}
-		if err = s.patch(ctx, t, now.version, to); !apierrors.IsConflict(err) {
+		if err = s.patch(ctx, t, now.version, to, s.options.DryRun); !apierrors.IsConflict(err) {
 			return err == nil, err
 		}
 	}
 	return false, fmt.Errorf("cannot scale %s: somebody changes it all the time, after %d tries", t, mostTries)
 }
 
-func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int) error {
+func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int, dry bool) error {
 	body, err := json.Marshal(t.kind.patch(t, version, to))
 	if err != nil {
 		return fmt.Errorf("cannot scale %s: %w", t, err)
@@ -201,7 +216,7 @@ func (s *Scaler) patch(ctx context.Context, t *Target, version string, to int) e
 		if t.kind.part != "" {
 			request = request.SubResource(t.kind.part)
 		}
-		if s.options.DryRun {
+		if dry {
 			request = request.Param("dryRun", metav1.DryRunAll)
 		}
 		return request

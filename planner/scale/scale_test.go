@@ -146,6 +146,11 @@ func TestChanging(t *testing.T) {
 		"a graph rolls over": {agg, "dynamographdeployment/agg/Decode", "a rolling update is under way", graph(func(o scaletest.Object) {
 			o["status"].(scaletest.Object)["rollingUpdate"] = scaletest.Object{"phase": "InProgress"}
 		})},
+		"a graph of several nodes": {agg, "dynamographdeployment/agg/Decode", "", graph(func(o scaletest.Object) {
+			service := o["status"].(scaletest.Object)["services"].(scaletest.Object)["Decode"].(scaletest.Object)
+			service["availableReplicas"] = service["readyReplicas"]
+			delete(service, "readyReplicas")
+		})},
 		"a graph is not ready": {agg, "dynamographdeployment/agg/Decode", "1 of 3 replicas are ready", graph(func(o scaletest.Object) {
 			o["status"].(scaletest.Object)["services"].(scaletest.Object)["Decode"].(scaletest.Object)["readyReplicas"] = 1
 		})},
@@ -238,6 +243,18 @@ func TestTrouble(t *testing.T) {
 			scaletest.Refuse(w, 422, "Invalid", "admission webhook denied the request: quota")
 			return true
 		}, "admission webhook denied the request: quota"},
+		"a page of a webhook": {func(w http.ResponseWriter, _ *http.Request) bool {
+			scaletest.Refuse(w, 422, "Invalid", strings.Repeat("long ", 1000))
+			return true
+		}, "long ..."},
+		"without end": {func(w http.ResponseWriter, r *http.Request) bool {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					break
+				}
+			}
+			return true
+		}, "the reply has more than 4194304 bytes"},
 		"truncated": {func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte(`{"metadata":`))

@@ -96,6 +96,7 @@ type State struct {
 	Replicas int    `json:"replicas"` // that it is to have
 	Ready    int    `json:"ready"`
 	Changing string `json:"changing,omitempty"` // what is under way; "": nothing
+	updated  int
 	version  string
 }
 
@@ -108,7 +109,21 @@ type object struct {
 }
 
 // counts are how many replicas there are of something, as its controller says.
-type counts struct{ Replicas, UpdatedReplicas, ReadyReplicas int }
+type counts struct {
+	Replicas, UpdatedReplicas        int
+	ReadyReplicas, AvailableReplicas *int
+}
+
+// ready are those that are. Of a service with several nodes by Grove (a PodCliqueScalingGroup) Dynamo's operator says only
+// how many are available; of others readyReplicas, which is left out where it is 0.
+func (c *counts) ready() int {
+	for _, n := range []*int{c.ReadyReplicas, c.AvailableReplicas} {
+		if n != nil {
+			return *n
+		}
+	}
+	return 0
+}
 
 // workload is a Deployment or a StatefulSet, as far as it is read.
 type workload struct {
@@ -141,7 +156,7 @@ func readWorkload(_ *Target, body []byte) (State, error) {
 // state says what is under way of an object with so many replicas. updates: those that have another template than it
 // now are under way as well; with a StatefulSet that may be for good.
 func (o *object) state(replicas *int, has *counts, observed int64, updates bool) State {
-	s := State{Replicas: 1, Ready: has.ReadyReplicas, version: o.Metadata.ResourceVersion}
+	s := State{Replicas: 1, Ready: has.ready(), updated: has.UpdatedReplicas, version: o.Metadata.ResourceVersion}
 	if replicas != nil {
 		s.Replicas = *replicas
 	}
@@ -152,8 +167,8 @@ func (o *object) state(replicas *int, has *counts, observed int64, updates bool)
 		s.Changing = fmt.Sprintf("%d of %d replicas are there", has.Replicas, s.Replicas)
 	case updates && has.UpdatedReplicas < s.Replicas:
 		s.Changing = fmt.Sprintf("%d of %d replicas are updated", has.UpdatedReplicas, s.Replicas)
-	case has.ReadyReplicas < s.Replicas:
-		s.Changing = fmt.Sprintf("%d of %d replicas are ready", has.ReadyReplicas, s.Replicas)
+	case s.Ready < s.Replicas:
+		s.Changing = fmt.Sprintf("%d of %d replicas are ready", s.Ready, s.Replicas)
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +21,24 @@ type question struct {
 	verb, resource, what string
 }
 
+// mostToldBytes bounds what is repeated of an error, in bytes: what a webhook says may be a page.
+const mostToldBytes = 1000
+
+// A long is an error of which only the beginning is said.
+type long struct{ error }
+
+func (l long) Error() string {
+	return strings.ToValidUTF8(l.error.Error()[:mostToldBytes], "") + "..."
+}
+
+func (l long) Unwrap() error { return l.error }
+
 // trouble says it in one line that is the same at each try.
 func trouble(ctx context.Context, q *question, c *kubeapi.Client, err error) error {
 	what := fmt.Sprintf("cannot %s %s in namespace %s", q.verb, q.what, c.Namespace)
+	if len(err.Error()) > mostToldBytes {
+		err = long{err}
+	}
 	var outer *url.Error
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -34,7 +50,7 @@ func trouble(ctx context.Context, q *question, c *kubeapi.Client, err error) err
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%s: there is none: %w", what, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%s: no answer in %v", what, callTimeout)
+		return fmt.Errorf("%s: no answer in time, which is %v, or as long as we still lead", what, callTimeout)
 	case errors.As(err, &outer):
 		return fmt.Errorf("cannot reach the API server at %s: %w", c.Host(), kubeapi.Lasting(outer.Err))
 	}

@@ -185,6 +185,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusConflict, "AlreadyExists", name+" already exists")
 		return
 	}
+	if r.URL.Query().Get("dryRun") == "All" {
+		answer(w, http.StatusCreated, o)
+		return
+	}
 	s.put(path, o)
 	answer(w, http.StatusCreated, s.objects[path])
 }

@@ -104,12 +104,12 @@ since the image sets that, too.
   {{- end -}}
   {{- $_ := set $derived "cache" (dict "store" "milvus" "milvus" $milvus) -}}
 {{- end -}}
-{{- if eq .Values.planner.mode "keda" -}}
+{{- if eq (toString .Values.planner.mode) "keda" -}}
   {{- $_ := set $derived "planner" (dict "mode" "advise" "keda" (dict "listen" ":9091") "kubernetes" (dict "lease" (printf "%s-planner" $name))) -}}
   {{- if or (dig "planner" "mode" "" $own) (dig "planner" "keda" "listen" "" $own) (dig "planner" "kubernetes" dict $own) -}}
     {{- fail "config.planner: mode, keda.listen and kubernetes are the chart's with planner.mode: keda" -}}
   {{- end -}}
-{{- else if ne .Values.planner.mode "off" -}}
+{{- else if not (has (toString .Values.planner.mode) (list "off" "false")) -}}
   {{- $_ := set $derived "planner" (dict "mode" .Values.planner.mode "kubernetes" (include "kvasir.ownTargets" (dict "root" . "own" $own) | fromJson)) -}}
 {{- end -}}
 {{- $config := mergeOverwrite $derived (deepCopy $own) -}}
@@ -167,7 +167,7 @@ both, or the one of prefill and the one of decode. Nothing where the values name
 {{- define "kvasir.scaledByOthers" -}}
 {{- $planned := include "kvasir.planned" . | fromJson -}}
 {{- $names := list -}}
-{{- if eq .Values.planner.mode "keda" -}}
+{{- if eq (toString .Values.planner.mode) "keda" -}}
   {{- range $role, $target := include "kvasir.ownTargets" (dict "root" . "own" dict) | fromJson -}}{{- $names = append $names (trimPrefix "deployment/" $target) -}}{{- end -}}
 {{- else if and $planned.apply (eq $planned.namespace .Release.Namespace) -}}
   {{- $names = $planned.deployments | default list -}}
@@ -183,7 +183,7 @@ Empty where it does nothing, or has a kubeconfig, and so the rights that it has 
 {{- $planned := dict -}}
 {{- $planner := (include "kvasir.config" . | fromYaml).planner | default dict -}}
 {{- $k := $planner.kubernetes | default dict -}}
-{{- if and $k (ne (toString $planner.mode) "off") (not $k.kubeconfig) -}}
+{{- if and $k (not (has (toString $planner.mode) (list "off" "false"))) (not $k.kubeconfig) -}}
   {{- $planned = dict "namespace" ($k.namespace | default .Release.Namespace) "lease" $k.lease "apply" (eq (toString $planner.mode) "apply") -}}
   {{- range compact (list $k.both $k.prefill $k.decode) -}}
     {{- $parts := splitList "/" . -}}
