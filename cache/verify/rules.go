@@ -25,6 +25,12 @@ var rules = [...]struct {
 	{"order", rolesDiffer},
 	{"question", questionDiffers},
 	{"question", predicateDiffers},
+	{"question", shareDiffers},
+	{"question", mannerDiffers},
+	{"question", meaningDiffers},
+	{"question", useDiffers},
+	{"question", othersDiffer},
+	{"question", comparedDiffer},
 	{"word", wordDiffers},
 	{"sign", signsDiffer},
 }
