@@ -64,7 +64,7 @@ func TestFullFile(t *testing.T) {
 		},
 		Models: []proxy.Model{{Name: "qwen", Default: true, Fallback: []string{"tiny"}, Tokenizer: "none", Reasoning: "gpt-oss", Price: proxy.Price{Prompt: 0.5, Completion: 1.5, Cached: 0.1}}, {Name: "tiny", Tokenizer: "auto", Reasoning: "none", Price: proxy.Price{Cached: -1}}},
 
-		Compatible: []string{"dynamo", "genai"}, Currency: "EUR",
+		Compatible: []string{"dynamo", "genai"}, TraceContent: true, Currency: "EUR",
 
 		Guards: proxy.Guards{JailbreakStatus: 403, PIIStatus: 451, Restore: true, ClientTemplates: true},
 
