@@ -36,23 +36,23 @@ func (s *side) asksUse() bool {
 	return s.form == what && s.endsWith("for") && s.words[last].match < 0 || bytes.HasSuffix(s.text, []byte("有什么用"))
 }
 
-// othersDiffer refuses pairs in which one wants another thing than was told before.
+// othersDiffer refuses pairs in which one wants another thing than was told before, or this one explained.
 func othersDiffer(p *pair) bool {
 	for _, word := range [...]string{"another", "again"} {
 		if p.a.mentions(word) != p.b.mentions(word) {
 			return true
 		}
 	}
-	return false
+	return (p.a.explains || p.b.explains) && p.a.mentions("this") != p.b.mentions("this")
 }
 
 func (s *side) endsWith(word string) bool {
 	return len(s.words) > 0 && string(s.word(len(s.words)-1)) == word
 }
 
-// comparedDiffer refuses comparisons in which one has a thing more: A and B; A, B and C.
+// comparedDiffer refuses comparisons in which one has a thing more (A and B; A, B and C), or asks why they differ.
 func comparedDiffer(p *pair) bool {
-	return p.a.compares && p.b.compares && (p.a.comparesMore() || p.b.comparesMore())
+	return p.a.compares && p.b.compares && (p.a.comparesMore() || p.b.comparesMore() || (p.a.form == why) != (p.b.form == why))
 }
 
 // comparesMore reports whether the word behind "and" or "or" is unmatched.
