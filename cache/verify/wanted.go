@@ -2,10 +2,7 @@
 
 package verify
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // asksBy reports whether a word or phrase that asks, written as one word, begins with one of starts.
 func (s *side) asksBy(starts ...string) bool {
@@ -56,8 +53,15 @@ func (s *side) wantsOne() bool {
 	return false
 }
 
-// relations are words that ask for something about a thing instead of for the thing: what is in it, what has it.
-const relations = " in has have had make makes made need needs contain contains else up on with without by can should "
+// isRelation reports whether a word asks for something about a thing instead of for the thing: what is in it, what has it.
+func isRelation(word []byte) bool {
+	switch string(word) {
+	case "in", "has", "have", "had", "make", "makes", "made", "need", "needs", "contain", "contains", "else", "up", "on", "with", "without",
+		"by", "can", "should":
+		return true
+	}
+	return false
+}
 
 // relationDiffers refuses pairs of short questions in which one has such a word and the other has not.
 func relationDiffers(p *pair) bool {
@@ -69,7 +73,7 @@ func (s *side) relates() bool {
 		return false
 	}
 	for i := range s.words {
-		if s.words[i].match < 0 && strings.Contains(relations, " "+string(s.word(i))+" ") {
+		if s.words[i].match < 0 && isRelation(s.word(i)) {
 			return true
 		}
 	}
