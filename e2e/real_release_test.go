@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,11 @@ func TestRealRelease(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
+			for _, dir := range []string{"docs", "deploy/helm/kvasir", "deploy/grafana", "deploy/prometheus"} {
+				if got, want := filesBelow(t, folder, dir), strings.Fields(command(t, "git", "-C", "..", "ls-files", dir)); !slices.Equal(got, want) {
+					t.Errorf("%s has\n%q\nand git has\n%q", dir, got, want)
+				}
+			}
 			kvasir := filepath.Join(folder, "kvasir")
 			if got := machineOf(t, kvasir); got != target {
 				t.Errorf("the binary is for %s", got)
@@ -56,6 +62,23 @@ func TestRealRelease(t *testing.T) {
 			command(t, "cmp", kvasir, binary(t))
 		})
 	}
+}
+
+// filesBelow are the files of a folder in an unpacked archive, in the order of git ls-files.
+func filesBelow(t *testing.T, root, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			path, err = filepath.Rel(root, path)
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(files)
+	return files
 }
 
 // machineOf says for which machine a binary was built.

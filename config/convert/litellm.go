@@ -115,7 +115,7 @@ func (p *proxy) deployment(v *value) {
 	if strings.Contains(model, "*") || strings.Contains(group, "*") {
 		w.any = true
 		if group != "*" && group != model {
-			p.doc.note(v.get("model_name"), "the worker is asked for its models; clients ask for them by the worker's own names")
+			p.doc.note(v.get("model_name"), "stands for every model of the worker; clients must ask by the worker's own names of its models")
 		}
 		return
 	}
@@ -189,7 +189,7 @@ func (p *proxy) aliases() {
 		named[group] = true
 		if serves := p.groups[group]; serves != "" && serves != group {
 			if p.d.knows(group) {
-				p.doc.note(v.get("model_name"), "a worker calls another model so; clients get that one")
+				p.doc.note(v.get("model_name"), "a worker has another model of this name; clients get that one")
 			} else {
 				p.d.alias(v.get("model_name"), group, serves)
 			}
@@ -204,7 +204,7 @@ func (p *proxy) aliases() {
 		if model := p.groups[group.text()]; model != "" {
 			p.d.alias(a, a.key, model)
 		} else {
-			p.doc.note(a, "stands for a group that is not here, so it is left out")
+			p.doc.note(a, "names a group that the file does not have, so it is left out")
 		}
 	}
 }
@@ -233,14 +233,14 @@ func (p *proxy) fallbacks() {
 func (p *proxy) chain(list *value, from string) {
 	asked := either(p.groups[from], from)
 	if !p.d.knows(asked) {
-		list.drop("is of a model that is not here, so it is left out")
+		list.drop("is for a model that the file does not have, so it is left out")
 		return
 	}
 	for _, to := range list.items() {
 		name := to.text()
 		target := either(p.groups[name], name)
 		if !p.d.knows(target) {
-			p.doc.note(to, "the model "+wording.Quote(name)+" is not here, so it is left out")
+			p.doc.note(to, "the file has no model "+wording.Quote(name)+", so it is left out")
 			continue
 		}
 		p.fallback(to, asked, target)
@@ -305,11 +305,11 @@ func (p *proxy) masterKey() {
 	key := clientKey{name: "master", at: at}
 	if name := variableOf(text); name != "" {
 		key.sum = p.d.variable(at, name+"_SHA256")
-		p.doc.note(at, "Kvasir knows keys by their sums: export "+name+`_SHA256="$(printf %s "$`+name+`" | sha256sum | cut -d' ' -f1)"`)
+		p.doc.note(at, "Kvasir stores only the SHA-256 of a key; set it by: export "+name+`_SHA256="$(printf %s "$`+name+`" | sha256sum | cut -d' ' -f1)"`)
 	} else {
 		sum := sha256.Sum256([]byte(text))
 		key.sum = hex.EncodeToString(sum[:])
-		p.doc.note(at, "the key stands in the file itself; the result has its sum, which tells a key that can be guessed: give clients a long one")
+		p.doc.note(at, "the key itself stands in the file. The result has its SHA-256, from which a short key can be guessed: give clients a long one")
 	}
 	p.d.keys = append(p.d.keys, key)
 }
@@ -326,7 +326,7 @@ func (p *proxy) cache() {
 	c.ttl, _ = params.get("ttl").within(1, 87600*3600)
 	c.threshold, _ = params.get("similarity_threshold").within(0.001, 1)
 	if kind := params.get("type").text(); strings.Contains(kind, "semantic") {
-		p.doc.note(params.get("similarity_threshold"), "means another score here: whether two questions mean the same, not how near they are")
+		p.doc.note(params.get("similarity_threshold"), "is kept, but Kvasir's score is another one: whether two questions mean the same, not how near they are")
 	} else {
 		p.doc.note(c.at, "the cache answers the same question in other words, too; docs/cache.md says when")
 		if kind != "" && kind != "local" {
@@ -338,7 +338,7 @@ func (p *proxy) cache() {
 // noWorker puts a worker to be filled in where the file has none.
 func (p *proxy) noWorker() {
 	if len(p.d.workers) == 0 {
-		p.doc.note(p.root, "has no model that could be asked of a worker; put the address of yours in the place of http://127.0.0.1:8000")
+		p.doc.note(p.root, "the file has no model with a usable worker; put your worker's address in place of http://127.0.0.1:8000")
 		p.d.workers = []*worker{{name: "worker", url: "http://127.0.0.1:8000"}}
 	}
 }

@@ -147,7 +147,7 @@ func (r *router) readFamilies() {
 		case kind == "reasoning_effort", kind == "top_level_reasoning_effort":
 			r.families[f.key] = "gpt"
 		default:
-			r.doc.note(f, "Kvasir has no family of reasoning that is switched so; its models think as their engine decides. Those that it has are qwen3, deepseek, gpt-oss and gpt")
+			r.doc.note(f, "Kvasir cannot switch thinking in this way, so the engine decides whether these models think. The families that it can switch are qwen3, deepseek, gpt-oss and gpt")
 		}
 	}
 }
@@ -211,7 +211,7 @@ func (r *router) scale(v *value, text string) {
 func (r *router) noWorker() {
 	d := r.d
 	if len(d.workers) == 0 {
-		r.doc.note(r.root, "names no endpoint that could be a worker; put the address of yours in the place of http://127.0.0.1:8000")
+		r.doc.note(r.root, "the file has no endpoint that can be a worker; put your worker's address in place of http://127.0.0.1:8000")
 		d.workers = []*worker{{name: "worker", url: "http://127.0.0.1:8000"}}
 		for _, m := range d.models {
 			d.workers[0].serves(m.name)

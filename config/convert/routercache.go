@@ -18,9 +18,9 @@ func (r cacheReader) read() {
 	cached := slices.ContainsFunc(r.d.decisions, func(d decision) bool { return !d.alias && !d.cacheOff && d.refuse == "" })
 	switch {
 	case !v.get("enabled").is(r.shape != shapeFlat):
-		c.comment = "not enabled there"
+		c.comment = "not enabled in the file"
 	case r.shape == shapeV03 && !cached:
-		c.comment = "no decision has it"
+		c.comment = "no decision of the file uses it"
 	}
 	if c.comment != "" {
 		c.store = "off"
@@ -45,7 +45,7 @@ func (r cacheReader) read() {
 		c.threshold = 0.8 // what Semantic Router takes
 	}
 	if c.threshold > 0 || len(r.d.decisions) > 0 {
-		r.doc.note(v, "thresholds of the cache are taken over, but mean another score here: whether two questions mean the same, not how near they are; docs/cache.md has what each finds")
+		r.doc.note(v, "thresholds of the cache are kept, but Kvasir's score is another one: whether two questions mean the same, not how near they are; docs/cache.md says what each threshold finds")
 	}
 	c.ttl, _ = v.get("ttl_seconds").within(1, 87600*3600)
 	c.maxEntries, _ = v.get("max_entries").within(1, 100_000_000)
@@ -81,7 +81,7 @@ func (r cacheReader) store(c *cache, v *value) {
 				m.address = "https://" + m.address
 			}
 		} else {
-			r.doc.note(v, "the file of Milvus is not read; put its address into cache.milvus.address")
+			r.doc.note(v, "the file with Milvus' settings is not read; put the address into cache.milvus.address")
 		}
 		if connection.get("auth", "enabled").is(false) {
 			password := r.d.secret(connection.get("auth", "password"), "MILVUS_PASSWORD")

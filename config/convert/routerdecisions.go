@@ -73,7 +73,7 @@ func (r decisionReader) personalData(decisions []decision, policies []piiPolicy)
 		}
 	}
 	at := r.first(path("decisions"), path("categories"), path("routing", "decisions"))
-	r.doc.note(at, "requests that name a model are under no decision here, so personal data passes in them only of the types in classify.pii.allow: those that every policy of the file allows")
+	r.doc.note(at, "in Kvasir no decision applies to a request that names its model. In such a request only personal data of the types in classify.pii.allow pass: those that every policy of the file allows")
 	last := r.last(decision{name: "otherwise", about: "where no other decision holds"})
 	if p := r.standardPolicy(); p.on {
 		last.piiAllow = p.allowed
@@ -83,7 +83,7 @@ func (r decisionReader) personalData(decisions []decision, policies []piiPolicy)
 		return
 	}
 	last.piiAllowsAny = true
-	r.doc.note(at, "as there, personal data passes where no decision holds; leave out the decision "+last.name+", and it is denied there, too")
+	r.doc.note(at, "personal data pass in requests that match no decision, as they do in Semantic Router; to block them, remove the decision "+wording.Quote(last.name))
 }
 
 // everywhereAllowed are the types that every policy allows which denies any.
@@ -167,7 +167,7 @@ func (r decisionReader) refuses(d *decision, v *value) {
 	case d.when != nil:
 		d.all = true
 	default:
-		r.doc.note(v, "is for requests that leave the model to Kvasir; there it also answers those that name one and meet no other decision")
+		r.doc.note(v, "applies to requests that leave the model to Kvasir. In Semantic Router it also answers those that name a model and match no other decision")
 	}
 }
 
@@ -254,7 +254,7 @@ func (r decisionReader) plugin(d *decision, p *piiPolicy, v *value) {
 		r.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
 	case "fast_response":
 		if d.refuse = c.get("message").text(); d.refuse == "" {
-			r.doc.note(v, "has no message, so nothing is answered at once")
+			r.doc.note(v, "has no message, so no request is answered with one")
 		}
 	case "request_params":
 		n, _ := c.get("max_tokens_limit").within(1, 16_777_216)

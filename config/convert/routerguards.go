@@ -45,7 +45,7 @@ func (r guardReader) read() {
 // high notes a threshold by which less is found than by our own.
 func (r guardReader) high(at *value, threshold float64) {
 	if threshold > usual {
-		r.doc.note(at, fmt.Sprintf("the threshold is taken over, but was of another classifier, and is above Kvasir's own, %g: less is found. Leave it out unless you have tried it with kvasir explain", usual))
+		r.doc.note(at, fmt.Sprintf("the threshold is kept, but it was chosen for another classifier and is above Kvasir's own, %g, so less is found. Remove it unless you have tried it with kvasir explain", usual))
 	}
 }
 
@@ -61,14 +61,14 @@ func (r guardReader) attacks(g *guards, guard *value) {
 	case r.shape == shapeV03 && g.jailbreak == "" && r.d.asks(classify.KindJailbreak):
 		g.jailbreak, g.jailbreakComment = "annotate", "decisions say what follows"
 	case r.shape == shapeV03 && g.jailbreak == "":
-		g.jailbreak, g.jailbreakComment = "off", "no decision asks for attacks"
+		g.jailbreak, g.jailbreakComment = "off", "no decision of the file uses it"
 		if guard.get("enabled").is(false) {
-			r.doc.note(guard, "is enabled, but no decision asks for attacks, so nothing follows from it there, and it is off here; set classify.jailbreak.action: block")
+			r.doc.note(guard, "is enabled, but no decision of the file uses it, so it has no effect there and is off here. To block attacks, set classify.jailbreak.action: block")
 		}
 	case g.jailbreak != "": // a decision switches it on
 		g.jailbreakComment = "since a decision has it on"
 		if !guard.get("enabled").is(r.shape == shapeV01) {
-			r.doc.note(r.first(path("decisions"), path("categories")), "the guard against attacks is on for all requests here, not for some decisions alone")
+			r.doc.note(r.first(path("decisions"), path("categories")), "in Kvasir the guard against attacks is on for all requests, not for some decisions only")
 		}
 	case guard.get("enabled").is(r.shape == shapeV01):
 		g.jailbreak = "block"
@@ -76,7 +76,7 @@ func (r guardReader) attacks(g *guards, guard *value) {
 			g.jailbreakComment = "the default of Semantic Router"
 		}
 	default:
-		g.jailbreak, g.jailbreakComment = "off", "not enabled there"
+		g.jailbreak, g.jailbreakComment = "off", "not enabled in the file"
 	}
 }
 
@@ -87,7 +87,7 @@ func (r guardReader) personalGuard(g *guards, pii *value) {
 	case r.d.asks(classify.KindPII):
 		g.pii, g.piiComment = "annotate", "decisions say what follows"
 	default:
-		g.pii, g.piiComment = "off", "no decision denies personal data"
+		g.pii, g.piiComment = "off", "no decision of the file denies any"
 	}
 	if g.piiAt == nil {
 		g.piiAt = pii

@@ -114,7 +114,7 @@ func (r *signalReader) domain(v *value, name string) {
 		if known(classify.KindCategory, category) {
 			r.domains[name] = append(r.domains[name], category)
 		} else {
-			r.doc.note(v, wording.Quote(c)+" is no category here; they are the 14 of MMLU-Pro. A signal with keywords or phrases may stand in for it")
+			r.doc.note(v, wording.Quote(c)+" is no category of Kvasir, which has the 14 of MMLU-Pro. A signal with keywords or phrases can replace it")
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (r *signalReader) language(v *value, _ string) {
 }
 
 func (r *signalReader) complexity(v *value, _ string) {
-	r.doc.note(v, "conditions ask for Kvasir's own easy, medium and hard instead, which is one measure for all requests; its examples are left out")
+	r.doc.note(v, "conditions use Kvasir's own easy, medium and hard instead, one measure for all requests; the examples are left out")
 	v.done()
 }
 
@@ -294,7 +294,7 @@ func (r *signalReader) jailbreak(v *value, _ string) {
 		g.jailbreakAbove, g.jailbreakAt = n, v
 	}
 	if v.has("jailbreak_patterns") || v.has("benign_patterns") {
-		r.doc.note(v, "the guard against attacks is a classifier with weights of its own; its examples are left out")
+		r.doc.note(v, "Kvasir's guard against attacks is a trained classifier; the examples are left out")
 		v.quiet("jailbreak_patterns", "benign_patterns")
 	}
 	v.quiet("method", "include_history")
