@@ -16,7 +16,8 @@ import (
 //  3. Completed, CompletedForStarted and Abandoned are final.
 //  4. It is found by its key while requests may join it. Once it is Abandoned or retired, the
 //     next request for the key begins another call.
-//  5. The connection is closed at most once, when the last request that wants the value leaves,
+//  5. ended is called at most once, without a lock, and after it no follower can take over.
+//  6. The connection is closed at most once, when the last request that wants the value leaves,
 //     and never after Unbind.
 type call[K comparable, V any] struct {
 	group *Group[K, V]
@@ -29,16 +30,17 @@ type call[K comparable, V any] struct {
 
 	mu         sync.Mutex // guards the fields below
 	phase      Phase
-	attempt    int           // number of the present leader, from 1
-	value      V             // what the leader has received so far
-	followers  int           // followers that have not left
-	clientLost bool          // the leader's own client left before the value was complete
-	conn       io.Closer     // connection of the call; nil: nothing to close
-	signs      uint64        // number of signs of life of the leader: updates, heartbeats and changes of phase
-	hurries    bool          // a follower asked the leader to hurry
-	hurried    chan struct{} // closed when one does; nil: the leader does not look
-	signed     chan struct{} // closed at the next sign; nil: no follower waits for it
-	turned     chan struct{} // closed at the next change of phase; nil: no follower waits for it
+	attempt    int               // number of the present leader, from 1
+	value      V                 // what the leader has received so far
+	followers  int               // followers that have not left
+	clientLost bool              // the leader's own client left before the value was complete
+	conn       io.Closer         // connection of the call; nil: nothing to close
+	signs      uint64            // number of signs of life of the leader: updates, heartbeats and changes of phase
+	ended      func(stored bool) // called once the call has ended, see Leader.OnEnd; nil: nobody asks
+	hurries    bool              // a follower asked the leader to hurry
+	hurried    chan struct{}     // closed when one does; nil: the leader does not look
+	signed     chan struct{}     // closed at the next sign; nil: no follower waits for it
+	turned     chan struct{}     // closed at the next change of phase; nil: no follower waits for it
 }
 
 func newCall[K comparable, V any](g *Group[K, V], key K) *call[K, V] {
@@ -96,6 +98,20 @@ func (c *call[K, V]) turn(to Phase) {
 	if c.turned != nil {
 		close(c.turned)
 		c.turned = nil
+	}
+}
+
+// end takes out what is to be called now that the call has ended. The caller holds the lock, and
+// calls it by say when it has let go of that.
+func (c *call[K, V]) end() (ended func(stored bool)) {
+	ended, c.ended = c.ended, nil
+	return ended
+}
+
+// say calls what is to be called now that a call has ended; nil: nothing is.
+func say(ended func(stored bool), stored bool) {
+	if ended != nil {
+		ended(stored)
 	}
 }
 

@@ -4,6 +4,7 @@ package coalesce
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -167,5 +168,50 @@ func TestHurry(t *testing.T) {
 	_, follower = g.Join("b", 0)
 	if follower.Hurry(); !hurries(leader) {
 		t.Error("it looks later")
+	}
+}
+
+// Whoever ends a call says so once, and nobody does while a follower can take over.
+func TestOnEnd(t *testing.T) {
+	type call struct {
+		leader   *Leader[string, int]
+		follower *Follower[string, int]
+	}
+	for name, row := range map[string]struct {
+		end  func(c *call)
+		want []bool
+	}{
+		"stored":                     {func(c *call) { c.leader.Complete(1); c.leader.Retire(true) }, []bool{true}},
+		"not stored":                 {func(c *call) { c.leader.Complete(1); c.leader.Retire(false) }, []bool{false}},
+		"abandoned, then retired":    {func(c *call) { c.leader.Abandon(); c.leader.Retire(true) }, []bool{false}},
+		"failed":                     {func(c *call) { c.leader.Fail() }, nil},
+		"failed, and the last left":  {func(c *call) { c.leader.Fail(); c.follower.Leave() }, []bool{false}},
+		"the last left, then failed": {func(c *call) { c.follower.Leave(); c.leader.Fail() }, []bool{false}},
+		"taken over": {func(c *call) {
+			c.leader.Fail()
+			if next := c.follower.TakeOver(); next.HasOnEnd() {
+				next.Complete(1)
+				next.Retire(true)
+			}
+		}, []bool{true}},
+		"client and follower left": {func(c *call) {
+			c.leader.LoseClient(false)
+			c.follower.Leave()
+			c.leader.Fail()
+		}, []bool{false}},
+		"some use a part": {func(c *call) { c.leader.CompleteForStarted(1); c.leader.Abandon() }, []bool{false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var g Group[string, int]
+			var c call
+			c.leader, _ = g.Join("a", 0)
+			_, c.follower = g.Join("a", 0)
+			var got []bool
+			c.leader.OnEnd(func(stored bool) { got = append(got, stored) })
+			row.end(&c)
+			if !slices.Equal(got, row.want) || c.leader.HasOnEnd() != (row.want == nil) {
+				t.Errorf("got %v, want %v", got, row.want)
+			}
+		})
 	}
 }

@@ -66,20 +66,24 @@ func (f *Follower[K, V]) TakeOver() *Leader[K, V] {
 
 // Leave ends the follower. When the last one leaves a call that went on only for followers, the
 // call ends and its connection is closed.
-func (f *Follower[K, V]) Leave() {
+func (f *Follower[K, V]) Leave() { say(f.leave(), false) }
+
+func (f *Follower[K, V]) leave() (ended func(stored bool)) {
 	c, g := f.call, f.call.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.followers--; c.followers > 0 {
-		return
+		return nil
 	}
-	if c.phase == Leaderless || c.phase == Running && c.clientLost {
-		c.phase = Abandoned
-		c.hangUp()
-		g.forget(c)
+	if c.phase != Leaderless && !(c.phase == Running && c.clientLost) {
+		return nil
 	}
+	c.phase = Abandoned
+	c.hangUp()
+	g.forget(c)
+	return c.end()
 }
 
 // Close is Leave, as an io.Closer, for code that closes a lost client's connections.

@@ -51,7 +51,9 @@ func (l *Leader[K, V]) complete(v V, as Phase) {
 
 // Retire ends a completed call; stored says whether its value is in the store. The next request
 // for the key finds the value there, or begins another call.
-func (l *Leader[K, V]) Retire(stored bool) {
+func (l *Leader[K, V]) Retire(stored bool) { say(l.retire(stored), stored) }
+
+func (l *Leader[K, V]) retire(stored bool) (ended func(stored bool)) {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,12 +62,36 @@ func (l *Leader[K, V]) Retire(stored bool) {
 		g.count++
 	}
 	g.forget(c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end()
+}
+
+// OnEnd has f called once, when the call has ended, by whoever ends it: with true if its value is
+// stored, with false if it has none for anybody. A leader that fails does not end it as long as
+// a follower can take over. f must not use the call.
+func (l *Leader[K, V]) OnEnd(f func(stored bool)) {
+	c := l.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = f
+}
+
+// HasOnEnd reports whether this leader, or one before it, has asked for a call of OnEnd that is still
+// to come.
+func (l *Leader[K, V]) HasOnEnd() bool {
+	c := l.call
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended != nil
 }
 
 // Fail ends the leader's attempt without a value. One follower takes over, not all, because the
 // call is likely to fail again, or its worker is overloaded already. Without followers the call
 // ends. A call completed before stays complete.
-func (l *Leader[K, V]) Fail() {
+func (l *Leader[K, V]) Fail() { say(l.fail(), false) }
+
+func (l *Leader[K, V]) fail() (ended func(stored bool)) {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,11 +100,12 @@ func (l *Leader[K, V]) Fail() {
 	switch {
 	case c.phase == Running && c.followers > 0:
 		c.turn(Leaderless)
-		return
+		return nil
 	case c.phase == Running:
 		c.phase = Abandoned
 	}
 	g.forget(c)
+	return c.end()
 }
 
 // Abandon ends the call for all followers, because the value is not for them. They go on at once,
@@ -86,7 +113,9 @@ func (l *Leader[K, V]) Fail() {
 // is probably not for it either.
 //
 // A leader that went on only for followers is stopped.
-func (l *Leader[K, V]) Abandon() {
+func (l *Leader[K, V]) Abandon() { say(l.abandon(), false) }
+
+func (l *Leader[K, V]) abandon() (ended func(stored bool)) {
 	c, g := l.call, l.call.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,6 +128,7 @@ func (l *Leader[K, V]) Abandon() {
 		c.hangUp()
 	}
 	g.forget(c)
+	return c.end()
 }
 
 // Hurried returns a channel that is closed when a follower has asked the leader to hurry, also before.

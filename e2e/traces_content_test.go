@@ -141,7 +141,7 @@ workers: [{name: w, url: %q}]
 models: [{name: scripted, tokenizer: none}]
 routing: {policy: round_robin}
 server: {retry: {attempts: 0}, max_body: 32MiB}
-classify: {timeout: 1m, pii: {action: redact, restore: true}}
+classify: {pii: {action: redact, restore: true}, timeout: 1m}
 cache: {store: off}
 tracing: {endpoint: "http://%s", protocol: %s, content: true}
 `, w.URL, to, protocol), "scripted")

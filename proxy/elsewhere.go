@@ -10,7 +10,6 @@ import (
 	"kvasir/cache"
 	"kvasir/kvroute/peering"
 	"kvasir/openai"
-	"kvasir/peers"
 	"kvasir/proxy/record"
 )
 
@@ -49,24 +48,11 @@ func (x *exchange) peerKey(key *coalesceKey) (k uint64, shared bool) {
 	return h.Sum64(), true
 }
 
-// A madeForAll is the answer that a request makes for all Kvasirs. The zero value is none.
-type madeForAll struct {
-	peers *peers.Peers
-	key   uint64
-}
-
-// makeForAll tells other Kvasirs that this request makes the answer that equal ones wait for.
+// makeForAll tells other Kvasirs that the answer that equal requests wait for is made here; and, when the call has ended,
+// that it is made, or will not be. While another leader takes over nothing is said: they wait on.
 func (x *exchange) makeForAll(k uint64) {
 	if p := x.plan.state.settings.Peers; p.Making(k) {
-		x.making = madeForAll{p, k}
-	}
-}
-
-// end tells them that it is made, or will not be.
-func (m *madeForAll) end(stored bool) {
-	if m.peers != nil {
-		m.peers.Made(m.key, stored)
-		*m = madeForAll{}
+		x.recipients.leader.OnEnd(func(stored bool) { p.Made(k, stored) })
 	}
 }
 

@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,9 +20,15 @@ type sharedStore struct {
 	cache.Store
 	id    string // "": it is not known now
 	looks atomic.Int64
+	asked atomic.Pointer[func()] // by Identity
 }
 
-func (s *sharedStore) Identity() (string, bool) { return s.id, s.id != "" }
+func (s *sharedStore) Identity() (string, bool) {
+	if f := s.asked.Load(); f != nil {
+		(*f)()
+	}
+	return s.id, s.id != ""
+}
 
 func (s *sharedStore) Equal(scope cache.Scope, text []byte, until time.Time) (*cache.Entry, error) {
 	s.looks.Add(1)
@@ -36,7 +43,7 @@ func twoOfOneCache(t *testing.T, url string, keys ...Key) (a, b *testProxy) {
 }
 
 // twoOfStores is twoOfOneCache, where the stores are called so.
-func twoOfStores(t *testing.T, url string, ids [2]string, keys ...Key) (a, b *testProxy, ofB *sharedStore) {
+func twoOfStores(t *testing.T, url string, ids [2]string, keys ...Key) (a, b *testProxy, stores [2]*sharedStore) {
 	t.Helper()
 	nats := startNATS(t)
 	kept, err := embedded.Open(embedded.Options{})
@@ -55,12 +62,12 @@ func twoOfStores(t *testing.T, url string, ids [2]string, keys ...Key) (a, b *te
 		}
 		return startProxy(t, s), store
 	}
-	a, _ = start("a", ids[0])
-	b, ofB = start("b", ids[1])
+	a, stores[0] = start("a", ids[0])
+	b, stores[1] = start("b", ids[1])
 	waitUntil(t, "they know each other", func() bool {
 		return len(a.state.Load().settings.Peers.Status().Peers) == 1 && len(b.state.Load().settings.Peers.Status().Peers) == 1
 	})
-	return a, b, ofB
+	return a, b, stores
 }
 
 // hears waits until a proxy knows of so many answers that the other one makes.
@@ -79,7 +86,8 @@ func (p *testProxy) waits(t *testing.T, want string) {
 func TestEqualRequestsAtTwo(t *testing.T) {
 	const others = 20
 	w := startGated(t)
-	a, b, store := twoOfStores(t, w.url, [2]string{"one", "one"})
+	a, b, stores := twoOfStores(t, w.url, [2]string{"one", "one"})
+	store := stores[1]
 	leader := a.send(t, chatPath, plainChat)
 	s := w.step(t)
 	b.hears(t, 1)
@@ -287,4 +295,36 @@ func TestEqualRequestTakesOver(t *testing.T) {
 	if n := len(w.seen()); n != 2 {
 		t.Errorf("the worker was asked %d times", n)
 	}
+}
+
+// Others that wait do so on while one request takes over from another, however long that takes.
+func TestEqualRequestTakesOverLate(t *testing.T) {
+	w := startGated(t)
+	a, b, stores := twoOfStores(t, w.url, [2]string{"one", "one"})
+	leader := a.send(t, chatPath, plainChat)
+	first := w.step(t)
+	next := a.send(t, chatPath, plainChat)
+	a.waits(t, "1")
+	b.hears(t, 1)
+	other := b.send(t, chatPath, plainChat)
+	b.waits(t, "1")
+	slow := func() { // until the first one has ended, and that would have been heard
+		for t.Context().Err() == nil && b.state.Load().settings.Peers.Status().Making > 0 && len(w.seen()) < 2 {
+			runtime.Gosched()
+		}
+	}
+	stores[0].asked.Store(&slow)
+	first.say(httpReply(500, "application/json", `{"error":{"message":"no"}}`))
+	leader.answer(t)
+	second := w.step(t)
+	second.say(httpReply(200, "application/json", chatReply))
+	for _, c := range []*client{next, other} {
+		if got := c.answer(t); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
+	if n := len(w.seen()); n != 2 {
+		t.Errorf("the worker was asked %d times", n)
+	}
+	b.hears(t, 0)
 }

@@ -37,7 +37,6 @@ type exchange struct {
 	cacheRule  cacheRule        // what the cache may do for this request
 	lookup     *lookup          // in the cache, with memory for the next request's; nil until the first
 	recipients recipients       // whom the answer is for
-	making     madeForAll       // what other Kvasirs wait for
 	recorder   *answer.Recorder // takes the answer down; nil: it is for nobody else
 
 	at      kvroute.Placement // of the attempt under way
@@ -120,7 +119,7 @@ func (x *exchange) release() {
 	x.lookup.forget()
 	x.pieces = emptied(x.pieces, 4096)
 	x.p, x.ctx, x.conn, x.byStatus = nil, nil, nil, nil
-	x.account, x.cacheRule, x.recipients, x.recorder, x.making = tokenAccount{}, cacheRule{}, recipients{}, nil, madeForAll{}
+	x.account, x.cacheRule, x.recipients, x.recorder = tokenAccount{}, cacheRule{}, recipients{}, nil
 	x.at, x.backend, x.call, x.events, x.reply = kvroute.Placement{}, nil, upstream.Call{}, answer.Flow{}, reply{}
 	x.facts, x.head = facts{}, x.head[:0]
 	x.trace, x.span, x.link = traceparent.Context{}, traceparent.SpanID{}, traceparent.Link{}

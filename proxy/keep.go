@@ -20,11 +20,12 @@ func (r *relay) recording() *answer.Recorder {
 // keep stores the answer for later, after the last byte of the reply, and lets
 // go of the call that the request has led. Whatever is wrong with the cache, the
 // request is over.
-func (x *exchange) keep() (stored bool) {
+func (x *exchange) keep() {
 	l, r := x.recipients.leader, x.recorder
 	if l == nil && r == nil {
-		return false
+		return
 	}
+	stored := false
 	defer func() {
 		if fault := recover(); fault != nil {
 			x.p.bugs.note(fault, "storing an answer")
@@ -36,7 +37,6 @@ func (x *exchange) keep() (stored bool) {
 	if c := x.plan.state.settings.Cache; c != nil && r != nil && x.cacheRule.stores && isAsChosen(&x.plan) {
 		stored = store(c, &x.lookup.query, r, &x.p.metrics.cache)
 	}
-	return stored
 }
 
 // store puts an answer into the cache if it may be given at any later time.

@@ -107,7 +107,6 @@ func (x *exchange) end() {
 	x.endCall()        // followers hear how it ended before anything slow
 	x.p.access.note(x) // a request that is stored is logged all the same if storing fails
 	x.observe()
-	stored := x.keep() // last: the client has its answer, nobody here waits for the store
-	x.making.end(stored)
+	x.keep() // last: the client has its answer, nobody here waits for the store
 	x.release()
 }

@@ -81,8 +81,13 @@ func (x *exchange) reuse() (answered bool, err *openai.Error) {
 }
 
 // lead goes on as the leader of a call: with the answer that another Kvasir makes, where one does and it comes, else to
-// a worker, and other Kvasirs are told. Nothing of it is for a cache that is this Kvasir's alone.
+// a worker, and other Kvasirs are told. Nothing of it is for a cache that is this Kvasir's alone. Who takes over from a
+// leader that others were told of goes to a worker: they wait for it already, and two that both wait would wait for
+// each other.
 func (x *exchange) lead(c *cache.Cache, q *cache.Query, key *coalesceKey) (answered bool, err *openai.Error) {
+	if x.recipients.leader.HasOnEnd() {
+		return false, nil
+	}
 	k, shared := x.peerKey(key)
 	if !shared {
 		return false, nil

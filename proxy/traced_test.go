@@ -249,3 +249,48 @@ func TestContentOfAPrefilledAnswer(t *testing.T) {
 		wantContent(t, o.nth(t, n+1).Content, &record.Content{Input: asks("my card is [CREDIT_CARD]"), Output: said("[CREDIT_CARD]", "stop")})
 	}
 }
+
+// Wherever a body has personal data that traces show, they are hidden: blocked or not, in every form of a request.
+func TestContentHidesEverywhere(t *testing.T) {
+	p := startProxy(t, telling(guarded(classify.Block, goodWorker(t).url)))
+	o := observe(p)
+	const card = "4111 1111 1111 1111"
+	n := 0
+	for _, row := range []struct{ path, body string }{
+		{chatPath, `{"model":"m","messages":[{"role":"system","content":"my card is CARD"},{"role":"user","content":"hi"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"my card is CARD"}]}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","content":null,"refusal":"my card is CARD"},{"role":"user","content":"hi"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"my card is CARD"}]},{"role":"user","content":"hi"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","content":"a","reasoning_content":"my card is CARD"},{"role":"user","content":"hi"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","content":"a","reasoning":"my card is CARD"},{"role":"user","content":"hi"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"card\":\"my card is CARD\"}"}}]},{"role":"tool","tool_call_id":"1","content":"my card is CARD"}]}`},
+		{chatPath, `{"model":"m","messages":[{"role":"assistant","function_call":{"name":"f","arguments":"{\"card\":\"my card is CARD\"}"}},{"role":"function","name":"f","content":[{"type":"text","text":"my card is CARD"}]}]}`},
+		{"/v1/completions", `{"model":"m","prompt":["hi","my card is CARD"]}`},
+		{"/v1/responses", `{"model":"m","instructions":"my card is CARD","input":"hi"}`},
+		{"/v1/responses", `{"model":"m","input":[{"type":"function_call","call_id":"1","name":"f","arguments":"{\"card\":\"my card is CARD\"}"},{"type":"function_call_output","call_id":"1","output":"my card is CARD"}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"type":"custom_tool_call","call_id":"1","name":"f","input":"my card is CARD"},{"type":"custom_tool_call_output","call_id":"1","output":[{"type":"input_text","text":"my card is CARD"}]}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"type":"mcp_call","id":"1","name":"f","server_label":"s","arguments":"{\"card\":\"my card is CARD\"}","output":"my card is CARD"},{"role":"user","content":"hi"}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"type":"reasoning","summary":[{"type":"summary_text","text":"my card is CARD"}],"content":[{"type":"reasoning_text","text":"my card is CARD"}]},{"role":"user","content":"hi"}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"my card is CARD"}]}]}`},
+		{"/v1/messages", `{"model":"m","max_tokens":9,"system":[{"type":"text","text":"my card is CARD"}],"messages":[{"role":"user","content":"hi"}]}`},
+		{"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"my card is CARD","signature":"s"},{"type":"tool_use","id":"1","name":"f","input":{"card":"my card is CARD","n":[4111111111111111]}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"my card is CARD"}]}]}]}`},
+		{"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"my card is CARD"}]}]}`},
+		{"/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"assistant","content":[{"type":"server_tool_use","id":"1","name":"f","input":{"query":"my card is CARD"}}]},{"role":"user","content":"hi"}]}`},
+	} {
+		for _, as := range []string{card, "4111111111111111", strings.ReplaceAll(card, "1", `\u0031`)} {
+			if strings.Contains(row.body, `\"`) && strings.Contains(as, `\`) {
+				as = strings.ReplaceAll(as, `\`, `\\`)
+			}
+			p.ask(t, row.path, strings.ReplaceAll(row.body, "CARD", as))
+			n++
+			c := o.nth(t, n).Content
+			if c == nil {
+				t.Errorf("%s: there is none", row.body)
+				continue
+			}
+			if all := c.System + c.Input + c.Output; strings.Contains(all, as) || strings.Contains(all, card) || !strings.Contains(all, "[CREDIT_CARD]") {
+				t.Errorf("%s\n%s\n%s", row.body, c.System, c.Input)
+			}
+		}
+	}
+}

@@ -72,10 +72,68 @@ func TestExplained(t *testing.T) {
 		{"How does a sextant work?", "What is a sextant made of?", false},
 		{"What is entropy?", "Who discovered entropy?", false},
 		{"What is the difference between jam and jelly?", "Which is cheaper, jam or jelly?", false},
+		{"What was the capital of Brazil?", "What is the capital of Brazil?", false},
+		{"What is the population of Rome?", "What was the population of Rome?", false},
+		{"What does idempotent mean?", "What does idempotent do?", false},
+		{"What are the steps of mitosis?", "What is mitosis?", false},
+		{"Explain mitosis", "Explain mitosis simply", false},
+		{"What is a mutex?", "What is a mutex for?", false},
+		{"Tell me a joke", "What is a joke?", false},
+		{"Give me a joke", "Explain a joke", false},
+		{"Explain this joke", "Explain a joke", false},
+		{"Tell me a joke", "Give me a joke", true},
+		{"List the planets", "What is a planet?", false},
+		{"List the planets", "What are the planets?", true},
+		{"What are the planets?", "What is a planet?", false},
+		{"What are neural networks?", "What is a neural network?", true},
+		{"递归是什么", "列举一些递归", false},
+		{"What is DNA?", "What is in DNA?", false},
+		{"What is DNA?", "What has DNA?", false},
+		{"What is DNA?", "What does DNA have?", false},
+		{"How does a car engine work?", "How do I work on a car engine?", false},
+		{"What is the time?", "What is time?", false},
+		{"What is the weather?", "What is weather?", false},
+		{"Compare TCP and UDP", "Why is TCP different from UDP?", false},
+		{"Compare TCP and UDP", "How does TCP differ from UDP?", true},
+		{"机器学习是什么", "机器学习有什么用", false},
+		{"Write a poem about the sea", "Write another poem about the sea", false},
+		{"Explain mitosis", "Please simply explain mitosis", true},
+		{"简单解释光合作用", "详细介绍光合作用", false},
+		{"光合作用是什么", "详细介绍光合作用", false},
+		{"Name all rivers of France", "Name some rivers of France", false},
+		{"Name all rivers of France", "List all the rivers of France", true},
+		{"Compare Python and Java", "Compare Python, Java and Go", false},
+		{"Compare Python and Java", "What is the difference between Python and Java?", true},
 	} {
 		score, why := v.Compare([]byte(c.a), []byte(c.b), e.similarity(c.a, c.b))
 		if hit := why == "" && score >= threshold; hit != c.hit {
 			t.Errorf("%q and %q: score %.3f, %q, hit %v, want %v", c.a, c.b, score, why, hit, c.hit)
+		}
+	}
+}
+
+// TestNoSynonyms: words that stand for one another in some questions only are no synonyms.
+func TestNoSynonyms(t *testing.T) {
+	v, e := open(t), newEmbedder(t)
+	for _, c := range [][2]string{
+		{"When is sunrise in Berlin today?", "When is dawn in Berlin today?"},
+		{"What time is sunset in Paris?", "What time is dusk in Paris?"},
+		{"How much does it cost to rent a car for a month?", "How much does it cost to lease a car for a month?"},
+		{"What is speed?", "What is velocity?"},
+		{"Is a spider a bug?", "Is a spider an insect?"},
+		{"Is a helicopter a plane?", "Is a helicopter an aircraft?"},
+		{"What is a plane?", "What is an airplane?"},
+		{"What is a stock?", "What is a share?"},
+		{"How long is a yard?", "How long is a garden?"},
+		{"How do I get home?", "How do I get a house?"},
+		{"What is a client?", "What is a customer?"},
+		{"When does primary school start?", "When does major school start?"},
+		{"北京到上海高铁多少钱", "北京到上海动车多少钱"},
+		{"电脑内存多大合适", "电脑存储空间多大合适"},
+		{"怎么分手", "怎么失恋"},
+	} {
+		if score, why := v.Compare([]byte(c[0]), []byte(c[1]), e.similarity(c[0], c[1])); why == "" && score >= threshold {
+			t.Errorf("%q answers %q: score %.3f", c[0], c[1], score)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func isImplied(s *side, i int, t *side) bool {
 	case "has", "have", "in":
 		return s.form == howMany && t.form == howMany
 	case "mean", "means", "stand for", "stands for", "short for":
-		return i == len(s.words)-1 && s.form == what && t.form == what // what does it mean, what is it
+		return i == len(s.words)-1 && s.form == what && t.form == what && !t.says("do") // what does it mean, what is it
 	case "between", "and", "from", "to", "with":
 		return s.compares && t.compares
 	}

@@ -2,6 +2,8 @@
 
 package verify
 
+import "bytes"
+
 // A tense is the time that a verb speaks of.
 type tense uint8
 
@@ -19,10 +21,16 @@ func tenseDiffers(p *pair) bool {
 	return a != b && a != timeless && b != timeless
 }
 
-// tenseOf returns the tense of the first unmatched verb of a side.
+// tenseOf returns the tense of the first unmatched verb of a side, or of the verb within the words
+// that ask for a thing: what is the.
 func tenseOf(s *side) tense {
 	for i := range s.words {
 		w := &s.words[i]
+		if s.form == what && w.class&asks != 0 {
+			if t := tenseWithin(s.word(i)); t != timeless {
+				return t
+			}
+		}
 		if w.match >= 0 || w.class&aux == 0 {
 			continue
 		}
@@ -33,6 +41,21 @@ func tenseOf(s *side) tense {
 			return past
 		case "will", "shall":
 			return future
+		}
+	}
+	return timeless
+}
+
+// tenseWithin returns the tense of a phrase that asks, its words written as one.
+func tenseWithin(phrase []byte) tense {
+	for _, start := range [...]string{"what", "which"} {
+		rest, ok := bytes.CutPrefix(phrase, []byte(start))
+		switch {
+		case !ok:
+		case bytes.HasPrefix(rest, []byte("is")), bytes.HasPrefix(rest, []byte("are")):
+			return present
+		case bytes.HasPrefix(rest, []byte("was")), bytes.HasPrefix(rest, []byte("were")):
+			return past
 		}
 	}
 	return timeless

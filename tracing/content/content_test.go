@@ -154,6 +154,9 @@ func TestAnswers(t *testing.T) {
 			`response.reasoning_summary_text.delta|{"delta":"hm"}`, `response.output_text.delta|{"delta":"I "}`, `response.output_text.delta|{"delta":"ask."}`,
 			`response.output_item.done|{"item":{"type":"function_call","call_id":"c1","name":"f","arguments":"{\"a\":1}"}}`),
 			want: strings.Replace(call, `"finish_reason":"tool_call"`, `"finish_reason":"client_gone"`, 1)},
+		{name: "responses, failed", route: "/v1/responses", events: events(
+			`response.output_text.delta|{"delta":"Once"}`, `response.failed|{"response":{"status":"failed","error":{"code":"server_error"},"output":[]}}`),
+			want: `[{"role":"assistant","parts":[{"type":"text","content":"Once"}],"finish_reason":"error"}]`},
 		{name: "responses at their end", route: "/v1/responses", body: `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"type":"output_text","text":"I"}]}]}`,
 			want: `[{"role":"assistant","parts":[{"type":"text","content":"I"}],"finish_reason":"length"}]`},
 		{name: "no answer", route: "/v1/chat/completions", body: `{"error":"no"}`},

@@ -226,10 +226,19 @@ func (s *said) responseEvent(name string, w *openai.Walker) {
 		}
 		s.member(w, "item", func() { s.outputItem(s.choice(0), n, true, w) })
 	case "response.completed", "response.incomplete", "response.failed":
-		s.member(w, "response", func() {
-			s.choices, s.left = nil, AnswerBytes
-			s.response(w)
-		})
+		s.member(w, "response", func() { s.ending(w) })
+	}
+}
+
+// ending reads the response of the last event, in the place of what has come in pieces: unless it says nothing,
+// as that of one that failed may.
+func (s *said) ending(w *openai.Walker) {
+	came, left := s.choices, s.left
+	s.choices, s.left = nil, AnswerBytes
+	s.response(w)
+	if c := s.choice(0); len(came) > 0 && c.text.all+c.reasoning.all+len(c.calls) == 0 {
+		came[0].finish = c.finish
+		s.choices, s.left = came, left
 	}
 }
 
