@@ -85,7 +85,7 @@ func routes(o *Options) *apidoc.Routes {
 	r := apidoc.New()
 	r.NotFound, r.MethodNotAllowed, r.HandleOPTIONS = notHere, respond.MethodNotAllowed, false
 	plain := apidoc.Schema{"type": "string"}
-	r.Add(apidoc.Operation{Method: "GET", Path: "/metrics", Does: "Metrics, for Prometheus", Group: "watch", AnswersType: "text/plain", Answers: plain},
+	r.AddGet(apidoc.Operation{Path: "/metrics", Does: "Metrics, for Prometheus", Group: "watch", AnswersType: "text/plain", Answers: plain},
 		fasthttpadaptor.NewFastHTTPHandler(promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})))
 	r.Add(apidoc.Operation{Method: "POST", Path: "/reload", Does: "Read the configuration again", Group: "change", Headers: changes,
 		Answers: apidoc.Object(apidoc.Schema{"status": apidoc.Text("reloaded")}, "status")}, changing(reload(o.Reload)))

@@ -73,6 +73,7 @@ func TestRoutes(t *testing.T) {
 		{o, "GET", "/readyz", 200, `{"status":"ready","reasons":[]}`},
 		{o, "GET", "/debug/gpu", 200, `"why":"gpu.mode is off"`},
 		{o, "GET", "/metrics", 200, ""},
+		{o, "HEAD", "/metrics", 200, ""},
 		{o, "GET", "/debug/pprof/cmdline", 200, ""},
 		{o, "POST", "/explain", 200, "explained"},
 		{o, "GET", "/cache", 404, "cache_off"},

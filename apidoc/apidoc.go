@@ -57,7 +57,7 @@ type Parameter struct {
 	Needed     bool
 }
 
-// Add routes requests, GET with HEAD, and has them in the document.
+// Add routes requests of one method, and has them in the document.
 func (r *Routes) Add(o Operation, h fasthttp.RequestHandler) {
 	r.operations = append(r.operations, o)
 	r.Handle(o.Method, o.Path, h)

@@ -158,6 +158,7 @@ func TestExitCodes(t *testing.T) {
 		{"__complete check --set serv", "", 0, `(?m)^server\.listen=$`, `ShellCompDirectiveNoSpace`},
 		{"help", "", 0, `(?s)Examples:.*Usage:.*Commands:.*simulate.*Flags:.*--config file`, ``},
 		{"help check", "", 0, `(?s)Examples:.*kvasir check --config config\.yaml --live.*Usage:\n  kvasir check \[flags\]`, ``},
+		{"version --help", "", 0, `\n  -h, --help +help for version\n      --json +as JSON\n`, ``},
 		{"help nothing", "", 2, ``, usage + `there is no command "nothing"`},
 		{"simulate --help", "", 0, `(?s)Examples:.*Usage:.*--max-batched-tokens int +most tokens in a pass \(default 8192\)`, ``},
 		{"version", "", 0, `^kvasir v0\.0\.1-test of 2026-11-28T00:00:00Z\ngo: \S+ \S+/\S+\nbuild: .*CGO_ENABLED=[01].*\nweights: [0-9a-f]{12}\nnvml helper: ` + helperInside() + `\n$`, ``},

@@ -102,8 +102,8 @@ it serves; without --config with two simulated workers, to try things out.`
 	root.Version = p.Version
 	root.SetVersionTemplate("kvasir {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetHelpTemplate(helpTemplate)
-	root.SetUsageTemplate(helpTemplate)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error { writeHelp(cmd.OutOrStderr(), cmd); return nil })
 	root.SetFlagErrorFunc(flagError)
 	for _, c := range append(root.Commands(), root) {
 		if c.Args == nil {
@@ -190,19 +190,3 @@ func helpCommand(m manual) *cobra.Command {
 	_ = help.MarkFlagDirname("man-pages")
 	return help
 }
-
-// helpTemplate shows examples first: most people want one of them.
-const helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}{{end}}
-{{if .HasExample}}
-Examples:
-{{.Example}}
-{{end}}
-Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} [command] [flags]{{else}}{{.UseLine}}{{end}}
-{{if .HasAvailableSubCommands}}
-Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{if .HasAvailableLocalFlags}}
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}`

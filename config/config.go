@@ -30,6 +30,7 @@ import (
 //	default  its value when nobody sets it, as it would be written in YAML
 //	min, max bounds, both allowed
 //	words    what a path may be that names no file, divided by spaces
+//	also     names that other programs have for it, read as its own, divided by spaces
 //	oneof    the values of an enumeration, divided by spaces
 //	of       an enumeration whose values are another package's table: a name in tables
 //	policy   what the routing policies that look at it have in common: a name in
@@ -269,9 +270,9 @@ type Routing struct {
 	Queue            string        `koanf:"queue" default:"auto" oneof:"auto off"`
 	MaxQueued        int           `koanf:"max_queued" default:"1024" min:"1" max:"1000000"`
 	QueueTimeout     time.Duration `koanf:"queue_timeout" default:"30s" min:"1ms" max:"24h"`
-	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000" policy:"weighed"`
+	PrefillLoadScale float64       `koanf:"prefill_load_scale" default:"1" min:"0" max:"1000" policy:"weighed" also:"overlap_score_weight kv_overlap_score_weight"`
 	OverlapCredit    OverlapCredit `koanf:"overlap_credit"`
-	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100" policy:"priced"`
+	Temperature      float64       `koanf:"temperature" default:"0" min:"0" max:"100" policy:"priced" also:"router_temperature"`
 	Disaggregate     string        `koanf:"disaggregate" default:"auto" of:"disaggregate"`
 	Overrides        bool          `koanf:"overrides" default:"true"`
 }

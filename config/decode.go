@@ -88,12 +88,18 @@ func (d *decoder) group(k *Key, path string, n *yaml.Node) (any, bool) {
 		return nil, false
 	}
 	m := map[string]any{}
+	said := map[*Key]*yaml.Node{}
 	for _, e := range d.entries(k, n, path) {
 		c := k.child(e.key.Value)
 		if c == nil {
 			d.problem(e.key, join(path, k.shown(e.key.Value)), "unknown key%s", unknownHint(k, e.key.Value))
 			continue
 		}
+		if before := said[c]; before != nil {
+			d.problem(e.key, join(path, e.key.Value), "is the same key as %s at %s; keep one of them", before.Value, d.at(before))
+			continue
+		}
+		said[c] = e.key
 		v, ok := d.value(c, join(path, c.Name), e.value)
 		if ok {
 			m[c.Name] = v

@@ -5,6 +5,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type Key struct {
 	min, max any      // bounds of the same type as value; nil: none
 	words    []string // of a path: what is no path
 	policies []string // of a key of routing: the policies that look at it; nil: all
+	also     []string // other programs' names for it, which are read as its own
 	restart  bool
 	secret   bool // messages do not quote values
 }
@@ -109,7 +111,7 @@ func keyOf(t reflect.Type, tag reflect.StructTag, name, path string) *Key {
 	if of, ok := tag.Lookup("of"); ok {
 		k.of, k.OneOf = of, tables[of]()
 	}
-	k.words = strings.Fields(tag.Get("words"))
+	k.words, k.also = strings.Fields(tag.Get("words")), strings.Fields(tag.Get("also"))
 	if group, ok := tag.Lookup("policy"); ok {
 		k.policies = kvroute.PoliciesThat(policyGroups[group])
 	}
@@ -172,10 +174,10 @@ func (k *Key) inheritSecret() {
 	}
 }
 
-// child is the key of that name directly under k, or nil.
+// child is the key of that name directly under k, which may be another program's name for it, or nil.
 func (k *Key) child(name string) *Key {
 	for _, c := range k.Children {
-		if c.Name == name {
+		if c.Name == name || slices.Contains(c.also, name) {
 			return c
 		}
 	}

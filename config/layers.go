@@ -171,7 +171,12 @@ func (l *Layers) lookup(name string) (string, bool) {
 func (l *Layers) variableValues(at places) (koanf.Provider, Problems) {
 	byName := map[string]*Key{}
 	groups := map[string]*Key{}
-	knownKeys.leaves(func(k *Key) { byName[k.variable()] = k })
+	knownKeys.leaves(func(k *Key) {
+		byName[k.variable()] = k
+		for _, name := range k.also {
+			byName[strings.TrimSuffix(k.variable(), strings.ToUpper(k.Name))+strings.ToUpper(name)] = k
+		}
+	})
 	knownKeys.all(func(k *Key) {
 		if k.Kind == KindGroup && !strings.Contains(k.path, "[]") {
 			groups[k.variable()] = k
@@ -228,7 +233,7 @@ func (l *Layers) flagValues(at places) (map[string]any, Problems) {
 		v, usable, bad := textValue(k, f.Text, here, at)
 		found = append(found, bad...)
 		if usable {
-			put(m, f.Path, v)
+			put(m, k.path, v)
 		}
 	}
 	return m, found

@@ -96,6 +96,31 @@ func TestTextValues(t *testing.T) {
 
 type errorText string
 
+// Names that Dynamo has for a key are read as that key, from each source.
+func TestNamesOfOthers(t *testing.T) {
+	t.Parallel()
+	const file = "workers: [{url: 'http://a:1'}]\nrouting: {policy: kv, kv_overlap_score_weight: 3, router_temperature: 0.5}\n"
+	for name, tt := range map[string]struct {
+		layers       Layers
+		scale, noise float64
+	}{
+		"the file":     {Layers{BuiltIn: []byte(file)}, 3, 0.5},
+		"a variable":   {Layers{BuiltIn: []byte(file), Environ: []string{"KVASIR_ROUTING_OVERLAP_SCORE_WEIGHT=4"}}, 4, 0.5},
+		"flags":        {Layers{BuiltIn: []byte(file), Flags: []FlagValue{{Path: "routing.router_temperature", Text: "0"}, {Path: "routing.overlap_score_weight", Text: "5"}}}, 5, 0},
+		"its own name": {Layers{BuiltIn: []byte(file), Flags: []FlagValue{{Path: "routing.prefill_load_scale", Text: "6"}}}, 6, 0.5},
+	} {
+		c, _, bad := tt.layers.merge(tt.layers.BuiltIn)
+		if len(bad) > 0 || c.Routing.PrefillLoadScale != tt.scale || c.Routing.Temperature != tt.noise {
+			t.Errorf("%s: %v and %v, %v", name, c.Routing.PrefillLoadScale, c.Routing.Temperature, bad)
+		}
+	}
+	const twice = "workers: [{url: 'http://a:1'}]\nrouting: {policy: kv, overlap_score_weight: 3, prefill_load_scale: 3}\n"
+	_, _, bad := (&Layers{}).merge([]byte(twice))
+	if want := `built-in config.yaml:2:48: routing.prefill_load_scale: is the same key as overlap_score_weight at built-in config.yaml:2:23; keep one of them`; bad.Error() != want {
+		t.Errorf("%v, want %s", bad, want)
+	}
+}
+
 func TestUnknownVariablesAndFlags(t *testing.T) {
 	t.Parallel()
 	l := &Layers{

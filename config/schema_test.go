@@ -51,7 +51,9 @@ func schemaOf(k *Key, descriptions map[string]string) map[string]any {
 	case KindGroup:
 		props := map[string]any{}
 		for _, c := range k.Children {
-			props[c.Name] = schemaOf(c, descriptions)
+			for _, name := range append([]string{c.Name}, c.also...) {
+				props[name] = schemaOf(c, descriptions)
+			}
 		}
 		s["type"], s["properties"], s["additionalProperties"] = []string{"object", "null"}, props, false
 	case KindList:
@@ -133,6 +135,8 @@ func comments(t *testing.T) map[string]string {
 			parents[len(m[1])/2] = m[2]
 		}
 		switch m := sibling.FindStringSubmatch(line); {
+		case len(m) > 0 && len(m[1]) == 2:
+			found[join(parents[0], m[2])] = m[3]
 		case len(m) > 0 && len(m[1]) == 4:
 			found[join(join(parents[0], parents[1]), m[2])] = m[3]
 		case strings.HasPrefix(line, "# [restart] Engines inside"):

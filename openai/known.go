@@ -31,7 +31,7 @@ var memberNames = namesIn(`
 	function custom arguments call_id description parameters strict server_url authorization headers
 	summary code results output result
 	nvext router_config_override backend_instance_id prefill_worker_id decode_worker_id
-	overlap_score_credit overlap_score_weight prefill_load_scale router_temperature
+	overlap_score_credit overlap_score_weight kv_overlap_score_weight prefill_load_scale router_temperature
 	kv_transfer_params ec_transfer_params disaggregated_params request_id rid routed_dp_rank disagg_prefill_dp_rank data_parallel_rank
 	top_p top_k min_p best_of echo frequency_penalty presence_penalty repetition_penalty top_logprobs tool_choice
 	parallel_tool_calls store service_tier modalities voice language negative_prompt tokens

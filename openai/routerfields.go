@@ -23,7 +23,7 @@ type WeightsAt struct {
 	Whole       Span // the value
 	Credit      Span // overlap_score_credit
 	Scale       Span // prefill_load_scale
-	Weight      Span // overlap_score_weight, what older clients of Dynamo send in place of both
+	Weight      Span // overlap_score_weight or kv_overlap_score_weight, what older clients of Dynamo send in place of both
 	Temperature Span // router_temperature
 	Other       Span // the first member that is none of these
 }
@@ -80,7 +80,7 @@ func (p *parser) weights(at *WeightsAt) {
 			at.Credit = p.json.skip()
 		case "prefill_load_scale":
 			at.Scale = p.json.skip()
-		case "overlap_score_weight":
+		case "overlap_score_weight", "kv_overlap_score_weight":
 			at.Weight = p.json.skip()
 		case "router_temperature":
 			at.Temperature = p.json.skip()

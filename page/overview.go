@@ -29,8 +29,7 @@ type Standing struct {
 	Queued   int `json:"queued"`    // of them, those that wait for a worker
 }
 
-// standing is how Kvasir is now, with these workers. Readiness counts those that answer clients;
-// here prefill workers count as well.
+// standing is how Kvasir is now, with these workers.
 func (p *Page) standing(workers []roster.Worker) Standing {
 	r := p.options.Readiness()
 	s := Standing{Condition: Condition{Status: r.Status, Ready: r.Code == fasthttp.StatusOK, Reasons: r.Reasons, All: len(workers)}}

@@ -89,8 +89,8 @@ func New(o *Options) *Page {
 // changing wraps a route that changes something, changes are the headers that it asks for.
 func (p *Page) Routes(r *apidoc.Routes, changing func(fasthttp.RequestHandler) fasthttp.RequestHandler, changes []apidoc.Parameter) {
 	all := files()
-	r.Add(apidoc.Operation{Method: "GET", Path: "/", Does: "The page, in a browser", Group: "watch", AnswersType: "text/html", Answers: apidoc.Schema{"type": "string"}}, index(all))
-	r.Add(apidoc.Operation{Method: "GET", Path: "/page/{file:*}", Does: "A file of the page", Group: "watch", AnswersType: "*/*", Answers: apidoc.Schema{"type": "string"}}, asset(all))
+	r.AddGet(apidoc.Operation{Path: "/", Does: "The page, in a browser", Group: "watch", AnswersType: "text/html", Answers: apidoc.Schema{"type": "string"}}, index(all))
+	r.AddGet(apidoc.Operation{Path: "/page/{file:*}", Does: "A file of the page", Group: "watch", AnswersType: "*/*", Answers: apidoc.Schema{"type": "string"}}, asset(all))
 	for _, get := range []struct {
 		path, does string
 		answers    apidoc.Schema

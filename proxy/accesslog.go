@@ -166,6 +166,8 @@ func (l *accessLog) candidates(x *exchange, at *kvroute.Placement) {
 		}
 		list.Dict(one)
 	}
+	var words [32]byte // of the line that Dynamo's router writes, for log pipelines that look for them
+	e.Bytes("overlap", strconv.AppendInt(append(words[:0], "cached blocks: "...), int64(x.facts.placed.overlap), 10))
 	e.Str("request_id", x.facts.id).Str("event", "routing_decision").Str("model", x.plan.model).
 		Str("policy", x.plan.state.settings.Routing.Policy.String()).Str("why", at.Why).Int("prompt_tokens", x.plan.placing.tokens).
 		Array("candidates", list).Msg("placement")

@@ -353,6 +353,9 @@ func TestPrefillAloneIsNotReady(t *testing.T) {
 	if resp.StatusCode != 503 {
 		t.Errorf("got %d", resp.StatusCode)
 	}
+	if r := p.Readiness(); r.Up != 1 || r.All != 1 {
+		t.Errorf("%d of %d workers are up", r.Up, r.All)
+	}
 }
 
 // The clock of writes to clients was that of the start, though the configuration

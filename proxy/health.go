@@ -29,7 +29,7 @@ func (p *Proxy) Readiness() health.Readiness {
 	s := p.state.Load()
 	r := health.Readiness{Status: "ready", Code: fasthttp.StatusOK, All: len(s.backends), Models: s.classifier.Models()}
 	now := time.Now()
-	why, up := s.workerReasons(now)
+	why, up, answering := s.workerReasons(now)
 	why = append(why, p.hardware.Reasons(now)...)
 	slices.Sort(why)
 	r.Up = up
@@ -50,7 +50,7 @@ func (p *Proxy) Readiness() health.Readiness {
 	switch {
 	case p.draining.Load():
 		r.Status, r.Code = "shutting down", fasthttp.StatusServiceUnavailable
-	case up == 0:
+	case answering == 0:
 		r.Status, r.Code = "no worker is up", fasthttp.StatusServiceUnavailable
 	case noStandard:
 		r.Status, r.Code = "the default model is not served", fasthttp.StatusServiceUnavailable
@@ -61,8 +61,8 @@ func (p *Proxy) Readiness() health.Readiness {
 }
 
 // workerReasons names the workers that are not up, or whose events are not heard as
-// they should be, and counts those that are up and can answer.
-func (s *state) workerReasons(now time.Time) (why []string, up int) {
+// they should be, and counts those that are up, and of these those that can answer clients.
+func (s *state) workerReasons(now time.Time) (why []string, up, answering int) {
 	for _, b := range s.backends {
 		st := b.Status(now)
 		if !st.State.TakesRequests() {
@@ -73,12 +73,13 @@ func (s *state) workerReasons(now time.Time) (why []string, up int) {
 		if few := b.ListsTooMany(); few != "" {
 			why = append(why, few)
 		}
+		up++
 		if b.Role() != kvroute.Prefill { // which answers nobody
-			up++
+			answering++
 		}
 		why = append(why, b.EventReasons(now)...)
 	}
-	return why, up
+	return why, up, answering
 }
 
 // reloadMetrics are what is counted of reloads.

@@ -49,6 +49,7 @@ func TestWhatABodyChooses(t *testing.T) {
 		{`"nvext":{"router_config_override":{"overlap_score_credit":2,"prefill_load_scale":null}}`, "/ 2 - -"},
 		{`"router_config_override":{"router_temperature":0,"prefill_load_scale":1e3}`, "/ - 1000 0"},
 		{`"router_config_override":{"overlap_score_weight":3}`, "/ - 3 -"},
+		{`"router_config_override":{"kv_overlap_score_weight":3}`, "/ - 3 -"},
 		{`"router_config_override":{"overlap_score_weight":0}`, "/ 0 0 -"},
 		{`"router_config_override":{"overlap_score_weight":3,"prefill_load_scale":1,"overlap_score_credit":2}`, "/ 2 1 -"},
 		{`"router_config_override":{"router_temperature":0,"assume_kv_reuse":true}`, "router_config_override"},

@@ -469,6 +469,10 @@ func TestReloadChangesPolicy(t *testing.T) {
 	body := wordy("apple", 1000, "")
 	a := p.placed(t, body)
 	p.held(t, a.worker, a.of)
+	b := p.placed(t, body)
+	if line := fmt.Sprintf(`"overlap":"cached blocks: %d"`, b.overlap); b.overlap == 0 || !strings.Contains(p.log.String(), line) {
+		t.Errorf("the log does not say %s", line)
+	}
 	plain := *p.state.Load().settings
 	plain.Routing.Policy = kvroute.RoundRobin
 	if err := p.Apply(&plain); err != nil {

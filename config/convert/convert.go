@@ -102,16 +102,16 @@ func standIns(d *draft) (environ []string) {
 func unlike(doc *doc, program string, keys []string, root *value) error {
 	hint := ""
 	for _, other := range []struct{ key, name string }{
-		{"apiVersion", "Kubernetes; take the file out of the object first"},
-		{"model_list", "LiteLLM; use --from litellm"},
-		{"vllm_endpoints", "Semantic Router; use --from vllm-sr"},
-		{"workers", "Kvasir itself; check it with kvasir check"},
-		{"static_resources", "Envoy; docs/migrate.md says what becomes of its parts"},
+		{"apiVersion", "Kubernetes: take the file out of the object first"},
+		{"model_list", "LiteLLM: use --from litellm"},
+		{"vllm_endpoints", "Semantic Router: use --from vllm-sr"},
+		{"workers", "Kvasir itself: check it with kvasir check"},
+		{"static_resources", "Envoy: docs/migrate.md says what becomes of its parts"},
 	} {
 		if root.has(other.key) && !slices.Contains(keys, other.key) {
-			hint = ": it looks like one of " + other.name
+			hint = "; it looks like one of " + other.name
 			break
 		}
 	}
-	return fmt.Errorf("%s is no configuration of %s%s, which has some of %s at its top", doc.name, program, hint, wording.List(keys, "and"))
+	return fmt.Errorf("%s is no configuration of %s, which has some of %s at its top%s", doc.name, program, wording.List(keys, "and"), hint)
 }

@@ -131,10 +131,10 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, from, file, want string }{
 		{"another program", "vllm-sr", "services: {web: {image: nginx}}\n", "x.yaml is no configuration of Semantic Router, which has some of "},
-		{"the other program", "vllm-sr", "model_list: [{model_name: a}]\n", "it looks like one of LiteLLM; use --from litellm"},
-		{"the other program, back", "litellm", "vllm_endpoints: []\n", "it looks like one of Semantic Router; use --from vllm-sr"},
-		{"our own", "vllm-sr", "workers: [{url: 'http://a:1'}]\ndecisions: []\n", "it looks like one of Kvasir itself"},
-		{"Envoy", "litellm", "static_resources: {clusters: []}\n", "it looks like one of Envoy; docs/migrate.md"},
+		{"the other program", "vllm-sr", "model_list: [{model_name: a}]\n", "it looks like one of LiteLLM: use --from litellm"},
+		{"the other program, back", "litellm", "vllm_endpoints: []\n", "it looks like one of Semantic Router: use --from vllm-sr"},
+		{"our own", "vllm-sr", "workers: [{url: 'http://a:1'}]\ndecisions: []\n", "and classifier at its top; it looks like one of Kvasir itself: check it with kvasir check"},
+		{"Envoy", "litellm", "static_resources: {clusters: []}\n", "it looks like one of Envoy: docs/migrate.md"},
 		{"Grafana's", "vllm-sr", "apiVersion: 1\nproviders: []\n", "take the file out of the object first"},
 		{"Kubernetes", "vllm-sr", "apiVersion: v1\nkind: ConfigMap\n", "take the file out of the object first"},
 		{"a version to come", "vllm-sr", "\nversion: v0.9\nrouting: {}\n", `x.yaml:2: version "v0.9" of Semantic Router's configuration is not known`},

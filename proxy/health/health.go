@@ -54,7 +54,7 @@ func alive(ctx *fasthttp.RequestCtx) {
 type Readiness struct {
 	Status  string   // ready, degraded, or why no request should come
 	Code    int      // the HTTP status: 200 or 503
-	Up, All int      // workers: those that can answer, and all
+	Up, All int      // workers: those that are up, and all
 	Reasons []string // each a sentence for people
 	Models  []string // that judge in place of the embedded weights
 }

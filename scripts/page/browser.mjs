@@ -89,8 +89,9 @@ export async function accessible(page, where) {
   return violations.map(({ id, impact }) => `${impact} ${id}`);
 }
 
-// eventually waits until ask holds, and says what it saw last where it never does.
-export async function eventually(what, ask, patience = 30_000) {
+// eventually waits until ask holds, and says what it saw last where it never does. That takes seconds; the patience is for a
+// machine that is busy with other tests.
+export async function eventually(what, ask, patience = 120_000) {
   const end = Date.now() + patience;
   for (let saw; ; ) {
     saw = await ask();
