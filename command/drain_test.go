@@ -76,7 +76,7 @@ func TestDrainCommand(t *testing.T) {
 	if code, body := asked("/metrics", "sk-admin"); code != 200 || !strings.Contains(body, `kvasir_worker_up{role="decode",state="draining",worker="decode-0"} 0`) {
 		t.Errorf("/metrics: %d, without the state", code)
 	}
-	p.until("the log to say so", func() bool { return strings.Contains(p.said(), "worker is drained") })
+	p.until("the log to say so", func() bool { return strings.Contains(p.log.String(), "worker is drained") })
 	askDrain(t, 0, `decode-0 gets requests again`, "decode-0", admin, "--key-file", key, "--undo")
 	if _, body := asked("/readyz", ""); strings.Contains(body, "reasons") || !strings.Contains(body, `"status":"ready"`) {
 		t.Errorf("/readyz tells a stranger %s", body)

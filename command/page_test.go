@@ -233,8 +233,8 @@ func TestTriedRequestEnds(t *testing.T) {
 		t.Errorf("the stream ended with %v behind %s", err, text)
 	}
 	<-p.ended
-	if took := time.Since(begin); took > patience/2 || strings.Contains(p.said(), "cannot close") {
-		t.Errorf("stopping took %v: %s", took, p.said())
+	if took := time.Since(begin); took > patience/2 || strings.Contains(p.log.String(), "cannot close") {
+		t.Errorf("stopping took %v: %s", took, p.log.String())
 	}
 }
 

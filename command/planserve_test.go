@@ -87,8 +87,10 @@ planner: {mode: advise, interval: 1s, window: 30s, start_time: 1s, down_after: 1
 		}
 	}
 	// One is enough for the little that came.
-	p.until("the log says that one is wanted", func() bool { return strings.Contains(p.said(), `"message":"another number of workers is wanted"`) })
-	if !strings.Contains(p.said(), `"wanted":"1","before":"2","up":"2"`) {
+	p.until("the log says that one is wanted", func() bool {
+		return strings.Contains(p.log.String(), `"message":"another number of workers is wanted"`)
+	})
+	if !strings.Contains(p.log.String(), `"wanted":"1","before":"2","up":"2"`) {
 		t.Error("the log does not say what is wanted")
 	}
 	if code, body := get(plainClient, p.api+"/plan"); code == http.StatusOK {
@@ -119,7 +121,7 @@ planner:
 		t.Errorf("the command was told %q: %v", b, err)
 	}
 	for _, want := range []string{`planner.command did not succeed; it is run again with the next plan`, `exit status 3`, `"output":"scaling"`, `planner.command was run`} {
-		p.until(want, func() bool { return strings.Contains(p.said(), want) })
+		p.until(want, func() bool { return strings.Contains(p.log.String(), want) })
 	}
 	if _, metrics := get(plainClient, p.admin+"/metrics"); !strings.Contains(metrics, `kvasir_planner_failures_total{what="command"} 1`) {
 		t.Error("the failure of the command is not counted")
@@ -151,10 +153,10 @@ planner: {interval: 1s, min_workers: 3, keda: {listen: "127.0.0.1:0", tls: {cert
 `), 0o600))
 	p := run(t, nil, append(anywhere, "--config", config, "--log-format", "json")...)
 	said := regexp.MustCompile(`"listen":"([^"]+)","tls":true[^\n]*"answering KEDA"`)
-	p.until("the listener", func() bool { return said.MatchString(p.said()) })
+	p.until("the listener", func() bool { return said.MatchString(p.log.String()) })
 	authority, err := credentials.NewClientTLSFromFile(cert, "")
 	do(t, err)
-	conn, err := grpc.NewClient(said.FindStringSubmatch(p.said())[1], grpc.WithTransportCredentials(authority))
+	conn, err := grpc.NewClient(said.FindStringSubmatch(p.log.String())[1], grpc.WithTransportCredentials(authority))
 	do(t, err)
 	t.Cleanup(func() { do(t, conn.Close()) })
 	// A GetMetricsRequest without metadata, and its answer: kvasir-workers-both, 3 as an integer and as a double.

@@ -232,9 +232,9 @@ func TestReplayOfOwnLog(t *testing.T) {
 			t.Fatalf("status %d", reply.StatusCode)
 		}
 	}
-	p.until("two lines of requests", func() bool { return strings.Count(p.said(), `"completion_tokens":`) == 2 })
+	p.until("two lines of requests", func() bool { return strings.Count(p.log.String(), `"completion_tokens":`) == 2 })
 	path := filepath.Join(t.TempDir(), "kvasir.log")
-	do(t, os.WriteFile(path, []byte(p.said()), 0o600))
+	do(t, os.WriteFile(path, []byte(p.log.String()), 0o600))
 	out, errs, code := replayed(t, "--trace", path, "--workers", "2")
 	if code != 0 || !strings.HasPrefix(out, "kvasir.log: 2 requests in ") || !strings.Contains(out, " lines left out: no served request whose tokens were counted\n") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)

@@ -5,7 +5,6 @@ package command
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -25,6 +24,7 @@ import (
 	"time"
 
 	"kvasir/config/certtest"
+	"kvasir/logtest"
 	"kvasir/proxy/browser"
 )
 
@@ -37,9 +37,7 @@ type process struct {
 	cmd        *exec.Cmd
 	api, admin string // base URLs, from its log
 	ended      chan struct{}
-
-	mu  sync.Mutex // guards log
-	log bytes.Buffer
+	log        logtest.Buffer
 }
 
 // run starts kvasir serve and waits until it says where it serves.
@@ -55,15 +53,15 @@ func run(t *testing.T, environ []string, args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		if t.Failed() {
-			t.Logf("the log of %v:\n%s", p.cmd.Args[1:], p.said())
+			t.Logf("the log of %v:\n%s", p.cmd.Args[1:], p.log.String())
 		}
 	})
 	select {
 	case <-serving:
 	case <-p.ended:
-		t.Fatalf("%v ended: %s", args, p.said())
+		t.Fatalf("%v ended: %s", args, p.log.String())
 	case <-time.After(patience):
-		t.Fatalf("%v does not serve: %s", args, p.said())
+		t.Fatalf("%v does not serve: %s", args, p.log.String())
 	}
 	return p
 }
@@ -73,10 +71,7 @@ func (p *process) read(stderr io.Reader, serving chan<- struct{}) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
-		p.mu.Lock()
-		p.log.Write(lines.Bytes())
-		p.log.WriteByte('\n')
-		p.mu.Unlock()
+		fmt.Fprintf(&p.log, "%s\n", lines.Bytes())
 		var said struct{ Message, API, Admin string }
 		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Message == "serving" && p.api == "" {
 			p.api, p.admin = strings.TrimSuffix(said.API, "/v1"), said.Admin
@@ -84,12 +79,6 @@ func (p *process) read(stderr io.Reader, serving chan<- struct{}) {
 		}
 	}
 	_ = p.cmd.Wait()
-}
-
-func (p *process) said() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
 }
 
 // until waits for a condition.
@@ -153,13 +142,13 @@ func TestServeBuiltIn(t *testing.T) {
 	for _, url := range []string{p.api + "/livez", p.admin + "/livez", p.admin + "/readyz"} {
 		p.until("200 of "+url, func() bool { code, _ := get(plainClient, url); return code == 200 })
 	}
-	p.until("the curl line", func() bool { return strings.Contains(p.said(), "try it: curl "+p.api+"/v1/chat/completions ") })
-	p.until("the address of the page", func() bool { return strings.Contains(p.said(), "watch it in a browser: "+p.admin) })
+	p.until("the curl line", func() bool { return strings.Contains(p.log.String(), "try it: curl "+p.api+"/v1/chat/completions ") })
+	p.until("the address of the page", func() bool { return strings.Contains(p.log.String(), "watch it in a browser: "+p.admin) })
 	p.signal(syscall.SIGTERM)
 	if code := p.exits(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(p.said(), `"stopped"`) {
+	if !strings.Contains(p.log.String(), `"stopped"`) {
 		t.Error("the last line of the log is missing")
 	}
 }
@@ -226,7 +215,7 @@ func TestReload(t *testing.T) {
 	// A changed file is noticed, kept out because it is bad, and told of.
 	write(t, file, "simulate: [{nam: s0}]\n")
 	p.until("the reason in /readyz", ready("simulate[0].nam"))
-	p.until("the reason in the log", func() bool { return strings.Contains(p.said(), "simulate[0].nam: unknown key") })
+	p.until("the reason in the log", func() bool { return strings.Contains(p.log.String(), "simulate[0].nam: unknown key") })
 	if code, _ := get(plainClient, p.api+"/livez"); code != 200 {
 		t.Errorf("a bad file ended the service: %d", code)
 	}
@@ -251,7 +240,7 @@ func TestReload(t *testing.T) {
 	write(t, file, goodConfig+"server: {tls: {cert: c.pem, key: k.pem}}\n")
 	certtest.Write(t, filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem"), "a", nil)
 	p.signal(syscall.SIGHUP)
-	p.until("server.tls to be named in the log", func() bool { return strings.Contains(p.said(), `server.tls"`) })
+	p.until("server.tls to be named in the log", func() bool { return strings.Contains(p.log.String(), `server.tls"`) })
 	if code, _ := get(plainClient, p.api+"/livez"); code != 200 {
 		t.Errorf("TLS came without a restart: %d", code)
 	}
@@ -265,10 +254,10 @@ func TestReloadKeepsEngines(t *testing.T) {
 	p := run(t, nil, append(anywhere, "--config", file)...)
 	write(t, file, "workers: [{name: s0, url: http://127.0.0.1:1}]\n")
 	p.signal(syscall.SIGHUP)
-	p.until("the refusal", func() bool { return strings.Contains(p.said(), "runs until the restart") })
+	p.until("the refusal", func() bool { return strings.Contains(p.log.String(), "runs until the restart") })
 	write(t, file, "workers: [{name: s1, url: http://127.0.0.1:1}]\n")
 	p.signal(syscall.SIGHUP)
-	p.until("simulate to be named", func() bool { return strings.Contains(p.said(), `"simulate"`) })
+	p.until("simulate to be named", func() bool { return strings.Contains(p.log.String(), `"simulate"`) })
 }
 
 func TestCertificates(t *testing.T) {
@@ -331,7 +320,7 @@ func TestUnixSockets(t *testing.T) {
 		p.until("200 on "+socket, func() bool { code, _ := get(client, "http://localhost/livez"); return code == 200 })
 	}
 	// It comes behind the line that run waits for, and the log is written in pieces.
-	p.until("the curl line to name the socket", func() bool { return strings.Contains(p.said(), "curl --unix-socket "+api+" http://localhost/v1") })
+	p.until("the curl line to name the socket", func() bool { return strings.Contains(p.log.String(), "curl --unix-socket "+api+" http://localhost/v1") })
 
 	// Somebody answers there, so a second one may not take it.
 	out, err := command(t, nil, args...).CombinedOutput()
@@ -371,11 +360,11 @@ func TestAddressInUse(t *testing.T) {
 func TestWarnsOfOpenAccess(t *testing.T) {
 	t.Parallel()
 	p := run(t, nil, append(anywhere, "--listen", "0.0.0.0:0")...)
-	p.until("the warning", func() bool { return strings.Contains(p.said(), "everybody who reaches this address may ask") })
+	p.until("the warning", func() bool { return strings.Contains(p.log.String(), "everybody who reaches this address may ask") })
 	key := "--set=keys=[{name: a, sha256: '" + strings.Repeat("ab", 32) + "'}]"
 	p = run(t, nil, append(anywhere, "--listen", "0.0.0.0:0", key)...)
-	p.until("the curl line", func() bool { return strings.Contains(p.said(), "Authorization: Bearer $OPENAI_API_KEY") })
-	if strings.Contains(p.said(), "everybody") {
+	p.until("the curl line", func() bool { return strings.Contains(p.log.String(), "Authorization: Bearer $OPENAI_API_KEY") })
+	if strings.Contains(p.log.String(), "everybody") {
 		t.Error("a warning in spite of keys")
 	}
 }
@@ -395,11 +384,11 @@ workers:
 	p := run(t, []string{"TOKEN=sk-canary-env"}, append(anywhere, "--config", file, "--log-level", "trace", "--set", "server.drain.delay=0s")...)
 	write(t, file, strings.NewReplacer("http://", "http://u:sk-canary-url@", `"${TOKEN}"`, `"${TOKEN}\n"`).Replace(text))
 	p.signal(syscall.SIGHUP)
-	p.until("the refusal", func() bool { return strings.Contains(p.said(), "must not hold a user or password") })
+	p.until("the refusal", func() bool { return strings.Contains(p.log.String(), "must not hold a user or password") })
 	p.signal(syscall.SIGTERM)
 	p.exits()
-	if strings.Contains(p.said(), "canary") {
-		t.Errorf("a secret is in the log: %s", p.said())
+	if strings.Contains(p.log.String(), "canary") {
+		t.Errorf("a secret is in the log: %s", p.log.String())
 	}
 }
 

@@ -3,12 +3,10 @@
 package discovery_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"kvasir/command/wiring"
 	"kvasir/config"
 	"kvasir/discovery"
+	"kvasir/logtest"
 	"kvasir/upstream"
 )
 
@@ -26,22 +25,7 @@ type running struct {
 	t       *testing.T
 	set     *discovery.Set
 	changes chan struct{} // one element for each call of Changed
-
-	mu  sync.Mutex // guards log
-	log bytes.Buffer
-}
-
-// Write is the log's.
-func (r *running) Write(line []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.Write(line)
-}
-
-func (r *running) said() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.String()
+	log     logtest.Buffer
 }
 
 // entries are those of discovery in a configuration.
@@ -55,7 +39,7 @@ func entries(t *testing.T, text string) []discovery.Entry {
 func start(t *testing.T, text string) *running {
 	t.Helper()
 	r := &running{t: t, changes: make(chan struct{}, 1000)}
-	r.set = discovery.Start(discovery.Options{Log: zerolog.New(r), Changed: func() { r.changes <- struct{}{} }})
+	r.set = discovery.Start(discovery.Options{Log: zerolog.New(&r.log), Changed: func() { r.changes <- struct{}{} }})
 	t.Cleanup(r.set.Close)
 	r.set.Follow(entries(t, text))
 	r.set.Settle(20 * time.Second)
@@ -171,13 +155,13 @@ func TestFileBad(t *testing.T) {
 		write(t, two, list(20+i))
 		r.until(bad.want, fmt.Sprintf("1 %d", 20+i), bad.want)
 	}
-	if n := strings.Count(r.said(), "did you mean"); n != 2 { // unknown key, and no scheme
-		t.Errorf("it is told %d times:\n%s", n, r.said())
+	if n := strings.Count(r.log.String(), "did you mean"); n != 2 { // unknown key, and no scheme
+		t.Errorf("it is told %d times:\n%s", n, r.log.String())
 	}
 	write(t, one, list(3))
 	r.until("mended", "3 25", "")
-	if !strings.Contains(r.said(), "is well again") {
-		t.Errorf("the log says:\n%s", r.said())
+	if !strings.Contains(r.log.String(), "is well again") {
+		t.Errorf("the log says:\n%s", r.log.String())
 	}
 }
 
@@ -227,8 +211,8 @@ func TestFileGrace(t *testing.T) {
 	r.until("started", "1", "")
 	write(t, file, "[]")
 	r.until("the grace is over", "", "")
-	if !strings.Contains(r.said(), "has none any more") {
-		t.Errorf("the log says:\n%s", r.said())
+	if !strings.Contains(r.log.String(), "has none any more") {
+		t.Errorf("the log says:\n%s", r.log.String())
 	}
 	write(t, file, list(2))
 	r.until("there are some again", "2", "")

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"kvasir/logtest"
 )
 
 // patience bounds every wait for something that comes at once on an idle machine.
@@ -25,8 +27,8 @@ const patience = 45 * time.Second
 // A process is one program that a test has started. It is stopped when the test ends.
 type process struct {
 	cmd     *exec.Cmd
-	output  lockedBuffer  // stdout and stderr together
-	exited  chan struct{} // closed when the process is gone; then state is set
+	output  logtest.Buffer // stdout and stderr together
+	exited  chan struct{}  // closed when the process is gone; then state is set
 	state   *os.ProcessState
 	mayFail bool // a test kills it: its exit code says nothing
 }
@@ -153,24 +155,6 @@ func freeAddress(t testing.TB) string {
 	}
 	t.Fatal("no free port")
 	return ""
-}
-
-// A lockedBuffer collects what a process writes while a test reads it.
-type lockedBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // tail is the last n bytes of s.

@@ -140,11 +140,7 @@ func TestEqualRequestHurries(t *testing.T) {
 	for _, s := range []*step{second, first} {
 		s.say(httpReply(200, "application/json", chatReply))
 	}
-	for _, c := range []*client{patient, stream, leader} {
-		if got := c.answer(t); got.StatusCode != 200 {
-			t.Errorf("%d %s", got.StatusCode, got.body)
-		}
-	}
+	allAnswered(t, patient, stream, leader)
 	if n := len(w.seen()); n != 2 {
 		t.Errorf("the worker was asked %d times", n)
 	}
@@ -261,11 +257,7 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	for _, s := range []*step{first, second} {
 		s.say(httpReply(200, "application/json", chatReply))
 	}
-	for _, c := range []*client{one, two} {
-		if got := c.answer(t); got.StatusCode != 200 {
-			t.Errorf("%d %s", got.StatusCode, got.body)
-		}
-	}
+	allAnswered(t, one, two)
 }
 
 // A request that takes over from an equal one whose client has left makes the answer for all, as that one did.
@@ -284,11 +276,7 @@ func TestEqualRequestTakesOver(t *testing.T) {
 	other := b.send(t, chatPath, plainChat)
 	b.waits(t, "1")
 	second.say(httpReply(200, "application/json", chatReply))
-	for _, c := range []*client{next, other} {
-		if got := c.answer(t); got.StatusCode != 200 {
-			t.Errorf("%d %s", got.StatusCode, got.body)
-		}
-	}
+	allAnswered(t, next, other)
 	if n := len(w.seen()); n != 2 {
 		t.Errorf("the worker was asked %d times", n)
 	}
@@ -315,13 +303,19 @@ func TestEqualRequestTakesOverLate(t *testing.T) {
 	leader.answer(t)
 	second := w.step(t)
 	second.say(httpReply(200, "application/json", chatReply))
-	for _, c := range []*client{next, other} {
-		if got := c.answer(t); got.StatusCode != 200 {
-			t.Errorf("%d %s", got.StatusCode, got.body)
-		}
-	}
+	allAnswered(t, next, other)
 	if n := len(w.seen()); n != 2 {
 		t.Errorf("the worker was asked %d times", n)
 	}
 	b.hears(t, 0)
+}
+
+// allAnswered wants a good answer for each client.
+func allAnswered(t *testing.T, clients ...*client) {
+	t.Helper()
+	for _, c := range clients {
+		if got := c.answer(t); got.StatusCode != 200 {
+			t.Errorf("%d %s", got.StatusCode, got.body)
+		}
+	}
 }

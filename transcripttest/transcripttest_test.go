@@ -1,3 +1,5 @@
+// The test of how a transcript is played.
+
 package transcripttest
 
 import (

@@ -246,7 +246,7 @@ func (g *planning) goOnFrom(there *proxy.Sizes, now time.Time) (begins bool) {
 		if g.wanted == (replay.Fleet{}) {
 			g.follow(there.Fleet) // a role without a target
 		}
-		g.wanted = g.scaling.has(g.wanted)
+		g.wanted = g.scaling.seen.Fleet(g.wanted)
 	case begins:
 		// Those that still load their models, or were not found yet, are no fewer for that: until it is known what is
 		// needed, what is wanted follows what is there.

@@ -125,14 +125,6 @@ func (s *scaling) watch(now time.Time) {
 // underWay says whether there is a change that is to be waited for.
 func (s *scaling) underWay() bool { return s.seen.Changing() != "" && !s.stuck }
 
-// has puts what the targets are to have into a fleet; other roles stay as they are.
-func (s *scaling) has(f replay.Fleet) replay.Fleet {
-	for role, state := range s.seen {
-		*f.Of(role) = state.Replicas
-	}
-	return f
-}
-
 // tell says what is wrong, once for as long as it is the same.
 func (s *scaling) tell(r *planner.Report, of int, err error) {
 	r.Problem = "planner.kubernetes: " + err.Error()
@@ -157,7 +149,7 @@ func (s *scaling) report(r *planner.Report) {
 
 // apply gives the targets what is wanted, if it is for us to do so.
 func (s *scaling) apply(ctx context.Context, now time.Time, want replay.Fleet, r *planner.Report) {
-	has := s.seen.Fleet()
+	has := s.seen.Fleet(replay.Fleet{})
 	want = s.of(want)
 	left := s.scaler.Left(now)
 	if s.seen == nil || want == has || s.underWay() || left <= 0 {

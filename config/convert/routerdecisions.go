@@ -18,19 +18,19 @@ type piiPolicy struct {
 
 // A decisionReader takes over the decisions, whose rules ask for signals.
 type decisionReader struct {
-	*router
+	file    *router
 	signals *signalReader
 }
 
 func (r decisionReader) read() {
-	r.d.order = "priority"
-	strategy := r.first(path("routing", "strategy"), path("global", "router", "strategy"), path("strategy"))
+	r.file.d.order = "priority"
+	strategy := r.file.first(path("routing", "strategy"), path("global", "router", "strategy"), path("strategy"))
 	if s := strategy.text(); s != "" && s != "priority" {
-		r.doc.note(strategy, "Kvasir takes the decision with the highest priority, or the first; it does not compare confidences")
+		r.file.doc.note(strategy, "Kvasir takes the decision with the highest priority, or the first; it does not compare confidences")
 	}
 	var policies []piiPolicy
-	before := len(r.d.decisions)
-	list := r.decisions()
+	before := len(r.file.d.decisions)
+	list := r.file.decisions()
 	switch {
 	case list.there():
 		for _, v := range list.items() {
@@ -38,25 +38,25 @@ func (r decisionReader) read() {
 				policies = append(policies, p)
 			}
 		}
-	case r.shape == shapeFlat:
-		r.d.order = ""
-		for _, v := range r.root.get("categories").items() {
+	case r.file.shape == shapeFlat:
+		r.file.d.order = ""
+		for _, v := range r.file.root.get("categories").items() {
 			if p, ok := r.category(v); ok {
 				policies = append(policies, p)
 			}
 		}
 	}
-	if len(r.d.decisions) == 0 {
-		r.d.order = ""
+	if len(r.file.d.decisions) == 0 {
+		r.file.d.order = ""
 	}
-	r.personalData(r.d.decisions[before:], policies)
+	r.personalData(r.file.d.decisions[before:], policies)
 }
 
 // personalData: the guard denies every type as soon as one decision is to deny any. Others allow what
 // they did, and one more allows what passes where none of them holds. Requests that name a model meet
 // the same decisions there, but none here, so in them only what each of the policies allows may pass.
 func (r decisionReader) personalData(decisions []decision, policies []piiPolicy) {
-	g := &r.d.guards
+	g := &r.file.d.guards
 	if !slices.ContainsFunc(policies, func(p piiPolicy) bool { return p.on }) && !r.aModelDenies() {
 		return
 	}
@@ -72,9 +72,9 @@ func (r decisionReader) personalData(decisions []decision, policies []piiPolicy)
 			d.piiAllowsAny = true
 		}
 	}
-	at := r.first(path("decisions"), path("categories"), path("routing", "decisions"))
-	r.doc.note(at, "in Kvasir no decision applies to a request that names its model. In such a request only personal data of the types in classify.pii.allow pass: those that every policy of the file allows")
-	last := r.last(decision{name: "otherwise", about: "where no other decision holds"})
+	at := r.file.first(path("decisions"), path("categories"), path("routing", "decisions"))
+	r.file.doc.note(at, "in Kvasir no decision applies to a request that names its model. In such a request only personal data of the types in classify.pii.allow pass: those that every policy of the file allows")
+	last := r.file.last(decision{name: "otherwise", about: "where no other decision holds"})
 	if p := r.standardPolicy(); p.on {
 		last.piiAllow = p.allowed
 		if len(last.piiAllow) == 0 {
@@ -83,13 +83,13 @@ func (r decisionReader) personalData(decisions []decision, policies []piiPolicy)
 		return
 	}
 	last.piiAllowsAny = true
-	r.doc.note(at, "personal data pass in requests that match no decision, as they do in Semantic Router; to block them, remove the decision "+wording.Quote(last.name))
+	r.file.doc.note(at, "personal data pass in requests that match no decision, as they do in Semantic Router; to block them, remove the decision "+wording.Quote(last.name))
 }
 
 // everywhereAllowed are the types that every policy allows which denies any.
 func (r decisionReader) everywhereAllowed(policies []piiPolicy) []string {
 	all := append(slices.Clone(policies), r.standardPolicy())
-	for _, m := range r.root.get("model_config").entries() {
+	for _, m := range r.file.root.get("model_config").entries() {
 		all = append(all, r.modelPolicy(m.key))
 	}
 	allowed, first := []string{}, true
@@ -108,23 +108,23 @@ func (r decisionReader) everywhereAllowed(policies []piiPolicy) []string {
 // standardPolicy is that of the model that answers where no category is found. Decisions have their
 // own policies, and nothing is denied where none holds.
 func (r decisionReader) standardPolicy() piiPolicy {
-	if r.decisions().there() {
+	if r.file.decisions().there() {
 		return piiPolicy{}
 	}
-	return r.modelPolicy(r.defaults().get("default_model").text())
+	return r.modelPolicy(r.file.defaults().get("default_model").text())
 }
 
 // aModelDenies says whether any model has a policy, which counts where no decision is there.
 func (r decisionReader) aModelDenies() bool {
-	return r.shape == shapeFlat && !r.decisions().there() && slices.ContainsFunc(r.root.get("model_config").entries(), func(m *value) bool {
+	return r.file.shape == shapeFlat && !r.file.decisions().there() && slices.ContainsFunc(r.file.root.get("model_config").entries(), func(m *value) bool {
 		return r.modelPolicy(m.key).on
 	})
 }
 
 // modelPolicy is which personal data a model may be sent, in the files before there were decisions.
 func (r decisionReader) modelPolicy(name string) piiPolicy {
-	v := r.root.get("model_config", name, "pii_policy")
-	return piiPolicy{on: v.there() && !v.get("allow_by_default").is(false), allowed: r.types(v.get("pii_types_allowed"))}
+	v := r.file.root.get("model_config", name, "pii_policy")
+	return piiPolicy{on: v.there() && !v.get("allow_by_default").is(false), allowed: r.file.types(v.get("pii_types_allowed"))}
 }
 
 // decision reads one; ok is false where it is left out.
@@ -136,7 +136,7 @@ func (r decisionReader) decision(v *value) (piiPolicy, bool) {
 	}
 	if tier, ok := v.get("tier").within(0, 1000); ok && tier > 0 {
 		d.priority -= int(tier) * 1_000_000
-		r.doc.note(v.get("tier"), "Kvasir has no tiers, so the priority is lowered by a million for each")
+		r.file.doc.note(v.get("tier"), "Kvasir has no tiers, so the priority is lowered by a million for each")
 	}
 	when, always, why := r.signals.condition(v.get("rules"), 0)
 	if why != "" {
@@ -152,10 +152,10 @@ func (r decisionReader) decision(v *value) (piiPolicy, bool) {
 		r.plugin(&d, &p, plugin)
 	}
 	r.refuses(&d, v)
-	if r.shape == shapeV03 && d.cacheAbove == 0 && !d.cacheOff && !hasPlugin(v, "semantic-cache", "semantic_cache", "response_cache") {
+	if r.file.shape == shapeV03 && d.cacheAbove == 0 && !d.cacheOff && !hasPlugin(v, "semantic-cache", "semantic_cache", "response_cache") {
 		d.cacheOff = d.refuse == ""
 	}
-	r.d.decide(d)
+	r.file.d.decide(d)
 	return p, true
 }
 
@@ -167,7 +167,7 @@ func (r decisionReader) refuses(d *decision, v *value) {
 	case d.when != nil:
 		d.all = true
 	default:
-		r.doc.note(v, "applies to requests that leave the model to Kvasir. In Semantic Router it also answers those that name a model and match no other decision")
+		r.file.doc.note(v, "applies to requests that leave the model to Kvasir. In Semantic Router it also answers those that name a model and match no other decision")
 	}
 }
 
@@ -183,16 +183,16 @@ func (r decisionReader) answerBy(d *decision, refs []*value) {
 	ref := refs[0]
 	name := either(ref.get("lora_name").text(), ref.get("model").text())
 	ref.quiet("model", "weight", "score", "reasoning_description")
-	m := r.modelNamed(ref, name)
+	m := r.file.modelNamed(ref, name)
 	if m != nil {
 		d.model = m.name
 	}
 	if lora := ref.get("lora_name"); lora.text() != "" {
-		base := r.modelNamed(ref, ref.get("model").text())
+		base := r.file.modelNamed(ref, ref.get("model").text())
 		if m != nil && base != nil && m.reasoning == "" {
 			m.reasoning = base.reasoning
 		}
-		for _, w := range r.d.workers {
+		for _, w := range r.file.d.workers {
 			if base != nil && m != nil && slices.Contains(w.models, base.name) {
 				w.serves(m.name)
 			}
@@ -209,11 +209,11 @@ var efforts = []string{"minimal", "low", "medium", "high", "xhigh"}
 
 func (r decisionReader) think(d *decision, ref *value, m *model) {
 	use, effort := ref.get("use_reasoning"), ref.get("reasoning_effort")
-	standard := r.defaults().get("default_reasoning_effort").text()
+	standard := r.file.defaults().get("default_reasoning_effort").text()
 	wanted := either(effort.text(), standard)
 	if m == nil || m.reasoning == "" || use.text() == "" {
 		if use.is(false) && m != nil {
-			r.doc.note(use, "the model has no family of reasoning, so Kvasir cannot switch its thinking on; set models[].reasoning")
+			r.file.doc.note(use, "the model has no family of reasoning, so Kvasir cannot switch its thinking on; set models[].reasoning")
 		}
 		return
 	}
@@ -239,22 +239,22 @@ func (r decisionReader) plugin(d *decision, p *piiPolicy, v *value) {
 	case "system_prompt":
 		d.prompt = c.get("system_prompt").text()
 		mode := c.get("mode").text()
-		d.insert = d.prompt != "" && (mode == "insert" || mode == "" && r.shape == shapeV03)
+		d.insert = d.prompt != "" && (mode == "insert" || mode == "" && r.file.shape == shapeV03)
 	case "semantic-cache", "semantic_cache", "response_cache":
 		r.pluginCache(d, c)
 	case "pii":
 		p.on = c.get("enabled").is(false)
-		p.allowed = r.types(c.get("pii_types_allowed"))
+		p.allowed = r.file.types(c.get("pii_types_allowed"))
 		if p.on {
-			r.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
+			r.file.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
 		}
 		c.quiet("threshold")
 	case "jailbreak":
-		r.d.guards.jailbreak = "block"
-		r.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
+		r.file.d.guards.jailbreak = "block"
+		r.file.scale(c.get("threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
 	case "fast_response":
 		if d.refuse = c.get("message").text(); d.refuse == "" {
-			r.doc.note(v, "has no message, so no request is answered with one")
+			r.file.doc.note(v, "has no message, so no request is answered with one")
 		}
 	case "request_params":
 		n, _ := c.get("max_tokens_limit").within(1, 16_777_216)
@@ -314,14 +314,14 @@ func (r decisionReader) category(v *value) (piiPolicy, bool) {
 		d.cacheAbove = above
 	}
 	if v.get("jailbreak_enabled").is(false) {
-		r.d.guards.jailbreak = "block"
+		r.file.d.guards.jailbreak = "block"
 	}
-	r.scale(v.get("jailbreak_threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
-	r.scale(v.get("pii_threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
+	r.file.scale(v.get("jailbreak_threshold"), "the threshold is the same for all decisions here, classify.jailbreak.threshold")
+	r.file.scale(v.get("pii_threshold"), "the threshold is the same for all decisions here, classify.pii.threshold")
 	p := r.modelPolicy(scores[0].get("model").text())
 	if v.has("pii_enabled") {
 		p.on = v.get("pii_enabled").is(false) && p.on
 	}
-	r.d.decide(d)
+	r.file.d.decide(d)
 	return p, true
 }

@@ -10,16 +10,16 @@ import (
 )
 
 // A guardReader takes over the guards and their thresholds.
-type guardReader struct{ *router }
+type guardReader struct{ file *router }
 
 func (r guardReader) read() {
-	g := &r.d.guards
-	category := r.first(path("global", "model_catalog", "modules", "classifier", "domain"), path("classifier", "category_model"))
+	g := &r.file.d.guards
+	category := r.file.first(path("global", "model_catalog", "modules", "classifier", "domain"), path("classifier", "category_model"))
 	if n, ok := category.get("threshold").within(0.001, 1); ok {
 		g.category, g.categoryAt = n, category.get("threshold")
 	}
-	guard := r.first(path("global", "model_catalog", "modules", "prompt_guard"), path("prompt_guard"))
-	pii := r.first(path("global", "model_catalog", "modules", "classifier", "pii"), path("classifier", "pii_model"))
+	guard := r.file.first(path("global", "model_catalog", "modules", "prompt_guard"), path("prompt_guard"))
+	pii := r.file.first(path("global", "model_catalog", "modules", "classifier", "pii"), path("classifier", "pii_model"))
 	r.attacks(g, guard)
 	r.personalGuard(g, pii)
 	if n, ok := guard.get("threshold").within(0.001, 1); ok && g.jailbreakAbove == 0 && g.jailbreak != "off" {
@@ -45,7 +45,7 @@ func (r guardReader) read() {
 // high notes a threshold by which less is found than by our own.
 func (r guardReader) high(at *value, threshold float64) {
 	if threshold > usual {
-		r.doc.note(at, fmt.Sprintf("the threshold is kept, but it was chosen for another classifier and is above Kvasir's own, %g, so less is found. Remove it unless you have tried it with kvasir explain", usual))
+		r.file.doc.note(at, fmt.Sprintf("the threshold is kept, but it was chosen for another classifier and is above Kvasir's own, %g, so less is found. Remove it unless you have tried it with kvasir explain", usual))
 	}
 }
 
@@ -58,19 +58,19 @@ func (r guardReader) attacks(g *guards, guard *value) {
 		g.jailbreakAt = guard
 	}
 	switch {
-	case r.shape == shapeV03 && g.jailbreak == "" && r.d.asks(classify.KindJailbreak):
+	case r.file.shape == shapeV03 && g.jailbreak == "" && r.file.d.asks(classify.KindJailbreak):
 		g.jailbreak, g.jailbreakComment = "annotate", "decisions say what follows"
-	case r.shape == shapeV03 && g.jailbreak == "":
+	case r.file.shape == shapeV03 && g.jailbreak == "":
 		g.jailbreak, g.jailbreakComment = "off", "no decision of the file uses it"
 		if guard.get("enabled").is(false) {
-			r.doc.note(guard, "is enabled, but no decision of the file uses it, so it has no effect there and is off here. To block attacks, set classify.jailbreak.action: block")
+			r.file.doc.note(guard, "is enabled, but no decision of the file uses it, so it has no effect there and is off here. To block attacks, set classify.jailbreak.action: block")
 		}
 	case g.jailbreak != "": // a decision switches it on
 		g.jailbreakComment = "since a decision has it on"
-		if !guard.get("enabled").is(r.shape == shapeV01) {
-			r.doc.note(r.first(path("decisions"), path("categories")), "in Kvasir the guard against attacks is on for all requests, not for some decisions only")
+		if !guard.get("enabled").is(r.file.shape == shapeV01) {
+			r.file.doc.note(r.file.first(path("decisions"), path("categories")), "in Kvasir the guard against attacks is on for all requests, not for some decisions only")
 		}
-	case guard.get("enabled").is(r.shape == shapeV01):
+	case guard.get("enabled").is(r.file.shape == shapeV01):
 		g.jailbreak = "block"
 		if !guard.there() {
 			g.jailbreakComment = "the default of Semantic Router"
@@ -84,7 +84,7 @@ func (r guardReader) attacks(g *guards, guard *value) {
 func (r guardReader) personalGuard(g *guards, pii *value) {
 	switch {
 	case g.pii != "":
-	case r.d.asks(classify.KindPII):
+	case r.file.d.asks(classify.KindPII):
 		g.pii, g.piiComment = "annotate", "decisions say what follows"
 	default:
 		g.pii, g.piiComment = "off", "no decision of the file denies any"

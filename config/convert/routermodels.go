@@ -31,21 +31,21 @@ func durationOf(v *value) float64 {
 }
 
 // A modelReader takes over the endpoints and the models.
-type modelReader struct{ *router }
+type modelReader struct{ file *router }
 
 // read makes workers and models of what the file has of them.
 func (r modelReader) read() {
-	if r.shape == shapeFlat {
+	if r.file.shape == shapeFlat {
 		r.flatModels()
 	} else {
-		for _, m := range r.root.get("providers", "models").items() {
+		for _, m := range r.file.root.get("providers", "models").items() {
 			r.provider(m)
 		}
 		r.adapters()
 	}
-	standard := r.defaults().get("default_model")
+	standard := r.file.defaults().get("default_model")
 	if name := standard.text(); name != "" {
-		if m := r.modelNamed(standard, name); m != nil {
+		if m := r.file.modelNamed(standard, name); m != nil {
 			m.standard = true
 		}
 	}
@@ -59,7 +59,7 @@ func (r modelReader) flatModels() {
 		used      bool
 	}
 	var endpoints []*endpoint
-	for _, e := range r.root.get("vllm_endpoints").items() {
+	for _, e := range r.file.root.get("vllm_endpoints").items() {
 		url := r.endpointURL(e)
 		if url == "" {
 			e.done()
@@ -68,23 +68,23 @@ func (r modelReader) flatModels() {
 		endpoints = append(endpoints, &endpoint{name: e.get("name").text(), url: url, at: e})
 		e.quiet("name", "type")
 	}
-	r.weights(r.root.get("vllm_endpoints").items())
-	for _, c := range r.root.get("model_config").entries() {
-		m := r.d.modelFor(c, c.key)
+	r.weights(r.file.root.get("vllm_endpoints").items())
+	for _, c := range r.file.root.get("model_config").entries() {
+		m := r.file.d.modelFor(c, c.key)
 		if m == nil {
 			c.done()
 			continue
 		}
-		m.reasoning = r.familyOf(c.get("reasoning_family"))
+		m.reasoning = r.file.familyOf(c.get("reasoning_family"))
 		r.pricing(m, c.get("pricing"))
 		preferred := c.get("preferred_endpoints").texts()
 		var headers []header
-		if s := r.d.secret(c.get("access_key"), c.key+"_KEY"); s != "" {
+		if s := r.file.d.secret(c.get("access_key"), c.key+"_KEY"); s != "" {
 			headers = []header{{"Authorization", "Bearer " + s}}
 		}
 		for _, name := range preferred {
 			if !slices.ContainsFunc(endpoints, func(e *endpoint) bool { return e.name == name }) {
-				r.doc.note(c.get("preferred_endpoints"), "there is no usable endpoint "+wording.Quote(name))
+				r.file.doc.note(c.get("preferred_endpoints"), "there is no usable endpoint "+wording.Quote(name))
 			}
 		}
 		for _, e := range endpoints {
@@ -92,7 +92,7 @@ func (r modelReader) flatModels() {
 				continue
 			}
 			e.used = true
-			w := r.d.workerFor(e.at, e.name, e.url, headers)
+			w := r.file.d.workerFor(e.at, e.name, e.url, headers)
 			w.serves(c.key)
 			for _, lora := range c.get("loras").items() {
 				r.adapter(w, lora)
@@ -101,7 +101,7 @@ func (r modelReader) flatModels() {
 	}
 	for _, e := range endpoints {
 		if !e.used {
-			r.d.workerFor(e.at, e.name, e.url, nil) // it is asked for its models
+			r.file.d.workerFor(e.at, e.name, e.url, nil) // it is asked for its models
 		}
 	}
 }
@@ -112,19 +112,19 @@ func (r modelReader) pricing(m *model, v *value) {
 		return
 	}
 	currency := either(v.get("currency").text(), "USD")
-	if r.d.currency == "" {
-		r.d.currency = currency
+	if r.file.d.currency == "" {
+		r.file.d.currency = currency
 	}
-	if currency != r.d.currency {
-		v.drop("is in another currency than the first price, " + wording.Quote(r.d.currency) + "; there is one here, metrics.currency")
+	if currency != r.file.d.currency {
+		v.drop("is in another currency than the first price, " + wording.Quote(r.file.d.currency) + "; there is one here, metrics.currency")
 		return
 	}
-	r.d.priced(m, v.get("prompt_per_1m"), v.get("completion_per_1m"), v.get("cached_input_per_1m"), 1)
+	r.file.d.priced(m, v.get("prompt_per_1m"), v.get("completion_per_1m"), v.get("cached_input_per_1m"), 1)
 }
 
 // adapter is one of LoRA, which engines serve as a model of its own.
 func (r modelReader) adapter(w *worker, lora *value) {
-	if name := lora.get("name").text(); name != "" && r.d.modelFor(lora, name) != nil {
+	if name := lora.get("name").text(); name != "" && r.file.d.modelFor(lora, name) != nil {
 		w.serves(name)
 	}
 	lora.quiet("description")
@@ -132,11 +132,11 @@ func (r modelReader) adapter(w *worker, lora *value) {
 
 // adapters reads those of routing.modelCards, whose workers have the model of the card.
 func (r modelReader) adapters() {
-	for _, card := range r.root.get("routing", "modelCards").items() {
+	for _, card := range r.file.root.get("routing", "modelCards").items() {
 		name := card.get("name").text()
 		for _, lora := range card.get("loras").items() {
-			for _, w := range r.d.workers {
-				if slices.Contains(w.models, either(r.real[name], name)) {
+			for _, w := range r.file.d.workers {
+				if slices.Contains(w.models, either(r.file.real[name], name)) {
 					r.adapter(w, lora)
 				}
 			}
@@ -168,7 +168,7 @@ func (r modelReader) address(at *value, scheme, raw string) string {
 	}
 	url, err := baseURL(raw)
 	if err != nil {
-		r.doc.note(at, "can be no worker's address: "+err.Error())
+		r.file.doc.note(at, "can be no worker's address: "+err.Error())
 		return ""
 	}
 	return url
@@ -185,19 +185,19 @@ func (r modelReader) provider(p *value) {
 		return
 	}
 	serves := either(p.get("provider_model_id").text(), name)
-	m := r.d.modelFor(p, serves)
+	m := r.file.d.modelFor(p, serves)
 	if m == nil {
 		p.done()
 		return
 	}
 	if serves != name {
-		r.real[name] = serves
-		r.d.alias(p, name, serves)
+		r.file.real[name] = serves
+		r.file.d.alias(p, name, serves)
 	}
-	m.reasoning = r.familyOf(p.get("reasoning_family"))
+	m.reasoning = r.file.familyOf(p.get("reasoning_family"))
 	r.pricing(m, p.get("pricing"))
 	if format := p.get("api_format").text(); format != "" && format != "openai" {
-		r.doc.note(p.get("api_format"), "Kvasir asks every worker in OpenAI's form; this backend must take that at /v1/chat/completions")
+		r.file.doc.note(p.get("api_format"), "Kvasir asks every worker in OpenAI's form; this backend must take that at /v1/chat/completions")
 	}
 	refs := append(slices.Clip(p.get("backend_refs").items()), p.get("endpoints").items()...)
 	r.weights(refs)
@@ -213,7 +213,7 @@ func (r modelReader) weights(refs []*value) {
 		weights[either(b.get("weight").text(), "1")] = true
 	}
 	if len(weights) > 1 {
-		r.doc.note(refs[0].get("weight"), "Kvasir has no weights of workers: it places each request where it is answered first, by load and by what is cached")
+		r.file.doc.note(refs[0].get("weight"), "Kvasir has no weights of workers: it places each request where it is answered first, by load and by what is cached")
 	}
 }
 
@@ -233,15 +233,15 @@ func (r modelReader) backend(b, p *value, model string) {
 	url := r.address(at, scheme, at.text())
 	if url == "" {
 		if !at.there() {
-			r.doc.note(b, "is left out: it has no address")
+			r.file.doc.note(b, "is left out: it has no address")
 		}
 		b.done()
 		return
 	}
 	if p := b.get("chat_path").text(); p != "" && strings.TrimPrefix(p, "/v1") != "/chat/completions" {
-		r.doc.note(b.get("chat_path"), "Kvasir asks every worker at the routes of OpenAI's API, under its url")
+		r.file.doc.note(b.get("chat_path"), "Kvasir asks every worker at the routes of OpenAI's API, under its url")
 	}
-	r.d.workerFor(b, name, url, r.backendHeaders(b, p, either(name, model))).serves(model)
+	r.file.d.workerFor(b, name, url, r.backendHeaders(b, p, either(name, model))).serves(model)
 }
 
 // backendHeaders are the key and other headers that go to a backend.
@@ -250,22 +250,22 @@ func (r modelReader) backendHeaders(b, p *value, owner string) (headers []header
 	switch {
 	case b.has("api_key_env"):
 		if name := b.get("api_key_env").text(); variableOf("${"+name+"}") != "" {
-			key = r.d.variable(b.get("api_key_env"), name)
+			key = r.file.d.variable(b.get("api_key_env"), name)
 		} else {
-			r.doc.note(b.get("api_key_env"), "is no name of a variable, so this worker gets no key")
+			r.file.doc.note(b.get("api_key_env"), "is no name of a variable, so this worker gets no key")
 		}
 		b.quiet("api_key")
 	case b.has("api_key"):
-		key = r.d.secret(b.get("api_key"), owner+"_KEY")
+		key = r.file.d.secret(b.get("api_key"), owner+"_KEY")
 	default:
-		key = r.d.secret(p.get("access_key"), p.get("name").text()+"_KEY")
+		key = r.file.d.secret(p.get("access_key"), p.get("name").text()+"_KEY")
 	}
 	if key != "" {
 		prefix := "Bearer "
 		if b.has("auth_prefix") || b.has("auth_header") && !strings.EqualFold(b.get("auth_header").text(), "authorization") {
 			prefix = strings.TrimSpace(b.get("auth_prefix").text())
 			if strings.ContainsAny(prefix, " \t") || looksSecret(prefix) {
-				r.doc.note(b.get("auth_prefix"), "is more than one word, so it is not copied: it may be a part of the key; put it into the variable")
+				r.file.doc.note(b.get("auth_prefix"), "is more than one word, so it is not copied: it may be a part of the key; put it into the variable")
 				prefix = ""
 			}
 			if prefix != "" {
@@ -276,7 +276,7 @@ func (r modelReader) backendHeaders(b, p *value, owner string) (headers []header
 	}
 	b.quiet("auth_header", "auth_prefix")
 	for _, h := range b.get("extra_headers").entries() {
-		headers = append(headers, header{h.key, r.d.headerValue(h, owner)})
+		headers = append(headers, header{h.key, r.file.d.headerValue(h, owner)})
 	}
 	return headers
 }

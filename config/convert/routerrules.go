@@ -80,7 +80,7 @@ func (r *signalReader) any(parts []*value, depth int, whole bool) (*classify.Con
 			return nil, false, why
 		case why != "":
 			reason = why
-			left = append(left, func() { r.doc.note(p, why+", so this part of an OR is left out") })
+			left = append(left, func() { r.file.doc.note(p, why+", so this part of an OR is left out") })
 		case always:
 			return nil, true, ""
 		default:

@@ -40,7 +40,7 @@ func kindsOfSignal() []kindOfSignal {
 
 // A signalReader takes over the signals, and knows afterwards what rules may ask for.
 type signalReader struct {
-	*router
+	file    *router
 	domains map[string][]string        // categories, by the name of a domain
 	made    map[classify.Kind]renaming // signals of ours, by kind and their name
 	pii     map[string][]string        // what a signal for personal data looks for, by its name
@@ -52,9 +52,9 @@ type signalReader struct {
 type renaming map[string]string
 
 func readSignals(of *router) *signalReader {
-	r := &signalReader{router: of, domains: map[string][]string{}, made: map[classify.Kind]renaming{}, pii: map[string][]string{}}
+	r := &signalReader{file: of, domains: map[string][]string{}, made: map[classify.Kind]renaming{}, pii: map[string][]string{}}
 	for _, kind := range kindsOfSignal() {
-		for _, v := range r.signalsOf(kind.name, kind.flat) {
+		for _, v := range r.file.signalsOf(kind.name, kind.flat) {
 			name := v.either("name", "category").text()
 			if name == "" {
 				v.drop("has no name, so no decision can ask for it")
@@ -76,7 +76,7 @@ const (
 
 // make adds a signal of ours, if the classifier takes it.
 func (r *signalReader) make(v *value, name string, o classify.SignalOptions) {
-	if len(r.d.signals) == mostSignals {
+	if len(r.file.d.signals) == mostSignals {
 		v.drop(fmt.Sprintf("is left out: there are %d signals already", mostSignals))
 		return
 	}
@@ -94,12 +94,12 @@ func (r *signalReader) make(v *value, name string, o classify.SignalOptions) {
 		v.drop("can be no signal here: " + err.Error())
 		return
 	}
-	o.Name = r.d.signalNames.unique(o.Name)
+	o.Name = r.file.d.signalNames.unique(o.Name)
 	if r.made[o.Kind] == nil {
 		r.made[o.Kind] = renaming{}
 	}
 	r.made[o.Kind][name] = o.Name
-	r.d.signals = append(r.d.signals, signal{options: o, at: v})
+	r.file.d.signals = append(r.file.d.signals, signal{options: o, at: v})
 }
 
 // domain: what a decision asks for under this name are categories.
@@ -114,7 +114,7 @@ func (r *signalReader) domain(v *value, name string) {
 		if known(classify.KindCategory, category) {
 			r.domains[name] = append(r.domains[name], category)
 		} else {
-			r.doc.note(v, wording.Quote(c)+" is no category of Kvasir, which has the 14 of MMLU-Pro. A signal with keywords or phrases can replace it")
+			r.file.doc.note(v, wording.Quote(c)+" is no category of Kvasir, which has the 14 of MMLU-Pro. A signal with keywords or phrases can replace it")
 		}
 	}
 }
@@ -129,10 +129,10 @@ func (r *signalReader) keywords(v *value, name string) {
 	switch method {
 	case "bm25":
 		o.Method = "bm25"
-		r.scale(v.get("bm25_threshold"), "scores of bm25 are on another scale here, where 0.5 is usual")
+		r.file.scale(v.get("bm25_threshold"), "scores of bm25 are on another scale here, where 0.5 is usual")
 	case "ngram":
 		o.Method = "fuzzy"
-		r.doc.note(v.get("method"), "ngram becomes fuzzy, which allows for slips in words, with its own threshold")
+		r.file.doc.note(v.get("method"), "ngram becomes fuzzy, which allows for slips in words, with its own threshold")
 		v.quiet("ngram_threshold", "ngram_arity")
 	case "fuzzy":
 		o.Method = "fuzzy"
@@ -271,30 +271,30 @@ func (r *signalReader) reask(v *value, name string) {
 		f.Min = n
 	}
 	if n, ok := v.get("lookback_turns").number(); ok && n > 1 {
-		r.doc.note(v.get("lookback_turns"), "Kvasir compares with the nearest of up to three earlier turns, not with each of so many")
+		r.file.doc.note(v.get("lookback_turns"), "Kvasir compares with the nearest of up to three earlier turns, not with each of so many")
 	}
 	r.measured(v, name, classify.KindReask, f)
 }
 
 func (r *signalReader) language(v *value, _ string) {
 	if n, ok := v.get("threshold").number(); ok && n > 0 {
-		r.doc.note(v.get("threshold"), "the language is the most likely one here, without a threshold")
+		r.file.doc.note(v.get("threshold"), "the language is the most likely one here, without a threshold")
 	}
 }
 
 func (r *signalReader) complexity(v *value, _ string) {
-	r.doc.note(v, "conditions use Kvasir's own easy, medium and hard instead, one measure for all requests; the examples are left out")
+	r.file.doc.note(v, "conditions use Kvasir's own easy, medium and hard instead, one measure for all requests; the examples are left out")
 	v.done()
 }
 
 // jailbreak: the guard has one threshold, so the lowest of all holds.
 func (r *signalReader) jailbreak(v *value, _ string) {
-	g := &r.d.guards
+	g := &r.file.d.guards
 	if n, ok := v.get("threshold").within(0.001, 1); ok && (g.jailbreakAbove == 0 || n < g.jailbreakAbove) {
 		g.jailbreakAbove, g.jailbreakAt = n, v
 	}
 	if v.has("jailbreak_patterns") || v.has("benign_patterns") {
-		r.doc.note(v, "Kvasir's guard against attacks is a trained classifier; the examples are left out")
+		r.file.doc.note(v, "Kvasir's guard against attacks is a trained classifier; the examples are left out")
 		v.quiet("jailbreak_patterns", "benign_patterns")
 	}
 	v.quiet("method", "include_history")
@@ -302,11 +302,11 @@ func (r *signalReader) jailbreak(v *value, _ string) {
 
 // personal: what a decision asks for under this name are all types but those that may pass.
 func (r *signalReader) personal(v *value, name string) {
-	g := &r.d.guards
+	g := &r.file.d.guards
 	if n, ok := v.get("threshold").within(0.001, 1); ok && (g.piiAbove == 0 || n < g.piiAbove) {
 		g.piiAbove, g.piiAt = n, v
 	}
-	allowed := r.types(v.get("pii_types_allowed"))
+	allowed := r.file.types(v.get("pii_types_allowed"))
 	r.pii[name] = []string{}
 	for _, t := range classify.Values(classify.KindPII) {
 		if !slices.Contains(allowed, t) {

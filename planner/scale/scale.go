@@ -86,8 +86,8 @@ const callTimeout = 10 * time.Second
 // Seen is what the targets have, by role.
 type Seen map[kvroute.Role]State
 
-// Fleet is how many replicas the targets are to have.
-func (s Seen) Fleet() (f replay.Fleet) {
+// Fleet is f with the replicas that the targets are to have; other roles stay as they are.
+func (s Seen) Fleet(f replay.Fleet) replay.Fleet {
 	for role, state := range s {
 		*f.Of(role) = state.Replicas
 	}

@@ -89,7 +89,7 @@ func TestApplyGraph(t *testing.T) {
 		o.Targets = Targets{kvroute.Prefill: target(t, "dynamographdeployment/agg/Prefill"), kvroute.Decode: target(t, "dynamographdeployment/agg/Decode")}
 	})
 	seen, err := s.Look(t.Context())
-	if err != nil || seen.Fleet() != (replay.Fleet{Prefill: 1, Decode: 2}) || seen.Changing() != "" {
+	if err != nil || seen.Fleet(replay.Fleet{}) != (replay.Fleet{Prefill: 1, Decode: 2}) || seen.Changing() != "" {
 		t.Fatalf("%+v, %v", seen, err)
 	}
 	// After the first patch a change is under way; the second one is of the same plan.

@@ -1,3 +1,5 @@
+// The tests of the Python beside it, which need its standard library alone.
+
 package main
 
 import (
