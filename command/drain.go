@@ -50,6 +50,7 @@ either way. 1: it was not drained, or was put back meanwhile.`,
   kvasir drain gpu-5 --wait && systemctl restart vllm
   kvasir drain gpu-5 --undo
   kvasir drain gpu-5 --admin http://10.0.0.2:9090 --key-file admin.key`,
+		Annotations: map[string]string{exitStatus: "; 3: with --wait, after --timeout something is still under way"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return usageError("name one worker; GET /api/workers and /metrics of server.admin have the names")

@@ -48,6 +48,9 @@ func pagesOf(root *cobra.Command) []*cobra.Command {
 	return found
 }
 
+// exitStatus is the annotation of a command that exits with more than 0, 1 and 2: what its page says of that, after those.
+const exitStatus = "exit status"
+
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // page writes the page of one command, for the macros man of groff and mandoc.
@@ -71,7 +74,7 @@ func (m manual) page(w io.Writer, cmd *cobra.Command) {
 		}
 		fmt.Fprint(w, ".EE\n")
 	}
-	fmt.Fprint(w, ".SH EXIT STATUS\n0: good; 1: failed; 2: the command line or the configuration is wrong.\n")
+	fmt.Fprintf(w, ".SH EXIT STATUS\n0: good; 1: failed; 2: the command line or the configuration is wrong%s.\n", roff.Replace(cmd.Annotations[exitStatus]))
 	if cmd.Flags().Lookup("config") != nil {
 		fmt.Fprint(w, ".SH ENVIRONMENT\n.TP\nKVASIR_CONFIG\nthe configuration file where \\-\\-config names none\n"+
 			".TP\nKVASIR_*\nany key of the configuration: KVASIR_SERVER_LISTEN is server.listen\n")

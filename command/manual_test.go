@@ -44,6 +44,9 @@ func TestManual(t *testing.T) {
 				t.Errorf("the page of %q has no --%s", cmd.CommandPath(), f.Name)
 			}
 		})
+		if _, status, found := strings.Cut(page, ".SH EXIT STATUS\n"); !found || strings.Contains(strings.SplitN(status, "\n", 2)[0], "; 3: ") != (cmd.Name() == "drain") {
+			t.Errorf("the page of %q says of its exit status %.100q", cmd.CommandPath(), status)
+		}
 		for line := range strings.Lines(cmd.Example) {
 			if !strings.Contains(page, "\n"+roffLine(strings.TrimSuffix(line, "\n"))+"\n") {
 				t.Errorf("the page of %q lacks the example %q", cmd.CommandPath(), line)
