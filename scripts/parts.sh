@@ -92,7 +92,8 @@ chromium() {
   node_part scripts/page
 }
 
-has_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; } > /dev/null
+# Without the function of that name, which command -v would find.
+has_chromium() (unset -f chromium; command -v chromium || command -v chromium-browser || command -v google-chrome) > /dev/null
 
 tokenizers() {
   want=scripts/tokenizers/requirements.txt
