@@ -55,5 +55,6 @@ func inChromium(t *testing.T, script string, args []string, env ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = 5 * time.Second // for a process of the script's own that outlives it
 	checks(t, cmd, func(t *testing.T, verdict, why string) { t.Errorf("%s %s", verdict, why) })
 }

@@ -42,8 +42,8 @@ const BREAKAGES = {
 };
 const mended = (page) => page.evaluate(() => { document.adoptedStyleSheets = []; });
 
+const chromium = await browser(); // first: where there is none, no Kvasir is left behind
 const kvasir = await stage(process.env.KVASIR_BIN);
-const chromium = await browser();
 const failed = [], pages = {};
 const end = under(kvasir.api, (err) => failed.push(err));
 let bad = 1;

@@ -11,8 +11,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const LARGEST = 150_000; // bytes
 const SECONDS = Number(process.argv[2] ?? 100);
 
+const chromium = await browser(); // first: where there is none, no Kvasir is left behind
 const kvasir = await stage(process.env.KVASIR_BIN ?? join(ROOT, "bin/kvasir"));
-const chromium = await browser();
 const failed = [];
 const end = under(kvasir.api, (err) => failed.push(err));
 try {
